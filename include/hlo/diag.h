@@ -1,0 +1,43 @@
+/* Diagnostics: where they point, and who receives them.
+ *
+ * The library never prints. Every function that can find fault with its input takes a sink; the
+ * sink's callback is called once per diagnostic, in the order in which they are found, on the
+ * thread that made the call. A NULL sink drops them. */
+#ifndef HLO_DIAG_H
+#define HLO_DIAG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum hlo_severity { HLO_NOTE, HLO_WARNING, HLO_ERROR } hlo_severity;
+
+/* One diagnostic. All pointers are borrowed and valid only during the callback. */
+typedef struct hlo_diag {
+    hlo_severity severity;
+    const char *message; /* one line, no trailing full stop or newline */
+    const char *file;    /* NULL when the diagnostic has no place in a file */
+    uint32_t line;       /* from 1; 0 when unknown */
+    uint32_t column;     /* in bytes, from 1; 0 when unknown */
+    const char *source;  /* the text of that line, not NUL-terminated; NULL when unknown */
+    size_t source_size;  /* bytes in `source`, without the line end */
+    size_t length;       /* bytes of `source`, from the column on, that the diagnostic is about */
+} hlo_diag;
+
+typedef struct hlo_diag_sink {
+    void (*emit)(void *user, const hlo_diag *diag);
+    void *user; /* handed to `emit` as it is */
+} hlo_diag_sink;
+
+/* Writes `diag` as `file:line:col: error: message`, then the source line clipped to `width` columns
+ * round the caret (0: not clipped), and a caret line. */
+void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

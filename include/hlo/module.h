@@ -1,0 +1,41 @@
+/* A module: HLO held in memory. Opaque; read it from text (text.h), rewrite it (pass.h), run it
+ * (runtime.h).
+ *
+ * A module owns all that is in it, the text it was read from included; one call frees everything.
+ * Two threads may work on two modules; one module belongs to one thread at a time. */
+#ifndef HLO_MODULE_H
+#define HLO_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hlo/diag.h"
+#include "hlo/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hlo_module hlo_module;
+
+/* Frees the module and everything that was borrowed from it. NULL is allowed. */
+void hlo_module_free(hlo_module *module);
+
+/* The name after `HloModule`. Borrowed until the module is freed. */
+const char *hlo_module_name(const hlo_module *module);
+
+/* A deep copy that shares nothing with `module`; the caller frees it. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
+
+/* Checks every rule of HLO that the library knows: shapes against operands, attributes, called
+ * computations, order. Each violation is one error in `sink`. HLO_INVALID_INPUT if there is any. */
+hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink);
+
+/* Writes counts of opcodes, element types, bytes and FLOPs, as aligned text. */
+void hlo_module_print_stats(const hlo_module *module, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* Rewriting a module, and the verdict on each of its matmuls. */
+#ifndef HLO_PASS_H
+#define HLO_PASS_H
+
+#include <stddef.h>
+
+#include "hlo/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a run of passes is to go. Initialise with hlo_pass_options_init(), then change fields. All
+ * pointers are borrowed for the duration of the run. */
+typedef struct hlo_pass_options {
+    const char *passes;    /* names separated by commas, in order; "" for none; default "default" */
+    int target;            /* compute capability * 10: 80, 89, 90, 100 or 120; default 90 */
+    int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8 */
+    bool scales_used;      /* --scale-operands=used: only the scale operands that have a meaning;
+                              default false: all four */
+    bool verify_each;      /* verify after every pass, not only at the end */
+    bool verify_none;      /* not even at the end */
+    bool time_passes;      /* record times for hlo_report_print_times() */
+    const char *print_after; /* a pass's name, or "all": print the module to `dump` after it */
+    FILE *dump;              /* where `print_after` prints; must not be NULL with it */
+    const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */
+} hlo_pass_options;
+
+void hlo_pass_options_init(hlo_pass_options *options);
+
+/* What became of one matmul. Strings are borrowed from the report. */
+typedef enum hlo_verdict_kind {
+    HLO_VERDICT_FP8,    /* a fused FP8 call */
+    HLO_VERDICT_MISSED, /* a fused FP8 call; a cheaper form of it was missed, `reason` says why */
+    HLO_VERDICT_WIDE    /* not FP8; `reason` says why */
+} hlo_verdict_kind;
+
+typedef struct hlo_verdict {
+    hlo_verdict_kind kind;
+    const char *instr;       /* name of the dot as it was, or of the call as it is */
+    const char *shape;       /* of the result, e.g. "bf16[32,64]" */
+    const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
+    const char *epilogue;    /* of the call: "RELU", with " +amax" and " +fp8-output"; "" when wide */
+    const char *reason;      /* a stable id, e.g. "not-quantised"; NULL when there is none */
+    const char *message;     /* the reason as a sentence; NULL when there is none */
+    const char *blocker;     /* name of the instruction that blocked it; NULL when there is none */
+    const char *op_name;     /* from its metadata; NULL when there is none */
+    const char *source_file; /* of the program that was compiled, through the stack frames; NULL */
+    long source_line;        /* 0 when unknown */
+    const char *file;        /* of the HLO text */
+    uint32_t line, column;   /* of the dot there */
+} hlo_verdict;
+
+typedef struct hlo_report hlo_report;
+
+/* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused leaves
+ * it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report (which may
+ * be asked for with NULL when it is not wanted).
+ * HLO_INVALID_USAGE: no such pass, target or version. HLO_INTERNAL: the result failed to verify, a
+ * bug of the library; diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be
+ * freed. */
+hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
+                               hlo_report **out_report);
+
+void hlo_report_free(hlo_report *report); /* NULL is allowed */
+
+/* One verdict per dot of the module as it was, in text order. */
+size_t hlo_report_count(const hlo_report *report);
+const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
+
+typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
+/* A line per verdict and a summary line, as text. */
+void hlo_report_print(const hlo_report *report, hlo_remarks which, FILE *out);
+/* The time of each pass and how often each rule fired. */
+void hlo_report_print_times(const hlo_report *report, FILE *out);
+
+/* The passes that `passes` may name. */
+size_t hlo_pass_count(void);
+const char *hlo_pass_name(size_t index);
+const char *hlo_pass_help(size_t index); /* one line */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

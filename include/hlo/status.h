@@ -1,0 +1,37 @@
+/* What every function of the library that can fail returns.
+ *
+ * The first five values are also the exit statuses of the two programs. Details of a failure never
+ * travel in the status: they go to the diagnostics sink (diag.h) of the call that failed. */
+#ifndef HLO_STATUS_H
+#define HLO_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum hlo_status {
+    HLO_OK = 0,
+    /* The input or the environment is at fault: a module that does not parse or verify, a file that
+     * cannot be read or written, an opcode that a backend does not run. */
+    HLO_INVALID_INPUT = 1,
+    /* The caller is at fault: an option or an argument outside its documented range. */
+    HLO_INVALID_USAGE = 2,
+    /* Everything ran, and a comparison or a gate did not hold. */
+    HLO_MISMATCH = 3,
+    /* A bug of the library: the output of a pass failed to verify. */
+    HLO_INTERNAL = 4,
+    /* Memory ran out, or a limit of the call's options on memory was reached. */
+    HLO_OUT_OF_MEMORY = 5
+} hlo_status;
+
+/* A short English phrase for `status`, e.g. "invalid input". Static storage; never NULL. */
+const char *hlo_status_name(hlo_status status);
+
+/* The exit status of a program that stops because of `status` (out of memory is the environment's
+ * fault: 1). */
+int hlo_status_exit(hlo_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/* Region allocation: everything that belongs to a module dies with it, in one call.
+ *
+ * An arena never returns NULL. When memory runs out, or more than `limit` bytes were asked for, it
+ * jumps to the recovery point that the API entry point at the bottom of the stack has set (`recover`),
+ * which frees what it was making and returns HLO_OUT_OF_MEMORY. So no code between them checks. What
+ * is allocated outside an arena while one may grow must be reachable from that entry point. */
+#ifndef HLO_IR_ARENA_H
+#define HLO_IR_ARENA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef struct hlo_arena hlo_arena;
+
+/* NULL when not even the arena itself fits in memory. `recover` may be NULL until the first
+ * allocation; it is borrowed and must stay valid while the arena is allocated from. */
+hlo_arena *hlo_arena_new(jmp_buf *recover);
+void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
+
+/* Sets the recovery point and returns the one before, which the caller puts back when it returns. */
+jmp_buf *hlo_arena_set_recover(hlo_arena *arena, jmp_buf *recover);
+
+/* Refuses to grow past `bytes` in all (0: no limit). */
+void hlo_arena_set_limit(hlo_arena *arena, size_t bytes);
+
+/* Uninitialised memory, aligned to 8 bytes. `size` 0 gives a valid pointer. */
+void *hlo_arena_alloc(hlo_arena *arena, size_t size);
+void *hlo_arena_zero(hlo_arena *arena, size_t size);
+/* count * size bytes, checked for overflow. */
+void *hlo_arena_array(hlo_arena *arena, size_t count, size_t size);
+void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size);
+char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Bytes handed out so far. */
+size_t hlo_arena_used(const hlo_arena *arena);
+
+/* A scratch region: what is allocated after the mark is given back by hlo_arena_release(). */
+typedef struct hlo_arena_mark {
+    void *block;
+    size_t used, total;
+} hlo_arena_mark;
+hlo_arena_mark hlo_arena_here(const hlo_arena *arena);
+void hlo_arena_release(hlo_arena *arena, hlo_arena_mark mark);
+
+#endif

@@ -1,0 +1,25 @@
+/* Every float narrower than 64 bits: bits to value and back, exactly, rounding to nearest even.
+ *
+ * float.def holds the parameters of each format; nothing else in the library knows them. */
+#ifndef HLO_IR_EVAL_FLOAT_H
+#define HLO_IR_EVAL_FLOAT_H
+
+#include "ir/ir.h"
+
+/* The value of an element's bits. NaN payloads are not kept. */
+double hlo_float_decode(hlo_type type, uint64_t bits);
+/* The nearest element, ties to even. What is too large becomes infinity where the format has one,
+ * else NaN (f8e4m3fn), as HLO's `convert` has it; NaN becomes the format's NaN. */
+uint64_t hlo_float_encode(hlo_type type, double value);
+
+/* One element of any real type in memory, as a double and back; integers are converted as HLO's
+ * `convert` does (toward zero, saturating). */
+double hlo_number_load(hlo_type type, const void *element);
+void hlo_number_store(hlo_type type, void *element, double value);
+
+/* The largest finite value. */
+double hlo_float_max(hlo_type type);
+/* Bits of the significand, the hidden one included: the unit roundoff is 2^-precision. */
+int hlo_float_precision(hlo_type type);
+
+#endif

@@ -1,0 +1,100 @@
+/* Interned strings and the names in use: one entry holds both. */
+#define XXH_INLINE_ALL
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "ir/intern.h"
+#include "ir/ir.h"
+
+typedef struct entry {
+    uint64_t hash;
+    uint32_t length;
+    uint32_t suffix; /* the next N to try for `name.N`; 0: not yet asked for */
+    bool taken;      /* is the name of an instruction or computation */
+    char text[];
+} entry;
+
+struct hlo_strings {
+    entry **slots; /* open addressing, linear probing */
+    size_t mask, count;
+};
+
+static entry *entry_of(const char *interned) {
+    return (entry *)(interned - offsetof(entry, text));
+}
+
+struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
+    struct hlo_strings *strings = hlo_arena_zero(arena, sizeof *strings);
+    size_t slots = 1024;
+    strings->slots = hlo_arena_zero(arena, slots * sizeof *strings->slots);
+    strings->mask = slots - 1;
+    return strings;
+}
+
+static void grow(hlo_arena *arena, struct hlo_strings *strings) {
+    size_t mask = strings->mask * 2 + 1;
+    entry **slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
+    for (size_t i = 0; i <= strings->mask; i++) {
+        entry *e = strings->slots[i];
+        if (!e) continue;
+        size_t at = e->hash & mask;
+        while (slots[at]) at = (at + 1) & mask;
+        slots[at] = e;
+    }
+    strings->slots = slots;
+    strings->mask = mask;
+}
+
+const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
+    struct hlo_strings *strings = module->strings;
+    uint64_t hash = XXH3_64bits(bytes, length);
+    size_t at = hash & strings->mask;
+    for (entry *e; (e = strings->slots[at]); at = (at + 1) & strings->mask)
+        if (e->hash == hash && e->length == length && memcmp(e->text, bytes, length) == 0)
+            return e->text;
+    entry *e = hlo_arena_zero(module->arena, sizeof *e + length + 1);
+    e->hash = hash;
+    e->length = (uint32_t)length;
+    memcpy(e->text, bytes, length);
+    strings->slots[at] = e;
+    if (++strings->count * 2 > strings->mask) grow(module->arena, strings);
+    return e->text;
+}
+
+const char *hlo_intern_string(hlo_module *module, const char *text) {
+    return hlo_intern(module, text, strlen(text));
+}
+
+size_t hlo_intern_length(const char *interned) {
+    return entry_of(interned)->length;
+}
+
+void hlo_take_name(const char *interned) {
+    entry_of(interned)->taken = true;
+}
+
+/* The length of `name` without a `.N` ending. */
+static size_t stem_length(const char *name) {
+    size_t length = strlen(name), end = length;
+    while (end > 1 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
+    return end < length && end > 1 && name[end - 1] == '.' ? end - 1 : length;
+}
+
+const char *hlo_unique_name(hlo_module *module, const char *name) {
+    const char *whole = hlo_intern_string(module, name);
+    if (!entry_of(whole)->taken) {
+        entry_of(whole)->taken = true;
+        return whole;
+    }
+    const char *stem = hlo_intern(module, name, stem_length(name));
+    for (;;) {
+        uint32_t number = ++entry_of(stem)->suffix;
+        char *text = hlo_arena_format(module->arena, "%s.%u", stem, number);
+        const char *candidate = hlo_intern_string(module, text);
+        if (!entry_of(candidate)->taken) {
+            entry_of(candidate)->taken = true;
+            return candidate;
+        }
+    }
+}

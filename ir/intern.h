@@ -1,0 +1,10 @@
+/* What module.c needs of the string and shape tables. */
+#ifndef HLO_IR_INTERN_H
+#define HLO_IR_INTERN_H
+
+#include "ir/arena.h"
+
+struct hlo_strings *hlo_strings_new(hlo_arena *arena);
+struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena);
+
+#endif

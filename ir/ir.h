@@ -1,0 +1,430 @@
+/* The intermediate representation: types, shapes, literals, attributes, instructions, computations,
+ * modules. This header is the inside of the library; programs use include/hlo/.
+ *
+ * Ownership: everything below lives in the arena of its module and dies with it; there are no
+ * reference counts. Strings and shapes are interned: equal ones of one module are the same pointer.
+ *
+ * Order: the instructions of a computation form a list in which every operand stands before its
+ * users. It is also the schedule of a scheduled module, so passes insert beside what they replace. */
+#ifndef HLO_IR_IR_H
+#define HLO_IR_IR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hlo/diag.h"
+#include "hlo/module.h"
+#include "hlo/status.h"
+#include "ir/arena.h"
+
+/* ---------------------------------------------------------------------------------- the tables */
+
+typedef enum hlo_type {
+#define HLO_TYPE(id, name, bits, class) HLO_TYPE_##id,
+#include "ir/type.def"
+#undef HLO_TYPE
+    HLO_TYPE_COUNT,
+    HLO_TYPE_INVALID = HLO_TYPE_COUNT
+} hlo_type;
+
+typedef enum hlo_type_class {
+    HLO_CLASS_NONE,
+    HLO_CLASS_PRED,
+    HLO_CLASS_SIGNED,
+    HLO_CLASS_UNSIGNED,
+    HLO_CLASS_FLOAT,
+    HLO_CLASS_COMPLEX
+} hlo_type_class;
+
+typedef struct hlo_type_info {
+    const char *name;
+    uint8_t bits;  /* of one element */
+    uint8_t bytes; /* of one element in memory; 0 for types without elements */
+    uint8_t class; /* hlo_type_class */
+} hlo_type_info;
+
+extern const hlo_type_info hlo_types[HLO_TYPE_COUNT];
+
+/* HLO_TYPE_INVALID when no type is called so. */
+hlo_type hlo_type_find(const char *name, size_t length);
+bool hlo_type_is_float(hlo_type type);
+bool hlo_type_is_integer(hlo_type type); /* signed or unsigned */
+bool hlo_type_is_fp8(hlo_type type);     /* any float of 8 bits */
+
+typedef enum hlo_op {
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) HLO_OP_##id,
+#include "ir/op.def"
+#undef HLO_OP
+    HLO_OP_COUNT,
+    HLO_OP_INVALID = HLO_OP_COUNT
+} hlo_op;
+
+enum {
+    HLO_COMMUTES = 1,
+    HLO_ELEMENTWISE = 2,
+    HLO_MOVEMENT = 4,
+    HLO_SIDE_EFFECT = 8,
+    HLO_COLLECTIVE = 16,
+    HLO_NONDET = 32
+};
+
+typedef enum hlo_attr_id {
+#define HLO_ATTR(id, name, kind) HLO_ATTR_##id,
+#include "ir/attr.def"
+#undef HLO_ATTR
+    HLO_ATTR_COUNT,
+    HLO_ATTR_INVALID = HLO_ATTR_COUNT
+} hlo_attr_id;
+
+typedef enum hlo_attr_kind {
+    HLO_KIND_INT,
+    HLO_KIND_BOOL,
+    HLO_KIND_FLOAT,
+    HLO_KIND_WORD,
+    HLO_KIND_STRING,
+    HLO_KIND_RAW,
+    HLO_KIND_INTS,
+    HLO_KIND_SLICES,
+    HLO_KIND_PADDING,
+    HLO_KIND_COMPUTATION,
+    HLO_KIND_COMPUTATIONS,
+    HLO_KIND_INSTRS,
+    HLO_KIND_SHAPES,
+    HLO_KIND_LITERAL,
+    HLO_KIND_LAYOUT,
+    HLO_KIND_ATTRS
+} hlo_attr_kind;
+
+typedef struct hlo_attr_info {
+    const char *name;
+    hlo_attr_kind kind;
+} hlo_attr_info;
+
+extern const hlo_attr_info hlo_attrs_info[HLO_ATTR_COUNT];
+
+/* HLO_ATTR_INVALID when no attribute is called so. */
+hlo_attr_id hlo_attr_find(const char *name, size_t length);
+
+typedef struct hlo_op_info {
+    const char *name;
+    uint8_t min_operands;
+    uint8_t max_operands; /* HLO_ANY: no upper bound */
+    uint8_t flags;
+    const uint8_t *required, *allowed; /* hlo_attr_id, ended by HLO_ATTR_COUNT */
+} hlo_op_info;
+
+enum { HLO_ANY = 255 };
+
+extern const hlo_op_info hlo_ops[HLO_OP_COUNT];
+
+/* HLO_OP_INVALID when no opcode is called so. */
+hlo_op hlo_op_find(const char *name, size_t length);
+/* Whether an instruction `op` may carry `attr` (required, allowed, or common to all). */
+bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
+
+/* -------------------------------------------------------------------------------------- shapes */
+
+/* The physical order of an array. Interned with its shape. */
+typedef struct hlo_layout {
+    const int64_t *minor_to_major; /* rank entries */
+    int64_t element_bits;          /* E(n); 0: the type's own */
+    int64_t memory_space;          /* S(n); 0: the default */
+    const char *rest;              /* tiles and whatever else stood behind the `:`, up to E and S,
+                                      verbatim; NULL when nothing */
+} hlo_layout;
+
+/* An array, a tuple, a token or an opaque. Immutable and interned: within a module, two shapes are
+ * the same (layouts included) exactly when their pointers are. */
+typedef struct hlo_shape hlo_shape;
+struct hlo_shape {
+    hlo_type type;             /* HLO_TYPE_TUPLE for tuples */
+    bool buffer;               /* b(...): a buffer of that array */
+    uint32_t rank;             /* dimensions of an array, elements of a tuple */
+    const int64_t *dims;       /* of an array; -1: unbounded `?` */
+    const bool *dynamic;       /* of an array: `<=n`; NULL when no dimension is dynamic */
+    const hlo_layout *layout;  /* of an array; NULL: none given */
+    const hlo_shape **elements; /* of a tuple */
+    uint64_t hash;
+};
+
+/* Elements of an array shape (1 for a scalar), or -1 when that overflows int64 or a dimension is
+ * unbounded. */
+int64_t hlo_shape_count(const hlo_shape *shape);
+/* Bytes of the elements in memory, tuples summed over their leaves; -1 on overflow. */
+int64_t hlo_shape_bytes(const hlo_shape *shape);
+bool hlo_shape_is_scalar(const hlo_shape *shape);
+bool hlo_shape_is_array(const hlo_shape *shape);
+/* Same type and dimensions (through tuples), layouts not looked at. */
+bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
+/* Same dimensions of two arrays, types and layouts not looked at. */
+bool hlo_shape_same_dims(const hlo_shape *a, const hlo_shape *b);
+/* Whether the layout is the default one, {rank-1,...,1,0}, or none is given. */
+bool hlo_shape_is_row_major(const hlo_shape *shape);
+/* Stride of each dimension, in elements, by the layout (the default one when none is given). */
+void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides);
+/* Writes `f32[2,3]{1,0}` (layout: with the layout) to `out`, always NUL-terminated; returns the
+ * length that the whole text has, as snprintf does. */
+size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *out, size_t size);
+
+/* Interned shapes of `module`. The arrays are copied. */
+const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape);
+/* An array with the default layout. */
+const hlo_shape *hlo_shape_array(hlo_module *module, hlo_type type, uint32_t rank,
+                                 const int64_t *dims);
+/* An array with that physical order; `minor_to_major` NULL gives the default. */
+const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32_t rank,
+                                       const int64_t *dims, const int64_t *minor_to_major);
+const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
+                                 const hlo_shape *const *elements);
+/* The same array (dims, layout) of another element type. */
+const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type);
+
+/* ------------------------------------------------------------------------------------ literals */
+
+/* A constant value. Elements are dense, row-major in *logical* order whatever the layout says, each
+ * hlo_types[type].bytes wide, little-endian; pred and sub-byte integers one byte each (sign
+ * extended), f4 in the low bits. */
+typedef struct hlo_literal hlo_literal;
+struct hlo_literal {
+    const hlo_shape *shape;
+    bool elided;                  /* `{...}`: the text did not tell the values; data is NULL */
+    void *data;                   /* of an array */
+    const hlo_literal **elements; /* of a tuple */
+};
+
+/* Uninitialised elements for an array of that shape. */
+hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
+/* Whether all elements have the same value; false for tuples, elided and empty ones. */
+bool hlo_literal_is_splat(const hlo_literal *literal);
+/* Element `index` of a real or integer array as a double. */
+double hlo_literal_number(const hlo_literal *literal, int64_t index);
+/* Sets it, rounded to the type (ir/float.h). */
+void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value);
+
+/* ---------------------------------------------------------------------------------- attributes */
+
+typedef struct hlo_instr hlo_instr;
+typedef struct hlo_computation hlo_computation;
+typedef struct hlo_attrs hlo_attrs;
+
+typedef struct hlo_ints {
+    uint32_t count;
+    int64_t v[];
+} hlo_ints;
+
+typedef struct hlo_comps {
+    uint32_t count;
+    hlo_computation *v[];
+} hlo_comps;
+
+typedef struct hlo_instrs {
+    uint32_t count;
+    hlo_instr *v[];
+} hlo_instrs;
+
+typedef struct hlo_shapes {
+    uint32_t count;
+    const hlo_shape *v[];
+} hlo_shapes;
+
+/* One attribute; `id` tells the kind (attr.def), the kind tells the member. */
+typedef struct hlo_attr {
+    hlo_attr_id id;
+    union {
+        int64_t i;
+        double f;
+        const char *str; /* interned */
+        const hlo_ints *ints;
+        hlo_computation *comp;
+        const hlo_comps *comps;
+        const hlo_instrs *instrs;
+        const hlo_shapes *shapes;
+        const hlo_literal *literal;
+        const hlo_attrs *attrs;
+    } u;
+} hlo_attr;
+
+struct hlo_attrs {
+    uint32_t count;
+    hlo_attr v[];
+};
+
+/* ------------------------------------------------------------------ instructions, computations */
+
+/* One operand slot, and at the same time one link in the use list of what it names. */
+typedef struct hlo_use hlo_use;
+struct hlo_use {
+    hlo_instr *def;       /* the operand */
+    hlo_instr *user;      /* whose operand it is */
+    hlo_use *next, *prev; /* in def's use list */
+};
+
+struct hlo_instr {
+    hlo_op op;
+    uint32_t id;         /* unique in the module, below hlo_module.next_id: an index for side tables */
+    const char *name;    /* without `%`; unique in the module */
+    const hlo_shape *shape;
+    hlo_computation *parent;
+    hlo_instr *next, *prev;
+    hlo_use *operands;   /* operand_count of them */
+    hlo_use *uses;       /* newest first */
+    uint32_t operand_count, use_count;
+    const hlo_attr *attrs; /* attr_count of them, in the order in which they were set */
+    uint32_t attr_count;
+    uint32_t offset;     /* where the instruction stands in the module's source; made by a pass:
+                            that of the instruction it was made for */
+    union {
+        const hlo_literal *literal; /* HLO_OP_CONSTANT */
+        int64_t parameter;          /* HLO_OP_PARAMETER: its number */
+    } u;
+};
+
+struct hlo_computation {
+    uint32_t id; /* unique in the module, below hlo_module.next_computation_id */
+    const char *name;
+    hlo_module *module;
+    hlo_computation *next, *prev;
+    hlo_instr *first, *last;
+    hlo_instr *root;
+    uint32_t instr_count;
+    uint32_t parameter_count;
+    hlo_instr **parameters; /* by number; may grow while the computation is built */
+    const hlo_attr *attrs;  /* execution_thread */
+    uint32_t attr_count;
+    uint32_t offset;
+};
+
+/* A row of one of the four header tables; numbered from 1 by position. */
+typedef struct hlo_file_location {
+    int64_t file_name, function_name, line, end_line, column, end_column;
+} hlo_file_location;
+typedef struct hlo_stack_frame {
+    int64_t file_location; /* 0: none */
+    int64_t parent;        /* as in the text, `parent_frame_id`: the parent's number plus one; 1: none */
+} hlo_stack_frame;
+
+typedef struct hlo_tables {
+    uint32_t file_count, function_count, location_count, frame_count;
+    const char **files, **functions;
+    hlo_file_location *locations;
+    hlo_stack_frame *frames;
+} hlo_tables;
+
+struct hlo_module {
+    hlo_arena *arena;
+    const char *name;
+    hlo_computation *first, *last; /* callees before callers */
+    hlo_computation *entry;
+    const hlo_attr *attrs; /* of the header */
+    uint32_t attr_count;
+    hlo_tables tables;
+    uint32_t next_id; /* above every instruction's id */
+    uint32_t next_computation_id;
+    const char *file; /* name and text that the module was read from; "" when it was not */
+    const char *source;
+    size_t source_size;
+    struct hlo_strings *strings; /* interned */
+    struct hlo_shapeset *shapes; /* interned */
+};
+
+/* An empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
+hlo_module *hlo_module_new(jmp_buf *recover);
+
+/* The interned copy of `length` bytes, NUL-terminated (they may hold NUL bytes themselves: compare
+ * pointers). hlo_intern_length() gives the length back. */
+const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
+const char *hlo_intern_string(hlo_module *module, const char *text);
+size_t hlo_intern_length(const char *interned);
+/* A name that no instruction or computation of the module has yet, and is now taken: `name` itself,
+ * or with its `.N` ending replaced by the next free one. O(1). */
+const char *hlo_unique_name(hlo_module *module, const char *name);
+/* Takes that very name, also when something has it already (text is read before it is verified). */
+void hlo_take_name(const char *interned);
+
+/* A new computation, last in the module. The name is made unique with `.N`. */
+hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
+/* Takes it out of the module; nothing may call it. */
+void hlo_computation_remove(hlo_computation *comp);
+void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
+
+/* A new instruction before `before`, or last when that is NULL. Its name is `name`, made unique with
+ * `.N`, the opcode's name when NULL. A parameter is entered in comp->parameters by
+ * hlo_instr_set_parameter(), not by this. */
+hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                         const hlo_shape *shape, uint32_t operand_count,
+                         hlo_instr *const *operands, const char *name);
+void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
+/* Takes it out of its computation and its operands' use lists. It must have no uses and not be the
+ * root. The memory stays until the module is freed, with parent NULL. */
+void hlo_instr_remove(hlo_instr *instr);
+/* Moves it within its computation to stand before `before`. */
+void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
+
+/* A copy of `instr` in a computation of the same module, with other operands (as many). A parameter's
+ * copy is entered in comp->parameters. */
+hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
+                          hlo_instr *const *operands);
+
+hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t index);
+void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
+void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
+/* Every use of `from`, and its place as root, becomes one of `to`. O(uses). */
+void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
+/* Uses as operand, plus one when it is the root of its computation. */
+uint32_t hlo_instr_user_count(const hlo_instr *instr);
+
+/* NULL when the instruction has no such attribute. */
+const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id);
+/* Adds or replaces; attr.def's kind of `attr.id` says which member counts. */
+void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr);
+void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);
+/* Copies every attribute of `from` that `to` does not have. */
+void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
+/* Shorthands; `missing` when there is no such attribute. */
+int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
+const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
+/* Never NULL: an empty list when there is no such attribute. */
+const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
+hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
+/* Calls `visit` for every computation that an attribute of `instr` names. */
+void hlo_instr_visit_called(const hlo_instr *instr,
+                            void (*visit)(void *user, hlo_computation *called), void *user);
+
+hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
+void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
+void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
+/* The string is interned. For WORD, STRING and RAW. */
+void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
+void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
+
+/* metadata={op_name=...}; NULL when there is none. */
+const char *hlo_instr_op_name(const hlo_instr *instr);
+
+/* A new constant before `before`. */
+hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal);
+/* A scalar constant of a real type. */
+hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_type type,
+                               double value);
+
+/* ------------------------------------------------------------------------ shape rules, verifier */
+
+/* The result shape of an instruction of opcode `op`, by op.def's rule, with the layout that XLA would
+ * give it by default; NULL when the rule needs the shape from the text (GIVEN), or when the operands
+ * break the rule, in which case `why` (of `why_size` bytes, may be NULL) says how, e.g. "operand
+ * shapes f32[2] and f32[3] differ". `attrs` are the instruction's attributes. */
+const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
+                           hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
+                           char *why, size_t why_size);
+
+/* --------------------------------------------------------------------------------- diagnostics */
+
+/* Emits one diagnostic about `length` bytes at `offset` of the module's source. */
+void hlo_report(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+                size_t offset, size_t length, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+void hlo_vreport(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+                 size_t offset, size_t length, const char *format, va_list args);
+
+#endif

@@ -1,0 +1,309 @@
+/* Modules, computations and instructions: creation, use lists, attributes, copies. */
+#include "ir/ir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/intern.h"
+
+const char *hlo_status_name(hlo_status status) {
+    switch (status) {
+    case HLO_OK: return "done";
+    case HLO_INVALID_INPUT: return "invalid input";
+    case HLO_INVALID_USAGE: return "invalid usage";
+    case HLO_MISMATCH: return "mismatch";
+    case HLO_INTERNAL: return "internal error";
+    case HLO_OUT_OF_MEMORY: return "out of memory";
+    }
+    return "unknown status";
+}
+
+int hlo_status_exit(hlo_status status) {
+    return status == HLO_OUT_OF_MEMORY ? HLO_INVALID_INPUT : (int)status;
+}
+
+hlo_module *hlo_module_new(jmp_buf *recover) {
+    jmp_buf here;
+    hlo_arena *arena = hlo_arena_new(&here);
+    if (!arena) return NULL;
+    if (setjmp(here)) {
+        hlo_arena_free(arena);
+        return NULL;
+    }
+    hlo_module *module = hlo_arena_zero(arena, sizeof *module);
+    module->arena = arena;
+    module->strings = hlo_strings_new(arena);
+    module->shapes = hlo_shapeset_new(arena);
+    module->name = module->file = module->source = hlo_intern_string(module, "");
+    hlo_arena_set_recover(arena, recover);
+    return module;
+}
+
+void hlo_module_free(hlo_module *module) {
+    if (module) hlo_arena_free(module->arena);
+}
+
+const char *hlo_module_name(const hlo_module *module) {
+    return module->name;
+}
+
+/* -------------------------------------------------------------------------------- computations */
+
+hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
+    hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
+    comp->id = module->next_computation_id++;
+    comp->name = hlo_unique_name(module, name);
+    comp->module = module;
+    comp->prev = module->last;
+    *(module->last ? &module->last->next : &module->first) = comp;
+    module->last = comp;
+    return comp;
+}
+
+void hlo_computation_remove(hlo_computation *comp) {
+    hlo_module *module = comp->module;
+    *(comp->prev ? &comp->prev->next : &module->first) = comp->next;
+    *(comp->next ? &comp->next->prev : &module->last) = comp->prev;
+    comp->next = comp->prev = NULL;
+    if (module->entry == comp) module->entry = NULL;
+}
+
+void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
+    comp->root = root;
+}
+
+/* -------------------------------------------------------------------------------- instructions */
+
+static void link_use(hlo_use *use, hlo_instr *def, hlo_instr *user) {
+    *use = (hlo_use){.def = def, .user = user, .next = def->uses};
+    if (def->uses) def->uses->prev = use;
+    def->uses = use;
+    def->use_count++;
+}
+
+static void unlink_use(hlo_use *use) {
+    *(use->prev ? &use->prev->next : &use->def->uses) = use->next;
+    if (use->next) use->next->prev = use->prev;
+    use->def->use_count--;
+}
+
+static void link_instr(hlo_instr *instr, hlo_computation *comp, hlo_instr *before) {
+    instr->parent = comp;
+    instr->next = before;
+    instr->prev = before ? before->prev : comp->last;
+    *(instr->prev ? &instr->prev->next : &comp->first) = instr;
+    *(before ? &before->prev : &comp->last) = instr;
+    comp->instr_count++;
+}
+
+static void unlink_instr(hlo_instr *instr) {
+    hlo_computation *comp = instr->parent;
+    *(instr->prev ? &instr->prev->next : &comp->first) = instr->next;
+    *(instr->next ? &instr->next->prev : &comp->last) = instr->prev;
+    comp->instr_count--;
+    instr->parent = NULL;
+}
+
+hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                         const hlo_shape *shape, uint32_t operand_count,
+                         hlo_instr *const *operands, const char *name) {
+    hlo_module *module = comp->module;
+    hlo_instr *instr = hlo_arena_zero(module->arena, sizeof *instr);
+    instr->op = op;
+    instr->id = module->next_id++;
+    instr->name = hlo_unique_name(module, name ? name : hlo_ops[op].name);
+    instr->shape = shape;
+    instr->operand_count = operand_count;
+    instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);
+    for (uint32_t i = 0; i < operand_count; i++) link_use(&instr->operands[i], operands[i], instr);
+    link_instr(instr, comp, before);
+    return instr;
+}
+
+void hlo_instr_set_parameter(hlo_instr *instr, int64_t number) {
+    hlo_computation *comp = instr->parent;
+    instr->u.parameter = number;
+    if (number >= comp->parameter_count) {
+        uint32_t count = (uint32_t)number + 1;
+        hlo_instr **grown = hlo_arena_zero(comp->module->arena, count * sizeof *grown);
+        if (comp->parameter_count)
+            memcpy(grown, comp->parameters, comp->parameter_count * sizeof *grown);
+        comp->parameters = grown;
+        comp->parameter_count = count;
+    }
+    comp->parameters[number] = instr;
+}
+
+hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
+                          hlo_instr *const *operands) {
+    hlo_instr *copy = hlo_instr_new(comp, before, instr->op, instr->shape, instr->operand_count,
+                                    operands, instr->name);
+    copy->attrs = instr->attrs;
+    copy->attr_count = instr->attr_count;
+    copy->offset = instr->offset;
+    copy->u = instr->u;
+    if (copy->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
+    return copy;
+}
+
+void hlo_instr_remove(hlo_instr *instr) {
+    for (uint32_t i = 0; i < instr->operand_count; i++) unlink_use(&instr->operands[i]);
+    instr->operand_count = 0;
+    unlink_instr(instr);
+}
+
+void hlo_instr_move(hlo_instr *instr, hlo_instr *before) {
+    hlo_computation *comp = instr->parent;
+    if (before == instr) return;
+    unlink_instr(instr);
+    link_instr(instr, comp, before);
+}
+
+hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t index) {
+    return instr->operands[index].def;
+}
+
+void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def) {
+    unlink_use(&instr->operands[index]);
+    link_use(&instr->operands[index], def, instr);
+}
+
+void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
+    uint32_t count = instr->operand_count;
+    hlo_use *grown =
+        hlo_arena_array(instr->parent->module->arena, count + 1, sizeof *grown);
+    for (uint32_t i = 0; i < count; i++) {
+        hlo_instr *operand = instr->operands[i].def;
+        unlink_use(&instr->operands[i]);
+        link_use(&grown[i], operand, instr);
+    }
+    link_use(&grown[count], def, instr);
+    instr->operands = grown;
+    instr->operand_count = count + 1;
+}
+
+void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to) {
+    if (from == to) return;
+    for (hlo_use *use = from->uses, *next; use; use = next) {
+        next = use->next;
+        hlo_instr *user = use->user;
+        if (user == to) continue; /* `to` may be made from `from` */
+        unlink_use(use);
+        link_use(use, to, user);
+    }
+    if (from->parent->root == from) from->parent->root = to;
+}
+
+uint32_t hlo_instr_user_count(const hlo_instr *instr) {
+    return instr->use_count + (instr->parent && instr->parent->root == instr);
+}
+
+/* ---------------------------------------------------------------------------------- attributes */
+
+const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
+    for (uint32_t i = 0; i < instr->attr_count; i++)
+        if (instr->attrs[i].id == id) return &instr->attrs[i];
+    return NULL;
+}
+
+/* Attribute arrays may be shared between instructions (clones), so every change makes a new one. */
+void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
+    hlo_arena *arena = instr->parent->module->arena;
+    hlo_attr *grown = hlo_arena_array(arena, instr->attr_count + 1, sizeof *grown);
+    uint32_t count = 0;
+    bool replaced = false;
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        bool same = instr->attrs[i].id == attr.id;
+        grown[count++] = same ? attr : instr->attrs[i];
+        replaced |= same;
+    }
+    if (!replaced) grown[count++] = attr;
+    instr->attrs = grown;
+    instr->attr_count = count;
+}
+
+void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id) {
+    if (!hlo_instr_attr(instr, id)) return;
+    hlo_arena *arena = instr->parent->module->arena;
+    hlo_attr *kept = hlo_arena_array(arena, instr->attr_count, sizeof *kept);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < instr->attr_count; i++)
+        if (instr->attrs[i].id != id) kept[count++] = instr->attrs[i];
+    instr->attrs = kept;
+    instr->attr_count = count;
+}
+
+void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from) {
+    if (to->attr_count == 0) {
+        to->attrs = from->attrs;
+        to->attr_count = from->attr_count;
+        return;
+    }
+    for (uint32_t i = 0; i < from->attr_count; i++)
+        if (!hlo_instr_attr(to, from->attrs[i].id)) hlo_instr_set_attr(to, from->attrs[i]);
+}
+
+int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing) {
+    const hlo_attr *attr = hlo_instr_attr(instr, id);
+    return attr ? attr->u.i : missing;
+}
+
+const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *attr = hlo_instr_attr(instr, id);
+    return attr ? attr->u.str : NULL;
+}
+
+const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id) {
+    static const hlo_ints none = {.count = 0};
+    const hlo_attr *attr = hlo_instr_attr(instr, id);
+    return attr ? attr->u.ints : &none;
+}
+
+hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *attr = hlo_instr_attr(instr, id);
+    return attr ? attr->u.comp : NULL;
+}
+
+void hlo_instr_visit_called(const hlo_instr *instr,
+                            void (*visit)(void *user, hlo_computation *called), void *user) {
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        const hlo_attr *attr = &instr->attrs[i];
+        hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+        if (kind == HLO_KIND_COMPUTATION) visit(user, attr->u.comp);
+        if (kind == HLO_KIND_COMPUTATIONS)
+            for (uint32_t c = 0; c < attr->u.comps->count; c++) visit(user, attr->u.comps->v[c]);
+    }
+}
+
+hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values) {
+    hlo_ints *ints = hlo_arena_alloc(module->arena, sizeof *ints + count * sizeof *values);
+    ints->count = count;
+    if (count && values) memcpy(ints->v, values, count * sizeof *values);
+    return ints;
+}
+
+void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values) {
+    hlo_ints *ints = hlo_ints_new(instr->parent->module, count, values);
+    hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.ints = ints});
+}
+
+void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value) {
+    hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.i = value});
+}
+
+void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text) {
+    const char *str = hlo_intern_string(instr->parent->module, text);
+    hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.str = str});
+}
+
+void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp) {
+    hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.comp = comp});
+}
+
+const char *hlo_instr_op_name(const hlo_instr *instr) {
+    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
+    if (!metadata) return NULL;
+    for (uint32_t i = 0; i < metadata->u.attrs->count; i++)
+        if (metadata->u.attrs->v[i].id == HLO_ATTR_OP_NAME) return metadata->u.attrs->v[i].u.str;
+    return NULL;
+}

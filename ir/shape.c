@@ -1,0 +1,264 @@
+/* Shapes: interned arrays and tuples, and questions about them. */
+#define XXH_INLINE_ALL
+#include <string.h>
+#include <xxhash.h>
+
+#include "ir/intern.h"
+#include "ir/ir.h"
+
+struct hlo_shapeset {
+    const hlo_shape **slots; /* open addressing, linear probing */
+    size_t mask, count;
+};
+
+struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena) {
+    struct hlo_shapeset *set = hlo_arena_zero(arena, sizeof *set);
+    size_t slots = 256;
+    set->slots = hlo_arena_zero(arena, slots * sizeof *set->slots);
+    set->mask = slots - 1;
+    return set;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    return XXH64(&value, sizeof value, hash);
+}
+
+static uint64_t hash_shape(const hlo_shape *s) {
+    uint64_t hash = mix((uint64_t)s->type * 2 + s->buffer, s->rank);
+    if (s->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < s->rank; i++) hash = mix(hash, s->elements[i]->hash);
+        return hash;
+    }
+    if (s->rank) hash = XXH64(s->dims, s->rank * sizeof *s->dims, hash);
+    if (s->dynamic) hash = XXH64(s->dynamic, s->rank * sizeof *s->dynamic, hash);
+    const hlo_layout *l = s->layout;
+    if (!l) return hash;
+    hash = mix(hash, 1);
+    if (s->rank) hash = XXH64(l->minor_to_major, s->rank * sizeof *l->minor_to_major, hash);
+    hash = mix(hash, (uint64_t)l->element_bits);
+    hash = mix(hash, (uint64_t)l->memory_space);
+    return l->rest ? XXH64(l->rest, strlen(l->rest), hash) : hash;
+}
+
+static bool same_ints(const int64_t *a, const int64_t *b, uint32_t count) {
+    return count == 0 || memcmp(a, b, count * sizeof *a) == 0;
+}
+
+static bool same_layout(const hlo_layout *a, const hlo_layout *b, uint32_t rank) {
+    if (!a || !b) return a == b;
+    return same_ints(a->minor_to_major, b->minor_to_major, rank) &&
+           a->element_bits == b->element_bits && a->memory_space == b->memory_space &&
+           (a->rest == b->rest || (a->rest && b->rest && strcmp(a->rest, b->rest) == 0));
+}
+
+static bool same_shape(const hlo_shape *a, const hlo_shape *b) {
+    if (a->hash != b->hash || a->type != b->type || a->rank != b->rank || a->buffer != b->buffer)
+        return false;
+    if (a->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < a->rank; i++)
+            if (a->elements[i] != b->elements[i]) return false;
+        return true;
+    }
+    if (!same_ints(a->dims, b->dims, a->rank) || !a->dynamic != !b->dynamic) return false;
+    if (a->dynamic && memcmp(a->dynamic, b->dynamic, a->rank * sizeof *a->dynamic) != 0)
+        return false;
+    return same_layout(a->layout, b->layout, a->rank);
+}
+
+static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {
+    hlo_arena *arena = module->arena;
+    hlo_shape *s = hlo_arena_copy(arena, from, sizeof *from);
+    if (s->type == HLO_TYPE_TUPLE) {
+        s->elements = hlo_arena_copy(arena, s->elements, s->rank * sizeof *s->elements);
+        return s;
+    }
+    s->dims = hlo_arena_copy(arena, s->dims, s->rank * sizeof *s->dims);
+    if (s->dynamic) s->dynamic = hlo_arena_copy(arena, s->dynamic, s->rank * sizeof *s->dynamic);
+    if (s->layout) {
+        hlo_layout *l = hlo_arena_copy(arena, s->layout, sizeof *l);
+        l->minor_to_major =
+            hlo_arena_copy(arena, l->minor_to_major, s->rank * sizeof *l->minor_to_major);
+        if (l->rest) l->rest = hlo_intern_string(module, l->rest);
+        s->layout = l;
+    }
+    return s;
+}
+
+static void grow(hlo_arena *arena, struct hlo_shapeset *set) {
+    size_t mask = set->mask * 2 + 1;
+    const hlo_shape **slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
+    for (size_t i = 0; i <= set->mask; i++) {
+        if (!set->slots[i]) continue;
+        size_t at = set->slots[i]->hash & mask;
+        while (slots[at]) at = (at + 1) & mask;
+        slots[at] = set->slots[i];
+    }
+    set->slots = slots;
+    set->mask = mask;
+}
+
+const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
+    struct hlo_shapeset *set = module->shapes;
+    hlo_shape key = *shape;
+    key.hash = hash_shape(&key);
+    size_t at = key.hash & set->mask;
+    for (; set->slots[at]; at = (at + 1) & set->mask)
+        if (same_shape(set->slots[at], &key)) return set->slots[at];
+    const hlo_shape *made = copy_shape(module, &key);
+    set->slots[at] = made;
+    if (++set->count * 2 > set->mask) grow(module->arena, set);
+    return made;
+}
+
+enum { INLINE_RANK = 16 };
+
+const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32_t rank,
+                                       const int64_t *dims, const int64_t *minor_to_major) {
+    int64_t few[INLINE_RANK];
+    int64_t *order = (int64_t *)minor_to_major;
+    if (!order) {
+        order = rank <= INLINE_RANK ? few : hlo_arena_array(module->arena, rank, sizeof *order);
+        for (uint32_t i = 0; i < rank; i++) order[i] = rank - 1 - i;
+    }
+    hlo_layout layout = {.minor_to_major = order};
+    /* A scalar has no layout in text; to keep one pointer per shape it has none here either. */
+    hlo_shape shape = {
+        .type = type, .rank = rank, .dims = dims, .layout = rank ? &layout : NULL};
+    return hlo_shape_intern(module, &shape);
+}
+
+const hlo_shape *hlo_shape_array(hlo_module *module, hlo_type type, uint32_t rank,
+                                 const int64_t *dims) {
+    return hlo_shape_with_layout(module, type, rank, dims, NULL);
+}
+
+const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
+                                 const hlo_shape *const *elements) {
+    hlo_shape shape = {
+        .type = HLO_TYPE_TUPLE, .rank = count, .elements = (const hlo_shape **)elements};
+    return hlo_shape_intern(module, &shape);
+}
+
+const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type) {
+    hlo_shape retyped = *shape;
+    retyped.type = type;
+    return hlo_shape_intern(module, &retyped);
+}
+
+int64_t hlo_shape_count(const hlo_shape *shape) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0 || __builtin_mul_overflow(count, shape->dims[i], &count)) return -1;
+    return count;
+}
+
+int64_t hlo_shape_bytes(const hlo_shape *shape) {
+    int64_t bytes = 0;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            int64_t part = hlo_shape_bytes(shape->elements[i]);
+            if (part < 0 || __builtin_add_overflow(bytes, part, &bytes)) return -1;
+        }
+        return bytes;
+    }
+    int64_t count = hlo_shape_count(shape);
+    if (count < 0 || __builtin_mul_overflow(count, hlo_types[shape->type].bytes, &bytes)) return -1;
+    return bytes;
+}
+
+bool hlo_shape_is_array(const hlo_shape *shape) {
+    return hlo_types[shape->type].bits > 0;
+}
+
+bool hlo_shape_is_scalar(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && shape->rank == 0;
+}
+
+bool hlo_shape_same_dims(const hlo_shape *a, const hlo_shape *b) {
+    return hlo_shape_is_array(a) && hlo_shape_is_array(b) && a->rank == b->rank &&
+           same_ints(a->dims, b->dims, a->rank);
+}
+
+bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b) {
+    if (a == b) return true;
+    if (a->type != b->type || a->rank != b->rank || a->buffer != b->buffer) return false;
+    if (a->type != HLO_TYPE_TUPLE) return same_ints(a->dims, b->dims, a->rank);
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (!hlo_shape_compatible(a->elements[i], b->elements[i])) return false;
+    return true;
+}
+
+bool hlo_shape_is_row_major(const hlo_shape *shape) {
+    if (!shape->layout) return true;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (shape->layout->minor_to_major[i] != shape->rank - 1 - i) return false;
+    return true;
+}
+
+void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
+    int64_t stride = 1;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
+        out_strides[dim] = stride;
+        stride *= shape->dims[dim];
+    }
+}
+
+/* Appends to a bounded buffer, counting what does not fit. */
+typedef struct text {
+    char *out;
+    size_t size, length;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    size_t room = t->length < t->size ? t->size - t->length : 0;
+    int wrote = vsnprintf(room ? t->out + t->length : NULL, room, format, args);
+    va_end(args);
+    if (wrote > 0) t->length += (size_t)wrote;
+}
+
+static void put_layout(text *t, const hlo_shape *shape) {
+    const hlo_layout *l = shape->layout;
+    if (!l || (shape->rank == 0 && !l->rest && !l->element_bits && !l->memory_space)) return;
+    put(t, "{");
+    for (uint32_t i = 0; i < shape->rank; i++)
+        put(t, "%s%lld", i ? "," : "", (long long)l->minor_to_major[i]);
+    if (l->rest || l->element_bits || l->memory_space) put(t, ":%s", l->rest ? l->rest : "");
+    if (l->element_bits) put(t, "E(%lld)", (long long)l->element_bits);
+    if (l->memory_space) put(t, "S(%lld)", (long long)l->memory_space);
+    put(t, "}");
+}
+
+static void put_shape(text *t, const hlo_shape *shape, bool layout) {
+    if (shape->buffer) put(t, "b(");
+    if (shape->type == HLO_TYPE_TUPLE) {
+        put(t, "(");
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            if (i) put(t, ", ");
+            if (i && i % 5 == 0) put(t, "/*index=%u*/", i);
+            put_shape(t, shape->elements[i], layout);
+        }
+        put(t, ")");
+    } else {
+        put(t, "%s[", hlo_types[shape->type].name);
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            const char *bound = shape->dynamic && shape->dynamic[i] ? "<=" : "";
+            if (shape->dims[i] < 0)
+                put(t, "%s?", i ? "," : "");
+            else
+                put(t, "%s%s%lld", i ? "," : "", bound, (long long)shape->dims[i]);
+        }
+        put(t, "]");
+        if (layout) put_layout(t, shape);
+    }
+    if (shape->buffer) put(t, ")");
+}
+
+size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *out, size_t size) {
+    text t = {.out = out, .size = size};
+    if (size) out[0] = '\0';
+    put_shape(&t, shape, layout);
+    return t.length;
+}

@@ -1,0 +1,86 @@
+/* The tables of type.def, attr.def and op.def as data, and look-up by name. */
+#include <string.h>
+
+#include "ir/ir.h"
+
+const hlo_type_info hlo_types[HLO_TYPE_COUNT] = {
+#define HLO_TYPE(id, name, bits, class) \
+    [HLO_TYPE_##id] = {name, bits, (bits + 7) / 8, HLO_CLASS_##class},
+#include "ir/type.def"
+#undef HLO_TYPE
+};
+
+const hlo_attr_info hlo_attrs_info[HLO_ATTR_COUNT] = {
+#define HLO_ATTR(id, name, kind) [HLO_ATTR_##id] = {name, HLO_KIND_##kind},
+#include "ir/attr.def"
+#undef HLO_ATTR
+};
+
+#define ANY HLO_ANY
+#define NONE
+#define A(id) HLO_ATTR_##id,
+const hlo_op_info hlo_ops[HLO_OP_COUNT] = {
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)        \
+    [HLO_OP_##id] = {name,                                                       \
+                     min,                                                        \
+                     max,                                                        \
+                     flags,                                                      \
+                     (const uint8_t[]){required HLO_ATTR_COUNT},                 \
+                     (const uint8_t[]){allowed HLO_ATTR_COUNT}},
+#include "ir/op.def"
+#undef HLO_OP
+};
+/* What every instruction may carry. */
+static const uint8_t common[] = {A(DOMAIN) A(SHARDING) A(FRONTEND_ATTRIBUTES) A(STATISTICS)
+                                     A(ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA)
+                                         A(BACKEND_CONFIG) HLO_ATTR_COUNT};
+#undef A
+#undef NONE
+#undef ANY
+
+_Static_assert(HLO_ATTR_COUNT < 256, "attribute ids are held in bytes");
+
+static bool has(const uint8_t *ids, hlo_attr_id id) {
+    while (*ids != HLO_ATTR_COUNT)
+        if (*ids++ == id) return true;
+    return false;
+}
+
+bool hlo_op_allows(hlo_op op, hlo_attr_id attr) {
+    return has(hlo_ops[op].required, attr) || has(hlo_ops[op].allowed, attr) || has(common, attr);
+}
+
+static bool same(const char *entry, const char *name, size_t length) {
+    return strncmp(entry, name, length) == 0 && entry[length] == '\0';
+}
+
+hlo_type hlo_type_find(const char *name, size_t length) {
+    for (int t = 0; t < HLO_TYPE_COUNT; t++)
+        if (same(hlo_types[t].name, name, length)) return (hlo_type)t;
+    return HLO_TYPE_INVALID;
+}
+
+hlo_attr_id hlo_attr_find(const char *name, size_t length) {
+    for (int a = 0; a < HLO_ATTR_COUNT; a++)
+        if (same(hlo_attrs_info[a].name, name, length)) return (hlo_attr_id)a;
+    return HLO_ATTR_INVALID;
+}
+
+hlo_op hlo_op_find(const char *name, size_t length) {
+    for (int o = 0; o < HLO_OP_COUNT; o++)
+        if (same(hlo_ops[o].name, name, length)) return (hlo_op)o;
+    return HLO_OP_INVALID;
+}
+
+bool hlo_type_is_float(hlo_type type) {
+    return type < HLO_TYPE_COUNT && hlo_types[type].class == HLO_CLASS_FLOAT;
+}
+
+bool hlo_type_is_integer(hlo_type type) {
+    return type < HLO_TYPE_COUNT &&
+           (hlo_types[type].class == HLO_CLASS_SIGNED || hlo_types[type].class == HLO_CLASS_UNSIGNED);
+}
+
+bool hlo_type_is_fp8(hlo_type type) {
+    return hlo_type_is_float(type) && hlo_types[type].bits == 8;
+}

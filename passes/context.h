@@ -1,0 +1,22 @@
+/* What every pass gets: the module, what it is rewritten for, and where its verdicts go. */
+#ifndef HLO_PASSES_CONTEXT_H
+#define HLO_PASSES_CONTEXT_H
+
+#include "hlo/pass.h"
+#include "ir/ir.h"
+#include "matmul/call.h"
+
+typedef struct hlo_pass_context {
+    hlo_module *module;
+    hlo_target target;
+    const hlo_pass_options *options;
+    const hlo_diag_sink *sink;
+    struct hlo_report *report;
+    uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the module
+                         is as it was */
+} hlo_pass_context;
+
+/* A pass that is C code. */
+typedef hlo_status hlo_pass_function(hlo_pass_context *context);
+
+#endif

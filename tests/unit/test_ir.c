@@ -1,0 +1,79 @@
+/* The IR by itself: names, shapes, use lists. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "ir/ir.h"
+
+static void names_are_unique(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    assert_string_equal(hlo_unique_name(m, "add"), "add");
+    assert_string_equal(hlo_unique_name(m, "add"), "add.1");
+    assert_string_equal(hlo_unique_name(m, "add.1"), "add.2");
+    assert_string_equal(hlo_unique_name(m, "mul.7"), "mul.7");
+    assert_string_equal(hlo_unique_name(m, "mul.7"), "mul.1");
+    hlo_module_free(m);
+}
+
+static void equal_shapes_are_one_pointer(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    int64_t dims[] = {2, 3}, order[] = {0, 1};
+    const hlo_shape *a = hlo_shape_array(m, HLO_TYPE_F32, 2, dims);
+    const hlo_shape *b = hlo_shape_with_layout(m, HLO_TYPE_F32, 2, dims, order);
+    assert_ptr_equal(a, hlo_shape_array(m, HLO_TYPE_F32, 2, dims));
+    assert_ptr_not_equal(a, b);
+    assert_true(hlo_shape_compatible(a, b));
+    assert_true(hlo_shape_is_row_major(a));
+    assert_false(hlo_shape_is_row_major(b));
+    char text[64];
+    const hlo_shape *pair[] = {a, b};
+    size_t length = hlo_shape_format(hlo_shape_tuple(m, 2, pair), true, text, sizeof text);
+    assert_string_equal(text, "(f32[2,3]{1,0}, f32[2,3]{0,1})");
+    assert_int_equal(length, strlen(text));
+    hlo_module_free(m);
+}
+
+static void uses_follow_their_definition(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_instr *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
+    hlo_instr *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
+    hlo_instr *twice[] = {one, one};
+    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, twice, NULL);
+    hlo_computation_set_root(c, add);
+    assert_int_equal(one->use_count, 2);
+    hlo_instr_replace_uses(one, two);
+    assert_int_equal(one->use_count, 0);
+    assert_null(one->uses);
+    assert_int_equal(two->use_count, 2);
+    assert_ptr_equal(hlo_instr_operand(add, 1), two);
+    hlo_instr_remove(one);
+    assert_int_equal(c->instr_count, 2);
+    assert_int_equal(hlo_instr_user_count(add), 1);
+    hlo_module *copy;
+    assert_int_equal(hlo_module_clone(m, &copy), HLO_OK);
+    assert_string_equal(copy->first->root->name, "add");
+    hlo_module_free(m);
+    assert_true(hlo_literal_number(copy->first->first->u.literal, 0) == 2);
+    hlo_module_free(copy);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(equal_shapes_are_one_pointer),
+        cmocka_unit_test(uses_follow_their_definition),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
