@@ -1,0 +1,28 @@
+# How lit runs the golden tests of testdata/: see tests/README.md.
+import lit.formats
+
+config.name = "hlo-fp8"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".hlo", ".test"]
+config.excludes = ["models"]
+config.test_source_root = config.hlo_source_dir + "/testdata"
+config.test_exec_root = config.hlo_binary_dir + "/testdata"
+
+# A sanitizer's report must not look like a refused module (status 1) or a gate (status 3).
+config.environment["ASAN_OPTIONS"] = "exitcode=99:detect_leaks=1"
+config.environment["UBSAN_OPTIONS"] = "exitcode=99:print_stacktrace=1"
+config.environment["OPENBLAS_NUM_THREADS"] = "1"
+
+for name in ("filecheck", "not"):
+    if not getattr(config, "hlo_" + name):
+        lit_config.fatal(f"LLVM's {name} was not found: run tools/dev deps, then configure again")
+
+config.substitutions += [
+    (r"%hlo-fp8-opt\b", config.hlo_bin_dir + "/hlo-fp8-opt"),
+    (r"%hlo-fp8-run\b", config.hlo_bin_dir + "/hlo-fp8-run"),
+    (r"%status\b", config.hlo_source_dir + "/tests/status.sh"),
+    (r"%models\b", config.hlo_source_dir + "/testdata/models"),
+    (r"%python\b", config.hlo_python),
+    (r"\bFileCheck\b", config.hlo_filecheck),
+    (r"(?<![\w%/-])not (?=%|[\w/])", config.hlo_not + " "),
+]

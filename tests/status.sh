@@ -1,0 +1,9 @@
+#!/bin/sh
+# status.sh N COMMAND...: runs the command, and succeeds when its exit status is exactly N.
+want=$1
+shift
+"$@"
+have=$?
+[ "$have" = "$want" ] && exit 0
+echo "status.sh: exit status $have, expected $want: $*" >&2
+exit 1
