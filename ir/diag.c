@@ -25,8 +25,8 @@ static void locate(const hlo_module *module, size_t offset, size_t length, hlo_d
     diag->length = length < end - offset ? length : end - offset;
 }
 
-void hlo_vreport(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
-                 size_t offset, size_t length, const char *format, va_list args) {
+void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+                    size_t offset, size_t length, const char *format, va_list args) {
     if (!sink) return;
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof message, format, args);
@@ -35,11 +35,11 @@ void hlo_vreport(const hlo_module *module, const hlo_diag_sink *sink, hlo_severi
     sink->emit(sink->user, &diag);
 }
 
-void hlo_report(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
-                size_t offset, size_t length, const char *format, ...) {
+void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+                   size_t offset, size_t length, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    hlo_vreport(module, sink, severity, offset, length, format, args);
+    hlo_diag_vemit(module, sink, severity, offset, length, format, args);
     va_end(args);
 }
 
@@ -69,8 +69,10 @@ void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
     if (width > 20 && to > width) {
         size_t room = width - 2 * (sizeof dots - 1);
         from = caret > room / 2 ? caret - room / 2 : 0;
-        if (from + room < to) to = from + room;
-        else from = to - room;
+        if (from + room < to)
+            to = from + room;
+        else
+            from = to - room;
     }
     size_t shown = caret - from;
     if (from) fputs(dots, out), shown += sizeof dots - 1;

@@ -421,10 +421,10 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
 /* --------------------------------------------------------------------------------- diagnostics */
 
 /* Emits one diagnostic about `length` bytes at `offset` of the module's source. */
-void hlo_report(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                 size_t offset, size_t length, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-void hlo_vreport(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                  size_t offset, size_t length, const char *format, va_list args);
 
 #endif

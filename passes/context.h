@@ -11,7 +11,7 @@ typedef struct hlo_pass_context {
     hlo_target target;
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
-    struct hlo_report *report;
+    hlo_report *report;
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the module
                          is as it was */
 } hlo_pass_context;

@@ -1,0 +1,217 @@
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+typedef enum kind { FLAG, TEXT, CHOICE, NUMBER, TARGET, VERSION } kind;
+
+typedef struct row {
+    int programs;
+    char letter;
+    const char *name;
+    kind kind;
+    const char *argument, *fallback, *help;
+} row;
+
+enum { OPT = PROGRAM_OPT, RUN = PROGRAM_RUN, BOTH = OPT | RUN };
+
+static const row rows[OPTION_COUNT] = {
+#define OPTION(id, programs, letter, name, kind, argument, fallback, help)                         \
+    [OPTION_##id] = {programs, letter, name, kind, argument, fallback, help},
+#include "options.def"
+#undef OPTION
+};
+
+/* getopt_long() returns this plus the option's id, so that letters stay themselves. */
+enum { FIRST_LONG = UCHAR_MAX + 1 };
+
+static const char *program_name(program_id program) {
+    return program == PROGRAM_OPT ? "hlo-fp8-opt" : "hlo-fp8-run";
+}
+
+static void print_usage(program_id program, FILE *out) {
+    fprintf(out, "usage: %s [options] %s\n", program_name(program),
+            program == PROGRAM_OPT ? "FILE...|-" : "FILE|-");
+}
+
+static void print_help(program_id program, FILE *out) {
+    print_usage(program, out);
+    fputs(program == PROGRAM_OPT ? "Rewrite the matmuls of HLO modules to fused FP8 calls.\n\n"
+                                 : "Execute the entry computation of an HLO module.\n\n",
+          out);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const row *r = &rows[id];
+        if (!(r->programs & (int)program)) continue;
+        char left[128];
+        int at = snprintf(left, sizeof left, r->letter ? "  -%c" : "  ", r->letter);
+        if (r->name) {
+            const char *lead = r->letter ? ", --" : "--";
+            at += snprintf(left + at, sizeof left - (size_t)at, "%s%s", lead, r->name);
+        }
+        if (r->argument)
+            snprintf(left + at, sizeof left - (size_t)at, "%c%s", r->name ? '=' : ' ', r->argument);
+        bool fits = strlen(left) <= 28;
+        fprintf(out, "%-28s%s%s", left, fits ? "  " : "\n                              ", r->help);
+        if (r->fallback) fprintf(out, " (default: %s)", r->fallback);
+        fputc('\n', out);
+    }
+    fputs("\nExit status: 0 done; 1 the input or the environment is at fault; 2 wrong usage;\n"
+          "3 a comparison or a gate did not hold; 4 the output of a pass failed to verify.\n",
+          out);
+}
+
+int options_refuse(program_id program, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: error: ", program_name(program));
+    vfprintf(stderr, format, args);
+    fprintf(stderr, " (see %s --help)\n", program_name(program));
+    va_end(args);
+    return 2;
+}
+
+static bool parse_number(const char *text, char end, const char **out_end, long *out) {
+    if (*text < '0' || *text > '9') return false;
+    char *stop;
+    errno = 0;
+    *out = strtol(text, &stop, 10);
+    if (out_end) *out_end = stop + 1;
+    return errno == 0 && *stop == end;
+}
+
+/* The place of `text` among words separated by `|`; -1 when it is none of them. */
+static long find_word(const char *words, const char *text, size_t length) {
+    for (long index = 0;; index++) {
+        size_t size = strcspn(words, "|");
+        if (size == length && memcmp(words, text, length) == 0) return index;
+        if (!words[size]) return -1;
+        words += size + 1;
+    }
+}
+
+static bool read_value(const row *r, const char *text, option_value *out) {
+    out->text = text;
+    switch (r->kind) {
+    case FLAG:
+    case TEXT: return true;
+    case CHOICE: return (out->number = find_word(r->argument, text, strlen(text))) >= 0;
+    case NUMBER: return parse_number(text, '\0', NULL, &out->number);
+    case TARGET: {
+        char word[16];
+        const char *digits = strncmp(text, "sm_", 3) == 0 ? text + 3 : text;
+        int size = snprintf(word, sizeof word, "sm_%s", digits);
+        return size < (int)sizeof word && find_word(r->argument, word, (size_t)size) >= 0 &&
+               parse_number(digits, '\0', NULL, &out->number);
+    }
+    case VERSION: {
+        const char *rest;
+        long major, minor;
+        if (!parse_number(text, '.', &rest, &major) || !parse_number(rest, '\0', NULL, &minor))
+            return false;
+        out->number = major * 100 + minor;
+        return major < 100 && minor < 100;
+    }
+    }
+    return false;
+}
+
+/* `text` NULL: a flag. */
+static bool take(program_id program, const row *r, const char *text, option_value *out) {
+    out->given = true;
+    if (!text || read_value(r, text, out)) return true;
+    if (r->name)
+        options_refuse(program, "bad argument '%s' of --%s, which takes %s", text, r->name,
+                       r->argument);
+    else
+        options_refuse(program, "bad argument '%s' of -%c, which takes %s", text, r->letter,
+                       r->argument);
+    return false;
+}
+
+static int find_letter(int letter) {
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (rows[id].letter && rows[id].letter == letter) return id;
+    return OPTION_COUNT;
+}
+
+/* What getopt_long() found fault with: `code` is ':' for a missing argument. */
+static void refuse_option(program_id program, int code, char **argv) {
+    int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
+    const char *word = argv[optind - 1];
+    if (id == OPTION_COUNT && optopt && word[0] == '-' && word[1] != '-')
+        options_refuse(program, "unknown option '-%c'", optopt);
+    else if (id == OPTION_COUNT || !(rows[id].programs & (int)program))
+        options_refuse(program, "unknown option '%s'", word);
+    else
+        options_refuse(program, "option '%s' %s argument", word,
+                       code == ':' ? "needs an" : "takes no");
+}
+
+bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status) {
+    *out = (options){0};
+    *out_status = 2;
+    struct option longs[OPTION_COUNT + 1] = {0};
+    char letters[2 * OPTION_COUNT + 2] = ":";
+    int count = 0;
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const row *r = &rows[id];
+        if (!(r->programs & (int)program)) continue;
+        if (r->fallback) read_value(r, r->fallback, &out->values[id]);
+        int argument = r->kind == FLAG ? no_argument : required_argument;
+        if (r->name) longs[count++] = (struct option){r->name, argument, NULL, FIRST_LONG + id};
+        if (r->letter) strncat(letters, (char[]){r->letter, argument ? ':' : '\0', '\0'}, 2);
+    }
+    if (argc < 2) {
+        print_usage(program, stderr);
+        fprintf(stderr, "%s --help lists the options\n", program_name(program));
+        return false;
+    }
+    opterr = 0;
+    optind = 1;
+    for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        if (code == '?' || code == ':') {
+            refuse_option(program, code, argv);
+            return false;
+        }
+        int id = code >= FIRST_LONG ? code - FIRST_LONG : find_letter(code);
+        if (!take(program, &rows[id], optarg, &out->values[id])) return false;
+    }
+    out->files = argv + optind;
+    out->file_count = argc - optind;
+    if (out->values[OPTION_HELP].given)
+        print_help(program, stdout);
+    else if (out->values[OPTION_VERSION].given)
+        printf("%s %s\n", program_name(program), HLO_VERSION);
+    else
+        return true;
+    *out_status = fflush(stdout) == 0 ? 0 : 1;
+    return false;
+}
+
+void options_pass(const options *from, hlo_pass_options *out) {
+    hlo_pass_options_init(out);
+    out->passes = from->values[OPTION_PASSES].text;
+    out->target = (int)from->values[OPTION_TARGET].number;
+    out->cuda_major = (int)from->values[OPTION_CUDA].number / 100;
+    out->cuda_minor = (int)from->values[OPTION_CUDA].number % 100;
+    out->scales_used = strcmp(from->values[OPTION_SCALE_OPERANDS].text, "used") == 0;
+    out->sink = &options_sink;
+}
+
+static unsigned terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static void print_diag(void *user, const hlo_diag *diag) {
+    (void)user;
+    hlo_diag_print(stderr, diag, terminal_width());
+}
+
+const hlo_diag_sink options_sink = {.emit = print_diag};
