@@ -2,7 +2,11 @@
  *
  * Constant folding and the CPU backend both use this; it knows neither files nor plans. Tuples are
  * taken apart by the caller: a kernel gets the leaves of its operands and writes the leaves of its
- * result, each in memory that the caller has allocated. */
+ * result, each in memory that the caller has allocated.
+ *
+ * Arithmetic on floats of at most 32 bits is done in f32 and rounded to the type after every
+ * instruction, f64 in f64. Sums of floats (dot, reduce) are accumulated in f32 or wider and rounded
+ * once. Integers wrap. Results do not depend on the number of threads. */
 #ifndef HLO_IR_EVAL_EVAL_H
 #define HLO_IR_EVAL_EVAL_H
 
@@ -18,18 +22,49 @@ typedef struct hlo_view {
     void *data;
 } hlo_view;
 
-/* Whether the CPU runs this opcode (op.def names an evaluator). */
-bool hlo_eval_supports(const hlo_instr *instr);
+/* The most dimensions that an array may have here. */
+enum { HLO_EVAL_MAX_RANK = 24 };
+
+/* What a host lends to the kernels. A NULL env, or a NULL member, does without. */
+typedef struct hlo_eval_env {
+    void *user; /* handed to the functions as it is */
+    /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads, and
+     * returns when all are done. */
+    void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
+                     void *arg);
+    /* c[i*n + j] = sum over l of a[i*a_row + l*a_col] * b[l*b_row + j*b_col] for i < m, j < n,
+     * l < k. Of a_row and a_col one is 1, likewise of b_row and b_col. */
+    void (*gemm)(void *user, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
+                 int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c);
+} hlo_eval_env;
+
+/* Whether the CPU runs this instruction; when not, `why` (which may be NULL) is set to a static
+ * sentence. */
+bool hlo_eval_supports(const hlo_instr *instr, const char **why);
 
 /* Computes the result of `instr` from its operands. `operands` are the leaves of all operands in
- * order, `results` the leaves of the result; both are dense in any layout or strided. A result never
- * overlaps an operand.
- * Opcodes that call computations on whole arrays (call, fusion, while, conditional) are not
- * evaluated here: the caller runs the computation. Those that call scalar ones (reduce, scatter,
- * sort, map, reduce-window) are.
- * `scratch` is used for working memory and given back before the call returns.
+ * order, `results` the leaves of the result; they are dense in any layout or strided. A result may
+ * be the very view of an operand for elementwise opcodes, and that of an operand that is updated
+ * for dynamic-update-slice and scatter; otherwise it overlaps no operand.
+ * Opcodes that call computations on whole arrays (call, fusion, while, conditional) and tuple
+ * plumbing are not evaluated here: the caller runs them. Those that call scalar ones (reduce,
+ * scatter, sort, map, reduce-window) are.
+ * `scratch` is used for working memory and given back before the call returns; it runs out of memory
+ * as arena.h says.
  * HLO_OK; HLO_INVALID_INPUT, with `why` set to a static sentence, for what is not supported. */
-hlo_status hlo_eval(const hlo_instr *instr, const hlo_view *operands, const hlo_view *results,
-                    hlo_arena *scratch, const char **why);
+hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
+                    const hlo_view *results, hlo_arena *scratch, const char **why);
+
+/* The dimension numbers of a dot: lists of equal length per pair. */
+typedef struct hlo_dot_dims {
+    const hlo_ints *lhs_batch, *lhs_contracting, *rhs_batch, *rhs_contracting;
+} hlo_dot_dims;
+hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot);
+
+/* result[batch.., m.., n..] = lhs x rhs. Narrow floats are multiplied and accumulated in f32; the
+ * result is rounded to its type, which need not be the operands'. */
+hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
+                              const hlo_view *rhs, const hlo_view *result, hlo_arena *scratch,
+                              const char **why);
 
 #endif
