@@ -2,9 +2,13 @@
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
- * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. A is [batch.., m, k] by its
- * dimension numbers, B is [batch.., n, k] or whatever its dimension numbers say, D is [batch.., m, n].
- * Source of the formula: the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
+ * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Which dimensions of A
+ * and B are batch and contracting is said by their dimension numbers; D is [batch.., m.., n..], as
+ * a dot's result is. The bias is along n. docs/numerics.md says what is rounded where. Source of
+ * the formula: the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
+ *
+ * XLA's `__cublas$lt$matmul` on wider types has the same config and no scales; it is read into the
+ * same struct, with `wide` set. Only FP8 calls are made.
  *
  * This folder alone knows operand order, result tuple and backend_config; everybody else reads and
  * writes the struct. */
@@ -33,49 +37,90 @@ typedef struct hlo_target {
     hlo_scale_form scales;
 } hlo_target;
 
-/* NULL pointers are absent operands: a scale of 1, no C, no bias. All lists are in the module's
- * arena. */
+/* What is known of a GPU architecture (target.def says where from). */
+typedef struct hlo_target_info {
+    int sm;
+    bool fp8;                    /* its cuBLASLt runs FP8 matmuls */
+    bool tn_only;                /* and both operands must have their contracting dimension minor */
+    int64_t workspace;           /* bytes of a call's workspace */
+    const char *gpu;             /* whose peaks these are */
+    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: does not run it */
+    int memory_gbs;              /* peak, 10^9 bytes/s */
+} hlo_target_info;
+
+/* NULL when target.def has no such architecture. Static. */
+const hlo_target_info *hlo_target_find(int sm);
+
+/* NULL pointers are absent operands: a scale of 1 (an operand that is a constant 1 is read as
+ * absent), no C, no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
+    bool wide; /* a `__cublas$lt$matmul` call: no scales, any float operands */
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* beta != 0 */
     hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[] */
-    hlo_instr *bias;                                  /* [n] */
+    hlo_instr *bias; /* [n]; the epilogue says whether there is one */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */
-    const char *algorithm; /* NULL: unset */
+    const char *algorithm; /* a dot's `algorithm`, `dot_any_f8_any_f8_f32`; NULL: unset */
     hlo_epilogue epilogue;
     bool amax;            /* result 1 is the abs-max of D before d_scale, f32[] */
     const hlo_shape *d;   /* shape of D with its layout */
     const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
 } hlo_matmul;
 
+/* The matmul's extents, each the product of the dimensions of its kind. */
+typedef struct hlo_matmul_sizes {
+    int64_t batch, m, n, k;
+} hlo_matmul_sizes;
+
+hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
+
 /* Index of a result in the call's tuple; -1 when the call has no such result. D is always 0. */
 int hlo_matmul_aux_index(const hlo_matmul *matmul);
 int hlo_matmul_amax_index(const hlo_matmul *matmul);
 
-/* Whether `instr` is an FP8 matmul call. */
-bool hlo_matmul_is_call(const hlo_instr *instr);
+/* The epilogue that adds to `epilogue` a vector bias, a relu or a gelu (`what` is BIAS, RELU or
+ * GELU); HLO_EPILOGUE_COUNT when none has both. */
+hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
+/* HLO_EPILOGUE_COUNT when none is called so. */
+hlo_epilogue hlo_epilogue_find(const char *name);
+const char *hlo_epilogue_name(hlo_epilogue epilogue);
+/* A row of epilogue.def. */
+typedef struct hlo_epilogue_info {
+    const char *name;
+    bool bias, relu, gelu, aux;
+} hlo_epilogue_info;
+extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
-/* Reads a call in either operand form. Which form it is follows from the operand count and types.
- * On failure `why` (static or in the module's arena) says what is wrong with the call. */
+/* Whether `instr` is an FP8 matmul call; whether it is XLA's call on wider types. */
+bool hlo_matmul_is_call(const hlo_instr *instr);
+bool hlo_matmul_is_wide_call(const hlo_instr *instr);
+
+/* Reads either kind of call, an FP8 one in either operand form: which form it is follows from the
+ * operand count. Operands, results and config are checked against each other.
+ * HLO_INVALID_INPUT, with `why` (static) saying what is wrong with the call. */
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
 
 /* Reads a plain `dot`: scales and epilogue absent. Operands need not be fp8. */
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
-/* The first row of types.def and limit.def that the matmul breaks on that target, as a reason id of
- * passes/why.def's spelling (e.g. "type-combination"); NULL when it can be a call. */
+/* The first row of limit.def that the matmul breaks on that target, as the name that passes/why.def
+ * has for it (e.g. "type-combination"); NULL when it can be a call. The rows about sizes and
+ * layouts, which padding and transposing mend, are looked at only by hlo_matmul_check_geometry().
+ */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
+const char *hlo_matmul_check_geometry(const hlo_matmul *matmul, const hlo_target *target);
 
-/* Makes the call before `before`. Absent scales become one shared f32[] constant(1) of the
- * computation where the form wants them. `like` gives metadata and offset. The matmul must pass
- * hlo_matmul_check(). The result is a tuple; hlo_matmul_result() takes it apart. */
+/* Makes the FP8 call before `before` (NULL: at the end). Absent scales become one shared f32[]
+ * constant(1), first in the computation, where the form wants them. `like` gives metadata and
+ * offset. The matmul must pass hlo_matmul_check(). The result is a tuple; hlo_matmul_result() takes
+ * it apart. */
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like);
 
-/* The get-tuple-element of result `index` of a call: the one there is, else a new one right behind the
- * call. */
+/* The get-tuple-element of result `index` of a call: the one there is, else a new one right behind
+ * the call. */
 hlo_instr *hlo_matmul_result(hlo_instr *call, int index);
 
 #endif

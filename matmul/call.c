@@ -1,0 +1,327 @@
+/* Matmul calls and struct hlo_matmul, in both directions. */
+#include "matmul/call.h"
+
+#include <string.h>
+
+#include "matmul/config.h"
+
+static const char fp8_target[] = "__cublas$lt$matmul$f8", wide_target[] = "__cublas$lt$matmul";
+
+static bool calls(const hlo_instr *instr, const char *target) {
+    if (instr->op != HLO_OP_CUSTOM_CALL) return false;
+    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return name && strcmp(name, target) == 0;
+}
+
+bool hlo_matmul_is_call(const hlo_instr *instr) {
+    return calls(instr, fp8_target);
+}
+
+bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
+    return calls(instr, wide_target);
+}
+
+int hlo_matmul_aux_index(const hlo_matmul *matmul) {
+    return hlo_epilogues[matmul->epilogue].aux ? 1 : -1;
+}
+
+int hlo_matmul_amax_index(const hlo_matmul *matmul) {
+    if (!matmul->amax) return -1;
+    return hlo_epilogues[matmul->epilogue].aux ? 2 : 1;
+}
+
+/* ---------------------------------------------------------------------------------- dimensions */
+
+static bool contains(const hlo_ints *list, int64_t value) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v[i] == value) return true;
+    return false;
+}
+
+static int64_t product(const hlo_shape *shape, const hlo_ints *dims) {
+    int64_t size = 1;
+    for (uint32_t i = 0; i < dims->count; i++) size *= shape->dims[dims->v[i]];
+    return size;
+}
+
+static int64_t free_product(const hlo_shape *shape, const hlo_ints *batch,
+                            const hlo_ints *contracting) {
+    int64_t size = 1;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (!contains(batch, i) && !contains(contracting, i)) size *= shape->dims[i];
+    return size;
+}
+
+hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul) {
+    const hlo_shape *a = matmul->a->shape, *b = matmul->b->shape;
+    return (hlo_matmul_sizes){
+        .batch = product(a, matmul->a_batch),
+        .m = free_product(a, matmul->a_batch, matmul->a_contracting),
+        .n = free_product(b, matmul->b_batch, matmul->b_contracting),
+        .k = product(a, matmul->a_contracting),
+    };
+}
+
+/* Each number names another dimension of `shape`. */
+static bool dims_valid(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
+    uint64_t seen = 0;
+    const hlo_ints *lists[] = {batch, contracting};
+    for (int l = 0; l < 2; l++)
+        for (uint32_t i = 0; i < lists[l]->count; i++) {
+            int64_t dim = lists[l]->v[i];
+            if (dim < 0 || dim >= shape->rank || dim >= 64 || (seen >> dim & 1)) return false;
+            seen |= UINT64_C(1) << dim;
+        }
+    return true;
+}
+
+static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_shape *b,
+                        const hlo_ints *b_dims) {
+    if (a_dims->count != b_dims->count) return false;
+    for (uint32_t i = 0; i < a_dims->count; i++)
+        if (a->dims[a_dims->v[i]] != b->dims[b_dims->v[i]]) return false;
+    return true;
+}
+
+/* Whether the dimensions of `shape` that are not in the lists stand in D from `*at` on. */
+static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
+                            const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (contains(batch, i) || contains(contracting, i)) continue;
+        if (*at >= d->rank || d->dims[(*at)++] != shape->dims[i]) return false;
+    }
+    return true;
+}
+
+static const char *check_dimensions(const hlo_matmul *m) {
+    const hlo_shape *a = m->a->shape, *b = m->b->shape, *d = m->d;
+    if (!dims_valid(a, m->a_batch, m->a_contracting) ||
+        !dims_valid(b, m->b_batch, m->b_contracting))
+        return "the dimension numbers do not fit the operands";
+    if (!sizes_agree(a, m->a_batch, b, m->b_batch))
+        return "the batch dimensions of the operands differ";
+    if (!sizes_agree(a, m->a_contracting, b, m->b_contracting))
+        return "the contracting dimensions of the operands differ";
+    uint32_t at = m->a_batch->count;
+    bool fits = d->rank >= at;
+    for (uint32_t i = 0; fits && i < at; i++) fits = d->dims[i] == a->dims[m->a_batch->v[i]];
+    if (!fits || !free_dims_stand(a, m->a_batch, m->a_contracting, d, &at) ||
+        !free_dims_stand(b, m->b_batch, m->b_contracting, d, &at) || at != d->rank)
+        return "the result's dimensions do not follow from the operands'";
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------- reading */
+
+static bool is_f32_scalar(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_F32 && hlo_shape_is_scalar(shape);
+}
+
+static bool is_one(const hlo_instr *instr) {
+    return instr->op == HLO_OP_CONSTANT && instr->u.literal->data &&
+           hlo_literal_number(instr->u.literal, 0) == 1;
+}
+
+/* The next operand as a scale; false when there is none or it is no scalar. */
+static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_instr **out_scale) {
+    if (*at >= call->operand_count) return false;
+    hlo_instr *scale = hlo_instr_operand(call, (*at)++);
+    if (!is_f32_scalar(scale->shape)) return false;
+    *out_scale = is_one(scale) ? NULL : scale;
+    return true;
+}
+
+static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint32_t at) {
+    bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
+    uint32_t rest = call->operand_count - at;
+    bool all = rest == 4u + bias;
+    if (!all && rest != 2u + bias + d_fp8) return "the number of operands fits neither form";
+    if (!hlo_type_is_fp8(m->a->shape->type) || !hlo_type_is_fp8(m->b->shape->type))
+        return "a or b is not fp8";
+    if (!take_scale(call, &at, &m->a_scale) || !take_scale(call, &at, &m->b_scale))
+        return "a scale is not f32[]";
+    if (all && (!take_scale(call, &at, &m->c_scale) || !take_scale(call, &at, &m->d_scale)))
+        return "a scale is not f32[]";
+    if (bias) m->bias = hlo_instr_operand(call, at++);
+    if (!all && d_fp8 && !take_scale(call, &at, &m->d_scale)) return "a scale is not f32[]";
+    return NULL;
+}
+
+static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
+    uint32_t at = 2;
+    if (call->operand_count < 2) return "it has fewer than two operands";
+    m->a = hlo_instr_operand(call, 0);
+    m->b = hlo_instr_operand(call, 1);
+    if (!hlo_shape_is_array(m->a->shape) || !hlo_shape_is_array(m->b->shape))
+        return "a or b is not an array";
+    if (m->beta != 0) {
+        if (call->operand_count == at) return "beta is not 0 and there is no c";
+        m->c = hlo_instr_operand(call, at++);
+        if (!hlo_shape_is_array(m->c->shape) || !hlo_shape_same_dims(m->c->shape, m->d))
+            return "c does not have the result's dimensions";
+    }
+    if (!m->wide) {
+        const char *why = take_fp8_operands(call, m, at);
+        if (why) return why;
+    } else {
+        bool bias = hlo_epilogues[m->epilogue].bias;
+        if (call->operand_count != at + bias)
+            return "the number of operands does not fit the config";
+        if (bias) m->bias = hlo_instr_operand(call, at);
+    }
+    if (!m->bias) return NULL;
+    const hlo_shape *bias = m->bias->shape;
+    if (!hlo_shape_is_array(bias) || bias->rank != 1 || !m->d->rank ||
+        bias->dims[0] != m->d->dims[m->d->rank - 1])
+        return "the bias is not a vector along the result's last dimension";
+    return NULL;
+}
+
+/* D, then what the config promises, then perhaps the workspace. */
+static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
+    static const char wrong[] = "the results do not fit the config";
+    const hlo_shape *shape = call->shape;
+    bool tuple = shape->type == HLO_TYPE_TUPLE;
+    if (tuple && !shape->rank) return wrong;
+    m->d = tuple ? shape->elements[0] : shape;
+    if (!hlo_shape_is_array(m->d)) return "result 0 is not an array";
+    uint32_t promised = 1u + hlo_epilogues[m->epilogue].aux + m->amax;
+    uint32_t given = tuple ? shape->rank : 1;
+    if (given != promised && given != promised + 1) return wrong;
+    int aux = hlo_matmul_aux_index(m), amax = hlo_matmul_amax_index(m);
+    if (aux > 0) {
+        m->aux = shape->elements[aux];
+        if (!hlo_shape_is_array(m->aux) || !hlo_shape_same_dims(m->aux, m->d))
+            return "the auxiliary result does not have the result's dimensions";
+    }
+    if (amax > 0 && !is_f32_scalar(shape->elements[amax])) return "the abs-max is not f32[]";
+    if (given == promised) return NULL;
+    const hlo_shape *workspace = shape->elements[given - 1];
+    return workspace->type == HLO_TYPE_S8 && workspace->rank == 1
+               ? NULL
+               : "the workspace is not a vector of s8";
+}
+
+static const hlo_ints *keep_dims(hlo_module *module, const hlo_config_dims *dims) {
+    return hlo_ints_new(module, dims->count, dims->v);
+}
+
+hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why) {
+    hlo_module *module = call->parent->module;
+    hlo_config config;
+    *why = hlo_config_read(hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG), &config);
+    if (*why) return HLO_INVALID_INPUT;
+    hlo_matmul m = {
+        .wide = hlo_matmul_is_wide_call(call),
+        .alpha = config.alpha,
+        .beta = config.beta,
+        .epilogue = config.epilogue,
+        .amax = config.amax,
+        .a_batch = keep_dims(module, &config.a_batch),
+        .a_contracting = keep_dims(module, &config.a_contracting),
+        .b_batch = keep_dims(module, &config.b_batch),
+        .b_contracting = keep_dims(module, &config.b_contracting),
+    };
+    if (strcmp(config.precision[0], "default") != 0 || strcmp(config.precision[1], "default") != 0)
+        m.precision =
+            hlo_arena_format(module->arena, "{%s,%s}", config.precision[0], config.precision[1]);
+    if (*config.algorithm) m.algorithm = hlo_intern_string(module, config.algorithm);
+    *why = take_results(call, &m);
+    if (!*why) *why = take_operands(call, &m);
+    if (!*why) *why = check_dimensions(&m);
+    if (*why) return HLO_INVALID_INPUT;
+    *out_matmul = m;
+    return HLO_OK;
+}
+
+void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {
+    const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
+    if (precision && strcmp(precision, "{default,default}") == 0) precision = NULL;
+    *out_matmul = (hlo_matmul){
+        .a = hlo_instr_operand(dot, 0),
+        .b = hlo_instr_operand(dot, 1),
+        .alpha = 1,
+        .a_batch = hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS),
+        .a_contracting = hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS),
+        .b_batch = hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS),
+        .b_contracting = hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS),
+        .precision = precision,
+        .algorithm = hlo_instr_str(dot, HLO_ATTR_ALGORITHM),
+        .d = dot->shape,
+    };
+}
+
+/* ------------------------------------------------------------------------------------- writing */
+
+/* The computation's shared f32[] constant(1): its first instruction, so that it is found in O(1)
+ * and stands before every call. */
+static hlo_instr *shared_one(hlo_computation *comp) {
+    hlo_instr *first = comp->first;
+    if (first && is_f32_scalar(first->shape) && is_one(first)) return first;
+    return hlo_constant_scalar(comp, first, HLO_TYPE_F32, 1);
+}
+
+static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_computation *comp,
+                             hlo_instr **operands) {
+    bool all = form == HLO_SCALES_ALL, d_fp8 = hlo_type_is_fp8(m->d->type);
+    hlo_instr *one = NULL;
+    if (!m->a_scale || !m->b_scale || (all && (!m->c_scale || !m->d_scale)) ||
+        (d_fp8 && !m->d_scale))
+        one = shared_one(comp);
+    uint32_t count = 0;
+    operands[count++] = m->a;
+    operands[count++] = m->b;
+    if (m->beta != 0) operands[count++] = m->c;
+    operands[count++] = m->a_scale ? m->a_scale : one;
+    operands[count++] = m->b_scale ? m->b_scale : one;
+    if (all) {
+        operands[count++] = m->c_scale ? m->c_scale : one;
+        operands[count++] = m->d_scale ? m->d_scale : one;
+    }
+    if (m->bias) operands[count++] = m->bias;
+    if (!all && d_fp8) operands[count++] = m->d_scale ? m->d_scale : one;
+    return count;
+}
+
+hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
+                             hlo_computation *comp, hlo_instr *before, const hlo_instr *like) {
+    hlo_module *module = comp->module;
+    hlo_instr *operands[8];
+    uint32_t operand_count = put_operands(matmul, target->scales, comp, operands);
+
+    const hlo_shape *results[4];
+    uint32_t result_count = 0;
+    results[result_count++] = matmul->d;
+    if (hlo_epilogues[matmul->epilogue].aux) results[result_count++] = matmul->aux;
+    if (matmul->amax) results[result_count++] = hlo_shape_array(module, HLO_TYPE_F32, 0, NULL);
+    int64_t workspace = hlo_target_find(target->sm)->workspace;
+    results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &workspace);
+
+    hlo_matmul_sizes size = hlo_matmul_extents(matmul);
+    char *config =
+        hlo_config_format(module->arena, matmul, target->scales, size.m * size.k, size.n * size.k);
+    hlo_instr *call = hlo_instr_new(comp, before, HLO_OP_CUSTOM_CALL,
+                                    hlo_shape_tuple(module, result_count, results), operand_count,
+                                    operands, "cublas-gemm");
+    call->offset = like->offset;
+    hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, fp8_target);
+    const hlo_attr *metadata = hlo_instr_attr(like, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(call, *metadata);
+    hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, config);
+    return call;
+}
+
+hlo_instr *hlo_matmul_result(hlo_instr *call, int index) {
+    if (call->shape->type != HLO_TYPE_TUPLE) return call;
+    for (hlo_use *use = call->uses; use; use = use->next)
+        if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT &&
+            hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == index)
+            return use->user;
+    hlo_instr *element = hlo_instr_new(call->parent, call->next, HLO_OP_GET_TUPLE_ELEMENT,
+                                       call->shape->elements[index], 1, &call, "get-tuple-element");
+    hlo_instr_set_int(element, HLO_ATTR_INDEX, index);
+    const hlo_attr *metadata = hlo_instr_attr(call, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(element, *metadata);
+    element->offset = call->offset;
+    return element;
+}

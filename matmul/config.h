@@ -1,0 +1,35 @@
+/* backend_config of a matmul call: its JSON as a plain struct that owns nothing. */
+#ifndef HLO_MATMUL_CONFIG_H
+#define HLO_MATMUL_CONFIG_H
+
+#include "matmul/call.h"
+
+enum { HLO_CONFIG_DIMS = 32, HLO_CONFIG_WORD = 64 };
+
+typedef struct hlo_config_dims {
+    uint32_t count;
+    int64_t v[HLO_CONFIG_DIMS];
+} hlo_config_dims;
+
+typedef struct hlo_config {
+    double alpha, beta;
+    hlo_config_dims a_batch, a_contracting, b_batch, b_contracting;
+    char precision[2][HLO_CONFIG_WORD]; /* lower case, as a dot has it; "default" */
+    char algorithm[HLO_CONFIG_WORD];    /* as a dot has it; "" when unset */
+    hlo_epilogue epilogue;
+    bool amax;
+} hlo_config;
+
+/* Reads the config from an instruction's backend_config as it stands in text: a JSON object, or a
+ * string that holds one. What XLA leaves out has protobuf's default (0, empty); keys that the
+ * struct has no member for are passed over. NULL when it could be read, else what is wrong
+ * (static). */
+const char *hlo_config_read(const char *text, hlo_config *out_config);
+
+/* The config as compact JSON. The strides are the elements of one matrix of A and of B. scale_mode
+ * is written in the `used` form only: XLA of 2024, which has the other form, knows no such field
+ * and refuses those it does not know. In `arena`. */
+char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
+                        int64_t a_stride, int64_t b_stride);
+
+#endif

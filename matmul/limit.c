@@ -1,0 +1,109 @@
+/* types.def and limit.def, put to a matmul. */
+#include <string.h>
+
+#include "matmul/call.h"
+
+typedef struct side {
+    bool fp8, e5m2;
+    uint32_t contracting, free; /* dimensions of that kind */
+    bool contracting_minor, batch_minor;
+} side;
+
+typedef struct facts {
+    const hlo_matmul *m;
+    const hlo_target_info *target;
+    int cuda;
+    const hlo_epilogue_info *epilogue;
+    hlo_matmul_sizes size;
+    side a, b;
+    bool d_fp8, types_known, algorithm_fp8;
+    bool d_batch_minor, d_n_minor;
+} facts;
+
+static bool contains(const hlo_ints *list, int64_t value) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v[i] == value) return true;
+    return false;
+}
+
+/* The minor-most dimension that has more than one element; -1 when there is none. */
+static int64_t minor_dimension(const hlo_shape *shape) {
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
+        if (shape->dims[dim] > 1) return dim;
+    }
+    return -1;
+}
+
+static side side_facts(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
+    int64_t minor = minor_dimension(shape);
+    return (side){
+        .fp8 = shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2,
+        .e5m2 = shape->type == HLO_TYPE_F8E5M2,
+        .contracting = contracting->count,
+        .free = shape->rank - batch->count - contracting->count,
+        .contracting_minor = minor < 0 || contains(contracting, minor),
+        .batch_minor = contains(batch, minor),
+    };
+}
+
+typedef struct types_row {
+    bool mixed;
+    hlo_type c, d, bias;
+} types_row;
+
+static const types_row types_rows[] = {
+#define HLO_MATMUL_TYPES(mixed, c, d, bias) {mixed, HLO_TYPE_##c, HLO_TYPE_##d, HLO_TYPE_##bias},
+#include "matmul/types.def"
+#undef HLO_MATMUL_TYPES
+};
+
+static bool types_known(const hlo_matmul *m, bool mixed) {
+    for (size_t i = 0; i < sizeof types_rows / sizeof *types_rows; i++) {
+        const types_row *row = &types_rows[i];
+        if (row->d == m->d->type && (mixed || !row->mixed) &&
+            (!m->c || row->c == m->c->shape->type) &&
+            (!m->bias || row->bias == m->bias->shape->type))
+            return true;
+    }
+    return false;
+}
+
+static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
+    facts f = {
+        .m = m,
+        .target = hlo_target_find(target->sm),
+        .cuda = target->cuda,
+        .epilogue = &hlo_epilogues[m->epilogue],
+        .size = hlo_matmul_extents(m),
+        .a = side_facts(m->a->shape, m->a_batch, m->a_contracting),
+        .b = side_facts(m->b->shape, m->b_batch, m->b_contracting),
+        .d_fp8 = hlo_type_is_fp8(m->d->type),
+        .algorithm_fp8 = !m->algorithm || strncmp(m->algorithm, "dot_any_f8_any_f8_f32", 21) == 0,
+    };
+    f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
+    int64_t minor = minor_dimension(m->d);
+    f.d_batch_minor = minor >= 0 && minor < (int64_t)m->a_batch->count;
+    f.d_n_minor = minor < 0 || minor >= (int64_t)(m->a_batch->count + f.a.free);
+    return f;
+}
+
+typedef enum limit_kind { MEANING, GEOMETRY } limit_kind;
+
+static const char *first_broken(const facts *f, limit_kind kind) {
+#define HLO_LIMIT(name, about, test)                                                               \
+    if (kind == about && (test)) return name;
+#include "matmul/limit.def"
+#undef HLO_LIMIT
+    return NULL;
+}
+
+const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target) {
+    facts f = find_facts(matmul, target);
+    return first_broken(&f, MEANING);
+}
+
+const char *hlo_matmul_check_geometry(const hlo_matmul *matmul, const hlo_target *target) {
+    facts f = find_facts(matmul, target);
+    return first_broken(&f, GEOMETRY);
+}
