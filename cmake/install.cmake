@@ -1,0 +1,21 @@
+# Installing: the programs, the static library, its headers, and how CMake and pkg-config find them.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
+
+install(TARGETS hlofp8 EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} FILE hlofp8-targets.cmake)
+
+configure_package_config_file(cmake/hlofp8-config.cmake.in ${CMAKE_BINARY_DIR}/hlofp8-config.cmake
+  INSTALL_DESTINATION ${config})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/hlofp8-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH HLO_PREFIX_FROM_PKGCONFIG ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+  ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/hlofp8.pc.in ${CMAKE_BINARY_DIR}/hlofp8.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/hlofp8-config.cmake ${CMAKE_BINARY_DIR}/hlofp8-config-version.cmake
+  DESTINATION ${config})
+install(FILES ${CMAKE_BINARY_DIR}/hlofp8.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,92 @@
+/* bench FILE N: the best of N times, in seconds, that the library takes to parse, verify, print and
+ * optimise the module in FILE. One line each: name, seconds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "hlo/pass.h"
+#include "hlo/text.h"
+
+enum { PARSE, VERIFY, PRINT, OPTIMIZE, STEPS };
+static const char *const names[STEPS] = {"parse", "verify", "print", "optimize"};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static char *read_all(const char *path, size_t *out_size)
+{
+    FILE *in = fopen(path, "rb");
+    if (!in || fseek(in, 0, SEEK_END)) return NULL;
+    const long size = ftell(in);
+    char *text = size < 0 ? NULL : malloc((size_t)size + 1);
+    rewind(in);
+    if (text && fread(text, 1, (size_t)size, in) != (size_t)size) {
+        free(text);
+        text = NULL;
+    }
+    fclose(in);
+    *out_size = (size_t)size;
+    return text;
+}
+
+static hlo_status print_to_memory(const hlo_module *module)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    const hlo_status status = hlo_module_print(module, out);
+    fclose(out);
+    free(text);
+    return status;
+}
+
+static hlo_status measure(const char *path, const char *text, size_t size, double *best)
+{
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    hlo_module *module = NULL;
+    double at[STEPS + 1];
+    at[PARSE] = now();
+    hlo_status status = hlo_module_parse(text, size, path, NULL, &module);
+    at[VERIFY] = now();
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL);
+    at[PRINT] = now();
+    if (status == HLO_OK) status = print_to_memory(module);
+    at[OPTIMIZE] = now();
+    if (status == HLO_OK) status = hlo_module_optimize(module, &options, NULL);
+    at[STEPS] = now();
+    hlo_module_free(module);
+    for (int step = 0; step < STEPS; step++)
+        if (at[step + 1] - at[step] < best[step]) best[step] = at[step + 1] - at[step];
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: bench FILE N\n");
+        return 2;
+    }
+    size_t size;
+    char *text = read_all(argv[1], &size);
+    if (!text) {
+        fprintf(stderr, "bench: cannot read %s\n", argv[1]);
+        return 1;
+    }
+    double best[STEPS] = {1e9, 1e9, 1e9, 1e9};
+    hlo_status status = HLO_OK;
+    for (int i = 0; i < atoi(argv[2]) && status == HLO_OK; i++)
+        status = measure(argv[1], text, size, best);
+    free(text);
+    if (status != HLO_OK) {
+        fprintf(stderr, "bench: %s: %s\n", argv[1], hlo_status_name(status));
+        return hlo_status_exit(status);
+    }
+    for (int step = 0; step < STEPS; step++) printf("%s %.9f\n", names[step], best[step]);
+    return 0;
+}

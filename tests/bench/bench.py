@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Times the library on one module, and jaxlib on the same module in the same run.
+
+usage: bench.py --bin DIR --model FILE [--repeat N]
+
+Prints the best of N, in milliseconds, and how many times as fast as jaxlib's C++ parser and printer the library is.
+Optimising has no counterpart that can be timed alone; it is set against the time XLA takes to read the same text.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+def best_of(repeat, work):
+    best = float("inf")
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def jaxlib_times(text, repeat):
+    from jax._src.lib import xla_client
+    read = xla_client._xla.hlo_module_from_text if hasattr(xla_client._xla, "hlo_module_from_text") else None
+    if read is None:
+        from jaxlib import _hlo
+        read = _hlo.hlo_module_from_text
+    module = read(text)
+    return {"parse": best_of(repeat, lambda: read(text)), "print": best_of(repeat, module.to_string)}
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--model", type=pathlib.Path, required=True)
+    args.add_argument("--repeat", type=int, default=20)
+    a = args.parse_args()
+    ran = subprocess.run([a.bin / "bench", a.model, str(a.repeat)], capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(ran.stderr.strip())
+    ours = {name: float(seconds) for name, seconds in (line.split() for line in ran.stdout.splitlines())}
+    text = a.model.read_text()
+    theirs = jaxlib_times(text, a.repeat)
+    print(f"{a.model}: {text.count(chr(10))} lines, {len(text) / 1e6:.2f} MB; best of {a.repeat}, milliseconds")
+    print(f"{'':10}{'hlo-fp8':>10}{'jaxlib':>10}{'ratio':>8}")
+    for name in ours:
+        row = f"{name:10}{ours[name] * 1e3:10.2f}"
+        if name in theirs:
+            row += f"{theirs[name] * 1e3:10.2f}{theirs[name] / ours[name]:7.1f}x"
+        print(row)
+    print(f"optimising takes {ours['optimize'] / theirs['parse']:.2f} of the time that jaxlib takes to read the text")
+
+
+main()

@@ -1,0 +1,25 @@
+#!/bin/sh
+# run.sh BUILD WORK CC CXX [FLAGS...]: installs the build into WORK/prefix, moves it, and uses it from there as a stranger
+# would: through CMake's find_package, and through pkg-config.
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+build=$1 work=$2 cc=$3 cxx=$4
+shift 4
+rm -rf "$work"
+mkdir -p "$work"
+cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+mv "$work/first" "$work/prefix"
+
+cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
+cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+"$work/build/headers"
+"$work/build/embed" >"$work/cmake.out"
+
+export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
+"$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" "$here/embed.c" -o "$work/embed" \
+    $(pkg-config --static --cflags --libs hlofp8)
+"$work/embed" >"$work/pkgconfig.out"
+
+cmp "$work/cmake.out" "$work/pkgconfig.out"
+diff -u "$here/expected.txt" "$work/cmake.out"

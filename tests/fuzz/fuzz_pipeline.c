@@ -1,0 +1,43 @@
+/* Any bytes that are a valid module: the whole pipeline leaves a valid module, which prints as text
+ * that reads back. The number of bytes chooses the target and the form of the scale operands. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hlo/pass.h"
+#include "hlo/text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_back(const hlo_module *module)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out || hlo_module_print(module, out) != HLO_OK || fclose(out)) abort();
+    hlo_module *again = NULL;
+    if (hlo_module_parse(text, size, "print", NULL, &again) != HLO_OK) abort();
+    if (hlo_module_verify(again, NULL) != HLO_OK) abort();
+    hlo_module_free(again);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int targets[] = {80, 89, 90, 100};
+    hlo_module *module = NULL;
+    if (size == 0 || hlo_module_parse((const char *)data, size, "fuzz", NULL, &module) != HLO_OK)
+        return 0;
+    if (hlo_module_verify(module, NULL) == HLO_OK) {
+        hlo_pass_options options;
+        hlo_pass_options_init(&options);
+        options.target = targets[size / 2 % 4];
+        options.scales_used = size % 2;
+        options.verify_each = true;
+        const hlo_status status = hlo_module_optimize(module, &options, NULL);
+        if (status == HLO_INTERNAL) abort();
+        if (status == HLO_OK) read_back(module);
+    }
+    hlo_module_free(module);
+    return 0;
+}

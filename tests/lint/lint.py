@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Checks of the tree itself, each a ctest test lint/NAME.
+
+usage: lint.py NAME [--check]
+
+Prints `file:line: what is wrong` for each finding; exit status 1 if there are any.
+The NAMEs are the functions of the table at the end; each says what it refuses.
+`format` without --check rewrites the files instead.
+"""
+import fnmatch
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBRARY = ("ir", "grammar", "matmul", "passes", "runtime")
+MODELS = "testdata/models/"
+
+
+def tracked():
+    """Paths of the tree's files relative to the root: git's, or all outside build/ where there is no git."""
+    try:
+        git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(git, check=True, capture_output=True, text=True).stdout.split("\0")
+    except (OSError, subprocess.CalledProcessError):
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
+        names = [n for n in names if not n.startswith(("build/", ".git/"))]
+    return sorted(n for n in names if n and (ROOT / n).is_file())
+
+
+FILES = tracked()
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8", errors="replace")
+
+
+def lines(name):
+    return enumerate(read(name).split("\n"), 1)
+
+
+def sources(*suffixes, rooms=None):
+    for name in FILES:
+        if name.endswith(suffixes) and (rooms is None or name.split("/")[0] in rooms):
+            yield name
+
+
+# What looks like a directive of lit or FileCheck, and what somebody who meant one may have typed.
+SUSPECT = re.compile(r"^\s*//\s*([A-Za-z][A-Za-z0-9_-]*(?:\{[A-Z]+\})?)\s*:")
+NEAR = re.compile(r"^(C[HEKC]{2,5}|RUN|RNU|RUM|XFAIL|[A-Z0-9]+[-_](NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT).*)", re.I)
+LIT = {"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "DEFINE", "REDEFINE"}
+SUFFIX = re.compile(r"-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-[0-9]+)$")
+
+
+def directives():
+    """Golden tests: misspelt or unused FileCheck directives, checks that no RUN line reads, tests without RUN or check."""
+    for name in FILES:
+        if not name.startswith("testdata/") or name.startswith(MODELS) or not name.endswith((".hlo", ".test")):
+            continue
+        text = read(name)
+        # A line that ends in a backslash goes on in the next RUN line.
+        runs = " ".join(re.findall(r"//\s*RUN:(.*)", text)).replace("\\ ", " ")
+        if not runs:
+            yield name, 1, "no RUN line: lit would not run it"
+            continue
+        prefixes = set()
+        for call in re.findall(r"FileCheck\b[^|;&]*", runs):
+            if "%s" not in call:
+                continue
+            given = re.findall(r"--?check-prefix(?:es)?[= ]([\w,-]+)", call)
+            prefixes.update(",".join(given).split(",") if given else ["CHECK"])
+        used = set()
+        for number, line in lines(name):
+            found = SUSPECT.match(line)
+            if not found:
+                if re.match(r"^\s*//\s*(CHECK|RUN)\b", line) and not re.match(r"^\s*//\s*(CHECK|RUN)[\w-]*:", line):
+                    yield name, number, "a directive without its colon?"
+                continue
+            word = found.group(1).replace("{LITERAL}", "")
+            base = SUFFIX.sub("", word)
+            if word in LIT or base == "COM":
+                continue
+            if base in prefixes:
+                if not re.match(r"^\s*//\s*[\w{}-]+:", line):
+                    yield name, number, f"{word} has a space before its colon: FileCheck does not see it"
+                used.add(base)
+            elif NEAR.match(word) or (word.isupper() and len(word) > 3):
+                yield name, number, f"{word}: no RUN line has FileCheck look for {base}"
+        for prefix in sorted(prefixes - used):
+            yield name, 1, f"FileCheck is to look for {prefix}, and there is no {prefix} line"
+        stem = name.rsplit("/", 1)[1]
+        if not prefixes and not re.search(r"%status|\bnot |diff |cmp |test |--compare|--expect-fp8|grep ", runs):
+            yield name, 1, "nothing checks what the RUN lines print"
+        if stem.startswith("bad-") and not re.search(r"%status [1-9]|\bnot ", runs):
+            yield name, 1, "a bad-* test whose RUN lines do not demand a refusal"
+
+
+def size():
+    """Files of more than 1000 lines (tables, grammars and models may be longer)."""
+    for name in FILES:
+        if name.startswith(MODELS) or name.endswith((".def", ".l", ".y")) or name == "LICENSE":
+            continue
+        count = read(name).count("\n")
+        if count > 1000:
+            yield name, 1000, f"{count} lines"
+
+
+def functions():
+    """C functions of more than 80 lines, a dispatch over a table's rows (one switch, most lines cases) excepted."""
+    for name in sources(".c", ".h"):
+        start = None
+        body = list(lines(name))
+        for number, line in body:
+            if start is None and line.rstrip().endswith("{") and not line.startswith((" ", "\t", "#", "}")):
+                start = number if re.search(r"\)\s*\{$", line) else None
+            elif start is None and line == "{":
+                start = number
+            elif line.startswith("}") and start is not None:
+                inside = [text for _, text in body[start:number]]
+                cases = sum(bool(re.match(r"\s*(case |default:|HLO_\w+\(|X\()", text)) for text in inside)
+                if number - start > 80 and cases * 3 < number - start:
+                    yield name, start, f"a function of {number - start} lines"
+                start = None
+
+
+def words():
+    """Markers of unfinished work, and paths of some machine."""
+    marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|\bunimplemented\b", re.I)
+    path = re.compile(r"(?<![\w.%}])/(work|home|root|Users|opt/venv)/|\.\./shared/")
+    for name in FILES:
+        if name.startswith((MODELS, "tests/lint/")) or name == "LICENSE":
+            continue
+        for number, line in lines(name):
+            for pattern in (marker, path):
+                found = pattern.search(line)
+                if found:
+                    yield name, number, f"says {found.group(0)!r}"
+
+
+def products():
+    """Build products, generated sources, editor and system litter; files that are not UTF-8 text."""
+    litter = re.compile(r"(\.(o|a|so|pyc|swp|orig|rej|log|npz)|~)$|(^|/)(build|__pycache__)/|\.(tab|yy|lex)\.[ch]$")
+    for name in FILES:
+        data = (ROOT / name).read_bytes()
+        if litter.search(name):
+            yield name, 1, "a product, not a source"
+        elif b"\0" in data:
+            yield name, 1, "not text"
+        elif name.startswith(MODELS):
+            continue
+        elif data and not data.endswith(b"\n"):
+            yield name, data.count(b"\n") + 1, "no newline at the end"
+        elif b"\r" in data or (b"\t" in data and name.endswith((".c", ".h", ".def", ".py", ".md"))):
+            yield name, 1, "has tabs or carriage returns"
+
+
+def readme():
+    """Files that the nearest README.md above them does not name; names in a README.md that stand for no file."""
+    readmes = {str(pathlib.PurePath(n).parent): n for n in FILES if n.endswith("README.md")}
+    names = {}
+    for folder, name in readmes.items():
+        names[folder] = set()
+        for number, line in lines(name):
+            for quoted in re.findall(r"`([^`\s]+)`", line):
+                pattern = re.sub(r"<\w+>|\b[A-Z]{2,}\b(?=\.)|\bNN\b", "*", quoted).rstrip("/")
+                names[folder].add(pattern)
+                if folder != "." and re.fullmatch(r"[\w./-]+\.(c|h|def|l|y|md|py|rules)", pattern):
+                    if f"{folder}/{pattern}" not in FILES and pattern not in FILES:
+                        yield name, number, f"there is no {quoted}"
+    for file in FILES:
+        path = pathlib.PurePath(file)
+        if len(path.parts) == 1 or path.name == "README.md" or path.parts[0].startswith("."):
+            continue
+        above = next((str(p) for p in path.parents if str(p) in names), ".")
+        if above == "." and path.parts[0] != "include" and path.parts[0] != "docs":
+            yield file, 1, "no README.md in its folder or above"
+            continue
+        inside = path.relative_to(above)
+        wanted = [str(inside), path.name] + [str(p) for p in inside.parents if str(p) != "."]
+        if not any(fnmatch.fnmatch(w, n) for n in names.get(above, ()) for w in wanted):
+            yield file, 1, f"{readmes.get(above, 'README.md')} does not name it"
+
+
+def tables():
+    """Tables (*.def) that nothing includes."""
+    text = "\n".join(read(n) for n in FILES if n.endswith((".c", ".h", ".l", ".y", ".cmake", ".txt", ".def")))
+    for name in sources(".def"):
+        if name.rsplit("/", 1)[1] not in text.replace(f"/* {name}", ""):
+            yield name, 1, "nothing includes it"
+
+
+def silence():
+    """Library code that prints, exits or aborts, or keeps mutable state in a file-scope variable."""
+    call = re.compile(r"(?<![\w.>])(printf|puts|putchar|perror|exit|_Exit|abort|vprintf)\s*\(|\b(stdout|stderr)\b")
+    state = re.compile(r"^static (?!inline|const\b|_Thread_local const)[\w ]+\**\s*\w+(\[\w*\])?\s*(=[^=].*)?;")
+    for name in sources(".c", ".h", ".l", ".y", rooms=LIBRARY):
+        comment = False
+        for number, line in lines(name):
+            bare = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+            bare = re.sub(r"/\*.*?\*/|//.*", "", bare)
+            if comment:
+                comment = "*/" not in bare
+                continue
+            if "/*" in bare:
+                comment, bare = True, bare.split("/*")[0]
+            if call.search(bare):
+                yield name, number, f"the library neither prints nor exits: {line.strip()}"
+            elif state.match(bare) and " const " not in bare:
+                yield name, number, f"mutable state: {line.strip()}"
+
+
+def formatter():
+    for name in (pathlib.Path(sys.executable).parent / "clang-format", "clang-format-14", "clang-format"):
+        found = shutil.which(str(name))
+        if found and " 14." in subprocess.run([found, "--version"], capture_output=True, text=True).stdout:
+            return found
+    sys.exit("lint.py: clang-format 14 is needed: tools/dev deps")
+
+
+def format():
+    """C files that clang-format would change."""
+    files = list(sources(".c", ".h"))
+    command = [formatter()]
+    if "--check" not in sys.argv:
+        subprocess.run([*command, "-i", *files], cwd=ROOT, check=True)
+        return
+    found = subprocess.run([*command, "--dry-run", *files], cwd=ROOT, capture_output=True, text=True)
+    seen = set()
+    for name, number in re.findall(r"^([^\s:]+):(\d+):\d+: warning", found.stderr, re.M):
+        if name not in seen:
+            seen.add(name)
+            yield name, number, "clang-format would change it: tools/dev format"
+    if found.returncode:
+        yield files[0], 1, found.stderr.strip()
+
+
+CHECKS = {check.__name__: check for check in
+          (directives, size, functions, words, products, readme, tables, silence, format)}
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in CHECKS:
+        sys.exit(__doc__ + "\n" + "\n".join(f"  {n:12}{c.__doc__}" for n, c in CHECKS.items()))
+    count = 0
+    for name, number, what in CHECKS[sys.argv[1]]():
+        print(f"{name}:{number}: {what}")
+        count += 1
+    sys.exit(1 if count else 0)
+
+
+main()
