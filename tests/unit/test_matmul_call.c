@@ -1,0 +1,440 @@
+/* FP8 matmul calls: struct to instruction and back, in both operand forms; what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "matmul/call.h"
+
+/* A module with a = f8e4m3fn[2,16,64], b = f8e5m2[2,64,32] batched over dimension 0, and whatever
+ * else a call may take. */
+typedef struct fixture {
+    jmp_buf recover;
+    hlo_module *module;
+    hlo_computation *comp;
+    hlo_instr *c, *bias, *scale[4];
+    hlo_matmul matmul; /* batched, no scales, bf16 result */
+    hlo_target target;
+} fixture;
+
+static const hlo_shape *array(fixture *f, hlo_type type, uint32_t rank, int64_t d0, int64_t d1,
+                              int64_t d2) {
+    int64_t dims[] = {d0, d1, d2};
+    return hlo_shape_array(f->module, type, rank, dims);
+}
+
+static hlo_instr *parameter(fixture *f, const hlo_shape *shape) {
+    hlo_instr *p = hlo_instr_new(f->comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, "p");
+    hlo_instr_set_parameter(p, f->comp->parameter_count);
+    return p;
+}
+
+static int set_up(void **state) {
+    static fixture f;
+    f = (fixture){.target = {.sm = 90, .cuda = 1208, .scales = HLO_SCALES_ALL}};
+    if (setjmp(f.recover)) return -1;
+    f.module = hlo_module_new(&f.recover);
+    f.comp = hlo_computation_new(f.module, "main");
+    f.matmul = (hlo_matmul){
+        .a = parameter(&f, array(&f, HLO_TYPE_F8E4M3FN, 3, 2, 16, 64)),
+        .b = parameter(&f, array(&f, HLO_TYPE_F8E5M2, 3, 2, 64, 32)),
+        .alpha = 1,
+        .a_batch = hlo_ints_new(f.module, 1, (int64_t[]){0}),
+        .a_contracting = hlo_ints_new(f.module, 1, (int64_t[]){2}),
+        .b_batch = hlo_ints_new(f.module, 1, (int64_t[]){0}),
+        .b_contracting = hlo_ints_new(f.module, 1, (int64_t[]){1}),
+        .d = array(&f, HLO_TYPE_BF16, 3, 2, 16, 32),
+    };
+    f.c = parameter(&f, f.matmul.d);
+    f.bias = parameter(&f, array(&f, HLO_TYPE_BF16, 1, 32, 0, 0));
+    for (int i = 0; i < 4; i++) f.scale[i] = parameter(&f, array(&f, HLO_TYPE_F32, 0, 0, 0, 0));
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    hlo_module_free(((fixture *)*state)->module);
+    return 0;
+}
+
+static hlo_instr *encode(fixture *f, const hlo_matmul *m) {
+    return hlo_matmul_encode(m, &f->target, f->comp, NULL, f->matmul.a);
+}
+
+static hlo_matmul decode(const hlo_instr *call) {
+    hlo_matmul m = {0};
+    const char *why = NULL;
+    if (hlo_matmul_decode(call, &m, &why)) fail_msg("%s", why);
+    return m;
+}
+
+static const char *refusal(const hlo_instr *call) {
+    hlo_matmul m;
+    const char *why = NULL;
+    assert_int_equal(hlo_matmul_decode(call, &m, &why), HLO_INVALID_INPUT);
+    return why;
+}
+
+static void assert_ints_equal(const hlo_ints *a, const hlo_ints *b) {
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(a->v, b->v, a->count * sizeof *a->v);
+}
+
+static void assert_same(const hlo_matmul *x, const hlo_matmul *y) {
+    assert_ptr_equal(x->a, y->a);
+    assert_ptr_equal(x->b, y->b);
+    assert_ptr_equal(x->c, y->c);
+    assert_ptr_equal(x->a_scale, y->a_scale);
+    assert_ptr_equal(x->b_scale, y->b_scale);
+    assert_ptr_equal(x->c_scale, y->c_scale);
+    assert_ptr_equal(x->d_scale, y->d_scale);
+    assert_ptr_equal(x->bias, y->bias);
+    assert_true(x->alpha == y->alpha && x->beta == y->beta);
+    assert_ints_equal(x->a_batch, y->a_batch);
+    assert_ints_equal(x->a_contracting, y->a_contracting);
+    assert_ints_equal(x->b_batch, y->b_batch);
+    assert_ints_equal(x->b_contracting, y->b_contracting);
+    assert_int_equal(x->epilogue, y->epilogue);
+    assert_int_equal(x->amax, y->amax);
+    assert_ptr_equal(x->d, y->d);
+    assert_ptr_equal(x->aux, y->aux);
+    assert_string_equal(x->precision ? x->precision : "", y->precision ? y->precision : "");
+    assert_string_equal(x->algorithm ? x->algorithm : "", y->algorithm ? y->algorithm : "");
+}
+
+/* Bits of `choice`: which optional things the call has. */
+static hlo_matmul choose(fixture *f, hlo_epilogue epilogue, unsigned choice, bool all) {
+    hlo_matmul m = f->matmul;
+    m.epilogue = epilogue;
+    if (hlo_epilogues[epilogue].bias) m.bias = f->bias;
+    if (hlo_epilogues[epilogue].aux) m.aux = m.d;
+    if (choice & 1) m.c = f->c, m.beta = -0.5;
+    if (choice & 2) m.a_scale = f->scale[0];
+    if (choice & 4) m.b_scale = f->scale[1];
+    if (choice & 8) m.d = hlo_shape_retype(f->module, m.d, HLO_TYPE_F8E4M3FN);
+    if (choice & 16 && choice & 8) m.d_scale = f->scale[3];
+    if (choice & 32) m.amax = true;
+    if (choice & 64) m.precision = "{highest,default}", m.algorithm = "dot_any_f8_any_f8_f32";
+    if (choice & 1 && all) m.c_scale = f->scale[2];
+    return m;
+}
+
+static void every_form_comes_back(void **state) {
+    fixture *f = *state;
+    for (int form = 0; form < 2; form++) {
+        f->target.scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
+        for (int epilogue = 0; epilogue < HLO_EPILOGUE_COUNT; epilogue++)
+            for (unsigned choice = 0; choice < 128; choice++) {
+                hlo_matmul before = choose(f, (hlo_epilogue)epilogue, choice, !form);
+                hlo_instr *call = encode(f, &before);
+                hlo_matmul after = decode(call);
+                assert_same(&before, &after);
+                uint32_t c = before.c != NULL, bias = before.bias != NULL;
+                uint32_t d_fp8 = hlo_type_is_fp8(before.d->type);
+                assert_int_equal(call->operand_count, 2 + c + bias + (form ? 2 + d_fp8 : 4));
+                assert_int_equal(call->shape->rank, 2u + before.amax + (before.aux != NULL));
+            }
+    }
+    uint32_t constants = 0;
+    for (hlo_instr *i = f->comp->first; i; i = i->next) constants += i->op == HLO_OP_CONSTANT;
+    assert_int_equal(constants, 1);
+}
+
+static void operands_stand_in_order(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = choose(f, HLO_EPILOGUE_BIAS, 31, true);
+    hlo_instr *all = encode(f, &m);
+    hlo_instr *want[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.c_scale, m.d_scale, m.bias};
+    for (uint32_t i = 0; i < 8; i++) assert_ptr_equal(hlo_instr_operand(all, i), want[i]);
+    f->target.scales = HLO_SCALES_USED;
+    hlo_instr *used = encode(f, &m);
+    hlo_instr *less[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.bias, m.d_scale};
+    assert_int_equal(used->operand_count, 7);
+    for (uint32_t i = 0; i < 7; i++) assert_ptr_equal(hlo_instr_operand(used, i), less[i]);
+}
+
+static void config_is_golden(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = choose(f, HLO_EPILOGUE_RELU, 32 + 64 + 8, true);
+    assert_string_equal(hlo_instr_str(encode(f, &m), HLO_ATTR_BACKEND_CONFIG),
+                        "{\"gemm_backend_config\":{\"alpha_real\":1,\"alpha_imag\":0,\"beta\":0,"
+                        "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"2\"],"
+                        "\"rhs_contracting_dimensions\":[\"1\"],\"lhs_batch_dimensions\":[\"0\"],"
+                        "\"rhs_batch_dimensions\":[\"0\"]},"
+                        "\"precision_config\":{\"operand_precision\":[\"HIGHEST\",\"DEFAULT\"],"
+                        "\"algorithm\":\"ALG_DOT_ANY_F8_ANY_F8_F32\"},\"epilogue\":\"RELU\","
+                        "\"damax_output\":true,\"lhs_stride\":\"1024\",\"rhs_stride\":\"2048\","
+                        "\"grad_x\":false,\"grad_y\":false}}");
+    m = f->matmul;
+    m.alpha = 0.25;
+    f->target.scales = HLO_SCALES_USED;
+    assert_string_equal(hlo_instr_str(encode(f, &m), HLO_ATTR_BACKEND_CONFIG),
+                        "{\"gemm_backend_config\":{\"alpha_real\":0.25,\"alpha_imag\":0,\"beta\":0,"
+                        "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"2\"],"
+                        "\"rhs_contracting_dimensions\":[\"1\"],\"lhs_batch_dimensions\":[\"0\"],"
+                        "\"rhs_batch_dimensions\":[\"0\"]},"
+                        "\"precision_config\":{\"operand_precision\":[\"DEFAULT\",\"DEFAULT\"],"
+                        "\"algorithm\":\"ALG_UNSET\"},\"epilogue\":\"DEFAULT\","
+                        "\"damax_output\":false,\"lhs_stride\":\"1024\",\"rhs_stride\":\"2048\","
+                        "\"grad_x\":false,\"grad_y\":false,\"scale_mode\":1}}");
+}
+
+static void results_are_taken_apart(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = choose(f, HLO_EPILOGUE_GELU_AUX, 32, true);
+    hlo_instr *call = encode(f, &m);
+    char text[128];
+    hlo_shape_format(call->shape, true, text, sizeof text);
+    assert_string_equal(text, "(bf16[2,16,32]{2,1,0}, bf16[2,16,32]{2,1,0}, f32[], "
+                              "s8[33554432]{0})");
+    assert_int_equal(hlo_matmul_aux_index(&m), 1);
+    assert_int_equal(hlo_matmul_amax_index(&m), 2);
+    hlo_instr *d = hlo_matmul_result(call, 0), *amax = hlo_matmul_result(call, 2);
+    assert_ptr_equal(d->shape, m.d);
+    assert_ptr_equal(amax->shape, f->scale[0]->shape);
+    assert_ptr_equal(hlo_matmul_result(call, 0), d);
+    assert_int_equal(call->use_count, 2);
+    m = f->matmul;
+    assert_int_equal(hlo_matmul_aux_index(&m), -1);
+    assert_int_equal(hlo_matmul_amax_index(&m), -1);
+    f->target.sm = 89;
+    assert_int_equal(encode(f, &m)->shape->elements[1]->dims[0], 4194304);
+}
+
+static void a_dot_is_read(void **state) {
+    fixture *f = *state;
+    hlo_instr *operands[] = {f->matmul.a, f->matmul.b};
+    hlo_instr *dot = hlo_instr_new(f->comp, NULL, HLO_OP_DOT, f->matmul.d, 2, operands, NULL);
+    hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, (int64_t[]){0});
+    hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, (int64_t[]){2});
+    hlo_instr_set_ints(dot, HLO_ATTR_RHS_BATCH_DIMS, 1, (int64_t[]){0});
+    hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, (int64_t[]){1});
+    hlo_instr_set_str(dot, HLO_ATTR_OPERAND_PRECISION, "{default,default}");
+    hlo_matmul m;
+    hlo_matmul_from_dot(dot, &m);
+    assert_same(&m, &f->matmul);
+    hlo_matmul_sizes size = hlo_matmul_extents(&m);
+    assert_int_equal(size.batch, 2);
+    assert_int_equal(size.m, 16);
+    assert_int_equal(size.n, 32);
+    assert_int_equal(size.k, 64);
+}
+
+static void a_wide_call_is_read(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = f->matmul;
+    hlo_instr *call = encode(f, &m);
+    hlo_instr *operands[] = {m.a, m.b, f->c, f->bias};
+    hlo_instr *wide =
+        hlo_instr_new(f->comp, NULL, HLO_OP_CUSTOM_CALL, call->shape, 4, operands, NULL);
+    hlo_instr_set_str(wide, HLO_ATTR_CUSTOM_CALL_TARGET, "__cublas$lt$matmul");
+    hlo_instr_set_str(
+        wide, HLO_ATTR_BACKEND_CONFIG,
+        "{\"gemm_backend_config\":{\"alpha_real\":2.5,\"beta\":1,\"epilogue\":\"BIAS\","
+        "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[2],"
+        "\"rhs_contracting_dimensions\":[\"1\"],\"lhs_batch_dimensions\":[0],"
+        "\"rhs_batch_dimensions\":[\"0\"]}},\"device_type\":\"DEVICE_TYPE_INVALID\"}");
+    assert_true(hlo_matmul_is_wide_call(wide) && !hlo_matmul_is_call(wide));
+    assert_true(hlo_matmul_is_call(call) && !hlo_matmul_is_wide_call(call));
+    hlo_matmul read = decode(wide);
+    assert_true(read.wide && read.alpha == 2.5 && read.beta == 1);
+    assert_ptr_equal(read.c, f->c);
+    assert_ptr_equal(read.bias, f->bias);
+    assert_int_equal(read.epilogue, HLO_EPILOGUE_BIAS);
+}
+
+/* The first call of the fixture with `from` in its config replaced by `to`. */
+static const char *refusal_with(fixture *f, const char *from, const char *to) {
+    hlo_instr *call = encode(f, &f->matmul);
+    char text[1024];
+    const char *config = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
+    const char *at = strstr(config, from);
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - config), config, to, at + strlen(from));
+    hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, text);
+    return refusal(call);
+}
+
+static void wrong_configs_are_refused(void **state) {
+    fixture *f = *state;
+    static const char *const cases[][3] = {
+        {"{\"gemm", "{gemm", "backend_config is not a JSON object"},
+        {"{\"gemm", "[\"gemm", "backend_config is not a JSON object"},
+        {"}}", "}", "backend_config is not a JSON object"},
+        {"gemm_backend", "conv_backend", "backend_config has no gemm_backend_config"},
+        {"\"alpha_real\":1", "\"alpha_real\":\"1\"", "alpha or beta is not a number"},
+        {"\"alpha_imag\":0", "\"alpha_imag\":0.5", "alpha is not real"},
+        {"dot_dimension", "dim_dot", "dot_dimension_numbers is missing"},
+        {"[\"2\"]", "[\"2x\"]",
+         "dot_dimension_numbers holds something that is not a list of integers"},
+        {"[\"2\"]", "[\"99999999999999999999\"]",
+         "dot_dimension_numbers holds something that is not a list of integers"},
+        {"[\"2\"]", "\"2\"",
+         "dot_dimension_numbers holds something that is not a list of integers"},
+        {"[\"2\"]", "[\"3\"]", "the dimension numbers do not fit the operands"},
+        {"[\"2\"]", "[\"-1\"]", "the dimension numbers do not fit the operands"},
+        {"[\"2\"]", "[\"0\"]", "the dimension numbers do not fit the operands"},
+        {"[\"2\"]", "[\"1\"]", "the contracting dimensions of the operands differ"},
+        {"[\"2\"]", "[]", "the contracting dimensions of the operands differ"},
+        {"lhs_batch_dimensions\":[\"0\"]", "lhs_batch_dimensions\":[]",
+         "the batch dimensions of the operands differ"},
+        {"DEFAULT\",\"damax", "TANH\",\"damax", "no epilogue is called so"},
+        {"\"DEFAULT\",\"damax", "5,\"damax", "epilogue is not a word"},
+        {"DEFAULT\",\"damax", "BIAS\",\"damax", "the number of operands fits neither form"},
+        {"DEFAULT\",\"damax", "GELU_AUX\",\"damax",
+         "the auxiliary result does not have the result's dimensions"},
+        {"damax_output\":false", "damax_output\":true", "the abs-max is not f32[]"},
+        {"damax_output\":false", "damax_output\":\"no\"", "damax_output is not true or false"},
+        {"\"beta\":0", "\"beta\":1", "c does not have the result's dimensions"},
+        {"ALG_UNSET", "UNSET", "algorithm is not one of XLA's ALG_ words"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "[\"DEF AULT\"]",
+         "operand_precision is not a list of at most two words"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "[1]",
+         "operand_precision is not a list of at most two words"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(refusal_with(f, cases[i][0], cases[i][1]), cases[i][2]);
+}
+
+static void wrong_calls_are_refused(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = choose(f, HLO_EPILOGUE_BIAS, 31, true);
+    static const struct {
+        int operand, by; /* by: 0 a, 1 c, 2 scale */
+        const char *why;
+    } cases[] = {
+        {0, 1, "a or b is not fp8"},
+        {1, 0, "the contracting dimensions of the operands differ"},
+        {2, 0, "c does not have the result's dimensions"},
+        {3, 1, "a scale is not f32[]"},
+        {6, 0, "a scale is not f32[]"},
+        {7, 2, "the bias is not a vector along the result's last dimension"},
+    };
+    hlo_instr *by[] = {f->matmul.a, f->c, f->scale[0]};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hlo_instr *call = encode(f, &m);
+        hlo_instr_set_operand(call, (uint32_t)cases[i].operand, by[cases[i].by]);
+        assert_string_equal(refusal(call), cases[i].why);
+    }
+    hlo_instr *call = encode(f, &m);
+    hlo_instr_append_operand(call, f->scale[0]);
+    assert_string_equal(refusal(call), "the number of operands fits neither form");
+    call = encode(f, &m);
+    hlo_instr_drop_attr(call, HLO_ATTR_BACKEND_CONFIG);
+    assert_string_equal(refusal(call), "backend_config is missing");
+    m.d = array(f, HLO_TYPE_F8E4M3FN, 3, 2, 32, 16);
+    m.c = NULL;
+    m.beta = 0;
+    m.bias = NULL;
+    m.epilogue = HLO_EPILOGUE_DEFAULT;
+    assert_string_equal(refusal(encode(f, &m)),
+                        "the result's dimensions do not follow from the operands'");
+}
+
+static const char *check(fixture *f, hlo_matmul m) {
+    const char *reason = hlo_matmul_check(&m, &f->target);
+    return reason ? reason : "";
+}
+
+static void limits_have_reasons(void **state) {
+    fixture *f = *state;
+    const hlo_matmul m = f->matmul;
+    hlo_matmul x = m;
+    assert_string_equal(check(f, m), "");
+    f->target.sm = 80;
+    assert_string_equal(check(f, m), "target-without-fp8");
+    f->target.sm = 120;
+    f->target.cuda = 1108;
+    assert_string_equal(check(f, m), "cuda-before-12");
+    f->target.cuda = 1203;
+    assert_string_equal(check(f, m), "");
+    x.epilogue = HLO_EPILOGUE_GELU;
+    assert_string_equal(check(f, x), "gelu-before-cuda-12-4");
+    f->target.cuda = 1204;
+    assert_string_equal(check(f, x), "");
+    x = m, x.a = f->c;
+    assert_string_equal(check(f, x), "operand-not-fp8");
+    x = m, x.a = m.b, x.a_contracting = m.b_contracting;
+    assert_string_equal(check(f, x), "both-operands-e5m2");
+    x = m, x.d = array(f, HLO_TYPE_F64, 3, 2, 16, 32);
+    assert_string_equal(check(f, x), "type-combination");
+    x = m, x.d = array(f, HLO_TYPE_F32, 3, 2, 16, 32), x.c = f->c, x.beta = 1;
+    assert_string_equal(check(f, x), "type-combination");
+    x = m, x.b = m.a, x.d = array(f, HLO_TYPE_F8E5M2, 3, 2, 16, 16);
+    assert_string_equal(check(f, x), "type-combination");
+    x = m, x.d = array(f, HLO_TYPE_F32, 3, 2, 16, 32), x.bias = f->bias;
+    assert_string_equal(check(f, x), "");
+    x = m, x.epilogue = HLO_EPILOGUE_GELU_AUX, x.aux = m.d;
+    assert_string_equal(check(f, x), "aux-output");
+    x = m, x.d_scale = f->scale[3];
+    assert_string_equal(check(f, x), "output-scale-not-fp8");
+    x = m, x.amax = true;
+    assert_string_equal(check(f, x), "amax-not-fp8");
+    x = m, x.c_scale = f->scale[2];
+    assert_string_equal(check(f, x), "c-scale");
+    x = m, x.c = f->c, x.beta = 1, x.bias = f->bias;
+    assert_string_equal(check(f, x), "bias-with-c");
+    x = m, x.algorithm = "dot_bf16_bf16_f32";
+    assert_string_equal(check(f, x), "algorithm-not-fp8");
+    x = m, x.a_batch = x.b_batch = hlo_ints_new(f->module, 0, NULL);
+    assert_string_equal(check(f, x), "not-one-free-dimension");
+    x.a_contracting = hlo_ints_new(f->module, 2, (int64_t[]){0, 2});
+    assert_string_equal(check(f, x), "not-one-contracting-dimension");
+}
+
+static void geometry_is_mended_later(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = f->matmul;
+    assert_string_equal(hlo_matmul_check_geometry(&m, &f->target), "contracting-not-minor");
+    f->target.sm = 100;
+    assert_null(hlo_matmul_check_geometry(&m, &f->target));
+    f->target.sm = 90;
+    int64_t order[] = {1, 2, 0};
+    m.b =
+        parameter(f, hlo_shape_with_layout(f->module, HLO_TYPE_F8E5M2, 3, m.b->shape->dims, order));
+    assert_null(hlo_matmul_check_geometry(&m, &f->target));
+    int64_t batch_minor[] = {0, 2, 1};
+    m.d = hlo_shape_with_layout(f->module, HLO_TYPE_BF16, 3, m.d->dims, batch_minor);
+    assert_string_equal(hlo_matmul_check_geometry(&m, &f->target), "batch-is-minor");
+    m.d = hlo_shape_with_layout(f->module, HLO_TYPE_BF16, 3, m.d->dims, order);
+    assert_null(hlo_matmul_check_geometry(&m, &f->target));
+    m.bias = f->bias;
+    assert_string_equal(hlo_matmul_check_geometry(&m, &f->target), "bias-not-along-minor");
+    m = f->matmul;
+    m.a = parameter(f, array(f, HLO_TYPE_F8E4M3FN, 3, 2, 17, 64));
+    assert_string_equal(hlo_matmul_check_geometry(&m, &f->target), "size-not-multiple-of-16");
+}
+
+static void epilogues_add_up(void **state) {
+    (void)state;
+    assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_DEFAULT, HLO_EPILOGUE_BIAS), HLO_EPILOGUE_BIAS);
+    assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_BIAS, HLO_EPILOGUE_RELU),
+                     HLO_EPILOGUE_BIAS_RELU);
+    assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_BIAS, HLO_EPILOGUE_GELU),
+                     HLO_EPILOGUE_BIAS_GELU);
+    assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_RELU, HLO_EPILOGUE_BIAS), HLO_EPILOGUE_COUNT);
+    assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_RELU, HLO_EPILOGUE_GELU), HLO_EPILOGUE_COUNT);
+    assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_BIAS, HLO_EPILOGUE_BIAS), HLO_EPILOGUE_COUNT);
+    assert_int_equal(hlo_epilogue_find("BIAS_GELU_AUX"), HLO_EPILOGUE_BIAS_GELU_AUX);
+    assert_int_equal(hlo_epilogue_find("SWISH"), HLO_EPILOGUE_COUNT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_form_comes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(operands_stand_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(config_is_golden, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_are_taken_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_dot_is_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_wide_call_is_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_configs_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_calls_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limits_have_reasons, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(geometry_is_mended_later, set_up, tear_down),
+        cmocka_unit_test(epilogues_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
