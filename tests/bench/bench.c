@@ -10,15 +10,13 @@
 enum { PARSE, VERIFY, PRINT, OPTIMIZE, STEPS };
 static const char *const names[STEPS] = {"parse", "verify", "print", "optimize"};
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static char *read_all(const char *path, size_t *out_size)
-{
+static char *read_all(const char *path, size_t *out_size) {
     FILE *in = fopen(path, "rb");
     if (!in || fseek(in, 0, SEEK_END)) return NULL;
     const long size = ftell(in);
@@ -33,8 +31,7 @@ static char *read_all(const char *path, size_t *out_size)
     return text;
 }
 
-static hlo_status print_to_memory(const hlo_module *module)
-{
+static hlo_status print_to_memory(const hlo_module *module) {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -45,8 +42,7 @@ static hlo_status print_to_memory(const hlo_module *module)
     return status;
 }
 
-static hlo_status measure(const char *path, const char *text, size_t size, double *best)
-{
+static hlo_status measure(const char *path, const char *text, size_t size, double *best) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     hlo_module *module = NULL;
@@ -66,8 +62,7 @@ static hlo_status measure(const char *path, const char *text, size_t size, doubl
     return status;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc != 3) {
         fprintf(stderr, "usage: bench FILE N\n");
         return 2;

@@ -1,9 +1,11 @@
-/* Reads a module from memory, rewrites it, says what became of each matmul, and prints the result.
- * It stands on nothing but the installed library; docs/embedding.md walks through it. */
+/* Reads a module from memory, rewrites it, says what became of each matmul, prints the result, and
+ * runs the module as it was and as it is on the same inputs. It stands on nothing but the installed
+ * library; docs/embedding.md walks through it. */
 #include <stdio.h>
 #include <string.h>
 
 #include <hlo/pass.h>
+#include <hlo/runtime.h>
 #include <hlo/text.h>
 
 static const char text[] =
@@ -25,13 +27,11 @@ static const char text[] =
     "rhs_contracting_dims={0}\n"
     "}\n";
 
-static void print_diagnostic(void *user, const hlo_diag *diag)
-{
+static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
 
-static void print_verdicts(const hlo_report *report)
-{
+static void print_verdicts(const hlo_report *report) {
     size_t i;
     for (i = 0; i < hlo_report_count(report); i++) {
         const hlo_verdict *verdict = hlo_report_verdict(report, i);
@@ -44,11 +44,38 @@ static void print_verdicts(const hlo_report *report)
     }
 }
 
-int main(void)
-{
+/* Runs `module` on `inputs` with the CPU backend. */
+static hlo_status run(const hlo_module *module, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                      hlo_arrays **out_outputs) {
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    hlo_status status;
+
+    hlo_plan_options_init(&options);
+    options.bounds = true;
+    status = hlo_plan_new(module, &options, sink, &plan);
+    if (status == HLO_OK) status = hlo_plan_run(plan, inputs, sink, out_outputs);
+    hlo_plan_free(plan);
+    return status;
+}
+
+static hlo_status compare(const hlo_module *before, const hlo_module *after,
+                          const hlo_diag_sink *sink) {
+    hlo_arrays *inputs = NULL, *expected = NULL, *found = NULL;
+    hlo_status status = hlo_arrays_draw(before, 0, sink, &inputs);
+    if (status == HLO_OK) status = run(before, inputs, sink, &expected);
+    if (status == HLO_OK) status = run(after, inputs, sink, &found);
+    if (status == HLO_OK) status = hlo_arrays_compare(expected, found, stderr);
+    hlo_arrays_free(inputs);
+    hlo_arrays_free(expected);
+    hlo_arrays_free(found);
+    return status;
+}
+
+int main(void) {
     hlo_diag_sink sink;
     hlo_pass_options options;
-    hlo_module *module = NULL;
+    hlo_module *module = NULL, *before = NULL;
     hlo_report *report = NULL;
     hlo_status status;
 
@@ -59,14 +86,17 @@ int main(void)
 
     status = hlo_module_parse(text, strlen(text), "scaled.hlo", &sink, &module);
     if (status == HLO_OK) status = hlo_module_verify(module, &sink);
+    if (status == HLO_OK) status = hlo_module_clone(module, &before);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) {
         print_verdicts(report);
         status = hlo_module_print(module, stdout);
     }
+    if (status == HLO_OK) status = compare(before, module, &sink);
     if (status != HLO_OK) fprintf(stderr, "embed: %s\n", hlo_status_name(status));
 
     hlo_report_free(report);
+    hlo_module_free(before);
     hlo_module_free(module);
     return hlo_status_exit(status);
 }

@@ -9,8 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_back(const hlo_module *module)
-{
+static void read_back(const hlo_module *module) {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -22,8 +21,7 @@ static void read_back(const hlo_module *module)
     free(text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const int targets[] = {80, 89, 90, 100};
     hlo_module *module = NULL;
     if (size == 0 || hlo_module_parse((const char *)data, size, "fuzz", NULL, &module) != HLO_OK)

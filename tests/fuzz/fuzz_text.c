@@ -9,16 +9,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char *print(const hlo_module *module, size_t *out_size)
-{
+static char *print(const hlo_module *module, size_t *out_size) {
     char *text = NULL;
     FILE *out = open_memstream(&text, out_size);
     if (!out || hlo_module_print(module, out) != HLO_OK || fclose(out)) abort();
     return text;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hlo_module *first = NULL;
     if (hlo_module_parse((const char *)data, size, "fuzz", NULL, &first) != HLO_OK) return 0;
     size_t first_size, second_size;

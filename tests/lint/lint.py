@@ -211,6 +211,17 @@ def silence():
                 yield name, number, f"mutable state: {line.strip()}"
 
 
+def examples():
+    """C code shown in docs/ that the tested programs of tests/embed do not have, word for word."""
+    programs = "".join(read(n) for n in FILES if n.startswith("tests/embed/"))
+    for name in FILES:
+        if not name.startswith("docs/"):
+            continue
+        for block in re.finditer(r"^```c\n(.*?)^```$", read(name), re.S | re.M):
+            if block.group(1) not in programs:
+                yield name, read(name)[:block.start()].count("\n") + 1, "not in tests/embed"
+
+
 def formatter():
     for name in (pathlib.Path(sys.executable).parent / "clang-format", "clang-format-14", "clang-format"):
         found = shutil.which(str(name))
@@ -237,7 +248,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, words, products, readme, tables, silence, format)}
+          (directives, size, functions, words, products, readme, tables, silence, examples, format)}
 
 
 def main():
