@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of the tree itself, each a ctest test lint/NAME.
 
-usage: lint.py NAME [--check]
+usage: lint.py NAME [--check] [--root=DIR]
 
 Prints `file:line: what is wrong` for each finding; exit status 1 if there are any.
 The NAMEs are the functions of the table at the end; each says what it refuses.
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
 LIBRARY = ("ir", "grammar", "matmul", "passes", "runtime")
 MODELS = "testdata/models/"
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Checks that lint.py finds what it is there to find: a tree with one fault per check, and a tree with none."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+LINT = pathlib.Path(__file__).with_name("lint.py")
+RUN = "// RUN: %hlo-fp8-opt %s | FileCheck %s\n"
+CHECK = "// CHE" + "CK"
+
+# check, file, text, what the finding says
+FAULTS = [
+    ("directives", "testdata/a/x.hlo", RUN + "// CHE" + "KC: a\n" + CHECK + ": b\n", "CHEKC"),
+    ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n" + CHECK + "_NEXT: b\n", "CHECK_NEXT"),
+    ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n" + CHECK + "-NXT: b\n", "CHECK-NXT"),
+    ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n" + CHECK + " b\n", "without its colon"),
+    ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n// FP8: b\n// FP8-NOT: c\n", "FP8-NOT"),
+    ("directives", "testdata/a/x.hlo", RUN, "there is no CHECK line"),
+    ("directives", "testdata/a/x.hlo", "HloModule x\n", "no RUN line"),
+    ("directives", "testdata/a/x.test", "// RUN: %hlo-fp8-opt %S/x.hlo\n", "nothing checks"),
+    ("directives", "testdata/a/bad-x.hlo", RUN + CHECK + ": error\n", "demand a refusal"),
+    ("size", "ir/x.c", "int x;\n" * 1001, "1001 lines"),
+    ("functions", "ir/x.c", "int f(void) {\n" + "    g();\n" * 81 + "}\n", "function of"),
+    ("words", "ir/x.c", "/* TO" + "DO */\n", "TODO"),
+    ("words", "ir/x.c", '"/ho' + 'me/me/x"\n', "home"),
+    ("products", "ir/x.tab.c", "int x;\n", "product"),
+    ("products", "ir/x.c", "int x;", "newline"),
+    ("readme", "ir/x.c", "int x;\n", "no README.md"),
+    ("readme", "ir/README.md", "`y.c`\n", "no y.c"),
+    ("tables", "ir/x.def", "ROW(x)\n", "includes"),
+    ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
+    ("silence", "passes/x.c", "static int count;\n", "mutable"),
+    ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
+    ("format", "ir/x.c", "int  x;\n", "clang-format"),
+]
+
+
+def lint(check, root):
+    command = [sys.executable, LINT, check, "--check", f"--root={root}"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def main():
+    failures = 0
+    checks = dict.fromkeys(fault[0] for fault in FAULTS)
+    with tempfile.TemporaryDirectory() as root:
+        pathlib.Path(root, "x.c").write_text("int x;\n")
+        for check in checks:
+            result = lint(check, root)
+            if result.returncode != 0:
+                failures += 1
+                print(f"{check}: refuses a tree without a fault: {result.stdout}{result.stderr}")
+    for check, name, text, said in FAULTS:
+        with tempfile.TemporaryDirectory() as root:
+            path = pathlib.Path(root, name)
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            result = lint(check, root)
+            if result.returncode != 1 or said not in result.stdout:
+                failures += 1
+                print(f"{check}: does not find {text[:60]!r} in {name}: {result.stdout}{result.stderr}")
+    sys.exit(1 if failures else 0)
+
+
+main()
