@@ -331,6 +331,8 @@ struct hlo_module {
 
 /* An empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
 hlo_module *hlo_module_new(jmp_buf *recover);
+/* Exchanges all that two modules hold, arenas included. */
+void hlo_module_swap(hlo_module *a, hlo_module *b);
 
 /* The interned copy of `length` bytes, NUL-terminated (they may hold NUL bytes themselves: compare
  * pointers). hlo_intern_length() gives the length back. */

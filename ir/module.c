@@ -22,25 +22,33 @@ int hlo_status_exit(hlo_status status) {
     return status == HLO_OUT_OF_MEMORY ? HLO_INVALID_INPUT : (int)status;
 }
 
-hlo_module *hlo_module_new(jmp_buf *recover) {
+/* Apart from its caller, whose `module` a jump would leave undefined. */
+static bool fill_module(hlo_module *module) {
     jmp_buf here;
-    hlo_arena *arena = hlo_arena_new(&here);
-    if (!arena) return NULL;
-    if (setjmp(here)) {
-        hlo_arena_free(arena);
+    module->arena = hlo_arena_new(&here);
+    if (!module->arena) return false;
+    if (setjmp(here)) return false;
+    module->strings = hlo_strings_new(module->arena);
+    module->shapes = hlo_shapeset_new(module->arena);
+    module->name = module->file = module->source = hlo_intern_string(module, "");
+    return true;
+}
+
+hlo_module *hlo_module_new(jmp_buf *recover) {
+    hlo_module *module = calloc(1, sizeof *module);
+    if (!module) return NULL;
+    if (!fill_module(module)) {
+        hlo_module_free(module);
         return NULL;
     }
-    hlo_module *module = hlo_arena_zero(arena, sizeof *module);
-    module->arena = arena;
-    module->strings = hlo_strings_new(arena);
-    module->shapes = hlo_shapeset_new(arena);
-    module->name = module->file = module->source = hlo_intern_string(module, "");
-    hlo_arena_set_recover(arena, recover);
+    hlo_arena_set_recover(module->arena, recover);
     return module;
 }
 
 void hlo_module_free(hlo_module *module) {
-    if (module) hlo_arena_free(module->arena);
+    if (!module) return;
+    hlo_arena_free(module->arena);
+    free(module);
 }
 
 const char *hlo_module_name(const hlo_module *module) {
@@ -105,8 +113,8 @@ static void unlink_instr(hlo_instr *instr) {
 }
 
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                         const hlo_shape *shape, uint32_t operand_count,
-                         hlo_instr *const *operands, const char *name) {
+                         const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
+                         const char *name) {
     hlo_module *module = comp->module;
     hlo_instr *instr = hlo_arena_zero(module->arena, sizeof *instr);
     instr->op = op;
@@ -170,8 +178,7 @@ void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def) {
 
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
     uint32_t count = instr->operand_count;
-    hlo_use *grown =
-        hlo_arena_array(instr->parent->module->arena, count + 1, sizeof *grown);
+    hlo_use *grown = hlo_arena_array(instr->parent->module->arena, count + 1, sizeof *grown);
     for (uint32_t i = 0; i < count; i++) {
         hlo_instr *operand = instr->operands[i].def;
         unlink_use(&instr->operands[i]);

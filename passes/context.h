@@ -12,6 +12,7 @@ typedef struct hlo_pass_context {
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
     hlo_report *report;
+    hlo_arena *scratch; /* working memory of one pass, taken back after it */
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the module
                          is as it was */
 } hlo_pass_context;

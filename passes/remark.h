@@ -1,8 +1,9 @@
 /* Verdicts while passes run: which matmul became what, and why not.
  *
- * Every dot of the module has a slot from the start. A pass that replaces a dot by another, or by a
- * call, says so with hlo_remark_follow(), so that the slot follows it; copies of a dot made by
- * inlining get slots of their own. */
+ * Every dot and every matmul call of the module has a slot from the start. A pass that replaces a
+ * dot by another, or by a call, says so with hlo_remark_follow(), so that the slot follows it;
+ * copies of a dot made by inlining get slots of their own with hlo_remark_copy(). What has no slot
+ * (the instruction is no matmul) is ignored by all of these. */
 #ifndef HLO_PASSES_REMARK_H
 #define HLO_PASSES_REMARK_H
 
@@ -19,9 +20,11 @@ typedef enum hlo_reason {
 /* HLO_WHY_COUNT when no reason is called so. */
 hlo_reason hlo_reason_find(const char *name);
 
-/* `to` stands for the matmul `from` from now on; when `from` keeps standing for itself (it was
- * copied), `to` gets a slot of its own that starts as a copy. */
+/* `to` stands for the matmul `from` from now on; also where `to` stands for another one already
+ * (two equal ones became one). */
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
+/* `from` keeps standing for itself, and its copy `to` gets a slot of its own. To be called when
+ * `to` has its metadata. */
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 
 /* Gives the reason for `matmul` (a dot or a call). The last one given before the end of the run
@@ -29,5 +32,23 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
 void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
                        const hlo_instr *blocker);
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
+
+/* Adds to what hlo_report_print_times() prints: that a rule fired, that a pass took time. */
+void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
+void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds);
+
+/* For the runner. An empty report; NULL when memory runs out. */
+hlo_report *hlo_report_new(jmp_buf *recover);
+/* Gives every matmul of context->module its slot. */
+void hlo_report_open(hlo_pass_context *context);
+/* Makes the verdicts; nothing can be added afterwards, and the module is not needed any more. */
+void hlo_report_close(hlo_pass_context *context);
+
+/* Which slots stood for which matmul, to be put back with the module when a run is undone. In the
+ * scratch arena. */
+typedef struct hlo_remark_mark hlo_remark_mark;
+hlo_remark_mark *hlo_remark_here(hlo_pass_context *context);
+/* context->module is again as it was at the mark. Reasons found since are kept. */
+void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark);
 
 #endif

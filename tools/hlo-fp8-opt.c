@@ -79,12 +79,7 @@ int main(int argc, char **argv) {
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
-    options_pass(&job.options, &job.pass);
-    job.pass.verify_each = values[OPTION_VERIFY_EACH].given;
-    job.pass.verify_none = values[OPTION_NO_VERIFY].given;
-    job.pass.time_passes = values[OPTION_TIME_PASSES].given;
-    job.pass.print_after = values[OPTION_PRINT_AFTER].text;
-    job.pass.dump = stderr;
+    if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     job.modules = calloc((size_t)job.options.file_count, sizeof *job.modules);
     hlo_status status = job.modules ? run(&job) : HLO_OUT_OF_MEMORY;
     for (int i = 0; i < job.count; i++) hlo_module_free(job.modules[i]);

@@ -194,14 +194,29 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     return false;
 }
 
-void options_pass(const options *from, hlo_pass_options *out) {
+static void refuse_diag(void *program, const hlo_diag *diag) {
+    options_refuse(*(const program_id *)program, "%s", diag->message);
+}
+
+bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status) {
+    const option_value *values = from->values;
     hlo_pass_options_init(out);
-    out->passes = from->values[OPTION_PASSES].text;
-    out->target = (int)from->values[OPTION_TARGET].number;
-    out->cuda_major = (int)from->values[OPTION_CUDA].number / 100;
-    out->cuda_minor = (int)from->values[OPTION_CUDA].number % 100;
-    out->scales_used = strcmp(from->values[OPTION_SCALE_OPERANDS].text, "used") == 0;
+    out->passes = values[OPTION_PASSES].text;
+    out->target = (int)values[OPTION_TARGET].number;
+    out->cuda_major = (int)values[OPTION_CUDA].number / 100;
+    out->cuda_minor = (int)values[OPTION_CUDA].number % 100;
+    out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
+    out->verify_each = values[OPTION_VERIFY_EACH].given;
+    out->verify_none = values[OPTION_NO_VERIFY].given;
+    out->time_passes = values[OPTION_TIME_PASSES].given;
+    out->print_after = values[OPTION_PRINT_AFTER].text;
+    out->dump = stderr;
+    const hlo_diag_sink sink = {.emit = refuse_diag, .user = &program};
+    out->sink = &sink;
+    hlo_status status = hlo_pass_options_check(out);
     out->sink = &options_sink;
+    *out_status = hlo_status_exit(status);
+    return status == HLO_OK;
 }
 
 static unsigned terminal_width(void) {

@@ -36,8 +36,9 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
 int options_refuse(program_id program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The options that both programs hand to the passes. */
-void options_pass(const options *from, hlo_pass_options *out);
+/* What the options say to the passes. Returns false, with all said and *out_status the exit status,
+ * when the library has no such pass, target or version. */
+bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
 /* A sink that prints diagnostics to standard error. */
 extern const hlo_diag_sink options_sink;

@@ -28,6 +28,10 @@ typedef struct hlo_pass_options {
 
 void hlo_pass_options_init(hlo_pass_options *options);
 
+/* Whether a run could begin: HLO_INVALID_USAGE when there is no such pass, target or version; one
+ * diagnostic, without a place, says which. */
+hlo_status hlo_pass_options_check(const hlo_pass_options *options);
+
 /* What became of one matmul. Strings are borrowed from the report. */
 typedef enum hlo_verdict_kind {
     HLO_VERDICT_FP8,    /* a fused FP8 call */
@@ -56,7 +60,7 @@ typedef struct hlo_report hlo_report;
 /* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused leaves
  * it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report (which may
  * be asked for with NULL when it is not wanted).
- * HLO_INVALID_USAGE: no such pass, target or version. HLO_INTERNAL: the result failed to verify, a
+ * HLO_INVALID_USAGE as hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify, a
  * bug of the library; diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be
  * freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,

@@ -1,0 +1,65 @@
+/* Counts of what a module holds. */
+#include "matmul/call.h"
+
+typedef struct counts {
+    uint64_t computations, instructions;
+    uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
+    double parameter_bytes, constant_bytes,
+        result_bytes;             /* of the entry; of all constants; of all */
+    double dot_flops, call_flops; /* 2mnk, batches included */
+} counts;
+
+static double bytes_of(const hlo_shape *shape) {
+    int64_t bytes = hlo_shape_bytes(shape);
+    return bytes < 0 ? 0 : (double)bytes;
+}
+
+static void count_flops(counts *c, const hlo_instr *instr) {
+    hlo_matmul matmul;
+    const char *why;
+    if (instr->op == HLO_OP_DOT)
+        hlo_matmul_from_dot(instr, &matmul);
+    else if (!hlo_matmul_is_call(instr) || hlo_matmul_decode(instr, &matmul, &why) != HLO_OK)
+        return;
+    hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
+    *(instr->op == HLO_OP_DOT ? &c->dot_flops : &c->call_flops) +=
+        2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+}
+
+static void count_instr(counts *c, const hlo_module *module, const hlo_instr *instr) {
+    c->instructions++;
+    c->ops[instr->op]++;
+    c->types[instr->shape->type]++;
+    double bytes = bytes_of(instr->shape);
+    if (instr->op == HLO_OP_CONSTANT) c->constant_bytes += bytes;
+    if (instr->op == HLO_OP_PARAMETER && instr->parent == module->entry)
+        c->parameter_bytes += bytes;
+    count_flops(c, instr);
+    if (instr->shape->type != HLO_TYPE_TUPLE) c->result_bytes += bytes;
+}
+
+void hlo_module_print_stats(const hlo_module *module, FILE *out) {
+    counts c = {0};
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        c.computations++;
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            count_instr(&c, module, instr);
+    }
+    fprintf(out, "module %s\n", module->name);
+    fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
+    fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);
+    fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
+    fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
+    fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
+    fprintf(out, "  %-28s %14.0f\n", "FLOPs of dots", c.dot_flops);
+    fprintf(out, "  %-28s %14.0f\n", "FLOPs of FP8 calls", c.call_flops);
+    fputs("opcodes\n", out);
+    for (int op = 0; op < HLO_OP_COUNT; op++)
+        if (c.ops[op])
+            fprintf(out, "  %-28s %14llu\n", hlo_ops[op].name, (unsigned long long)c.ops[op]);
+    fputs("element types of results\n", out);
+    for (int type = 0; type < HLO_TYPE_COUNT; type++)
+        if (c.types[type])
+            fprintf(out, "  %-28s %14llu\n", hlo_types[type].name,
+                    (unsigned long long)c.types[type]);
+}

@@ -1,0 +1,198 @@
+/* Brings dots into the form of a matmul: at most one batch, one contracting and one free dimension
+ * on each side. Several of a kind become one by a reshape of the operand, after a transpose where
+ * they do not stand side by side; a reshape of the result undoes it.
+ *
+ * Needs: nothing.
+ * Keeps: dots in that form already; dots whose operands do not both come from fp8 values, which can
+ *        never be FP8 calls; sparse dots.
+ * Numerics: unchanged, except for the order in which products are summed.
+ * Tests: testdata/passes/collapse-dots/ */
+#include "passes/passes.h"
+#include "passes/remark.h"
+#include "passes/walk.h"
+
+typedef struct group {
+    uint32_t count;
+    int64_t *dims; /* of the operand, in the order in which they are merged */
+} group;
+
+enum { BATCH, FREE, CONTRACTING, KINDS };
+
+typedef struct side {
+    hlo_instr *operand;
+    group groups[KINDS];
+    uint32_t at[KINDS]; /* the merged dimension, once collapsed */
+    int64_t extents[KINDS];
+} side;
+
+static group listed(hlo_arena *arena, const hlo_ints *dims) {
+    return (group){dims->count, hlo_arena_copy(arena, dims->v, dims->count * sizeof *dims->v)};
+}
+
+static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batch,
+                      const hlo_ints *contracting) {
+    side s = {.operand = operand};
+    uint32_t rank = operand->shape->rank;
+    s.groups[BATCH] = listed(arena, batch);
+    s.groups[CONTRACTING] = listed(arena, contracting);
+    bool *taken = hlo_arena_zero(arena, rank);
+    for (uint32_t i = 0; i < batch->count; i++) taken[batch->v[i]] = true;
+    for (uint32_t i = 0; i < contracting->count; i++) taken[contracting->v[i]] = true;
+    group *rest = &s.groups[FREE];
+    rest->dims = hlo_arena_array(arena, rank, sizeof *rest->dims);
+    for (uint32_t i = 0; i < rank; i++)
+        if (!taken[i]) rest->dims[rest->count++] = i;
+    return s;
+}
+
+/* Sums the products in the order in which they lie in the left operand, so that its contracting
+ * dimensions need no transpose for their order. */
+static void sort_contracting(group *left, group *right) {
+    for (uint32_t i = 1; i < left->count; i++)
+        for (uint32_t j = i; j > 0 && left->dims[j - 1] > left->dims[j]; j--) {
+            int64_t l = left->dims[j], r = right->dims[j];
+            left->dims[j] = left->dims[j - 1];
+            right->dims[j] = right->dims[j - 1];
+            left->dims[j - 1] = l;
+            right->dims[j - 1] = r;
+        }
+}
+
+static bool is_collapsed(const side *s) {
+    for (int kind = 0; kind < KINDS; kind++)
+        if (s->groups[kind].count > 1) return false;
+    return true;
+}
+
+static bool side_by_side(const group *g) {
+    for (uint32_t i = 1; i < g->count; i++)
+        if (g->dims[i] != g->dims[0] + i) return false;
+    return true;
+}
+
+static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, hlo_instr *operand) {
+    hlo_instr *made = hlo_instr_new(dot->parent, dot, op, shape, 1, &operand, NULL);
+    const hlo_attr *metadata = hlo_instr_attr(dot, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(made, *metadata);
+    made->offset = dot->offset;
+    return made;
+}
+
+/* Transposes to batch, free, contracting and renumbers the groups. */
+static void transpose_side(hlo_arena *arena, hlo_instr *dot, side *s) {
+    const hlo_shape *shape = s->operand->shape;
+    int64_t *order = hlo_arena_array(arena, shape->rank, sizeof *order);
+    int64_t *dims = hlo_arena_array(arena, shape->rank, sizeof *dims);
+    uint32_t count = 0;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (uint32_t i = 0; i < s->groups[kind].count; i++) {
+            int64_t from = s->groups[kind].dims[i];
+            s->groups[kind].dims[i] = count;
+            dims[count] = shape->dims[from];
+            order[count++] = from;
+        }
+    hlo_module *module = dot->parent->module;
+    const hlo_shape *moved = hlo_shape_array(module, shape->type, count, dims);
+    s->operand = insert(dot, HLO_OP_TRANSPOSE, moved, s->operand);
+    hlo_instr_set_ints(s->operand, HLO_ATTR_DIMENSIONS, count, order);
+}
+
+static void reshape_side(hlo_instr *dot, side *s) {
+    const hlo_shape *shape = s->operand->shape;
+    int64_t dims[KINDS];
+    uint32_t rank = 0;
+    for (int64_t i = 0; i < shape->rank;)
+        for (int kind = 0; kind < KINDS; kind++) {
+            const group *g = &s->groups[kind];
+            if (g->count == 0 || g->dims[0] != i) continue;
+            s->at[kind] = rank;
+            dims[rank] = 1;
+            for (uint32_t j = 0; j < g->count; j++) dims[rank] *= shape->dims[i + j];
+            s->extents[kind] = dims[rank++];
+            i += g->count;
+            break;
+        }
+    if (is_collapsed(s)) return;
+    hlo_module *module = dot->parent->module;
+    s->operand =
+        insert(dot, HLO_OP_RESHAPE, hlo_shape_array(module, shape->type, rank, dims), s->operand);
+}
+
+static void collapse_side(hlo_arena *arena, hlo_instr *dot, side *s) {
+    for (int kind = 0; kind < KINDS; kind++)
+        if (!side_by_side(&s->groups[kind])) {
+            transpose_side(arena, dot, s);
+            break;
+        }
+    reshape_side(dot, s);
+}
+
+static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
+    if (s->groups[kind].count)
+        hlo_instr_set_ints(dot, id, 1, &(int64_t){s->at[kind]});
+    else
+        hlo_instr_drop_attr(dot, id);
+}
+
+static void collapse(hlo_pass_context *context, hlo_instr *dot, side *left, side *right) {
+    hlo_arena *arena = context->scratch;
+    sort_contracting(&left->groups[CONTRACTING], &right->groups[CONTRACTING]);
+    collapse_side(arena, dot, left);
+    collapse_side(arena, dot, right);
+    int64_t dims[KINDS];
+    uint32_t rank = 0;
+    if (left->groups[BATCH].count) dims[rank++] = left->extents[BATCH];
+    if (left->groups[FREE].count) dims[rank++] = left->extents[FREE];
+    if (right->groups[FREE].count) dims[rank++] = right->extents[FREE];
+    hlo_module *module = context->module;
+    const hlo_shape *shape = hlo_shape_array(module, dot->shape->type, rank, dims);
+    hlo_instr *operands[] = {left->operand, right->operand};
+    hlo_instr *made = hlo_instr_new(dot->parent, dot, HLO_OP_DOT, shape, 2, operands, dot->name);
+    made->offset = dot->offset;
+    hlo_instr_copy_attrs(made, dot);
+    set_dim(made, HLO_ATTR_LHS_BATCH_DIMS, left, BATCH);
+    set_dim(made, HLO_ATTR_LHS_CONTRACTING_DIMS, left, CONTRACTING);
+    set_dim(made, HLO_ATTR_RHS_BATCH_DIMS, right, BATCH);
+    set_dim(made, HLO_ATTR_RHS_CONTRACTING_DIMS, right, CONTRACTING);
+    hlo_remark_follow(context, dot, made);
+    hlo_instr *result = shape == dot->shape || hlo_shape_same_dims(shape, dot->shape)
+                            ? made
+                            : insert(dot, HLO_OP_RESHAPE, dot->shape, made);
+    hlo_instr_replace_uses(dot, result);
+    hlo_instr_remove(dot);
+    context->changes++;
+}
+
+typedef struct reach {
+    const bool *fp8; /* by id, of what was there when the pass began */
+    uint32_t count;
+} reach;
+
+static bool comes_from_fp8(reach r, const hlo_instr *instr) {
+    return instr->id < r.count ? r.fp8[instr->id] : hlo_type_is_fp8(instr->shape->type);
+}
+
+static void visit(hlo_pass_context *context, hlo_instr *dot, reach r) {
+    if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return;
+    hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    if (!comes_from_fp8(r, left) || !comes_from_fp8(r, right)) return;
+    hlo_arena *arena = context->scratch;
+    hlo_arena_mark mark = hlo_arena_here(arena);
+    side m = read_side(arena, left, hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS),
+                       hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS));
+    side n = read_side(arena, right, hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS),
+                       hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS));
+    if (!is_collapsed(&m) || !is_collapsed(&n)) collapse(context, dot, &m, &n);
+    hlo_arena_release(arena, mark);
+}
+
+hlo_status hlo_pass_collapse(hlo_pass_context *context) {
+    reach r = {.count = context->module->next_id};
+    r.fp8 = hlo_walk_fp8(context->module, context->scratch);
+    for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = instr->next;
+            visit(context, instr, r);
+        }
+    return HLO_OK;
+}

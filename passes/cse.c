@@ -1,0 +1,146 @@
+/* Merges instructions that compute the same value: same opcode, operands, shape with its layout,
+ * and attributes other than metadata. The first one stays.
+ *
+ * Needs: operands before users.
+ * Keeps: side effects, random numbers, what takes part in a control dependency, collectives with a
+ *        channel; metadata of the first.
+ * Numerics: unchanged.
+ * Tests: testdata/passes/cse/ */
+#include <string.h>
+#include <xxhash.h>
+
+#include "passes/passes.h"
+#include "passes/remark.h"
+#include "passes/walk.h"
+
+static bool same_attrs(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
+
+static bool same_literal(const hlo_literal *a, const hlo_literal *b) {
+    if (a == b) return true;
+    if (a->shape != b->shape || a->elided || b->elided) return false;
+    if (a->data) return memcmp(a->data, b->data, (size_t)hlo_shape_bytes(a->shape)) == 0;
+    for (uint32_t i = 0; i < a->shape->rank; i++)
+        if (!same_literal(a->elements[i], b->elements[i])) return false;
+    return true;
+}
+
+static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
+    if (a->id != b->id) return false;
+    switch (hlo_attrs_info[a->id].kind) {
+    case HLO_KIND_INT:
+    case HLO_KIND_BOOL: return a->u.i == b->u.i;
+    case HLO_KIND_FLOAT: return a->u.f == b->u.f;
+    case HLO_KIND_WORD:
+    case HLO_KIND_STRING:
+    case HLO_KIND_RAW: return a->u.str == b->u.str;
+    case HLO_KIND_INTS:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        return a->u.ints->count == b->u.ints->count &&
+               memcmp(a->u.ints->v, b->u.ints->v, a->u.ints->count * sizeof *a->u.ints->v) == 0;
+    case HLO_KIND_COMPUTATION: return a->u.comp == b->u.comp;
+    case HLO_KIND_COMPUTATIONS:
+        return a->u.comps->count == b->u.comps->count &&
+               memcmp(a->u.comps->v, b->u.comps->v, a->u.comps->count * sizeof *a->u.comps->v) == 0;
+    case HLO_KIND_INSTRS: return false; /* control predecessors */
+    case HLO_KIND_SHAPES:
+    case HLO_KIND_LAYOUT:
+        return a->u.shapes->count == b->u.shapes->count &&
+               memcmp(a->u.shapes->v, b->u.shapes->v,
+                      a->u.shapes->count * sizeof *a->u.shapes->v) == 0;
+    case HLO_KIND_LITERAL: return same_literal(a->u.literal, b->u.literal);
+    case HLO_KIND_ATTRS:
+        return same_attrs(a->u.attrs->v, a->u.attrs->count, b->u.attrs->v, b->u.attrs->count);
+    }
+    return false;
+}
+
+/* The next attribute that counts, from `*at` on; NULL at the end. */
+static const hlo_attr *next_attr(const hlo_attr *attrs, uint32_t count, uint32_t *at) {
+    while (*at < count && attrs[*at].id == HLO_ATTR_METADATA) ++*at;
+    return *at < count ? &attrs[(*at)++] : NULL;
+}
+
+static bool same_attrs(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count) {
+    uint32_t a_at = 0, b_at = 0;
+    for (;;) {
+        const hlo_attr *left = next_attr(a, a_count, &a_at);
+        const hlo_attr *right = next_attr(b, b_count, &b_at);
+        if (!left || !right) return left == right;
+        if (!same_attr(left, right)) return false;
+    }
+}
+
+static bool same_value(const hlo_instr *a, const hlo_instr *b) {
+    if (a->op != b->op || a->shape != b->shape || a->operand_count != b->operand_count)
+        return false;
+    for (uint32_t i = 0; i < a->operand_count; i++)
+        if (hlo_instr_operand(a, i) != hlo_instr_operand(b, i)) return false;
+    if (a->op == HLO_OP_CONSTANT && !same_literal(a->u.literal, b->u.literal)) return false;
+    return same_attrs(a->attrs, a->attr_count, b->attrs, b->attr_count);
+}
+
+/* Of what costs little and tells most instructions apart; same_value() looks at the rest. */
+static uint64_t hash_value(const hlo_instr *instr) {
+    uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
+    }
+    if (instr->op == HLO_OP_CONSTANT && instr->u.literal->data)
+        hash = XXH3_64bits_withSeed(instr->u.literal->data, (size_t)hlo_shape_bytes(instr->shape),
+                                    hash);
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        const hlo_attr *attr = &instr->attrs[i];
+        hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+        if (kind == HLO_KIND_INT)
+            hash = XXH3_64bits_withSeed(&attr->u.i, sizeof attr->u.i, hash);
+        else if (kind == HLO_KIND_INTS || kind == HLO_KIND_SLICES)
+            hash = XXH3_64bits_withSeed(attr->u.ints->v,
+                                        attr->u.ints->count * sizeof *attr->u.ints->v, hash);
+    }
+    return hash;
+}
+
+/* Open addressing, at most half full. */
+typedef struct table {
+    hlo_instr **slots;
+    size_t mask;
+} table;
+
+/* The instruction equal to `instr` that came first; `instr` itself when it is the first. */
+static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
+    size_t at = hash_value(instr) & seen->mask;
+    for (; seen->slots[at]; at = (at + 1) & seen->mask)
+        if (same_value(seen->slots[at], instr)) return seen->slots[at];
+    return seen->slots[at] = instr;
+}
+
+static void merge_computation(hlo_pass_context *context, hlo_computation *comp,
+                              const hlo_effects *effects, const bool *controlled) {
+    table seen = {.mask = 15};
+    while (seen.mask < 2 * (size_t)comp->instr_count) seen.mask = 2 * seen.mask + 1;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    seen.slots = hlo_arena_zero(context->scratch, (seen.mask + 1) * sizeof *seen.slots);
+    for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        next = instr->next;
+        if (instr->op == HLO_OP_PARAMETER || effects->side[instr->id] ||
+            effects->random[instr->id] || controlled[instr->id])
+            continue;
+        hlo_instr *first = find_or_add(&seen, instr);
+        if (first == instr) continue;
+        hlo_remark_follow(context, instr, first);
+        hlo_instr_replace_uses(instr, first);
+        hlo_instr_remove(instr);
+        context->changes++;
+    }
+    hlo_arena_release(context->scratch, mark);
+}
+
+hlo_status hlo_pass_cse(hlo_pass_context *context) {
+    hlo_effects effects = hlo_walk_effects(context->module, context->scratch);
+    bool *controlled = hlo_walk_controlled(context->module, context->scratch);
+    for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        merge_computation(context, comp, &effects, controlled);
+    return HLO_OK;
+}

@@ -1,0 +1,131 @@
+/* Replaces each call by the instructions of the computation that it calls.
+ *
+ * Needs: callees before callers.
+ * Keeps: composites, asynchronous computations (an execution thread of their own), calls that take
+ * part in a control dependency. Called computations stay for dead code elimination. Metadata as
+ * XLA's inliner leaves it: `op_name` becomes caller/callee. The stack frame stays that of the
+ * callee, which is where the user wrote the operation; the caller's fills in where there is none.
+ * Numerics: unchanged.
+ * Tests: testdata/passes/inline/ */
+#include <string.h>
+
+#include "passes/passes.h"
+#include "passes/remark.h"
+#include "passes/walk.h"
+
+/* Of copies in all: nested calls can grow a module exponentially. Calls past it stay. */
+enum { BUDGET = 1 << 22 };
+
+typedef struct inliner {
+    hlo_pass_context *context;
+    const bool *controlled;
+    hlo_instr **copies; /* by id of the callee's instruction */
+    uint32_t room;      /* of `copies` */
+    uint64_t budget;
+} inliner;
+
+static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
+    if (instr->op != HLO_OP_CALL || hlo_instr_int(instr, HLO_ATTR_IS_COMPOSITE, 0)) return NULL;
+    if (in->controlled[instr->id]) return NULL;
+    hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    if (!callee || callee->attr_count || callee->instr_count > in->budget) return NULL;
+    return callee;
+}
+
+static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {
+    for (uint32_t i = 0; i < attrs->count; i++)
+        if (attrs->v[i].id == id) return &attrs->v[i];
+    return NULL;
+}
+
+/* The callee's metadata seen from the caller. */
+static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
+                                      const hlo_attrs *callee) {
+    size_t room = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
+    hlo_attrs *nested = hlo_arena_alloc(module->arena, room);
+    nested->count = 0;
+    const hlo_attr *outer = find_attr(caller, HLO_ATTR_OP_NAME);
+    for (uint32_t i = 0; i < callee->count; i++) {
+        hlo_attr attr = callee->v[i];
+        if (attr.id == HLO_ATTR_OP_NAME && outer) {
+            size_t length = hlo_intern_length(attr.u.str), lead = hlo_intern_length(outer->u.str);
+            char *name = hlo_arena_alloc(module->arena, lead + length + 1);
+            memcpy(name, outer->u.str, lead);
+            name[lead] = '/';
+            memcpy(name + lead + 1, attr.u.str, length);
+            attr.u.str = hlo_intern(module, name, lead + length + 1);
+        }
+        nested->v[nested->count++] = attr;
+    }
+    const hlo_attr *frame = find_attr(caller, HLO_ATTR_STACK_FRAME_ID);
+    if (frame && !find_attr(callee, HLO_ATTR_STACK_FRAME_ID) &&
+        !find_attr(callee, HLO_ATTR_SOURCE_FILE))
+        nested->v[nested->count++] = *frame;
+    return nested;
+}
+
+static void set_metadata(hlo_instr *copy, const hlo_instr *call) {
+    const hlo_attr *outer = hlo_instr_attr(call, HLO_ATTR_METADATA);
+    if (!outer || copy->op == HLO_OP_CONSTANT) return;
+    const hlo_attr *inner = hlo_instr_attr(copy, HLO_ATTR_METADATA);
+    hlo_attr attr = *outer;
+    if (inner) attr.u.attrs = nest_metadata(copy->parent->module, outer->u.attrs, inner->u.attrs);
+    hlo_instr_set_attr(copy, attr);
+}
+
+/* The copies of the control predecessors, all of which are in the callee. */
+static void set_control(const inliner *in, hlo_instr *copy) {
+    const hlo_attr *attr = hlo_instr_attr(copy, HLO_ATTR_CONTROL_PREDECESSORS);
+    if (!attr) return;
+    const hlo_instrs *from = attr->u.instrs;
+    hlo_instrs *list = hlo_arena_copy(copy->parent->module->arena, from,
+                                      sizeof *from + from->count * sizeof *from->v);
+    for (uint32_t i = 0; i < list->count; i++) list->v[i] = in->copies[from->v[i]->id];
+    hlo_instr_set_attr(copy, (hlo_attr){.id = attr->id, .u.instrs = list});
+}
+
+static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from) {
+    hlo_arena *scratch = in->context->scratch;
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_instr **operands = hlo_arena_array(scratch, from->operand_count, sizeof *operands);
+    for (uint32_t i = 0; i < from->operand_count; i++)
+        operands[i] = in->copies[hlo_instr_operand(from, i)->id];
+    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, operands);
+    hlo_arena_release(scratch, mark);
+    set_metadata(copy, call);
+    set_control(in, copy);
+    hlo_remark_copy(in->context, from, copy);
+    return copy;
+}
+
+static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
+    hlo_module *module = callee->module;
+    if (in->room < module->next_id) {
+        in->room = 2 * module->next_id;
+        in->copies = hlo_arena_array(in->context->scratch, in->room, sizeof *in->copies);
+    }
+    for (const hlo_instr *from = callee->first; from; from = from->next)
+        in->copies[from->id] = from->op == HLO_OP_PARAMETER
+                                   ? hlo_instr_operand(call, (uint32_t)from->u.parameter)
+                                   : copy_instr(in, call, from);
+    hlo_instr *result = in->copies[callee->root->id];
+    if (result->shape != call->shape && hlo_shape_is_array(call->shape))
+        result = hlo_instr_new(call->parent, call, HLO_OP_COPY, call->shape, 1, &result, NULL);
+    hlo_instr_replace_uses(call, result);
+    hlo_instr_remove(call);
+    in->budget -= callee->instr_count;
+    in->context->changes++;
+}
+
+hlo_status hlo_pass_inline(hlo_pass_context *context) {
+    hlo_module *module = context->module;
+    inliner in = {.context = context, .budget = BUDGET};
+    in.controlled = hlo_walk_controlled(module, context->scratch);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = instr->next;
+            hlo_computation *callee = callee_of(&in, instr);
+            if (callee) inline_call(&in, instr, callee);
+        }
+    return HLO_OK;
+}

@@ -1,0 +1,239 @@
+/* The runner: takes the list of passes apart, runs them, verifies, dumps and times. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hlo/text.h"
+#include "passes/passes.h"
+#include "passes/remark.h"
+
+typedef struct pass {
+    const char *name, *help;
+    bool decides;
+    hlo_pass_function *function; /* one of these is there */
+    const char *sequence;
+} pass;
+
+enum { PREPARES = false, DECIDES = true };
+
+static const pass passes[] = {
+#define FUNCTION(f) .function = f
+#define SEQUENCE(list) .sequence = list
+#define PASS(pass_name, body, role, pass_help)                                                     \
+    {.name = pass_name, .help = pass_help, .decides = role, body},
+#include "passes/pass.def"
+#undef PASS
+#undef SEQUENCE
+#undef FUNCTION
+};
+
+enum { PASS_COUNT = sizeof passes / sizeof *passes };
+
+size_t hlo_pass_count(void) {
+    return PASS_COUNT;
+}
+
+const char *hlo_pass_name(size_t index) {
+    return passes[index].name;
+}
+
+const char *hlo_pass_help(size_t index) {
+    return passes[index].help;
+}
+
+static const pass *find_pass(const char *name, size_t length) {
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0)
+            return &passes[i];
+    return NULL;
+}
+
+/* The word at *at, which is moved past it and its comma; NULL at the end of the list. */
+static const char *next_word(const char **at, size_t *out_length) {
+    if (!*at || !**at) return NULL;
+    const char *word = *at;
+    *out_length = strcspn(word, ",");
+    *at = word + *out_length + (word[*out_length] == ',');
+    return word;
+}
+
+void hlo_pass_options_init(hlo_pass_options *options) {
+    *options =
+        (hlo_pass_options){.passes = "default", .target = 90, .cuda_major = 12, .cuda_minor = 8};
+}
+
+/* --------------------------------------------------------------------------------------- running
+ */
+
+typedef struct run {
+    hlo_pass_context context;
+    hlo_module *before; /* what a sequence began with, while it runs */
+    uint64_t decided;   /* changes by passes that decide */
+} run;
+
+static bool holds_deciding(const pass *p) {
+    if (!p->sequence) return p->decides;
+    size_t length;
+    for (const char *at = p->sequence, *word; (word = next_word(&at, &length));)
+        if (holds_deciding(find_pass(word, length))) return true;
+    return false;
+}
+
+static hlo_status dump(const run *r, const pass *p) {
+    const hlo_pass_options *options = r->context.options;
+    const char *which = options->print_after;
+    bool all = which && strcmp(which, "all") == 0 && !p->sequence;
+    if (!which || (!all && strcmp(which, p->name) != 0)) return HLO_OK;
+    fprintf(options->dump, "// ----- after %s\n", p->name);
+    return hlo_module_print(r->context.module, options->dump);
+}
+
+static hlo_status verify(const run *r, const char *after) {
+    if (hlo_module_verify(r->context.module, r->context.sink) == HLO_OK) return HLO_OK;
+    hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
+                  "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
+    return HLO_INTERNAL;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static hlo_status run_function(run *r, const pass *p) {
+    hlo_pass_context *context = &r->context;
+    double start = context->options->time_passes ? seconds_now() : 0;
+    uint64_t before = context->changes;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    hlo_status status = p->function(context);
+    hlo_arena_release(context->scratch, mark);
+    if (p->decides) r->decided += context->changes - before;
+    if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
+    if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name);
+    return status;
+}
+
+static hlo_status run_list(run *r, const char *list, bool outermost);
+
+/* A copy of the module is kept meanwhile, and given back when no deciding pass has changed
+ * anything. */
+static hlo_status run_or_undo(run *r, const pass *p) {
+    hlo_pass_context *context = &r->context;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    hlo_status status = hlo_module_clone(context->module, &r->before);
+    if (status != HLO_OK) return status;
+    hlo_remark_mark *remarks = hlo_remark_here(context);
+    uint64_t decided = r->decided, changes = context->changes;
+    status = run_list(r, p->sequence, false);
+    if (status == HLO_OK && r->decided == decided) {
+        jmp_buf *recover = hlo_arena_set_recover(context->module->arena, NULL);
+        hlo_module_swap(context->module, r->before);
+        hlo_arena_set_recover(context->module->arena, recover);
+        hlo_remark_back(context, remarks);
+        context->changes = changes;
+    }
+    hlo_module_free(r->before);
+    r->before = NULL;
+    hlo_arena_release(context->scratch, mark);
+    return status;
+}
+
+static hlo_status run_pass(run *r, const pass *p, bool outermost) {
+    hlo_status status;
+    if (p->function)
+        status = run_function(r, p);
+    else if (outermost && holds_deciding(p))
+        status = run_or_undo(r, p);
+    else
+        status = run_list(r, p->sequence, false);
+    return status == HLO_OK ? dump(r, p) : status;
+}
+
+static hlo_status run_list(run *r, const char *list, bool outermost) {
+    size_t length;
+    hlo_status status = HLO_OK;
+    for (const char *at = list, *word; status == HLO_OK && (word = next_word(&at, &length));)
+        status = run_pass(r, find_pass(word, length), outermost);
+    return status;
+}
+
+static hlo_status run_all(run *r) {
+    hlo_pass_context *context = &r->context;
+    const hlo_pass_options *options = context->options;
+    hlo_report_open(context);
+    hlo_status status = run_list(r, options->passes, true);
+    if (status == HLO_OK && !options->verify_none && !options->verify_each)
+        status = verify(r, options->passes);
+    if (status == HLO_OK) hlo_report_close(context);
+    return status;
+}
+
+/* In a function of its own: `r` must not be a variable of the one that jumps are caught in. */
+static hlo_status run_caught(run *r) {
+    hlo_pass_context *context = &r->context;
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    context->scratch = hlo_arena_new(&recover);
+    context->report = hlo_report_new(&recover);
+    if (!context->scratch || !context->report) return HLO_OUT_OF_MEMORY;
+    hlo_arena_set_recover(context->module->arena, &recover);
+    return run_all(r);
+}
+
+/* --------------------------------------------------------------------------------------- options
+ */
+
+static hlo_status refuse(const hlo_pass_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static hlo_status refuse(const hlo_pass_options *options, const char *format, ...) {
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    const hlo_diag diag = {.severity = HLO_ERROR, .message = message};
+    if (options->sink) options->sink->emit(options->sink->user, &diag);
+    return HLO_INVALID_USAGE;
+}
+
+hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    size_t length;
+    for (const char *at = options->passes, *word; (word = next_word(&at, &length));)
+        if (!find_pass(word, length))
+            return refuse(options, "no pass is called '%.*s'", (int)length, word);
+    const char *after = options->print_after;
+    if (after && strcmp(after, "all") != 0 && !find_pass(after, strlen(after)))
+        return refuse(options, "no pass is called '%s', so nothing can be printed after it", after);
+    if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
+    if (!hlo_target_find(options->target))
+        return refuse(options, "no target is called sm_%d", options->target);
+    if (options->cuda_major < 1 || options->cuda_minor < 0 || options->cuda_minor > 99)
+        return refuse(options, "no CUDA version is called %d.%d", options->cuda_major,
+                      options->cuda_minor);
+    return HLO_OK;
+}
+
+hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
+                               hlo_report **out_report) {
+    run r = {
+        .context = {.module = module,
+                    .target = {.sm = options->target,
+                               .cuda = options->cuda_major * 100 + options->cuda_minor,
+                               .scales = options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL},
+                    .options = options,
+                    .sink = options->sink}};
+    hlo_status status = hlo_pass_options_check(options);
+    if (status != HLO_OK) return status;
+    jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
+    status = run_caught(&r);
+    hlo_arena_set_recover(module->arena, outer);
+    hlo_arena_free(r.context.scratch);
+    hlo_module_free(r.before);
+    if (status == HLO_OK && out_report)
+        *out_report = r.context.report;
+    else
+        hlo_report_free(r.context.report);
+    return status;
+}

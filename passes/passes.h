@@ -1,0 +1,17 @@
+/* The passes that are C functions; pass.def names them. */
+#ifndef HLO_PASSES_PASSES_H
+#define HLO_PASSES_PASSES_H
+
+#include "passes/context.h"
+
+#define FUNCTION(f) hlo_pass_function f;
+#define RULES(phases)
+#define SEQUENCE(list)
+#define PASS(name, body, role, help) body
+#include "passes/pass.def"
+#undef PASS
+#undef SEQUENCE
+#undef RULES
+#undef FUNCTION
+
+#endif

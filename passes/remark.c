@@ -1,0 +1,190 @@
+/* Slots: which instruction stands for which matmul of the module as it was, and what is known of
+ * it. */
+#include "passes/remark.h"
+
+#include <string.h>
+
+#include "passes/report.h"
+
+static const char *const reason_names[] = {
+#define HLO_WHY(id, name, text) name,
+#include "passes/why.def"
+#undef HLO_WHY
+};
+
+hlo_reason hlo_reason_find(const char *name) {
+    int reason = 0;
+    while (reason < HLO_WHY_COUNT && strcmp(reason_names[reason], name) != 0) reason++;
+    return (hlo_reason)reason;
+}
+
+/* ------------------------------------------------------------------------------- slots by instr */
+
+static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {
+    uint32_t found = instr->id < report->ids ? report->slot_of[instr->id] : 0;
+    return found ? &report->slots[found - 1] : NULL;
+}
+
+static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
+    if (instr->id >= report->ids) {
+        uint32_t ids = 2 * instr->id + 64;
+        uint32_t *grown = hlo_arena_zero(report->arena, ids * sizeof *grown);
+        if (report->ids) memcpy(grown, report->slot_of, report->ids * sizeof *grown);
+        report->slot_of = grown;
+        report->ids = ids;
+    }
+    report->slot_of[instr->id] = index + 1;
+    report->slots[index].instr = instr;
+}
+
+static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
+    if (report->count == report->room) {
+        report->room = report->room ? 2 * report->room : 64;
+        slot *grown = hlo_arena_array(report->arena, report->room, sizeof *grown);
+        if (report->count) memcpy(grown, report->slots, report->count * sizeof *grown);
+        report->slots = grown;
+    }
+    uint32_t index = report->count++;
+    report->slots[index] = (slot){.reason = HLO_WHY_COUNT, .offset = instr->offset};
+    bind(report, index, instr);
+    return &report->slots[index];
+}
+
+static bool is_matmul(const hlo_instr *instr) {
+    return instr->op == HLO_OP_DOT || hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
+}
+
+hlo_report *hlo_report_new(jmp_buf *recover) {
+    hlo_arena *arena = hlo_arena_new(recover);
+    if (!arena) return NULL;
+    hlo_report *report = hlo_arena_zero(arena, sizeof *report);
+    report->arena = arena;
+    return report;
+}
+
+/* -------------------------------------------------------------------------------- what passes say
+ */
+
+void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
+    hlo_report *report = context->report;
+    slot *left = find_slot(report, from), *other = find_slot(report, to);
+    if (!left || left == other) return;
+    if (other)
+        left->same_as = (uint32_t)(other - report->slots) + 1;
+    else
+        bind(report, (uint32_t)(left - report->slots), to);
+}
+
+void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
+    hlo_report *report = context->report;
+    slot *original = find_slot(report, from);
+    if (!original) return;
+    original->copied = true;
+    uint32_t origin = (uint32_t)(original - report->slots);
+    slot *made = add_slot(report, to); /* may move the slots */
+    original = &report->slots[origin];
+    made->origin = origin + 1;
+    made->reason = original->reason;
+    made->blocker = original->blocker;
+    made->flops = original->flops;
+    made->was = hlo_report_describe(report->arena, to);
+    made->was.instr = original->was.instr;
+}
+
+void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
+                       const hlo_instr *blocker) {
+    slot *found = find_slot(context->report, matmul);
+    if (!found) return;
+    found->reason = reason;
+    found->blocker = blocker ? hlo_arena_format(context->report->arena, "%s", blocker->name) : NULL;
+}
+
+void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
+    slot *found = find_slot(context->report, matmul);
+    if (!found) return;
+    found->reason = HLO_WHY_COUNT;
+    found->blocker = NULL;
+}
+
+static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
+    for (tally *t = list->first; t; t = t->next)
+        if (strcmp(t->name, name) == 0) return t;
+    tally *made = hlo_arena_zero(arena, sizeof *made);
+    made->name = hlo_arena_format(arena, "%s", name);
+    *(list->last ? &list->last->next : &list->first) = made;
+    return list->last = made;
+}
+
+void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times) {
+    if (times) find_tally(context->report->arena, &context->report->rules, rule)->times += times;
+}
+
+void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds) {
+    tally *t = find_tally(context->report->arena, &context->report->passes, pass);
+    t->times++;
+    t->seconds += seconds;
+}
+
+/* ----------------------------------------------------------------------------------- going back */
+
+struct hlo_remark_mark {
+    slot *slots;
+    uint32_t count;
+    uint32_t *order; /* of each matmul in the module's order: its slot plus one */
+};
+
+/* The matmul after `instr` in the module's order; the first one after NULL. */
+static const hlo_instr *next_matmul(const hlo_module *module, const hlo_instr *instr) {
+    const hlo_computation *comp = instr ? instr->parent : module->first;
+    const hlo_instr *at = instr ? instr->next : comp ? comp->first : NULL;
+    while (comp) {
+        for (; at; at = at->next)
+            if (is_matmul(at)) return at;
+        comp = comp->next;
+        at = comp ? comp->first : NULL;
+    }
+    return NULL;
+}
+
+void hlo_report_open(hlo_pass_context *context) {
+    hlo_report *report = context->report;
+    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at));) {
+        slot *made = add_slot(report, at);
+        made->was = hlo_report_describe(report->arena, at);
+        made->flops = hlo_report_flops(at);
+    }
+}
+
+hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {
+    const hlo_report *report = context->report;
+    hlo_arena *scratch = context->scratch;
+    hlo_remark_mark *mark = hlo_arena_zero(scratch, sizeof *mark);
+    mark->count = report->count;
+    mark->slots = hlo_arena_copy(scratch, report->slots, report->count * sizeof *report->slots);
+    size_t matmuls = 0;
+    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at));) matmuls++;
+    mark->order = hlo_arena_zero(scratch, matmuls * sizeof *mark->order);
+    uint32_t index = 0;
+    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at)); index++) {
+        const slot *found = find_slot(report, at);
+        if (found) mark->order[index] = (uint32_t)(found - report->slots) + 1;
+    }
+    return mark;
+}
+
+void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
+    hlo_report *report = context->report;
+    /* Backwards, so that a copy of a copy hands its reason on before its origin does. */
+    for (uint32_t i = report->count; i-- > 0;) {
+        const slot *from = &report->slots[i];
+        slot *to = i < mark->count ? &mark->slots[i] : &report->slots[from->origin - 1];
+        to->reason = from->reason;
+        to->blocker = from->blocker;
+    }
+    report->count = mark->count;
+    memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
+    if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
+    uint32_t index = 0;
+    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at)); index++)
+        if (mark->order[index]) bind(report, mark->order[index] - 1, at);
+}

@@ -1,0 +1,342 @@
+/* Verdicts: made from the slots when the passes are done, told as text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/report.h"
+#include "passes/walk.h"
+
+static const struct {
+    const char *name, *text;
+} reasons[] = {
+#define HLO_WHY(id, name, text) {name, text},
+#include "passes/why.def"
+#undef HLO_WHY
+};
+
+/* ------------------------------------------------------------------------------- facts of a matmul
+ */
+
+static const char *shape_text(hlo_arena *arena, const hlo_shape *shape) {
+    size_t size = hlo_shape_format(shape, false, NULL, 0) + 1;
+    char *text = hlo_arena_alloc(arena, size);
+    hlo_shape_format(shape, false, text, size);
+    return text;
+}
+
+static const char *copy_text(hlo_arena *arena, const char *text) {
+    return text ? hlo_arena_format(arena, "%s", text) : NULL;
+}
+
+static const hlo_attr *metadata_attr(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
+    for (uint32_t i = 0; metadata && i < metadata->u.attrs->count; i++)
+        if (metadata->u.attrs->v[i].id == id) return &metadata->u.attrs->v[i];
+    return NULL;
+}
+
+/* Row `number` of a table, from 1; NULL when there is none. */
+#define ROW(rows, count, number)                                                                   \
+    ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
+
+static bool is_installed(const char *file) {
+    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || file[0] == '<';
+}
+
+/* The innermost frame in a file of the user's own, else the innermost one. */
+static bool find_frame(const hlo_tables *tables, int64_t frame, const char **out_file,
+                       long *out_line) {
+    bool found = false;
+    /* No more steps than there are frames: the text may hold a cycle. */
+    for (uint32_t steps = 0; steps < tables->frame_count; steps++) {
+        const hlo_stack_frame *at = ROW(tables->frames, tables->frame_count, frame);
+        if (!at) break;
+        const hlo_file_location *where =
+            ROW(tables->locations, tables->location_count, at->file_location);
+        const char **file = where ? ROW(tables->files, tables->file_count, where->file_name) : NULL;
+        bool own = file && !is_installed(*file);
+        if (file && (own || !found)) {
+            *out_file = *file;
+            *out_line = (long)where->line;
+            found = true;
+        }
+        if (own) break;
+        frame = at->parent - 1;
+    }
+    return found;
+}
+
+static void set_source(hlo_arena *arena, const hlo_instr *instr, hlo_verdict *verdict) {
+    const hlo_attr *frame = metadata_attr(instr, HLO_ATTR_STACK_FRAME_ID);
+    const hlo_attr *file = metadata_attr(instr, HLO_ATTR_SOURCE_FILE);
+    const hlo_attr *line = metadata_attr(instr, HLO_ATTR_SOURCE_LINE);
+    if (!frame || !find_frame(&instr->parent->module->tables, frame->u.i, &verdict->source_file,
+                              &verdict->source_line)) {
+        verdict->source_file = file ? file->u.str : NULL;
+        verdict->source_line = line ? (long)line->u.i : 0;
+    }
+    verdict->source_file = copy_text(arena, verdict->source_file);
+}
+
+static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
+    return hlo_arena_format(arena, "%s%s%s", hlo_epilogue_name(matmul->epilogue),
+                            matmul->amax ? " +amax" : "",
+                            hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
+}
+
+/* A call that cannot be read is described as any instruction. */
+static bool read_matmul(const hlo_instr *instr, hlo_matmul *out) {
+    const char *why;
+    if (instr->op != HLO_OP_DOT) return hlo_matmul_decode(instr, out, &why) == HLO_OK;
+    hlo_matmul_from_dot(instr, out);
+    return true;
+}
+
+hlo_verdict hlo_report_describe(hlo_arena *arena, const hlo_instr *instr) {
+    hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
+    hlo_matmul matmul;
+    if (read_matmul(instr, &matmul)) {
+        verdict.shape = shape_text(arena, matmul.d);
+        verdict.operands = hlo_arena_format(arena, "%s %s", shape_text(arena, matmul.a->shape),
+                                            shape_text(arena, matmul.b->shape));
+        if (instr->op != HLO_OP_DOT) verdict.epilogue = epilogue_text(arena, &matmul);
+    } else {
+        verdict.shape = shape_text(arena, instr->shape);
+    }
+    verdict.op_name = copy_text(arena, hlo_instr_op_name(instr));
+    set_source(arena, instr, &verdict);
+    return verdict;
+}
+
+double hlo_report_flops(const hlo_instr *instr) {
+    hlo_matmul matmul;
+    if (!read_matmul(instr, &matmul)) return 0;
+    hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
+    return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+}
+
+/* ---------------------------------------------------------------------------------- verdicts */
+
+typedef struct closing {
+    hlo_report *report;
+    const bool *present; /* by instruction id */
+    const bool *fp8;
+    const uint32_t *lines; /* offsets at which lines start */
+    uint32_t line_count;
+    const char *file;
+} closing;
+
+static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, const char *blocker) {
+    verdict->reason = reasons[reason].name;
+    verdict->message = reasons[reason].text;
+    verdict->blocker = copy_text(c->report->arena, blocker);
+}
+
+/* Why a dot is wide of which no pass has said anything. */
+static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
+    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    bool l = c->fp8[left->id], r = c->fp8[right->id];
+    if (l && r)
+        set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
+    else if (l || r)
+        set_reason(c, verdict, HLO_WHY_ONE_OPERAND_WIDE, (l ? right : left)->name);
+    else
+        set_reason(c, verdict, HLO_WHY_NOT_QUANTISED, NULL);
+}
+
+static void set_position(const closing *c, hlo_verdict *verdict, uint32_t offset) {
+    verdict->file = c->file;
+    if (!c->line_count) return;
+    uint32_t low = 0, high = c->line_count; /* the line is in [low, high) */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        *(c->lines[middle] <= offset ? &low : &high) = middle;
+    }
+    verdict->line = low + 1;
+    verdict->column = offset - c->lines[low] + 1;
+}
+
+static hlo_verdict judge(closing *c, const slot *s) {
+    hlo_report *report = c->report;
+    hlo_verdict verdict = s->was;
+    verdict.kind = HLO_VERDICT_WIDE;
+    const slot *now = s;
+    while (now->same_as) now = &report->slots[now->same_as - 1];
+    if (!c->present[now->instr->id]) {
+        set_reason(c, &verdict, HLO_WHY_UNUSED, NULL);
+    } else if (hlo_matmul_is_call(now->instr)) {
+        hlo_verdict call = hlo_report_describe(report->arena, now->instr);
+        verdict.instr = call.instr;
+        verdict.shape = call.shape;
+        verdict.operands = call.operands;
+        verdict.epilogue = call.epilogue;
+        verdict.kind = now->reason == HLO_WHY_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
+        if (now->reason != HLO_WHY_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
+    } else if (now->reason != HLO_WHY_COUNT) {
+        set_reason(c, &verdict, now->reason, now->blocker);
+    } else {
+        set_plain_reason(c, &verdict, now->instr);
+    }
+    set_position(c, &verdict, s->offset);
+    return verdict;
+}
+
+static void find_lines(closing *c, const hlo_module *module, hlo_arena *arena) {
+    const char *source = module->source;
+    uint32_t size = (uint32_t)module->source_size, count = 1;
+    if (!size) return;
+    for (uint32_t i = 0; i < size; i++) count += source[i] == '\n';
+    uint32_t *lines = hlo_arena_array(arena, count, sizeof *lines);
+    lines[0] = 0;
+    for (uint32_t i = 0, at = 1; i < size; i++)
+        if (source[i] == '\n') lines[at++] = i + 1;
+    c->lines = lines;
+    c->line_count = count;
+}
+
+static int by_position(const void *a, const void *b) {
+    const slot *const *x = a, *const *y = b;
+    if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+void hlo_report_close(hlo_pass_context *context) {
+    hlo_report *report = context->report;
+    const hlo_module *module = context->module;
+    closing c = {.report = report,
+                 .fp8 = hlo_walk_fp8(module, context->scratch),
+                 .file = copy_text(report->arena, module->file)};
+    bool *present = hlo_arena_zero(context->scratch, module->next_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            present[instr->id] = true;
+    c.present = present;
+    find_lines(&c, module, context->scratch);
+    slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
+    size_t count = 0;
+    for (uint32_t i = 0; i < report->count; i++) {
+        slot *s = &report->slots[i];
+        /* The copies stand for a matmul whose computation was inlined away. */
+        if (!s->copied || present[s->instr->id]) order[count++] = s;
+    }
+    if (count) qsort(order, count, sizeof *order, by_position);
+    report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
+    report->flops = hlo_arena_array(report->arena, count, sizeof *report->flops);
+    for (; report->verdict_count < count; report->verdict_count++) {
+        const slot *s = order[report->verdict_count];
+        report->verdicts[report->verdict_count] = judge(&c, s);
+        report->flops[report->verdict_count] = s->flops;
+    }
+}
+
+void hlo_report_free(hlo_report *report) {
+    if (report) hlo_arena_free(report->arena);
+}
+
+size_t hlo_report_count(const hlo_report *report) {
+    return report->verdict_count;
+}
+
+const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index) {
+    return &report->verdicts[index];
+}
+
+/* -------------------------------------------------------------------------------------- printing
+ */
+
+enum { PLACE, KIND, NAME, SHAPE, OPERANDS, OUTCOME, SOURCE, COLUMNS };
+enum { CELL = 256 };
+typedef char cells[COLUMNS][CELL];
+
+static const char *const kind_names[] = {
+    [HLO_VERDICT_FP8] = "fp8", [HLO_VERDICT_MISSED] = "missed", [HLO_VERDICT_WIDE] = "wide"};
+
+static void fill_cells(const hlo_verdict *v, cells out) {
+    if (v->line)
+        snprintf(out[PLACE], CELL, "%s:%u:%u:", v->file, v->line, v->column);
+    else
+        snprintf(out[PLACE], CELL, "%s", v->file);
+    snprintf(out[KIND], CELL, "%s", kind_names[v->kind]);
+    snprintf(out[NAME], CELL, "%s", v->instr);
+    snprintf(out[SHAPE], CELL, "%s", v->shape);
+    snprintf(out[OPERANDS], CELL, "%s", v->operands);
+    snprintf(out[OUTCOME], CELL, "%s%s%s%s%s", v->epilogue, *v->epilogue && v->reason ? ", " : "",
+             v->reason ? v->reason : "", v->blocker ? " at " : "", v->blocker ? v->blocker : "");
+    if (v->source_file)
+        snprintf(out[SOURCE], CELL, "%s:%ld", v->source_file, v->source_line);
+    else
+        out[SOURCE][0] = '\0';
+}
+
+static bool is_wanted(const hlo_verdict *v, hlo_remarks which) {
+    switch (which) {
+    case HLO_REMARKS_MISSED: return v->kind != HLO_VERDICT_FP8;
+    case HLO_REMARKS_PASSED: return v->kind != HLO_VERDICT_WIDE;
+    case HLO_REMARKS_ALL: return true;
+    }
+    return false;
+}
+
+/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of why.def. */
+static void print_kind(const hlo_report *report, hlo_verdict_kind kind, const char *label,
+                       FILE *out) {
+    size_t total = 0, counts[HLO_WHY_COUNT] = {0};
+    for (size_t i = 0; i < report->verdict_count; i++) {
+        if (report->verdicts[i].kind != kind) continue;
+        total++;
+        counts[hlo_reason_find(report->verdicts[i].reason)]++;
+    }
+    if (!total) return;
+    fprintf(out, "; %zu %s", total, label);
+    const char *lead = ":";
+    for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
+        if (!counts[reason]) continue;
+        fprintf(out, "%s %zu %s", lead, counts[reason], reasons[reason].name);
+        lead = ",";
+    }
+}
+
+static void print_summary(const hlo_report *report, FILE *out) {
+    size_t fp8 = 0;
+    double fp8_flops = 0, flops = 0;
+    for (size_t i = 0; i < report->verdict_count; i++) {
+        bool is_fp8 = report->verdicts[i].kind != HLO_VERDICT_WIDE;
+        fp8 += is_fp8;
+        fp8_flops += is_fp8 ? report->flops[i] : 0;
+        flops += report->flops[i];
+    }
+    fprintf(out, "%zu of %zu matmuls in FP8", fp8, report->verdict_count);
+    if (flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * fp8_flops / flops);
+    print_kind(report, HLO_VERDICT_MISSED, "with something missed", out);
+    print_kind(report, HLO_VERDICT_WIDE, "wide", out);
+    fputc('\n', out);
+}
+
+void hlo_report_print(const hlo_report *report, hlo_remarks which, FILE *out) {
+    int widths[COLUMNS] = {0};
+    cells row;
+    for (size_t i = 0; i < report->verdict_count; i++) {
+        if (!is_wanted(&report->verdicts[i], which)) continue;
+        fill_cells(&report->verdicts[i], row);
+        for (int column = 0; column < COLUMNS; column++) {
+            int width = (int)strlen(row[column]);
+            if (width > widths[column]) widths[column] = width;
+        }
+    }
+    for (size_t i = 0; i < report->verdict_count; i++) {
+        const hlo_verdict *v = &report->verdicts[i];
+        if (!is_wanted(v, which)) continue;
+        fill_cells(v, row);
+        for (int column = 0; column < COLUMNS; column++)
+            if (widths[column]) fprintf(out, "%-*s  ", widths[column], row[column]);
+        fprintf(out, "%s\n", v->op_name ? v->op_name : "");
+    }
+    print_summary(report, out);
+}
+
+void hlo_report_print_times(const hlo_report *report, FILE *out) {
+    for (const tally *t = report->passes.first; t; t = t->next)
+        fprintf(out, "%10.3f ms  %4llu x  %s\n", 1e3 * t->seconds, (unsigned long long)t->times,
+                t->name);
+    for (const tally *t = report->rules.first; t; t = t->next)
+        fprintf(out, "%10s     %4llu x  rule %s\n", "", (unsigned long long)t->times, t->name);
+}

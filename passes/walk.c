@@ -1,0 +1,65 @@
+#include "passes/walk.h"
+
+bool *hlo_walk_controlled(const hlo_module *module, hlo_arena *arena) {
+    bool *controlled = hlo_arena_zero(arena, module->next_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+            const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            if (!attr) continue;
+            controlled[instr->id] = true;
+            for (uint32_t i = 0; i < attr->u.instrs->count; i++)
+                controlled[attr->u.instrs->v[i]->id] = true;
+        }
+    return controlled;
+}
+
+typedef struct called_effects {
+    const bool *side, *random; /* by computation id */
+    bool any_side, any_random;
+} called_effects;
+
+static void visit_called(void *user, hlo_computation *called) {
+    called_effects *effects = user;
+    effects->any_side |= effects->side[called->id];
+    effects->any_random |= effects->random[called->id];
+}
+
+/* A collective with a channel talks to other programs, not only to other replicas of this one. */
+static bool own_side_effect(const hlo_instr *instr) {
+    uint8_t flags = hlo_ops[instr->op].flags;
+    return flags & HLO_SIDE_EFFECT ||
+           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID)) ||
+           hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
+}
+
+hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
+    hlo_effects effects = {.side = hlo_arena_zero(arena, module->next_id),
+                           .random = hlo_arena_zero(arena, module->next_id)};
+    bool *side = hlo_arena_zero(arena, module->next_computation_id);
+    bool *random = hlo_arena_zero(arena, module->next_computation_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+            called_effects called = {.side = side, .random = random};
+            hlo_instr_visit_called(instr, visit_called, &called);
+            effects.side[instr->id] = own_side_effect(instr) || called.any_side;
+            effects.random[instr->id] = hlo_ops[instr->op].flags & HLO_NONDET || called.any_random;
+            side[comp->id] |= effects.side[instr->id];
+            random[comp->id] |= effects.random[instr->id];
+        }
+    return effects;
+}
+
+bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
+    bool *fp8 = hlo_arena_zero(arena, module->next_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+            bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
+            bool carries =
+                scaled || instr->op == HLO_OP_CONVERT || hlo_ops[instr->op].flags & HLO_MOVEMENT;
+            bool *known = &fp8[instr->id];
+            *known = hlo_type_is_fp8(instr->shape->type);
+            if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
+            if (instr->op == HLO_OP_MULTIPLY) *known |= fp8[hlo_instr_operand(instr, 1)->id];
+        }
+    return fp8;
+}

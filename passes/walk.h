@@ -1,0 +1,24 @@
+/* Questions about a whole module that several passes ask, answered in one linear walk. The answers
+ * are tables by instruction id, valid until the module changes; they live in the arena given. */
+#ifndef HLO_PASSES_WALK_H
+#define HLO_PASSES_WALK_H
+
+#include "ir/ir.h"
+
+/* Whether an instruction takes part in a control dependency: names predecessors, or is named as
+ * one. */
+bool *hlo_walk_controlled(const hlo_module *module, hlo_arena *arena);
+
+/* Whether an instruction does something besides computing its result, or gives another result each
+ * time: alone by op.def and attributes, or through a computation that it calls. */
+typedef struct hlo_effects {
+    bool *side;   /* must run, exactly as often and in that order */
+    bool *random; /* must not be merged with an equal one */
+} hlo_effects;
+hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena);
+
+/* Whether a value comes from an fp8 one by movement, conversion and scaling alone: then a matmul of
+ * it may become an FP8 one. */
+bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena);
+
+#endif
