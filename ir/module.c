@@ -289,6 +289,12 @@ hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values
     return ints;
 }
 
+bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {
+    for (uint32_t i = 0; i < ints->count; i++)
+        if (ints->v[i] == value) return true;
+    return false;
+}
+
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values) {
     hlo_ints *ints = hlo_ints_new(instr->parent->module, count, values);
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.ints = ints});

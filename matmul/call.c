@@ -32,12 +32,6 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul) {
 
 /* ---------------------------------------------------------------------------------- dimensions */
 
-static bool contains(const hlo_ints *list, int64_t value) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == value) return true;
-    return false;
-}
-
 static int64_t product(const hlo_shape *shape, const hlo_ints *dims) {
     int64_t size = 1;
     for (uint32_t i = 0; i < dims->count; i++) size *= shape->dims[dims->v[i]];
@@ -48,7 +42,8 @@ static int64_t free_product(const hlo_shape *shape, const hlo_ints *batch,
                             const hlo_ints *contracting) {
     int64_t size = 1;
     for (uint32_t i = 0; i < shape->rank; i++)
-        if (!contains(batch, i) && !contains(contracting, i)) size *= shape->dims[i];
+        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i))
+            size *= shape->dims[i];
     return size;
 }
 
@@ -87,7 +82,7 @@ static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_sh
 static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
                             const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
     for (uint32_t i = 0; i < shape->rank; i++) {
-        if (contains(batch, i) || contains(contracting, i)) continue;
+        if (hlo_ints_contain(batch, i) || hlo_ints_contain(contracting, i)) continue;
         if (*at >= d->rank || d->dims[(*at)++] != shape->dims[i]) return false;
     }
     return true;

@@ -20,12 +20,6 @@ typedef struct facts {
     bool d_batch_minor, d_n_minor;
 } facts;
 
-static bool contains(const hlo_ints *list, int64_t value) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == value) return true;
-    return false;
-}
-
 /* The minor-most dimension that has more than one element; -1 when there is none. */
 static int64_t minor_dimension(const hlo_shape *shape) {
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -42,8 +36,8 @@ static side side_facts(const hlo_shape *shape, const hlo_ints *batch, const hlo_
         .e5m2 = shape->type == HLO_TYPE_F8E5M2,
         .contracting = contracting->count,
         .free = shape->rank - batch->count - contracting->count,
-        .contracting_minor = minor < 0 || contains(contracting, minor),
-        .batch_minor = contains(batch, minor),
+        .contracting_minor = minor < 0 || hlo_ints_contain(contracting, minor),
+        .batch_minor = hlo_ints_contain(batch, minor),
     };
 }
 

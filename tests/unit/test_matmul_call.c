@@ -408,6 +408,26 @@ static void geometry_is_mended_later(void **state) {
     assert_string_equal(hlo_matmul_check_geometry(&m, &f->target), "size-not-multiple-of-16");
 }
 
+static void every_limit_has_its_sentence(void **state) {
+    (void)state;
+    static const char *const limits[] = {
+#define HLO_LIMIT(name, about, test) name,
+#include "matmul/limit.def"
+#undef HLO_LIMIT
+    };
+    static const char *const reasons[] = {
+#define HLO_WHY(id, name, text) name,
+#include "passes/why.def"
+#undef HLO_WHY
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        bool found = false;
+        for (size_t j = 0; j < sizeof reasons / sizeof *reasons; j++)
+            found = found || strcmp(limits[i], reasons[j]) == 0;
+        if (!found) fail_msg("passes/why.def has no %s", limits[i]);
+    }
+}
+
 static void epilogues_add_up(void **state) {
     (void)state;
     assert_int_equal(hlo_epilogue_add(HLO_EPILOGUE_DEFAULT, HLO_EPILOGUE_BIAS), HLO_EPILOGUE_BIAS);
@@ -434,6 +454,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_have_reasons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(geometry_is_mended_later, set_up, tear_down),
+        cmocka_unit_test(every_limit_has_its_sentence),
         cmocka_unit_test(epilogues_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
