@@ -229,6 +229,21 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     return HLO_OK;
 }
 
+hlo_status hlo_matmul_verify(const hlo_module *module, const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
+            hlo_matmul matmul;
+            const char *why;
+            if (!hlo_matmul_is_call(instr) && !hlo_matmul_is_wide_call(instr)) continue;
+            if (hlo_matmul_decode(instr, &matmul, &why) == HLO_OK) continue;
+            hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
+                          "'%s' is no matmul call: %s", instr->name, why);
+            status = HLO_INVALID_INPUT;
+        }
+    return status;
+}
+
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
     if (precision && strcmp(precision, "{default,default}") == 0) precision = NULL;

@@ -89,7 +89,9 @@ static hlo_status dump(const run *r, const pass *p) {
 }
 
 static hlo_status verify(const run *r, const char *after) {
-    if (hlo_module_verify(r->context.module, r->context.sink) == HLO_OK) return HLO_OK;
+    if (hlo_module_verify(r->context.module, r->context.sink) == HLO_OK &&
+        hlo_matmul_verify(r->context.module, r->context.sink) == HLO_OK)
+        return HLO_OK;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
                   "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
     return HLO_INTERNAL;
@@ -161,8 +163,11 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
 static hlo_status run_all(run *r) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
+    hlo_status status =
+        options->verify_none ? HLO_OK : hlo_matmul_verify(context->module, context->sink);
+    if (status != HLO_OK) return status;
     hlo_report_open(context);
-    hlo_status status = run_list(r, options->passes, true);
+    status = run_list(r, options->passes, true);
     if (status == HLO_OK && !options->verify_none && !options->verify_each)
         status = verify(r, options->passes);
     if (status == HLO_OK) hlo_report_close(context);

@@ -334,6 +334,24 @@ static void wrong_calls_are_refused(void **state) {
                         "the result's dimensions do not follow from the operands'");
 }
 
+static void count_error(void *user, const hlo_diag *diag) {
+    assert_int_equal(diag->severity, HLO_ERROR);
+    assert_string_equal(diag->message, "'cublas-gemm.1' is no matmul call: "
+                                       "the number of operands fits neither form");
+    ++*(int *)user;
+}
+
+static void a_module_is_verified(void **state) {
+    fixture *f = *state;
+    int errors = 0;
+    hlo_diag_sink sink = {count_error, &errors};
+    encode(f, &f->matmul);
+    assert_int_equal(hlo_matmul_verify(f->module, &sink), HLO_OK);
+    hlo_instr_append_operand(encode(f, &f->matmul), f->bias);
+    assert_int_equal(hlo_matmul_verify(f->module, &sink), HLO_INVALID_INPUT);
+    assert_int_equal(errors, 1);
+}
+
 static const char *check(fixture *f, hlo_matmul m) {
     const char *reason = hlo_matmul_check(&m, &f->target);
     return reason ? reason : "";
@@ -452,6 +470,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_wide_call_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_configs_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_module_is_verified, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_have_reasons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(geometry_is_mended_later, set_up, tear_down),
         cmocka_unit_test(every_limit_has_its_sentence),

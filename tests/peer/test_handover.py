@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""XLA's GPU compiler takes our output: `hlo-fp8-opt --scale-operands=used` of every model is compiled
+by it, keeps every FP8 call, and the calls mean what they should.
+
+For the seed modules "mean" is exact: the step that XLA makes of our call hands cuBLASLt the same
+buffers in the same roles (by parameter number, type and size), with the same matrix layouts and
+epilogue, as the step that XLA makes of the original module by itself. For the others the call must be
+kept with the type of every buffer as cuBLASLt wants it.
+A model whose original XLA does not compile without its layout assignment (which refuses modules that
+hold cuBLASLt calls) says nothing about our output: it is named, and passed over.
+"""
+import argparse
+import glob
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import _thunks
+import _xla_gpu
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
+F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # of xla_data.proto's PrimitiveType
+
+
+class Refused(Exception):
+    pass
+
+
+def run(command):
+    r = subprocess.run(command, capture_output=True, text=True)
+    if r.returncode:
+        text = [line for line in r.stderr.splitlines() if line.strip()]
+        raise Refused(f'{os.path.basename(command[0])} ended with {r.returncode}: '
+                      + (text[-1][:300] if text else ''))
+    return r.stdout
+
+
+def compile_module(path, executable, handoff):
+    """The optimised HLO text and the matmuls of the compiled program."""
+    text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable]
+               + ['--handoff'] * handoff)
+    matmuls = [m for m in _thunks.lt_matmuls(executable) if 'a_scale' in m]
+    return text, matmuls, _thunks.parameters(executable)
+
+
+def meaning(matmul, parameters):
+    out = {'config': matmul['config'].hex(), 'epilogue': matmul['epilogue']}
+    for role in _thunks.ROLES.values():
+        if role in matmul and role != 'workspace':
+            buffer = matmul[role]
+            where = parameters.get(buffer['allocation'], 'computed')
+            out[role] = (where, buffer['type'], buffer['bytes'])
+    return out
+
+
+def check_types(matmul):
+    """What cuBLASLt wants of the buffers, whatever the program."""
+    problems = []
+    for role in ('a', 'b'):
+        if matmul[role]['type'] not in F8_TYPES:
+            problems.append(f'{role} is not fp8')
+    for role in ('a_scale', 'b_scale', 'd_scale', 'd_amax'):
+        if role in matmul and (matmul[role]['type'], matmul[role]['bytes']) != (F32, 4):
+            problems.append(f'{role} is no f32 scalar')
+    if ('d_scale' in matmul) != (matmul['d']['type'] in F8_TYPES):
+        problems.append('d has a scale, or is fp8, but not both')
+    if 'bias' in matmul and matmul['bias']['type'] not in WIDE_TYPES:
+        problems.append('the bias is not a vector of a wide type')
+    return problems
+
+
+def check(name, args):
+    """The problems of one model; None when XLA cannot tell."""
+    source = os.path.join(args.models, name + '.hlo')
+    ours = os.path.join(args.work, name + '.ours.hlo')
+    run([os.path.join(args.bin, 'hlo-fp8-opt'), '--scale-operands=used', source, '-o', ours])
+    with open(ours) as f:
+        calls = f.read().count(FP8_CALL)
+    executable = os.path.join(args.work, name + '.bin')
+    try:
+        text, matmuls, parameters = compile_module(ours, executable, True)
+    except Refused as refused:
+        try:
+            compile_module(source, executable, True)
+        except Refused:
+            return None
+        return [str(refused)]
+    problems = [p for m in matmuls for p in check_types(m)]
+    if text.count(FP8_CALL) != calls or len(matmuls) != calls:
+        problems.append(f'of {calls} FP8 calls XLA kept {text.count(FP8_CALL)} and compiled '
+                        f'{len(matmuls)}')
+    if not name.startswith('seed_'):
+        return problems
+    if calls != 1:
+        problems.append(f'{calls} FP8 calls instead of 1')
+    _, theirs, their_parameters = compile_module(source, executable, False)
+    want = [meaning(m, their_parameters) for m in theirs]
+    have = [meaning(m, parameters) for m in matmuls]
+    if want != have:
+        problems.append(f'XLA by itself means {want}, our call means {have}')
+    return problems
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--bin', required=True)
+    ap.add_argument('--models', required=True)
+    ap.add_argument('--work', required=True)
+    ap.add_argument('names', nargs='*', help='models; all by default')
+    args = ap.parse_args()
+    if not _xla_gpu.find_plugin():
+        print('skipped: jax-cuda13-pjrt is not installed (tests/peer/requirements-gpu.txt)')
+        return 0
+    names = args.names or sorted(
+        os.path.basename(path)[:-len('.hlo')] for path in glob.glob(os.path.join(args.models, '*.hlo'))
+        if '.' not in os.path.basename(path)[:-len('.hlo')])
+    passed = failed = 0
+    for name in names:
+        try:
+            problems = check(name, args)
+        except Refused as refused:
+            problems = [str(refused)]
+        if problems is None:
+            print(f'{name}: passed over, XLA does not compile the original without layout assignment')
+        elif problems:
+            failed += 1
+            print(f'{name}: ' + '; '.join(problems))
+        else:
+            passed += 1
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
