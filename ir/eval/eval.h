@@ -49,9 +49,9 @@ bool hlo_eval_supports(const hlo_instr *instr, const char **why);
  * Opcodes that call computations on whole arrays (call, fusion, while, conditional) and tuple
  * plumbing are not evaluated here: the caller runs them. Those that call scalar ones (reduce,
  * scatter, sort, map, reduce-window) are.
- * `scratch` is used for working memory and given back before the call returns; it runs out of memory
- * as arena.h says.
- * HLO_OK; HLO_INVALID_INPUT, with `why` set to a static sentence, for what is not supported. */
+ * `scratch` is used for working memory and given back before the call returns; it runs out of
+ * memory as arena.h says. HLO_OK; HLO_INVALID_INPUT, with `why` set to a static sentence, for what
+ * is not supported. */
 hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
                     const hlo_view *results, hlo_arena *scratch, const char **why);
 

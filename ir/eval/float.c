@@ -12,7 +12,7 @@ typedef struct format {
 } format;
 
 static const format formats[HLO_TYPE_COUNT] = {
-#define HLO_FLOAT(id, exponent, mantissa, bias, special) \
+#define HLO_FLOAT(id, exponent, mantissa, bias, special)                                           \
     [HLO_TYPE_##id] = {exponent, mantissa, bias, special},
 #include "ir/eval/float.def"
 #undef HLO_FLOAT
@@ -72,10 +72,19 @@ double hlo_float_decode(hlo_type type, uint64_t bits) {
     uint64_t sign = bits & sign_bit(f), code = bits & (sign_bit(f) - 1);
     if (f->special == E8M0) code = bits & 0xff;
     if (f->special == FNUZ && sign && code == 0) return NAN;
-    double value = code <= largest_code(f)                            ? magnitude(f, code)
+    double value = code <= largest_code(f)                             ? magnitude(f, code)
                    : f->special == IEEE && code == largest_code(f) + 1 ? (double)INFINITY
                                                                        : (double)NAN;
     return sign ? -value : value;
+}
+
+/* Half way goes up; below the least normal f32, all that exceeds the least code. */
+static uint64_t encode_e8m0(double value) {
+    if (!(value > 0) || value >= 0x1.8p127) return 0xff;
+    if (value < 0x1p-126) return value > 0x1p-127;
+    int exponent;
+    double fraction = frexp(value, &exponent);
+    return (uint64_t)(exponent - 1 + 127 + (fraction >= 0.75));
 }
 
 uint64_t hlo_float_encode(hlo_type type, double value) {
@@ -92,29 +101,29 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     }
     const format *f = &formats[type];
     uint64_t sign = signbit(value) ? sign_bit(f) : 0;
-    if (isnan(value)) return nan_code(f) | (f->special == IEEE || f->special == FN ? sign : 0);
-    if (f->special == E8M0 && value <= 0) return nan_code(f);
+    if (isnan(value)) return nan_code(f) ^ (f->special == FNUZ ? 0 : sign);
+    if (f->special == E8M0) return encode_e8m0(value);
     double size = fabs(value);
     uint64_t code;
     if (isinf(size)) {
         code = largest_code(f) + 1;
     } else {
         int exponent;
-        frexp(size, &exponent);      /* size = [0.5, 1) * 2^exponent */
+        frexp(size, &exponent);                /* size = [0.5, 1) * 2^exponent */
         int step = exponent - 1 - f->mantissa; /* of the last place, if normal */
-        int lowest = 1 - f->bias - (f->special == E8M0 ? 1 : f->mantissa);
+        int lowest = 1 - f->bias - f->mantissa;
         if (size == 0 || step < lowest) step = lowest;
         double units = nearbyint(ldexp(size, -step)); /* ties to even */
         uint64_t whole = (uint64_t)units;
-        if (f->special == E8M0)
-            code = (uint64_t)(step + f->bias) + (whole > 1) - (whole == 0 && step + f->bias > 0);
-        else
-            code = ((uint64_t)(step - lowest) << f->mantissa) + whole;
+        code = ((uint64_t)(step - lowest) << f->mantissa) + whole;
     }
     if (code > largest_code(f)) {
-        if (f->special == FINITE) code = largest_code(f);
-        else if (f->special == IEEE) code = largest_code(f) + 1;
-        else return nan_code(f) | (f->special == FN ? sign : 0);
+        if (f->special == FINITE)
+            code = largest_code(f);
+        else if (f->special == IEEE)
+            code = largest_code(f) + 1;
+        else
+            return nan_code(f) | (f->special == FN ? sign : 0);
     }
     if (code == 0 && f->special == FNUZ) sign = 0;
     return code | sign;

@@ -17,6 +17,11 @@ uint64_t hlo_float_encode(hlo_type type, double value);
 double hlo_number_load(hlo_type type, const void *element);
 void hlo_number_store(hlo_type type, void *element, double value);
 
+/* Rows of a float type of at most 16 bits, `step` bytes apart, to and from f32: the same values as
+ * above, fast. The encoder rounds once, to nearest even. */
+void hlo_float_decode_row(hlo_type type, const void *in, int64_t step, int64_t count, float *out);
+void hlo_float_encode_row(hlo_type type, const float *in, int64_t count, void *out, int64_t step);
+
 /* The largest finite value. */
 double hlo_float_max(hlo_type type);
 /* Bits of the significand, the hidden one included: the unit roundoff is 2^-precision. */

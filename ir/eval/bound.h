@@ -1,0 +1,1 @@
+typedef struct hlo_bound_options hlo_bound_options;

@@ -1,0 +1,89 @@
+/* From an instruction to its kernel, by op.def. */
+#include "ir/eval/kernel.h"
+
+/* What op.def writes for an opcode that has no kernel. */
+const hlo_kernel hlo_eval_NONE = {0};
+
+static const hlo_kernel *const kernels[HLO_OP_COUNT] = {
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
+    [HLO_OP_##id] = &hlo_eval_##eval,
+#include "ir/op.def"
+#undef HLO_OP
+};
+
+const hlo_kernel *hlo_kernel_of(hlo_op op) {
+    return kernels[op]->run ? kernels[op] : NULL;
+}
+
+hlo_status hlo_call_refuse(hlo_call *call, const char *why) {
+    call->why = why;
+    return HLO_INVALID_INPUT;
+}
+
+/* Leaves of a value: arrays, tuples not being nested in what kernels take. */
+static uint32_t leaves(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;
+}
+
+static const char *shape_refusal(const hlo_shape *shape) {
+    for (uint32_t i = 0; i < leaves(shape); i++) {
+        const hlo_shape *leaf = shape->type == HLO_TYPE_TUPLE ? shape->elements[i] : shape;
+        if (!hlo_shape_is_array(leaf)) return "an operand or result is not an array";
+        if (leaf->rank > HLO_EVAL_MAX_RANK) return "an array has too many dimensions";
+        if (hlo_shape_count(leaf) < 0) return "a dimension has no bound";
+    }
+    return NULL;
+}
+
+static const char *refusal(const hlo_instr *instr) {
+    const hlo_kernel *kernel = hlo_kernel_of(instr->op);
+    if (!kernel) return "this opcode does not run on the CPU";
+    const char *why = shape_refusal(instr->shape);
+    for (uint32_t i = 0; i < instr->operand_count && !why; i++)
+        why = shape_refusal(hlo_instr_operand(instr, i)->shape);
+    if (why) return why;
+    if (kernel->ops) {
+        const hlo_elementwise *op = hlo_kernel_elementwise(instr);
+        if (!op) return "the attributes of this operation have no meaning";
+        hlo_type type = hlo_instr_operand(instr, instr->operand_count - 1)->shape->type;
+        if (!op->loop[hlo_lane_of(type)])
+            return "this operation has no meaning for this element type";
+    }
+    if (hlo_instr_attr(instr, HLO_ATTR_TO_APPLY))
+        return hlo_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+    return NULL;
+}
+
+bool hlo_eval_supports(const hlo_instr *instr, const char **why) {
+    const char *reason = refusal(instr);
+    if (why) *why = reason;
+    return !reason;
+}
+
+void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
+                   const hlo_view *operands, const hlo_view *results, hlo_arena *scratch) {
+    static const hlo_eval_env alone = {0};
+    *call = (hlo_call){.env = env ? env : &alone,
+                       .instr = instr,
+                       .operands = operands,
+                       .results = results,
+                       .result_count = leaves(instr->shape),
+                       .scratch = scratch};
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        call->operand_count += leaves(hlo_instr_operand(instr, i)->shape);
+}
+
+hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
+                    const hlo_view *results, hlo_arena *scratch, const char **why) {
+    hlo_call call;
+    hlo_call_init(&call, env, instr, operands, results, scratch);
+    call.why = refusal(instr);
+    hlo_status status = HLO_INVALID_INPUT;
+    if (!call.why) {
+        hlo_arena_mark mark = hlo_arena_here(scratch);
+        status = hlo_kernel_of(instr->op)->run(&call);
+        hlo_arena_release(scratch, mark);
+    }
+    if (why) *why = call.why;
+    return status;
+}

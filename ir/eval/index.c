@@ -1,0 +1,250 @@
+/* Opcodes that move elements to places computed at run time: dynamic-slice, dynamic-update-slice,
+ * gather, scatter. */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high) {
+    return value < low ? low : value > high ? high : value;
+}
+
+/* An integer element, of any type, at `offset` elements. */
+static int64_t integer_at(const hlo_view *view, int64_t offset) {
+    hlo_chunk lane;
+    hlo_lane_load(view->type, hlo_view_at(view, offset), 0, 1, &lane);
+    if (hlo_lane_of(view->type) == HLO_LANE_U64 && lane.u64[0] > INT64_MAX) return INT64_MAX;
+    return lane.s64[0];
+}
+
+/* The start indices of a dynamic slice: an operand for each dimension, or one with all of them. */
+static void slice_start(const hlo_call *call, uint32_t first, const hlo_view *in,
+                        const int64_t *sizes, hlo_dims *out_start) {
+    const hlo_view *index = &call->operands[first];
+    for (uint32_t d = 0; d < in->rank; d++) {
+        int64_t at = index->rank == 1 ? integer_at(index, d * index->strides[0])
+                                      : integer_at(&call->operands[first + d], 0);
+        out_start->v[d] = clamp(at, 0, in->dims[d] - sizes[d]);
+    }
+}
+
+static hlo_status run_dynamic_slice(hlo_call *call) {
+    const hlo_view *in = &call->operands[0], *out = &call->results[0];
+    hlo_dims start, strides;
+    slice_start(call, 1, in, out->dims, &start);
+    hlo_view part = hlo_view_part(in, start.v, out->dims, NULL, &strides);
+    hlo_view_copy(call->env, &part, out);
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_dynamic_slice = {.run = run_dynamic_slice, .bound = hlo_bound_indexed};
+
+static void copy_unless_there(const hlo_call *call, const hlo_view *in, const hlo_view *out) {
+    if (in->data != out->data) hlo_view_copy(call->env, in, out);
+}
+
+static hlo_status run_dynamic_update_slice(hlo_call *call) {
+    const hlo_view *in = &call->operands[0], *update = &call->operands[1];
+    const hlo_view *out = &call->results[0];
+    hlo_dims start, strides;
+    slice_start(call, 2, in, update->dims, &start);
+    copy_unless_there(call, in, out);
+    hlo_view part = hlo_view_part(out, start.v, update->dims, NULL, &strides);
+    hlo_view_copy(call->env, update, &part);
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_dynamic_update_slice = {.run = run_dynamic_update_slice,
+                                                  .bound = hlo_bound_indexed};
+
+/* ------------------------------------------------------------------------------ gather and scatter
+ */
+
+/* The dimension numbers of gather and scatter under one set of names. The wide array is gather's
+ * operand and scatter's result, the narrow one gather's result and scatter's updates. */
+typedef struct numbers {
+    const hlo_ints *window;           /* dimensions of the narrow array within a window */
+    const hlo_ints *dropped;          /* dimensions of the wide array that a window has no */
+    const hlo_ints *batching;         /* likewise, as they run with a dimension of the indices: */
+    const hlo_ints *indices_batching; /* this one */
+    const hlo_ints *map;              /* dimension of the wide array that each index is for */
+    int64_t vector;                   /* dimension of the indices that holds an index vector */
+} numbers;
+
+static bool listed(const hlo_ints *list, int64_t dim) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v[i] == dim) return true;
+    return false;
+}
+
+/* What runs with the places of a gather or scatter. */
+typedef struct places {
+    numbers n;
+    const hlo_view *wide, *narrow, *indices;
+    uint32_t rank, window_rank;
+    int64_t dims[HLO_EVAL_MAX_RANK];       /* of the places */
+    int64_t narrow_dim[HLO_EVAL_MAX_RANK]; /* of each: in the narrow array */
+    int64_t index_dim[HLO_EVAL_MAX_RANK];  /* of each: in the indices */
+    hlo_dims window;                       /* sizes, of dimensions that the narrow array has */
+    hlo_dims wide_strides, narrow_strides; /* of those dimensions */
+    int64_t sizes[HLO_EVAL_MAX_RANK];      /* of a window, in every dimension of the wide array */
+} places;
+
+/* `sizes` NULL: as the updates have them. */
+static void places_init(places *p, const int64_t *sizes) {
+    p->rank = p->window_rank = 0;
+    for (uint32_t d = 0, w = 0; d < p->wide->rank; d++) {
+        bool kept = !listed(p->n.dropped, d) && !listed(p->n.batching, d);
+        p->sizes[d] = sizes ? sizes[d] : kept ? p->narrow->dims[p->n.window->v[w]] : 1;
+        if (!kept) continue;
+        p->window.v[w] = p->sizes[d];
+        p->wide_strides.v[w] = p->wide->strides[d];
+        p->narrow_strides.v[w] = p->narrow->strides[p->n.window->v[w]];
+        p->window_rank = ++w;
+    }
+    for (uint32_t d = 0, i = 0; d < p->narrow->rank; d++) {
+        if (listed(p->n.window, d)) continue;
+        if (i == p->n.vector) i++;
+        p->narrow_dim[p->rank] = d;
+        p->index_dim[p->rank] = i++;
+        p->dims[p->rank++] = p->narrow->dims[d];
+    }
+}
+
+/* Where the window of place `index` starts in the wide array, not clamped, and in the narrow one.
+ */
+static void place_start(const places *p, const int64_t *index, hlo_dims *out_wide,
+                        int64_t *out_narrow_offset) {
+    int64_t in_indices = 0, in_narrow = 0;
+    memset(out_wide, 0, sizeof *out_wide);
+    for (uint32_t i = 0; i < p->rank; i++) {
+        in_indices += index[i] * p->indices->strides[p->index_dim[i]];
+        in_narrow += index[i] * p->narrow->strides[p->narrow_dim[i]];
+        for (uint32_t b = 0; b < p->n.batching->count; b++)
+            if (p->n.indices_batching->v[b] == p->index_dim[i])
+                out_wide->v[p->n.batching->v[b]] = index[i];
+    }
+    bool vector = p->n.vector < p->indices->rank;
+    for (uint32_t k = 0; k < p->n.map->count; k++) {
+        int64_t step = vector ? p->indices->strides[p->n.vector] : 0;
+        out_wide->v[p->n.map->v[k]] = integer_at(p->indices, in_indices + k * step);
+    }
+    *out_narrow_offset = in_narrow;
+}
+
+static bool next_place(const places *p, int64_t *index) {
+    for (uint32_t d = p->rank; d-- > 0;) {
+        if (++index[d] < p->dims[d]) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+static int64_t offset_of(const hlo_view *view, const hlo_dims *start) {
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < view->rank; d++) offset += start->v[d] * view->strides[d];
+    return offset;
+}
+
+static hlo_status run_gather(hlo_call *call) {
+    const hlo_instr *i = call->instr;
+    places p = {.n = {.window = hlo_instr_ints(i, HLO_ATTR_OFFSET_DIMS),
+                      .dropped = hlo_instr_ints(i, HLO_ATTR_COLLAPSED_SLICE_DIMS),
+                      .batching = hlo_instr_ints(i, HLO_ATTR_OPERAND_BATCHING_DIMS),
+                      .indices_batching = hlo_instr_ints(i, HLO_ATTR_START_INDICES_BATCHING_DIMS),
+                      .map = hlo_instr_ints(i, HLO_ATTR_START_INDEX_MAP),
+                      .vector = hlo_instr_int(i, HLO_ATTR_INDEX_VECTOR_DIM, 0)},
+                .wide = &call->operands[0],
+                .narrow = &call->results[0],
+                .indices = &call->operands[1]};
+    places_init(&p, hlo_instr_ints(i, HLO_ATTR_SLICE_SIZES)->v);
+    if (hlo_view_count(p.narrow) == 0) return HLO_OK;
+    hlo_dims index = {0}, start;
+    do {
+        int64_t offset;
+        place_start(&p, index.v, &start, &offset);
+        for (uint32_t d = 0; d < p.wide->rank; d++)
+            start.v[d] = clamp(start.v[d], 0, p.wide->dims[d] - p.sizes[d]);
+        hlo_view from = {p.wide->type, p.window_rank, p.window.v, p.wide_strides.v,
+                         hlo_view_at(p.wide, offset_of(p.wide, &start))};
+        hlo_view to = {p.narrow->type, p.window_rank, p.window.v, p.narrow_strides.v,
+                       hlo_view_at(p.narrow, offset)};
+        hlo_view_copy(call->env, &from, &to);
+    } while (next_place(&p, index.v));
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_gather = {.run = run_gather, .bound = hlo_bound_indexed};
+
+typedef struct combining {
+    const hlo_region *region;
+    uint32_t arrays;
+} combining;
+
+static void combine_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const combining *c = arg;
+    char *at[HLO_WALK_VIEWS];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        for (uint32_t v = 0; v < 2 * c->arrays; v++) at[v] = data[v] + done * steps[v];
+        hlo_region_run(c->region, n, at, steps, at, steps);
+    }
+}
+
+static bool fits(const places *p, const hlo_dims *start) {
+    for (uint32_t d = 0; d < p->wide->rank; d++)
+        if (start->v[d] < 0 || start->v[d] > p->wide->dims[d] - p->sizes[d]) return false;
+    return true;
+}
+
+/* Windows that do not fit are dropped. */
+static hlo_status run_scatter(hlo_call *call) {
+    enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
+    const hlo_instr *i = call->instr;
+    uint32_t arrays = call->operand_count / 2;
+    hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
+    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a scatter has too many operands");
+    bool assigns = arrays == 1 && hlo_region_simple(computation) == HLO_OP_PARAMETER;
+    combining c = {assigns ? NULL : hlo_region_new(call, computation), arrays};
+    if (!assigns && !c.region) return HLO_INVALID_INPUT;
+    for (uint32_t a = 0; a < arrays; a++)
+        copy_unless_there(call, &call->operands[a], &call->results[a]);
+    places p[MAX_ARRAYS];
+    for (uint32_t a = 0; a < arrays; a++) {
+        p[a] = (places){
+            .n = {.window = hlo_instr_ints(i, HLO_ATTR_UPDATE_WINDOW_DIMS),
+                  .dropped = hlo_instr_ints(i, HLO_ATTR_INSERTED_WINDOW_DIMS),
+                  .batching = hlo_instr_ints(i, HLO_ATTR_INPUT_BATCHING_DIMS),
+                  .indices_batching = hlo_instr_ints(i, HLO_ATTR_SCATTER_INDICES_BATCHING_DIMS),
+                  .map = hlo_instr_ints(i, HLO_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
+                  .vector = hlo_instr_int(i, HLO_ATTR_INDEX_VECTOR_DIM, 0)},
+            .wide = &call->results[a],
+            .narrow = &call->operands[arrays + 1 + a],
+            .indices = &call->operands[arrays]};
+        places_init(&p[a], NULL);
+    }
+    if (hlo_view_count(p->narrow) == 0) return HLO_OK;
+    hlo_dims index = {0}, start;
+    do {
+        hlo_view views[HLO_WALK_VIEWS];
+        const hlo_view *pointers[HLO_WALK_VIEWS];
+        for (uint32_t a = 0; a < arrays; a++) {
+            int64_t offset;
+            place_start(&p[a], index.v, &start, &offset);
+            if (!fits(&p[a], &start)) break;
+            views[a] =
+                (hlo_view){p[a].wide->type, p[a].window_rank, p[a].window.v, p[a].wide_strides.v,
+                           hlo_view_at(p[a].wide, offset_of(p[a].wide, &start))};
+            views[arrays + a] = (hlo_view){p[a].narrow->type, p[a].window_rank, p[a].window.v,
+                                           p[a].narrow_strides.v, hlo_view_at(p[a].narrow, offset)};
+            pointers[a] = &views[a];
+            pointers[arrays + a] = &views[arrays + a];
+        }
+        if (!fits(p, &start)) continue;
+        if (assigns) {
+            hlo_view_copy(call->env, &views[1], &views[0]);
+            continue;
+        }
+        hlo_walk walk;
+        hlo_walk_init(&walk, p->window_rank, p->window.v, 2 * arrays, pointers);
+        hlo_walk_run(&walk, combine_row, &c);
+    } while (next_place(p, index.v));
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_scatter = {.run = run_scatter, .bound = hlo_bound_scatter};

@@ -1,0 +1,424 @@
+/* Opcodes that apply a computation to many elements: reduce, reduce-window, map, sort. */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
+
+/* ------------------------------------------------------------------- reduce by one binary
+ * operation */
+
+/* Sums of floats are kept in f64, so that neither order nor length matters much. */
+static hlo_type accumulator(hlo_type type) {
+    switch (hlo_lane_of(type)) {
+    case HLO_LANE_F32:
+    case HLO_LANE_F64: return HLO_TYPE_F64;
+    case HLO_LANE_S64: return HLO_TYPE_S64;
+    case HLO_LANE_U64: return HLO_TYPE_U64;
+    case HLO_LANE_C128: return HLO_TYPE_C128;
+    case HLO_LANE_NONE: break;
+    }
+    return HLO_TYPE_INVALID;
+}
+
+typedef struct folding {
+    hlo_type type;
+    hlo_lane lane;
+    hlo_op op;
+} folding;
+
+/* acc[i] = acc[i] op x[i], acc being in place or moving on. */
+#define FOLD(T, expr)                                                                              \
+    if (step == 0) {                                                                               \
+        T a = *(T *)acc;                                                                           \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T b = ((const T *)in)[i];                                                        \
+            a = (expr);                                                                            \
+        }                                                                                          \
+        *(T *)acc = a;                                                                             \
+    } else {                                                                                       \
+        for (int64_t i = 0; i < count; i++, acc += step) {                                         \
+            const T a = *(T *)acc, b = ((const T *)in)[i];                                         \
+            *(T *)acc = (expr);                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    return
+
+static void fold_f64(hlo_op op, int64_t count, const void *in, char *acc, int64_t step) {
+    switch (op) {
+    case HLO_OP_ADD: FOLD(double, a + b);
+    case HLO_OP_MULTIPLY: FOLD(double, a *b);
+    case HLO_OP_MAXIMUM: FOLD(double, a != a ? a : b != b ? b : a > b ? a : b);
+    case HLO_OP_MINIMUM: FOLD(double, a != a ? a : b != b ? b : a < b ? a : b);
+    default: return;
+    }
+}
+
+static void fold_s64(hlo_op op, int64_t count, const void *in, char *acc, int64_t step) {
+    switch (op) {
+    case HLO_OP_MAXIMUM: FOLD(int64_t, a > b ? a : b);
+    case HLO_OP_MINIMUM: FOLD(int64_t, a < b ? a : b);
+    default: return;
+    }
+}
+
+static void fold_u64(hlo_op op, int64_t count, const void *in, char *acc, int64_t step) {
+    switch (op) {
+    case HLO_OP_ADD: FOLD(uint64_t, a + b);
+    case HLO_OP_MULTIPLY: FOLD(uint64_t, a * b);
+    case HLO_OP_MAXIMUM: FOLD(uint64_t, a > b ? a : b);
+    case HLO_OP_MINIMUM: FOLD(uint64_t, a < b ? a : b);
+    case HLO_OP_AND: FOLD(uint64_t, a & b);
+    case HLO_OP_OR: FOLD(uint64_t, a | b);
+    case HLO_OP_XOR: FOLD(uint64_t, a ^ b);
+    default: return;
+    }
+}
+
+static bool folds(hlo_op op, hlo_lane lane) {
+    bool ordered = op == HLO_OP_MAXIMUM || op == HLO_OP_MINIMUM;
+    bool bits = op == HLO_OP_AND || op == HLO_OP_OR || op == HLO_OP_XOR;
+    if (lane == HLO_LANE_C128) return false;
+    return op == HLO_OP_ADD || op == HLO_OP_MULTIPLY || ordered ||
+           (bits && (lane == HLO_LANE_S64 || lane == HLO_LANE_U64));
+}
+
+static void fold_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const folding *f = arg;
+    hlo_chunk buffer, wide;
+    bool ordered = f->op == HLO_OP_MAXIMUM || f->op == HLO_OP_MINIMUM;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        const void *in = hlo_lane_view(f->type, data[0] + done * steps[0], steps[0], n, &buffer);
+        char *acc = data[1] + done * steps[1];
+        if (f->lane == HLO_LANE_F32) {
+            hlo_lane_cast(HLO_LANE_F32, HLO_LANE_F64, in, n, &wide);
+            in = &wide;
+        }
+        if (f->lane == HLO_LANE_F32 || f->lane == HLO_LANE_F64)
+            fold_f64(f->op, n, in, acc, steps[1]);
+        else if (f->lane == HLO_LANE_S64 && ordered)
+            fold_s64(f->op, n, in, acc, steps[1]);
+        else
+            fold_u64(f->op, n, in, acc, steps[1]);
+    }
+}
+
+/* Strides of `result` for each dimension of the input; 0 for those that are reduced. */
+static void spread(const hlo_call *call, const hlo_view *in, const hlo_view *result,
+                   hlo_dims *out_strides, bool *reduced) {
+    const hlo_ints *dims = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS);
+    memset(reduced, 0, in->rank * sizeof *reduced);
+    for (uint32_t i = 0; i < dims->count; i++) reduced[dims->v[i]] = true;
+    for (uint32_t d = 0, at = 0; d < in->rank; d++)
+        out_strides->v[d] = reduced[d] ? 0 : result->strides[at++];
+}
+
+static void reduce_by(hlo_call *call, hlo_op op) {
+    const hlo_view *in = &call->operands[0], *out = &call->results[0];
+    folding f = {in->type, hlo_lane_of(in->type), op};
+    hlo_view acc = hlo_view_scratch(call->scratch, accumulator(in->type), out);
+    hlo_view_convert(call->env, &call->operands[1], &acc);
+    hlo_dims strides;
+    bool reduced[HLO_EVAL_MAX_RANK];
+    spread(call, in, &acc, &strides, reduced);
+    hlo_view wide = {acc.type, in->rank, in->dims, strides.v, acc.data};
+    const hlo_view *views[] = {in, &wide};
+    hlo_walk walk;
+    hlo_walk_init(&walk, in->rank, in->dims, 2, views);
+    hlo_walk_run_parallel(call->env, &walk, 1, fold_row, &f);
+    hlo_view_convert(call->env, &acc, out);
+}
+
+/* ------------------------------------------------------------------------ reduce by any
+ * computation */
+
+typedef struct applying {
+    const hlo_region *region;
+    uint32_t arrays;
+} applying;
+
+/* Views: the accumulators, then the elements; the accumulators take the result. */
+static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const applying *a = arg;
+    char *at[HLO_WALK_VIEWS];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        for (uint32_t v = 0; v < 2 * a->arrays; v++) at[v] = data[v] + done * steps[v];
+        hlo_region_run(a->region, n, at, steps, at, steps);
+    }
+}
+
+static void apply(const applying *a, const hlo_view *acc, const hlo_view *x) {
+    const hlo_view *views[HLO_WALK_VIEWS];
+    for (uint32_t i = 0; i < a->arrays; i++) {
+        views[i] = &acc[i];
+        views[a->arrays + i] = &x[i];
+    }
+    hlo_walk walk;
+    hlo_walk_init(&walk, acc[0].rank, acc[0].dims, 2 * a->arrays, views);
+    hlo_walk_run(&walk, apply_row, (void *)a);
+}
+
+/* Moves to the next index below `dims`; false after the last. */
+static bool next_index(uint32_t rank, const int64_t *dims, int64_t *index) {
+    for (uint32_t d = rank; d-- > 0;) {
+        if (++index[d] < dims[d]) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+static hlo_status run_reduce(hlo_call *call) {
+    hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
+    uint32_t arrays = call->operand_count / 2;
+    const hlo_view *in = call->operands;
+    hlo_op simple = hlo_region_simple(computation);
+    if (arrays == 1 && in[0].type == call->results[0].type &&
+        folds(simple, hlo_lane_of(in[0].type))) {
+        reduce_by(call, simple);
+        return HLO_OK;
+    }
+    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce has too many operands");
+    applying a = {hlo_region_new(call, computation), arrays};
+    if (!a.region) return HLO_INVALID_INPUT;
+    bool reduced[HLO_EVAL_MAX_RANK];
+    hlo_dims spare, outer, index = {0}, strides[MAX_ARRAYS];
+    hlo_view x[MAX_ARRAYS];
+    spread(call, in, &call->results[0], &spare, reduced);
+    bool empty = false;
+    for (uint32_t i = 0; i < arrays; i++) {
+        hlo_view_copy(call->env, &call->operands[arrays + i], &call->results[i]);
+        uint32_t at = 0;
+        for (uint32_t d = 0; d < in->rank; d++)
+            if (!reduced[d]) strides[i].v[at++] = in[i].strides[d];
+        x[i] = (hlo_view){in[i].type, at, call->results[i].dims, strides[i].v, NULL};
+    }
+    for (uint32_t d = 0; d < in->rank; d++) {
+        outer.v[d] = reduced[d] ? in->dims[d] : 1;
+        if (in->dims[d] == 0) empty = true;
+    }
+    if (empty) return HLO_OK;
+    do {
+        for (uint32_t i = 0; i < arrays; i++) {
+            int64_t offset = 0;
+            for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * in[i].strides[d];
+            x[i].data = hlo_view_at(&in[i], offset);
+        }
+        apply(&a, call->results, x);
+    } while (next_index(in->rank, outer.v, index.v));
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_bound_reduce};
+
+/* --------------------------------------------------------------------------------- reduce-window
+ */
+
+/* One dimension of a window, as `window={size=.. stride=.. ...}` has it. */
+typedef struct window {
+    int64_t size, stride, low, high, base, dilate;
+} window;
+
+/* Number `dim` of a word such as 2x3, or 1_0x2_1 (`part` 1: behind the underscore). */
+static int64_t number_at(const char *word, uint32_t dim, int part, int64_t missing) {
+    if (!word) return missing;
+    for (; dim > 0; dim--) {
+        word = strchr(word, 'x');
+        if (!word++) return missing;
+    }
+    if (part) {
+        size_t here = strcspn(word, "_x");
+        if (word[here] != '_') return missing;
+        word += here + 1;
+    }
+    bool minus = *word == '-';
+    int64_t value = 0;
+    for (word += minus; *word >= '0' && *word <= '9'; word++) value = value * 10 + (*word - '0');
+    return minus ? -value : value;
+}
+
+static const char *window_word(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
+    for (uint32_t i = 0; attr && i < attr->u.attrs->count; i++)
+        if (attr->u.attrs->v[i].id == id) return attr->u.attrs->v[i].u.str;
+    return NULL;
+}
+
+static window window_of(const hlo_instr *instr, uint32_t dim) {
+    return (window){.size = number_at(window_word(instr, HLO_ATTR_SIZE), dim, 0, 1),
+                    .stride = number_at(window_word(instr, HLO_ATTR_STRIDE), dim, 0, 1),
+                    .low = number_at(window_word(instr, HLO_ATTR_PAD), dim, 0, 0),
+                    .high = number_at(window_word(instr, HLO_ATTR_PAD), dim, 1, 0),
+                    .base = number_at(window_word(instr, HLO_ATTR_LHS_DILATE), dim, 0, 1),
+                    .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 0, 1)};
+}
+
+/* Which results see an element of the input through place `at` of the window: results `out` + i *
+ * `out_step` see elements `in` + i * `in_step`, for i < `count`. */
+typedef struct seen {
+    int64_t out, out_step, in, in_step, count;
+} seen;
+
+static seen see(const window *w, int64_t at, int64_t in_dim, int64_t out_dim) {
+    seen s = {.out_step = 1};
+    int64_t shift = at * w->dilate - w->low;
+    while (s.out_step < w->base && s.out_step * w->stride % w->base != 0) s.out_step++;
+    s.in_step = s.out_step * w->stride / w->base;
+    for (s.out = 0; s.out < out_dim; s.out++) {
+        int64_t place = s.out * w->stride + shift;
+        if (place >= 0 && place % w->base == 0) {
+            s.in = place / w->base;
+            break;
+        }
+    }
+    if (s.out >= out_dim || s.in >= in_dim) return s;
+    int64_t by_out = (out_dim - 1 - s.out) / s.out_step + 1;
+    int64_t by_in = s.in_step ? (in_dim - 1 - s.in) / s.in_step + 1 : by_out;
+    s.count = by_out < by_in ? by_out : by_in;
+    return s;
+}
+
+static hlo_status run_reduce_window(hlo_call *call) {
+    hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
+    uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
+    const hlo_view *in = call->operands, *out = call->results;
+    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce-window has too many operands");
+    applying a = {hlo_region_new(call, computation), arrays};
+    if (!a.region) return HLO_INVALID_INPUT;
+    window windows[HLO_EVAL_MAX_RANK];
+    hlo_dims sizes, index = {0};
+    for (uint32_t d = 0; d < rank; d++) {
+        windows[d] = window_of(call->instr, d);
+        sizes.v[d] = windows[d].size;
+    }
+    for (uint32_t i = 0; i < arrays; i++)
+        hlo_view_copy(call->env, &call->operands[arrays + i], &out[i]);
+    do {
+        hlo_dims in_start, in_steps, out_start, out_steps, dims;
+        for (uint32_t d = 0; d < rank; d++) {
+            seen s = see(&windows[d], index.v[d], in->dims[d], out->dims[d]);
+            in_start.v[d] = s.in, in_steps.v[d] = s.in_step;
+            out_start.v[d] = s.out, out_steps.v[d] = s.out_step;
+            dims.v[d] = s.count;
+        }
+        hlo_view acc[MAX_ARRAYS], x[MAX_ARRAYS];
+        hlo_dims acc_strides[MAX_ARRAYS], x_strides[MAX_ARRAYS];
+        for (uint32_t i = 0; i < arrays; i++) {
+            acc[i] = hlo_view_part(&out[i], out_start.v, dims.v, out_steps.v, &acc_strides[i]);
+            x[i] = hlo_view_part(&in[i], in_start.v, dims.v, in_steps.v, &x_strides[i]);
+        }
+        apply(&a, acc, x);
+    } while (next_index(rank, sizes.v, index.v));
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .bound = hlo_bound_moved};
+
+/* ------------------------------------------------------------------------------------------- map
+ */
+
+static void map_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const hlo_region *region = arg;
+    char *at[HLO_WALK_VIEWS];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        for (uint32_t v = 0; v < HLO_WALK_VIEWS; v++) at[v] = data[v] + done * steps[v];
+        hlo_region_run(region, n, at + 1, steps + 1, at, steps);
+    }
+}
+
+static hlo_status run_map(hlo_call *call) {
+    if (call->operand_count >= HLO_WALK_VIEWS)
+        return hlo_call_refuse(call, "a map has too many operands");
+    hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
+    if (!region) return HLO_INVALID_INPUT;
+    const hlo_view *views[HLO_WALK_VIEWS] = {&call->results[0]};
+    for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
+    hlo_walk walk = {0};
+    hlo_walk_init(&walk, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
+    hlo_walk_run(&walk, map_row, region);
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_map = {.run = run_map, .bound = hlo_bound_moved};
+
+/* ------------------------------------------------------------------------------------------ sort
+ */
+
+enum { MAX_SORTED = 32 };
+
+typedef struct sorting {
+    const hlo_region *region;
+    uint32_t arrays;
+    char *row[MAX_SORTED];    /* of each operand, where it starts */
+    int64_t step[MAX_SORTED]; /* bytes */
+} sorting;
+
+static bool before(const sorting *s, int64_t i, int64_t j) {
+    static const int64_t steps[2 * MAX_SORTED] = {0};
+    char *in[2 * MAX_SORTED];
+    bool result = false;
+    char *out[] = {(char *)&result};
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        in[2 * a] = s->row[a] + i * s->step[a];
+        in[2 * a + 1] = s->row[a] + j * s->step[a];
+    }
+    hlo_region_run(s->region, 1, in, steps, out, steps);
+    return result;
+}
+
+/* Bottom-up and stable. Returns which of the two holds the order. */
+static int64_t *merge_sort(const sorting *s, int64_t count, int64_t *order, int64_t *spare) {
+    for (int64_t i = 0; i < count; i++) order[i] = i;
+    for (int64_t width = 1; width < count; width *= 2) {
+        for (int64_t start = 0; start < count; start += 2 * width) {
+            int64_t middle = start + width < count ? start + width : count;
+            int64_t end = start + 2 * width < count ? start + 2 * width : count;
+            int64_t i = start, j = middle;
+            for (int64_t at = start; at < end; at++) {
+                bool right = i == middle || (j < end && before(s, order[j], order[i]));
+                spare[at] = right ? order[j++] : order[i++];
+            }
+        }
+        int64_t *swap = order;
+        order = spare;
+        spare = swap;
+    }
+    return order;
+}
+
+static hlo_status run_sort(hlo_call *call) {
+    if (call->operand_count > MAX_SORTED)
+        return hlo_call_refuse(call, "a sort has too many operands");
+    const hlo_view *in = call->operands, *out = call->results;
+    int64_t dim = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS)->v[0];
+    sorting s = {hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY)),
+                 call->operand_count,
+                 {0},
+                 {0}};
+    if (!s.region) return HLO_INVALID_INPUT;
+    int64_t length = in->dims[dim];
+    int64_t *order = hlo_arena_array(call->scratch, (size_t)length, sizeof *order);
+    int64_t *spare = hlo_arena_array(call->scratch, (size_t)length, sizeof *spare);
+    if (hlo_view_count(in) == 0) return HLO_OK;
+    hlo_dims rows, index = {0};
+    memcpy(rows.v, in->dims, in->rank * sizeof rows.v[0]);
+    rows.v[dim] = 1;
+    do {
+        for (uint32_t a = 0; a < s.arrays; a++) {
+            int64_t offset = 0;
+            for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * in[a].strides[d];
+            s.row[a] = hlo_view_at(&in[a], offset);
+            s.step[a] = in[a].strides[dim] * hlo_types[in[a].type].bytes;
+        }
+        const int64_t *sorted = merge_sort(&s, length, order, spare);
+        for (uint32_t a = 0; a < s.arrays; a++) {
+            int64_t offset = 0, size = hlo_types[in[a].type].bytes;
+            for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * out[a].strides[d];
+            char *to = hlo_view_at(&out[a], offset);
+            for (int64_t i = 0; i < length; i++)
+                memcpy(to + i * out[a].strides[dim] * size, s.row[a] + sorted[i] * s.step[a],
+                       (size_t)size);
+        }
+    } while (next_index(in->rank, rows.v, index.v));
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_sort = {.run = run_sort, .bound = hlo_bound_sort};

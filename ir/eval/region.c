@@ -1,0 +1,191 @@
+/* Computations on scalars, run for a chunk of elements at a time.
+ *
+ * Every value of the region has a slot: a chunk of its elements, or one constant element that is
+ * repeated. A step is an elementwise kernel from slots to a slot. */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+typedef struct slot {
+    hlo_type type;
+    int64_t stride; /* in elements: 0 for a constant */
+    void *data;
+} slot;
+
+typedef struct step {
+    const hlo_instr *instr;
+    const hlo_kernel *kernel;
+    uint32_t in[3], out;
+} step;
+
+struct hlo_region {
+    uint32_t slot_count, step_count, param_count, root_count;
+    slot *slots;
+    step *steps;
+    uint32_t *roots;
+};
+
+typedef struct builder {
+    hlo_call *call;
+    hlo_region *region;
+    uint32_t *slot_of; /* by instruction id */
+} builder;
+
+enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };
+
+static bool passes_on(hlo_op op) {
+    return op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
+           op == HLO_OP_BROADCAST;
+}
+
+static const hlo_computation *called(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    return NULL;
+}
+
+static const char *refusal(const hlo_instr *instr) {
+    if (instr->operand_count > MAX_OPERANDS) return "a computation has too many results";
+    bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
+    if (!root_tuple && (!hlo_shape_is_array(instr->shape) || hlo_shape_count(instr->shape) != 1))
+        return "a computation that is applied to elements works on arrays";
+    if (instr->op == HLO_OP_PARAMETER || root_tuple || passes_on(instr->op)) return NULL;
+    if (instr->op == HLO_OP_CONSTANT)
+        return instr->u.literal->data ? NULL : "a constant's value is elided";
+    const hlo_computation *inner = called(instr);
+    if (inner) return inner->root->op == HLO_OP_TUPLE ? "a nested call has several results" : NULL;
+    if (instr->op == HLO_OP_CONVERT) return NULL;
+    const hlo_kernel *kernel = hlo_kernel_of(instr->op);
+    if (kernel && kernel->ops && hlo_kernel_elementwise(instr)) return NULL;
+    return "a computation that is applied to elements holds an opcode that does not run there";
+}
+
+/* Whether every instruction of `c`, and of what it calls, can be a step; counts them. */
+static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count) {
+    if (depth > MAX_DEPTH) return "computations are nested too deeply";
+    if (c->parameter_count > MAX_OPERANDS) return "a computation has too many parameters";
+    for (const hlo_instr *i = c->first; i; i = i->next) {
+        const char *why = refusal(i);
+        if (!why && called(i)) why = survey(called(i), depth + 1, count);
+        if (why) return why;
+        if (++*count > MAX_STEPS) return "a computation that is applied to elements is too long";
+    }
+    return NULL;
+}
+
+const char *hlo_region_refusal(const hlo_computation *computation) {
+    uint32_t count = 0;
+    if (!computation) return "the computation to apply is missing";
+    return survey(computation, 0, &count);
+}
+
+static uint32_t new_slot(builder *b, hlo_type type, void *constant) {
+    slot *s = &b->region->slots[b->region->slot_count];
+    size_t size = hlo_types[type].bytes;
+    *s = (slot){type, constant ? 0 : 1, constant};
+    if (!constant) s->data = hlo_arena_array(b->call->scratch, HLO_CHUNK, size);
+    return b->region->slot_count++;
+}
+
+/* Appends the steps of `c`; `args` are the slots of its parameters. Returns the root's slot (of a
+ * tuple, writes the leaves' to b->region->roots). */
+static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *args) {
+    hlo_region *r = b->region;
+    for (const hlo_instr *i = c->first; i; i = i->next) {
+        uint32_t in[MAX_OPERANDS] = {0}, *own = &b->slot_of[i->id];
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            in[o] = b->slot_of[hlo_instr_operand(i, o)->id];
+        if (i->op == HLO_OP_PARAMETER) {
+            *own = args[i->u.parameter];
+        } else if (i->op == HLO_OP_CONSTANT) {
+            *own = new_slot(b, i->shape->type, i->u.literal->data);
+        } else if (i->op == HLO_OP_TUPLE) {
+            memcpy(r->roots, in, i->operand_count * sizeof in[0]);
+        } else if (passes_on(i->op)) {
+            *own = in[0];
+        } else if (called(i)) {
+            *own = append(b, called(i), in);
+        } else {
+            *own = new_slot(b, i->shape->type, NULL);
+            step *s = &r->steps[r->step_count++];
+            *s = (step){.instr = i, .kernel = hlo_kernel_of(i->op), .out = *own};
+            memcpy(s->in, in, sizeof s->in);
+        }
+    }
+    return b->slot_of[c->root->id];
+}
+
+hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
+    uint32_t count = 0;
+    call->why = hlo_region_refusal(computation);
+    if (call->why) return NULL;
+    survey(computation, 0, &count);
+    hlo_region *r = hlo_arena_zero(call->scratch, sizeof *r);
+    builder b = {.call = call, .region = r};
+    b.slot_of = hlo_arena_array(call->scratch, computation->module->next_id, sizeof *b.slot_of);
+    bool tuple = computation->root->op == HLO_OP_TUPLE;
+    r->param_count = computation->parameter_count;
+    r->root_count = tuple ? computation->root->operand_count : 1;
+    r->slots = hlo_arena_array(call->scratch, count + r->param_count, sizeof *r->slots);
+    r->steps = hlo_arena_array(call->scratch, count, sizeof *r->steps);
+    r->roots = hlo_arena_array(call->scratch, r->root_count, sizeof *r->roots);
+    uint32_t args[MAX_OPERANDS];
+    for (uint32_t p = 0; p < r->param_count; p++)
+        args[p] = new_slot(&b, computation->parameters[p]->shape->type, NULL);
+    uint32_t root = append(&b, computation, args);
+    if (!tuple) r->roots[0] = root;
+    return r;
+}
+
+static void copy_elements(size_t size, const void *in, int64_t in_step, void *out, int64_t out_step,
+                          int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        memcpy((char *)out + i * out_step, (const char *)in + i * in_step, size);
+}
+
+void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const int64_t *in_steps,
+                    char *const *out, const int64_t *out_steps) {
+    static const hlo_eval_env alone = {0};
+    static const int64_t strides[] = {0, 1};
+    for (uint32_t p = 0; p < r->param_count; p++) {
+        size_t size = hlo_types[r->slots[p].type].bytes;
+        copy_elements(size, in[p], in_steps[p], r->slots[p].data, (int64_t)size, count);
+    }
+    for (uint32_t i = 0; i < r->step_count; i++) {
+        const step *s = &r->steps[i];
+        hlo_view views[4];
+        for (uint32_t v = 0; v < 4; v++) {
+            const slot *value = &r->slots[v ? s->in[v - 1] : s->out];
+            views[v] = (hlo_view){value->type, 1, &count, &strides[value->stride], value->data};
+        }
+        hlo_call call = {.env = &alone,
+                         .instr = s->instr,
+                         .operands = views + 1,
+                         .operand_count = s->instr->operand_count,
+                         .results = views,
+                         .result_count = 1};
+        s->kernel->run(&call);
+    }
+    for (uint32_t o = 0; o < r->root_count; o++) {
+        const slot *value = &r->slots[r->roots[o]];
+        size_t size = hlo_types[value->type].bytes;
+        copy_elements(size, value->data, value->stride * (int64_t)size, out[o], out_steps[o],
+                      count);
+    }
+}
+
+static bool is_parameter(const hlo_instr *instr, int64_t number) {
+    return instr->op == HLO_OP_PARAMETER && instr->u.parameter == number;
+}
+
+hlo_op hlo_region_simple(const hlo_computation *c) {
+    const hlo_instr *root = c->root;
+    if (c->parameter_count != 2) return HLO_OP_INVALID;
+    if (is_parameter(root, 1)) return HLO_OP_PARAMETER;
+    if (root->operand_count != 2) return HLO_OP_INVALID;
+    const hlo_instr *a = hlo_instr_operand(root, 0), *b = hlo_instr_operand(root, 1);
+    bool straight = is_parameter(a, 0) && is_parameter(b, 1);
+    bool crossed = is_parameter(a, 1) && is_parameter(b, 0);
+    if (straight || (crossed && hlo_ops[root->op].flags & HLO_COMMUTES)) return root->op;
+    return HLO_OP_INVALID;
+}
