@@ -164,12 +164,15 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
             return "the number of operands does not fit the config";
         if (bias) m->bias = hlo_instr_operand(call, at);
     }
+    return NULL;
+}
+
+static const char *check_bias(const hlo_matmul *m) {
     if (!m->bias) return NULL;
     const hlo_shape *bias = m->bias->shape;
-    if (!hlo_shape_is_array(bias) || bias->rank != 1 || !m->d->rank ||
-        bias->dims[0] != m->d->dims[m->d->rank - 1])
-        return "the bias is not a vector along the result's last dimension";
-    return NULL;
+    if (hlo_shape_is_array(bias) && bias->rank == 1 && bias->dims[0] == hlo_matmul_extents(m).n)
+        return NULL;
+    return "the bias is not a vector along n";
 }
 
 /* D, then what the config promises, then perhaps the workspace. */
@@ -224,6 +227,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     *why = take_results(call, &m);
     if (!*why) *why = take_operands(call, &m);
     if (!*why) *why = check_dimensions(&m);
+    if (!*why) *why = check_bias(&m);
     if (*why) return HLO_INVALID_INPUT;
     *out_matmul = m;
     return HLO_OK;

@@ -311,7 +311,7 @@ static void wrong_calls_are_refused(void **state) {
         {2, 0, "c does not have the result's dimensions"},
         {3, 1, "a scale is not f32[]"},
         {6, 0, "a scale is not f32[]"},
-        {7, 2, "the bias is not a vector along the result's last dimension"},
+        {7, 2, "the bias is not a vector along n"},
     };
     hlo_instr *by[] = {f->matmul.a, f->c, f->scale[0]};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
