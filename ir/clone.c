@@ -75,6 +75,7 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
         attr.u.shapes = list;
         break;
     }
+    case HLO_KIND_SHAPE: attr.u.shape = copy_shape(c, attr.u.shape); break;
     case HLO_KIND_LITERAL: attr.u.literal = copy_literal(c, attr.u.literal); break;
     case HLO_KIND_ATTRS: {
         const hlo_attrs *from = attr.u.attrs;

@@ -8,21 +8,24 @@
 
 enum { MESSAGE_SIZE = 1024 };
 
+static bool ends_line(const char *at, const char *end) {
+    return *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
+}
+
 static void locate(const hlo_module *module, size_t offset, size_t length, hlo_diag *diag) {
-    const char *source = module->source;
+    const char *source = module->source, *end = source + module->source_size;
     if (offset > module->source_size) offset = module->source_size;
-    size_t start = offset;
-    while (start > 0 && source[start - 1] != '\n' && source[start - 1] != '\r') start--;
-    size_t end = offset;
-    while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
-    uint32_t line = 1;
-    for (size_t i = 0; i < start; i++)
-        line += source[i] == '\n' || (source[i] == '\r' && source[i + 1] != '\n');
-    diag->line = line;
-    diag->column = (uint32_t)(offset - start + 1);
-    diag->source = source + start;
-    diag->source_size = end - start;
-    diag->length = length < end - offset ? length : end - offset;
+    hlo_place *place = module->reported;
+    if (offset < place->offset) *place = (hlo_place){.line = 1};
+    for (const char *at = source + place->offset; at < source + offset; at++)
+        if (ends_line(at, end)) *place = (hlo_place){(size_t)(at + 1 - source), place->line + 1};
+    const char *start = source + place->offset, *stop = source + offset;
+    while (stop < end && *stop != '\n' && *stop != '\r') stop++;
+    diag->line = place->line;
+    diag->column = (uint32_t)(offset - place->offset + 1);
+    diag->source = start;
+    diag->source_size = (size_t)(stop - start);
+    diag->length = offset + length < (size_t)(stop - source) ? length : (size_t)(stop - source) - offset;
 }
 
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,

@@ -11,7 +11,8 @@ typedef struct entry {
     uint64_t hash;
     uint32_t length;
     uint32_t suffix; /* the next N to try for `name.N`; 0: not yet asked for */
-    bool taken;      /* is the name of an instruction or computation */
+    bool taken[2];   /* by hlo_namespace */
+    hlo_memo memo;
     char text[];
 } entry;
 
@@ -70,8 +71,8 @@ size_t hlo_intern_length(const char *interned) {
     return entry_of(interned)->length;
 }
 
-void hlo_take_name(const char *interned) {
-    entry_of(interned)->taken = true;
+hlo_memo *hlo_intern_memo(const char *interned) {
+    return &entry_of(interned)->memo;
 }
 
 /* The length of `name` without a `.N` ending. */
@@ -81,19 +82,18 @@ static size_t stem_length(const char *name) {
     return end < length && end > 1 && name[end - 1] == '.' ? end - 1 : length;
 }
 
-const char *hlo_unique_name(hlo_module *module, const char *name) {
-    const char *whole = hlo_intern_string(module, name);
-    if (!entry_of(whole)->taken) {
-        entry_of(whole)->taken = true;
-        return whole;
+const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned) {
+    if (!entry_of(interned)->taken[space]) {
+        entry_of(interned)->taken[space] = true;
+        return interned;
     }
-    const char *stem = hlo_intern(module, name, stem_length(name));
+    const char *stem = hlo_intern(module, interned, stem_length(interned));
     for (;;) {
         uint32_t number = ++entry_of(stem)->suffix;
         char *text = hlo_arena_format(module->arena, "%s.%u", stem, number);
         const char *candidate = hlo_intern_string(module, text);
-        if (!entry_of(candidate)->taken) {
-            entry_of(candidate)->taken = true;
+        if (!entry_of(candidate)->taken[space]) {
+            entry_of(candidate)->taken[space] = true;
             return candidate;
         }
     }

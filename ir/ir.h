@@ -92,6 +92,7 @@ typedef enum hlo_attr_kind {
     HLO_KIND_COMPUTATIONS,
     HLO_KIND_INSTRS,
     HLO_KIND_SHAPES,
+    HLO_KIND_SHAPE,
     HLO_KIND_LITERAL,
     HLO_KIND_LAYOUT,
     HLO_KIND_ATTRS
@@ -241,6 +242,7 @@ typedef struct hlo_attr {
         const hlo_comps *comps;
         const hlo_instrs *instrs;
         const hlo_shapes *shapes;
+        const hlo_shape *shape;
         const hlo_literal *literal;
         const hlo_attrs *attrs;
     } u;
@@ -325,6 +327,7 @@ struct hlo_module {
     const char *file; /* name and text that the module was read from; "" when it was not */
     const char *source;
     size_t source_size;
+    struct hlo_place *reported;  /* see hlo_diag_emit() */
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */
 };
@@ -339,16 +342,29 @@ void hlo_module_swap(hlo_module *a, hlo_module *b);
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
-/* A name that no instruction or computation of the module has yet, and is now taken: `name` itself,
- * or with its `.N` ending replaced by the next free one. O(1). */
-const char *hlo_unique_name(hlo_module *module, const char *name);
-/* Takes that very name, also when something has it already (text is read before it is verified). */
-void hlo_take_name(const char *interned);
+/* What the reader of a text remembers about an interned string; all zero at first. */
+typedef struct hlo_memo {
+    struct hlo_instr *instr;      /* called so in the computation whose id is `scope` - 1 */
+    struct hlo_computation *comp; /* called so in the text */
+    const struct hlo_shape *shape; /* written so */
+    uint32_t scope;
+    uint8_t op, attr;             /* called so, plus one; 0: not yet looked up */
+} hlo_memo;
+/* Valid until the module is freed. */
+hlo_memo *hlo_intern_memo(const char *interned);
+
+/* Instructions have unique names, and so have computations; one of each may share a name. */
+typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
+/* A name that nothing of that kind has yet in the module, and is now taken: `name` itself, which is
+ * interned, or with its `.N` ending replaced by the next free one. O(1). */
+const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned);
 
 /* A new computation, last in the module. The name is made unique with `.N`. */
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
 /* Takes it out of the module; nothing may call it. */
 void hlo_computation_remove(hlo_computation *comp);
+/* Moves it to the end of the module. */
+void hlo_computation_move_last(hlo_computation *comp);
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
 
 /* A new instruction before `before`, or last when that is NULL. Its name is `name`, made unique with
@@ -357,6 +373,10 @@ void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
                          const hlo_shape *shape, uint32_t operand_count,
                          hlo_instr *const *operands, const char *name);
+/* The same with a name that is interned. */
+hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                                  const hlo_shape *shape, uint32_t operand_count,
+                                  hlo_instr *const *operands, const char *interned);
 void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
 /* Takes it out of its computation and its operands' use lists. It must have no uses and not be the
  * root. The memory stays until the module is freed, with parent NULL. */
@@ -422,6 +442,12 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
                            char *why, size_t why_size);
 
 /* --------------------------------------------------------------------------------- diagnostics */
+
+/* Where the last diagnostic was, so that many in text order are located in one walk. */
+typedef struct hlo_place {
+    size_t offset; /* of the start of a line */
+    uint32_t line; /* its number, from 1 */
+} hlo_place;
 
 /* Emits one diagnostic about `length` bytes at `offset` of the module's source. */
 void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,

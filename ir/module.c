@@ -31,6 +31,8 @@ static bool fill_module(hlo_module *module) {
     module->strings = hlo_strings_new(module->arena);
     module->shapes = hlo_shapeset_new(module->arena);
     module->name = module->file = module->source = hlo_intern_string(module, "");
+    module->reported =
+        hlo_arena_copy(module->arena, &(hlo_place){.line = 1}, sizeof *module->reported);
     return true;
 }
 
@@ -57,23 +59,38 @@ const char *hlo_module_name(const hlo_module *module) {
 
 /* -------------------------------------------------------------------------------- computations */
 
-hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
-    hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
-    comp->id = module->next_computation_id++;
-    comp->name = hlo_unique_name(module, name);
-    comp->module = module;
+static void link_computation(hlo_computation *comp) {
+    hlo_module *module = comp->module;
     comp->prev = module->last;
     *(module->last ? &module->last->next : &module->first) = comp;
     module->last = comp;
-    return comp;
 }
 
-void hlo_computation_remove(hlo_computation *comp) {
+static void unlink_computation(hlo_computation *comp) {
     hlo_module *module = comp->module;
     *(comp->prev ? &comp->prev->next : &module->first) = comp->next;
     *(comp->next ? &comp->next->prev : &module->last) = comp->prev;
     comp->next = comp->prev = NULL;
-    if (module->entry == comp) module->entry = NULL;
+}
+
+hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
+    hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
+    comp->id = module->next_computation_id++;
+    comp->name =
+        hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
+    comp->module = module;
+    link_computation(comp);
+    return comp;
+}
+
+void hlo_computation_remove(hlo_computation *comp) {
+    unlink_computation(comp);
+    if (comp->module->entry == comp) comp->module->entry = NULL;
+}
+
+void hlo_computation_move_last(hlo_computation *comp) {
+    unlink_computation(comp);
+    link_computation(comp);
 }
 
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
@@ -113,13 +130,20 @@ static void unlink_instr(hlo_instr *instr) {
 }
 
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                         const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
-                         const char *name) {
+                         const hlo_shape *shape, uint32_t operand_count,
+                         hlo_instr *const *operands, const char *name) {
+    const char *interned = hlo_intern_string(comp->module, name ? name : hlo_ops[op].name);
+    return hlo_instr_new_interned(comp, before, op, shape, operand_count, operands, interned);
+}
+
+hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                                  const hlo_shape *shape, uint32_t operand_count,
+                                  hlo_instr *const *operands, const char *interned) {
     hlo_module *module = comp->module;
     hlo_instr *instr = hlo_arena_zero(module->arena, sizeof *instr);
     instr->op = op;
     instr->id = module->next_id++;
-    instr->name = hlo_unique_name(module, name ? name : hlo_ops[op].name);
+    instr->name = hlo_unique_name(module, HLO_NAME_INSTR, interned);
     instr->shape = shape;
     instr->operand_count = operand_count;
     instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);

@@ -48,6 +48,7 @@ static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
         return a->u.shapes->count == b->u.shapes->count &&
                memcmp(a->u.shapes->v, b->u.shapes->v,
                       a->u.shapes->count * sizeof *a->u.shapes->v) == 0;
+    case HLO_KIND_SHAPE: return a->u.shape == b->u.shape;
     case HLO_KIND_LITERAL: return same_literal(a->u.literal, b->u.literal);
     case HLO_KIND_ATTRS:
         return same_attrs(a->u.attrs->v, a->u.attrs->count, b->u.attrs->v, b->u.attrs->count);

@@ -129,6 +129,19 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     return code | sign;
 }
 
+uint64_t hlo_float_nan(hlo_type type, bool negative, uint64_t payload) {
+    const format *f = &formats[type];
+    if (f->special != IEEE || payload == 0 || payload >> f->mantissa) return 0;
+    return (negative ? sign_bit(f) : 0) | (largest_code(f) + 1) | payload;
+}
+
+uint64_t hlo_float_payload(hlo_type type, uint64_t bits) {
+    const format *f = &formats[type];
+    uint64_t code = bits & (sign_bit(f) - 1);
+    if (f->special != IEEE || code <= largest_code(f) + 1 || code == nan_code(f)) return 0;
+    return code & ((UINT64_C(1) << f->mantissa) - 1);
+}
+
 double hlo_float_max(hlo_type type) {
     const format *f = &formats[type];
     return magnitude(f, largest_code(f));

@@ -12,6 +12,11 @@ double hlo_float_decode(hlo_type type, uint64_t bits);
  * else NaN (f8e4m3fn), as HLO's `convert` has it; NaN becomes the format's NaN. */
 uint64_t hlo_float_encode(hlo_type type, double value);
 
+/* NaNs with a payload, in the formats that have infinities: the NaN of that sign and mantissa, or 0
+ * when there is none; and the mantissa of a NaN other than hlo_float_encode()'s, else 0. */
+uint64_t hlo_float_nan(hlo_type type, bool negative, uint64_t payload);
+uint64_t hlo_float_payload(hlo_type type, uint64_t bits);
+
 /* One element of any real type in memory, as a double and back; integers are converted as HLO's
  * `convert` does (toward zero, saturating). */
 double hlo_number_load(hlo_type type, const void *element);

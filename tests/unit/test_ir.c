@@ -7,16 +7,20 @@
 
 #include "ir/ir.h"
 
+static const char *unique(hlo_module *m, const char *name) {
+    return hlo_unique_name(m, HLO_NAME_INSTR, hlo_intern_string(m, name));
+}
+
 static void names_are_unique(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
     hlo_module *m = hlo_module_new(&recover);
-    assert_string_equal(hlo_unique_name(m, "add"), "add");
-    assert_string_equal(hlo_unique_name(m, "add"), "add.1");
-    assert_string_equal(hlo_unique_name(m, "add.1"), "add.2");
-    assert_string_equal(hlo_unique_name(m, "mul.7"), "mul.7");
-    assert_string_equal(hlo_unique_name(m, "mul.7"), "mul.1");
+    assert_string_equal(unique(m, "add"), "add");
+    assert_string_equal(unique(m, "add"), "add.1");
+    assert_string_equal(unique(m, "add.1"), "add.2");
+    assert_string_equal(unique(m, "mul.7"), "mul.7");
+    assert_string_equal(unique(m, "mul.7"), "mul.1");
     hlo_module_free(m);
 }
 

@@ -1,0 +1,224 @@
+/* HLO text: what stands where. The actions build the IR as they go (text.c).
+ *
+ * A definition is told from an operand by its `=`, which the lexer has read already, and an
+ * attribute by the comma in front of it, which is part of its token. So one token of look-ahead is
+ * enough, and an error is recovered from at the next definition.
+ *
+ * Two actions tell the lexer what comes next (hlo_text_want_literal, and the shape in front of
+ * `constant(`): they stand where the parser has a single choice, so it has not looked ahead. */
+%code requires {
+#include "grammar/text.h"
+}
+%code {
+#undef yylex
+#define yylex hlo_text_next
+/* Grown stacks are given back with the scratch arena. */
+#define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
+#define YYFREE(memory) ((void)(memory))
+#define YYMAXDEPTH 4000
+
+#define YYLLOC_DEFAULT(current, rhs, n)                                                 \
+    (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
+                    : (hlo_span){YYRHSLOC(rhs, 0).offset + YYRHSLOC(rhs, 0).length, 0}
+
+static void yyerror(hlo_span *at, hlo_text *text, const char *message);
+static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
+}
+
+%define api.pure full
+%define api.prefix {hlo_yy}
+%define api.location.type {hlo_span}
+%define parse.error custom
+%define lr.default-reduction consistent
+%locations
+%expect 0
+%param {hlo_text *text}
+
+%union {
+    int64_t i;
+    double f;
+    const char *str;
+    const hlo_ints *ints;
+    const hlo_shape *shape;
+    const hlo_literal *literal;
+    hlo_attr_id attr;
+    hlo_instr *instr;
+    hlo_computation *comp;
+    size_t from; /* where a list begins on its stack */
+}
+
+%token END 0 "the end of the file"
+%token HLO_MODULE "'HloModule'" FILE_NAMES "'FileNames'" FUNCTION_NAMES "'FunctionNames'"
+%token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
+%token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
+%token <str> NAME "a name" DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
+%token <str> RAW "a value"
+%token <i> INT "an integer" BOOL "'true' or 'false'"
+%token <f> FLOAT "a number"
+%token <ints> INTS "a list '{...}'"
+%token <shape> SHAPE "a shape"
+%token CONSTANT_OPEN "'constant('"
+%token <literal> LITERAL "a constant value"
+%token <attr> INT_ATTR "an attribute" BOOL_ATTR FLOAT_ATTR WORD_ATTR STRING_ATTR RAW_ATTR INTS_ATTR
+%token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
+%token <attr> LAYOUT_ATTR ATTRS_ATTR
+
+%type <shape> shape typed
+%type <from> shapes shape_items
+%type <comp> called inline
+%type <i> entry
+%type <instr> operation
+
+%%
+
+module: header tables computations;
+
+header:
+  %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
+| HLO_MODULE NAME           { hlo_text_header(text, $2); }
+  stray_colon attrs         { hlo_text_header_done(text); }
+;
+stray_colon: %empty | ':';
+
+tables: %empty | tables table;
+table:
+  FILE_NAMES files | FUNCTION_NAMES functions | FILE_LOCATIONS locations | STACK_FRAMES frames;
+files: %empty | files INT STRING         { hlo_text_file(text, @2, $2, $3); };
+functions: %empty | functions INT STRING { hlo_text_function(text, @2, $2, $3); };
+locations:
+  %empty
+| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION); }
+  attrs '}'                 { hlo_text_row_end(text, @2, $2); }
+;
+frames:
+  %empty
+| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME); }
+  attrs '}'                 { hlo_text_row_end(text, @2, $2); }
+;
+
+computations: computation | computations computation;
+computation:
+  entry NAME                { hlo_text_body_begin(text, @2, $2, $1); }
+  signature '{' body '}'    { hlo_text_body_end(text, @7); }
+  attrs                     { hlo_text_computation_done(text); }
+;
+entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
+signature: %empty | '(' parameters ')' ARROW shape { hlo_text_body_result(text, @5, $5); };
+parameters: %empty | parameter_list;
+parameter_list: parameter | parameter_list ',' parameter;
+parameter: NAME ':' shape;
+
+body: %empty | body line;
+line:
+  DEFINITION                { hlo_text_define(text, @1, $1, false); } operation
+| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); } operation
+| error                     { hlo_text_recover(text);
+                              if (yychar == END || text->errors >= HLO_MOST_ERRORS) YYABORT;
+                              hlo_text_skip(text, yychar);
+                              if (text->skipping) yyclearin;
+                              yyerrok; }
+;
+operation:
+  typed NAME '('            { hlo_text_instr_begin(text, @2, $1, hlo_text_op(text, @2, $2)); }
+  operands ')' attrs        { $$ = hlo_text_instr_end(text); }
+| typed CONSTANT_OPEN       { hlo_text_instr_begin(text, @2, $1, HLO_OP_CONSTANT); }
+  LITERAL ')'               { hlo_text_constant(text, $4); }
+  attrs                     { $$ = hlo_text_instr_end(text); }
+;
+typed:
+  %empty                    { $$ = text->last_shape = NULL; }
+| shape                     { $$ = text->last_shape = $1; }
+;
+operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list;
+operand_list: operand | operand_list ',' operand;
+operand:
+  typed NAME                { hlo_text_operand(text, @2, $1, $2); }
+| operation                 { hlo_text_operand_instr(text, $1); }
+;
+
+shape:
+  SHAPE
+| '(' shapes ')'            { $$ = hlo_text_tuple(text, @1, $2); }
+| BUFFER shape ')'          { $$ = hlo_text_buffer(text, $2); }
+;
+shapes: %empty              { $$ = text->shapes.used; } | shape_items;
+shape_items:
+  shape                     { $$ = text->shapes.used; hlo_text_shape_push(text, $1); }
+| shape_items ',' shape     { $$ = $1; hlo_text_shape_push(text, $3); }
+;
+
+attrs: %empty | attrs attr;
+attr:
+  INT_ATTR INT         { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.i = $2}); }
+| BOOL_ATTR BOOL       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.i = $2}); }
+| FLOAT_ATTR FLOAT     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.f = $2}); }
+| WORD_ATTR WORD       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| STRING_ATTR STRING   { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| STRING_ATTR NAME     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| RAW_ATTR RAW         { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| INTS_ATTR INTS       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
+| COMPUTATION_ATTR called
+                       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }
+| COMPUTATIONS_ATTR '{' called_list '}'
+                       { hlo_text_attr(text, @1, hlo_text_comps(text, $1)); }
+| INSTRS_ATTR '{' names '}'
+                       { hlo_text_attr(text, @1, hlo_text_instrs(text, $1)); }
+| SHAPES_ATTR '{' shapes '}'
+                       { hlo_text_attr(text, @1, shape_list(text, $1, $3)); }
+| SHAPE_ATTR shape     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.shape = $2}); }
+| LITERAL_ATTR shape   { hlo_text_want_literal(text, $2); }
+  LITERAL              { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.literal = $4}); }
+| LAYOUT_ATTR '{' '(' shapes ')' ARROW shape '}'
+                       { hlo_text_shape_push(text, $7);
+                         hlo_text_attr(text, @1, shape_list(text, $1, $4)); }
+| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); }
+  attrs '}'            { hlo_text_nested_end(text, @1); }
+;
+called: NAME           { $$ = hlo_text_called(text, @1, $1); } | inline;
+inline:
+  '{'                  { hlo_text_body_begin(text, @1, "_", false); }
+  body '}'             { hlo_text_body_end(text, @4); $$ = hlo_text_computation_done(text); }
+;
+called_list: %empty | called_items;
+called_items:
+  called                   { hlo_stack_push(text, &text->comps, &$1, sizeof $1); }
+| called_items ',' called  { hlo_stack_push(text, &text->comps, &$3, sizeof $3); }
+;
+names: %empty | name_items;
+name_items:
+  NAME                 { hlo_text_instr_named(text, @1, $1); }
+| name_items ',' NAME  { hlo_text_instr_named(text, @3, $3); }
+;
+
+%%
+
+static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
+    return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
+}
+
+/* Bison's own complaints: the stack is full. */
+static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
+    (void)message;
+    hlo_text_error(text, *at, "nested too deeply");
+}
+
+enum { NAMED = 4, WANTED_SIZE = 160 };
+
+static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
+    yysymbol_kind_t wanted[NAMED + 1], found = yypcontext_token(context);
+    hlo_span at = *yypcontext_location(context);
+    int count = yypcontext_expected_tokens(context, wanted, NAMED + 1);
+    char list[WANTED_SIZE] = "";
+    size_t length = 0;
+    for (int i = 0; i < count && count <= NAMED; i++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s",
+                                   i == 0           ? ", expected "
+                                   : i == count - 1 ? " or "
+                                                    : ", ",
+                                   yysymbol_name(wanted[i]));
+    if (found == YYSYMBOL_YYEOF)
+        hlo_text_error(text, at, "the text ends too early%s", list);
+    else
+        hlo_text_error(text, at, "unexpected '%s'%s", hlo_text_quote(text, at), list);
+    return 0;
+}

@@ -1,0 +1,751 @@
+/* The actions of hlo.y: IR from what was read, and the checks that need names and tables. */
+#include "grammar/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo.tab.h"
+#include "hlo/text.h"
+
+/* A name whose definition was in error: uses of it are not errors of their own. */
+static hlo_instr broken_instr;
+
+/* --------------------------------------------------------------------------- stacks and errors */
+
+void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size) {
+    if (stack->room - stack->used < size) {
+        size_t room = stack->room ? stack->room * 2 : 16 * size;
+        char *grown = hlo_arena_alloc(text->scratch, room);
+        if (stack->used) memcpy(grown, stack->items, stack->used);
+        stack->items = grown;
+        stack->room = room;
+    }
+    void *place = memcpy(stack->items + stack->used, item, size);
+    stack->used += size;
+    return place;
+}
+
+static void *top(const hlo_stack *stack, size_t size) {
+    return stack->items + stack->used - size;
+}
+
+hlo_frame *hlo_text_frame(hlo_text *text) {
+    return top(&text->frames, sizeof(hlo_frame));
+}
+
+hlo_body *hlo_text_body(hlo_text *text) {
+    return top(&text->bodies, sizeof(hlo_body));
+}
+
+void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
+    if (text->skipping || text->errors >= HLO_MOST_ERRORS) return;
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(text->module, text->sink, HLO_ERROR, at.offset, at.length, format, args);
+    va_end(args);
+    if (++text->errors == HLO_MOST_ERRORS)
+        hlo_diag_emit(text->module, text->sink, HLO_NOTE, at.offset, at.length,
+                   "too many errors, the rest of the text is not read");
+}
+
+const char *hlo_text_quote(hlo_text *text, hlo_span at) {
+    enum { MOST = 40 };
+    uint32_t length = 0;
+    const char *from = text->source + at.offset;
+    while (length < at.length && length < MOST && from[length] >= 0x20 && from[length] < 0x7f)
+        length++;
+    return hlo_arena_format(text->scratch, "%.*s%s", (int)length, from,
+                            length < at.length ? "..." : "");
+}
+
+static hlo_frame *push_frame(hlo_text *text, hlo_owner owner) {
+    hlo_frame frame = {
+        .owner = owner,
+        .attrs = text->attrs.used,
+        .operands = text->operands.used,
+        .parameter = -1,
+    };
+    return hlo_stack_push(text, &text->frames, &frame, sizeof frame);
+}
+
+static void pop_frame(hlo_text *text) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    text->attrs.used = frame->attrs;
+    text->operands.used = frame->operands;
+    text->frames.used -= sizeof *frame;
+}
+
+/* ---------------------------------------------------------------------------------- attributes */
+
+static bool between(hlo_attr_id id, hlo_attr_id first, hlo_attr_id last) {
+    return id >= first && id <= last;
+}
+
+static bool allowed(const hlo_frame *frame, hlo_attr_id id) {
+    switch (frame->owner) {
+    case HLO_OWNER_MODULE:
+        return between(id, HLO_ATTR_IS_SCHEDULED, HLO_ATTR_ORIGIN_RECOVERY_TABLE) ||
+               id == HLO_ATTR_FRONTEND_ATTRIBUTES;
+    case HLO_OWNER_COMPUTATION: return id == HLO_ATTR_EXECUTION_THREAD;
+    case HLO_OWNER_INSTR: return hlo_op_allows(frame->op, id);
+    case HLO_OWNER_METADATA: return between(id, HLO_ATTR_OP_TYPE, HLO_ATTR_STACK_FRAME_ID);
+    case HLO_OWNER_WINDOW: return between(id, HLO_ATTR_SIZE, HLO_ATTR_RHS_REVERSAL);
+    case HLO_OWNER_LOCATION: return between(id, HLO_ATTR_FILE_NAME_ID, HLO_ATTR_END_COLUMN);
+    case HLO_OWNER_FRAME: return between(id, HLO_ATTR_FILE_LOCATION_ID, HLO_ATTR_PARENT_FRAME_ID);
+    }
+    return false;
+}
+
+static const char *owner_name(const hlo_frame *frame) {
+    switch (frame->owner) {
+    case HLO_OWNER_MODULE: return "the module's header";
+    case HLO_OWNER_COMPUTATION: return "a computation";
+    case HLO_OWNER_INSTR: return hlo_ops[frame->op].name;
+    case HLO_OWNER_METADATA: return "metadata";
+    case HLO_OWNER_WINDOW: return "window";
+    case HLO_OWNER_LOCATION: return "a file location";
+    case HLO_OWNER_FRAME: return "a stack frame";
+    }
+    return "";
+}
+
+static uint32_t attr_count(const hlo_text *text, const hlo_frame *frame) {
+    return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
+}
+
+static const hlo_attr *attrs_of(const hlo_text *text, const hlo_frame *frame) {
+    return (const hlo_attr *)(text->attrs.items + frame->attrs);
+}
+
+static const hlo_attr *find_attr(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    const hlo_attr *attrs = attrs_of(text, frame);
+    for (uint32_t i = 0, count = attr_count(text, frame); i < count; i++)
+        if (attrs[i].id == id) return &attrs[i];
+    return NULL;
+}
+
+static const hlo_attr *take_attrs(hlo_text *text, const hlo_frame *frame) {
+    return hlo_arena_copy(text->module->arena, attrs_of(text, frame),
+                          attr_count(text, frame) * sizeof(hlo_attr));
+}
+
+/* Whether the value of an attribute is missing because an error was reported. */
+static bool lacks_value(hlo_attr attr) {
+    switch (hlo_attrs_info[attr.id].kind) {
+    case HLO_KIND_COMPUTATION: return !attr.u.comp;
+    case HLO_KIND_COMPUTATIONS: return !attr.u.comps;
+    case HLO_KIND_INSTRS: return !attr.u.instrs;
+    case HLO_KIND_LITERAL: return !attr.u.literal;
+    default: return false;
+    }
+}
+
+void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
+    hlo_frame *frame = hlo_text_frame(text);
+    if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
+    if (attr.id == HLO_ATTR_INVALID) {
+        hlo_text_error(text, at, "there is no attribute '%s'", hlo_text_quote(text, at));
+        frame->broken = true;
+    } else if (!allowed(frame, attr.id)) {
+        hlo_text_error(text, at, "%s has no attribute '%s'", owner_name(frame),
+                       hlo_attrs_info[attr.id].name);
+        frame->broken = true;
+    } else if (find_attr(text, frame, attr.id)) {
+        hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
+        frame->broken = true;
+    } else if (lacks_value(attr)) {
+        frame->broken = true;
+    } else {
+        hlo_stack_push(text, &text->attrs, &attr, sizeof attr);
+    }
+}
+
+void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id) {
+    hlo_frame *frame =
+        push_frame(text, id == HLO_ATTR_METADATA ? HLO_OWNER_METADATA : HLO_OWNER_WINDOW);
+    frame->nested = id;
+}
+
+void hlo_text_nested_end(hlo_text *text, hlo_span at) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    uint32_t count = attr_count(text, frame);
+    hlo_attrs *nested =
+        hlo_arena_alloc(text->module->arena, sizeof *nested + count * sizeof *nested->v);
+    nested->count = count;
+    memcpy(nested->v, attrs_of(text, frame), count * sizeof *nested->v);
+    hlo_attr attr = {.id = frame->nested, .u.attrs = nested};
+    bool broken = frame->broken;
+    pop_frame(text);
+    hlo_text_attr(text, at, attr);
+    hlo_text_frame(text)->broken |= broken;
+}
+
+hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
+    hlo_computation *comp = hlo_intern_memo(name)->comp;
+    if (!comp) hlo_text_error(text, at, "no computation '%s' stands before this", name);
+    return comp;
+}
+
+hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id) {
+    uint32_t count = (uint32_t)(text->comps.used / sizeof(hlo_computation *));
+    hlo_comps *comps =
+        hlo_arena_alloc(text->module->arena, sizeof *comps + count * sizeof *comps->v);
+    comps->count = count;
+    memcpy(comps->v, text->comps.items, text->comps.used);
+    text->comps.used = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!comps->v[i]) return (hlo_attr){.id = id};
+    return (hlo_attr){.id = id, .u.comps = comps};
+}
+
+/* --------------------------------------------------------------------------------------- names */
+
+/* The instruction of the computation being read; &broken_instr; NULL. */
+static hlo_instr *find_instr(hlo_text *text, const char *name) {
+    const hlo_memo *memo = hlo_intern_memo(name);
+    return memo->scope == hlo_text_body(text)->comp->id + 1 ? memo->instr : NULL;
+}
+
+/* What a name meant outside an inline computation, to be put back at its end. */
+typedef struct hidden_name {
+    const char *name;
+    hlo_instr *instr;
+    uint64_t scope;
+} hidden_name;
+
+static void bind(hlo_text *text, const char *name, hlo_instr *instr) {
+    hlo_memo *memo = hlo_intern_memo(name);
+    uint32_t scope = hlo_text_body(text)->comp->id + 1;
+    if (text->bodies.used > sizeof(hlo_body) && memo->scope != scope) {
+        hidden_name hidden = {name, memo->instr, memo->scope};
+        hlo_stack_push(text, &text->hidden, &hidden, sizeof hidden);
+    }
+    memo->instr = instr;
+    memo->scope = scope;
+}
+
+static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
+    hlo_instr *instr = find_instr(text, name);
+    if (instr) return instr;
+    hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'", name,
+                   hlo_text_body(text)->comp->name);
+    return &broken_instr;
+}
+
+void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name) {
+    hlo_instr *instr = use_name(text, at, name);
+    hlo_stack_push(text, &text->instrs, &instr, sizeof(hlo_instr *));
+}
+
+hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
+    uint32_t count = (uint32_t)(text->instrs.used / sizeof(hlo_instr *));
+    hlo_instrs *instrs =
+        hlo_arena_alloc(text->module->arena, sizeof *instrs + count * sizeof *instrs->v);
+    instrs->count = count;
+    memcpy(instrs->v, text->instrs.items, text->instrs.used);
+    text->instrs.used = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (instrs->v[i] == &broken_instr) return (hlo_attr){.id = id};
+    return (hlo_attr){.id = id, .u.instrs = instrs};
+}
+
+/* -------------------------------------------------------------------------------- instructions */
+
+void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
+    hlo_body *body = hlo_text_body(text);
+    text->def = name;
+    text->def_at = at;
+    text->def_root = root;
+    if (!root) return;
+    if (body->roots)
+        hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
+    body->roots = true;
+}
+
+hlo_op hlo_text_op(hlo_text *text, hlo_span at, const char *name) {
+    hlo_memo *memo = hlo_intern_memo(name);
+    if (!memo->op) memo->op = (uint8_t)(hlo_op_find(name, hlo_intern_length(name)) + 1);
+    hlo_op op = (hlo_op)(memo->op - 1);
+    if (op == HLO_OP_INVALID) hlo_text_error(text, at, "there is no opcode '%s'", name);
+    return op;
+}
+
+void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_op op) {
+    hlo_frame *frame = push_frame(text, HLO_OWNER_INSTR);
+    frame->op = op;
+    frame->op_at = at;
+    frame->shape = shape;
+    frame->broken = op == HLO_OP_INVALID;
+    frame->name = text->def;
+    frame->name_at = text->def ? text->def_at : at;
+    frame->root = text->def && text->def_root;
+    text->def = NULL;
+}
+
+void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
+    hlo_instr *instr = use_name(text, at, name);
+    if (shape && instr != &broken_instr && !hlo_shape_compatible(shape, instr->shape)) {
+        char has[128], says[128];
+        hlo_shape_format(instr->shape, false, has, sizeof has);
+        hlo_shape_format(shape, false, says, sizeof says);
+        hlo_text_error(text, at, "'%s' is %s here, its definition says %s", name, says, has);
+        instr = &broken_instr;
+    }
+    hlo_text_operand_instr(text, instr);
+}
+
+void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr) {
+    hlo_stack_push(text, &text->operands, &instr, sizeof(hlo_instr *));
+    if (instr == &broken_instr) hlo_text_frame(text)->broken = true;
+}
+
+void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number) {
+    hlo_frame *frame = hlo_text_frame(text);
+    if (frame->op == HLO_OP_PARAMETER && number >= 0) {
+        frame->parameter = number;
+        return;
+    }
+    if (frame->op == HLO_OP_PARAMETER)
+        hlo_text_error(text, at, "a parameter's number is not negative");
+    else if (frame->op != HLO_OP_INVALID)
+        hlo_text_error(text, at, "expected the name of an operand of %s, found a number",
+                       hlo_ops[frame->op].name);
+    frame->broken = true;
+}
+
+void hlo_text_constant(hlo_text *text, const hlo_literal *literal) {
+    hlo_frame *frame = hlo_text_frame(text);
+    frame->literal = literal;
+    frame->broken |= !literal;
+}
+
+static uint32_t operand_count(const hlo_text *text, const hlo_frame *frame) {
+    return (uint32_t)((text->operands.used - frame->operands) / sizeof(hlo_instr *));
+}
+
+static void check_operand_count(hlo_text *text, hlo_frame *frame) {
+    const hlo_op_info *op = &hlo_ops[frame->op];
+    uint32_t count = operand_count(text, frame);
+    if (count >= op->min_operands && (op->max_operands == HLO_ANY || count <= op->max_operands))
+        return;
+    const char *bound = op->max_operands == op->min_operands ? ""
+                        : count < op->min_operands           ? "at least "
+                                                             : "at most ";
+    unsigned wanted = count < op->min_operands ? op->min_operands : op->max_operands;
+    hlo_text_error(text, frame->op_at, "%s takes %s%u operand%s, found %u", op->name, bound, wanted,
+                   wanted == 1 ? "" : "s", count);
+    frame->broken = true;
+}
+
+static void check_required(hlo_text *text, hlo_frame *frame) {
+    const hlo_op_info *op = &hlo_ops[frame->op];
+    for (const uint8_t *id = op->required; *id != HLO_ATTR_COUNT; id++)
+        if (!find_attr(text, frame, (hlo_attr_id)*id)) {
+            hlo_text_error(text, frame->op_at, "%s needs the attribute '%s'", op->name,
+                           hlo_attrs_info[*id].name);
+            frame->broken = true;
+        }
+    if (frame->op == HLO_OP_PARAMETER && frame->parameter < 0) {
+        hlo_text_error(text, frame->op_at, "a parameter needs its number");
+        frame->broken = true;
+    }
+}
+
+static void infer_shape(hlo_text *text, hlo_frame *frame) {
+    char why[256] = "it cannot be told from the operands";
+    frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame),
+                             (hlo_instr **)(text->operands.items + frame->operands),
+                             attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
+    if (frame->shape) return;
+    hlo_text_error(text, frame->op_at, "%s needs a shape in front: %s", hlo_ops[frame->op].name,
+                   why);
+    frame->broken = true;
+}
+
+static void check_name(hlo_text *text, const hlo_frame *frame) {
+    const hlo_instr *before = frame->name ? find_instr(text, frame->name) : NULL;
+    if (!before) return;
+    hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'", frame->name,
+                   hlo_text_body(text)->comp->name);
+    if (before != &broken_instr && text->errors < HLO_MOST_ERRORS)
+        hlo_diag_emit(text->module, text->sink, HLO_NOTE, before->offset, 1, "the first is here");
+}
+
+static hlo_instr *make_instr(hlo_text *text, const hlo_frame *frame) {
+    hlo_body *body = hlo_text_body(text);
+    const char *name = frame->name;
+    if (!name) {
+        char *anonymous = hlo_arena_format(text->scratch, "%s.anon", hlo_ops[frame->op].name);
+        name = hlo_intern_string(text->module, anonymous);
+    }
+    hlo_instr *instr = hlo_instr_new_interned(
+        body->comp, NULL, frame->op, frame->shape, operand_count(text, frame),
+        (hlo_instr **)(text->operands.items + frame->operands), name);
+    instr->attr_count = attr_count(text, frame);
+    instr->attrs = take_attrs(text, frame);
+    instr->offset = frame->name_at.offset;
+    if (frame->op == HLO_OP_CONSTANT) instr->u.literal = frame->literal;
+    if (frame->op == HLO_OP_PARAMETER) {
+        instr->u.parameter = frame->parameter;
+        hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
+    }
+    if (frame->root) body->explicit_root = instr;
+    return instr;
+}
+
+hlo_instr *hlo_text_instr_end(hlo_text *text) {
+    hlo_frame *frame = hlo_text_frame(text);
+    if (!frame->broken) check_operand_count(text, frame);
+    if (!frame->broken) check_required(text, frame);
+    if (!frame->broken && !frame->shape) infer_shape(text, frame);
+    check_name(text, frame);
+    hlo_instr *instr = &broken_instr;
+    if (frame->broken)
+        hlo_text_body(text)->broken = true;
+    else
+        instr = make_instr(text, frame);
+    if (frame->name) bind(text, frame->name, instr);
+    pop_frame(text);
+    return instr;
+}
+
+void hlo_text_recover(hlo_text *text) {
+    hlo_body *body = hlo_text_body(text);
+    body->broken = true;
+    const hlo_frame *frame = (const hlo_frame *)(text->frames.items + body->frames);
+    const char *name = text->def;
+    if (text->frames.used > body->frames) {
+        name = frame->name;
+        text->attrs.used = frame->attrs;
+        text->operands.used = frame->operands;
+        text->frames.used = body->frames;
+    }
+    if (name) bind(text, name, &broken_instr);
+    text->def = NULL;
+    text->shapes.used = text->comps.used = text->instrs.used = 0;
+}
+
+/* -------------------------------------------------------------------------------- computations */
+
+void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry) {
+    hlo_module *module = text->module;
+    if (entry && module->entry) hlo_text_error(text, at, "the module has two entries");
+    hlo_body body = {
+        .comp = hlo_computation_new(module, name),
+        .name = name,
+        .at = at,
+        .depth = text->depth + (text->bodies.used == 0),
+        .frames = text->frames.used,
+        .parameters = text->parameters.used,
+        .hidden = text->hidden.used,
+        .entry = entry,
+    };
+    body.comp->offset = at.offset;
+    hlo_stack_push(text, &text->bodies, &body, sizeof body);
+    if (entry) module->entry = body.comp;
+    text->def = NULL;
+}
+
+void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    hlo_text_body(text)->result = shape;
+    hlo_text_body(text)->result_at = at;
+}
+
+static void number_parameters(hlo_text *text, const hlo_body *body) {
+    hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
+    size_t count = (text->parameters.used - body->parameters) / sizeof *found;
+    hlo_computation *comp = body->comp;
+    comp->parameter_count = (uint32_t)count;
+    comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
+    for (size_t i = 0; i < count; i++) {
+        hlo_span at = {found[i]->offset, 1};
+        int64_t number = found[i]->u.parameter;
+        if (number >= (int64_t)count)
+            hlo_text_error(text, at, "parameter number %lld, but computation '%s' has %zu of them",
+                           (long long)number, comp->name, count);
+        else if (comp->parameters[number])
+            hlo_text_error(text, at, "two parameters of computation '%s' have number %lld",
+                           comp->name, (long long)number);
+        else
+            comp->parameters[number] = found[i];
+    }
+}
+
+static void check_result(hlo_text *text, const hlo_body *body) {
+    const hlo_shape *root = body->comp->root->shape;
+    if (!body->result || hlo_shape_compatible(body->result, root)) return;
+    char says[128], is[128];
+    hlo_shape_format(body->result, false, says, sizeof says);
+    hlo_shape_format(root, false, is, sizeof is);
+    hlo_text_error(text, body->result_at, "the signature's result is %s, the root is %s", says, is);
+}
+
+void hlo_text_body_end(hlo_text *text, hlo_span at) {
+    hlo_body *body = hlo_text_body(text);
+    hlo_computation *comp = body->comp;
+    if (!body->broken) {
+        if (!comp->last)
+            hlo_text_error(text, at, "computation '%s' has no instruction", comp->name);
+        else
+            hlo_computation_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
+        number_parameters(text, body);
+        if (comp->root) check_result(text, body);
+    }
+    text->parameters.used = body->parameters;
+    while (text->hidden.used > body->hidden) {
+        hidden_name *hidden = top(&text->hidden, sizeof *hidden);
+        hlo_memo *memo = hlo_intern_memo(hidden->name);
+        memo->instr = hidden->instr;
+        memo->scope = (uint32_t)hidden->scope;
+        text->hidden.used -= sizeof *hidden;
+    }
+    push_frame(text, HLO_OWNER_COMPUTATION);
+}
+
+hlo_computation *hlo_text_computation_done(hlo_text *text) {
+    hlo_body *body = hlo_text_body(text);
+    hlo_computation *comp = body->comp;
+    hlo_frame *frame = hlo_text_frame(text);
+    comp->attr_count = attr_count(text, frame);
+    comp->attrs = take_attrs(text, frame);
+    pop_frame(text);
+    text->bodies.used -= sizeof *body;
+    bool inlined = text->bodies.used > 0;
+    if (!inlined) {
+        hlo_memo *memo = hlo_intern_memo(body->name);
+        if (memo->comp)
+            hlo_text_error(text, body->at, "computation '%s' is defined twice", body->name);
+        memo->comp = comp;
+    }
+    hlo_computation_move_last(comp);
+    return comp;
+}
+
+/* -------------------------------------------------------------------------------------- shapes */
+
+void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape) {
+    hlo_stack_push(text, &text->shapes, &shape, sizeof(const hlo_shape *));
+}
+
+const hlo_shape *hlo_text_tuple(hlo_text *text, hlo_span at, size_t from) {
+    const hlo_shape **elements = (const hlo_shape **)(text->shapes.items + from);
+    uint32_t count = (uint32_t)((text->shapes.used - from) / sizeof *elements);
+    const hlo_shape *tuple =
+        hlo_shape_tuple(text->module, count, (const hlo_shape *const *)elements);
+    text->shapes.used = from;
+    (void)at;
+    return tuple;
+}
+
+const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from) {
+    size_t size = text->shapes.used - from;
+    hlo_shapes *shapes = hlo_arena_alloc(text->module->arena, sizeof *shapes + size);
+    shapes->count = (uint32_t)(size / sizeof *shapes->v);
+    if (size) memcpy(shapes->v, text->shapes.items + from, size);
+    text->shapes.used = from;
+    return shapes;
+}
+
+/* -------------------------------------------------------------------------- header and its tables */
+
+void hlo_text_header(hlo_text *text, const char *name) {
+    if (name) text->module->name = name;
+    push_frame(text, HLO_OWNER_MODULE);
+}
+
+void hlo_text_header_done(hlo_text *text) {
+    hlo_frame *frame = hlo_text_frame(text);
+    text->module->attr_count = attr_count(text, frame);
+    text->module->attrs = take_attrs(text, frame);
+    pop_frame(text);
+}
+
+static void check_number(hlo_text *text, hlo_span at, int64_t number, size_t before) {
+    if (number != (int64_t)before + 1)
+        hlo_text_error(text, at, "row %lld, expected row %zu", (long long)number, before + 1);
+}
+
+void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name) {
+    check_number(text, at, number, text->files.used / sizeof name);
+    hlo_stack_push(text, &text->files, &name, sizeof(const char *));
+}
+
+void hlo_text_function(hlo_text *text, hlo_span at, int64_t number, const char *name) {
+    check_number(text, at, number, text->functions.used / sizeof name);
+    hlo_stack_push(text, &text->functions, &name, sizeof(const char *));
+}
+
+void hlo_text_row_begin(hlo_text *text, hlo_owner owner) {
+    push_frame(text, owner);
+}
+
+static int64_t row_int(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    const hlo_attr *attr = find_attr(text, frame, id);
+    return attr ? attr->u.i : 0;
+}
+
+void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    if (frame->owner == HLO_OWNER_LOCATION) {
+        hlo_file_location row = {
+            .file_name = row_int(text, frame, HLO_ATTR_FILE_NAME_ID),
+            .function_name = row_int(text, frame, HLO_ATTR_FUNCTION_NAME_ID),
+            .line = row_int(text, frame, HLO_ATTR_LINE),
+            .end_line = row_int(text, frame, HLO_ATTR_END_LINE),
+            .column = row_int(text, frame, HLO_ATTR_COLUMN),
+            .end_column = row_int(text, frame, HLO_ATTR_END_COLUMN),
+        };
+        check_number(text, at, number, text->locations.used / sizeof row);
+        hlo_stack_push(text, &text->locations, &row, sizeof row);
+    } else {
+        hlo_stack_frame row = {
+            .file_location = row_int(text, frame, HLO_ATTR_FILE_LOCATION_ID),
+            .parent = row_int(text, frame, HLO_ATTR_PARENT_FRAME_ID),
+        };
+        check_number(text, at, number, text->stack_frames.used / sizeof row);
+        hlo_stack_push(text, &text->stack_frames, &row, sizeof row);
+    }
+    pop_frame(text);
+}
+
+static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint32_t *out_count) {
+    *out_count = (uint32_t)(stack->used / size);
+    return hlo_arena_copy(text->module->arena, stack->items, stack->used);
+}
+
+/* --------------------------------------------------------------------------------- the whole text */
+
+static void finish_module(hlo_text *text) {
+    hlo_module *module = text->module;
+    hlo_tables *tables = &module->tables;
+    tables->files = take_rows(text, &text->files, sizeof *tables->files, &tables->file_count);
+    tables->functions =
+        take_rows(text, &text->functions, sizeof *tables->functions, &tables->function_count);
+    tables->locations =
+        take_rows(text, &text->locations, sizeof *tables->locations, &tables->location_count);
+    tables->frames =
+        take_rows(text, &text->stack_frames, sizeof *tables->frames, &tables->frame_count);
+    if (!module->entry) module->entry = module->last;
+    if (*module->name || !module->entry) return;
+    char *name = hlo_arena_format(text->scratch, "module_%s", module->entry->name);
+    module->name = hlo_intern_string(module, name);
+}
+
+/* What has to be given back however the reading ends. */
+typedef struct reading {
+    hlo_module *module;
+    hlo_arena *scratch;
+} reading;
+
+static hlo_status read_text(reading *r, char *buffer, size_t size, const char *name,
+                            const hlo_diag_sink *sink, jmp_buf *recover) {
+    hlo_module *module = r->module = hlo_module_new(recover);
+    if (!module) return HLO_OUT_OF_MEMORY;
+    r->scratch = hlo_arena_new(recover);
+    if (!r->scratch) return HLO_OUT_OF_MEMORY;
+    char *source = hlo_arena_alloc(module->arena, size + 1);
+    memcpy(source, buffer, size + 1);
+    module->source = source;
+    module->source_size = size;
+    module->file = hlo_intern_string(module, name);
+    hlo_text text = {
+        .module = module,
+        .sink = sink,
+        .scratch = r->scratch,
+        .buffer = buffer,
+        .source = source,
+        .size = size,
+    };
+    if (size > HLO_LARGEST_SOURCE) {
+        hlo_text_error(&text, (hlo_span){0, 1}, "the text has %zu bytes, at most %d are read", size,
+                       HLO_LARGEST_SOURCE);
+        return HLO_INVALID_INPUT;
+    }
+    hlo_text_scan_begin(&text);
+    int failed = hlo_yyparse(&text);
+    if (failed || text.errors) return HLO_INVALID_INPUT;
+    finish_module(&text);
+    return HLO_OK;
+}
+
+/* Reads from `buffer`, of size + 2 bytes, the last two NUL; the lexer writes to it. */
+static hlo_status read_buffer(char *buffer, size_t size, const char *name,
+                              const hlo_diag_sink *sink, hlo_module **out_module) {
+    jmp_buf recover;
+    reading r = {.module = NULL};
+    reading *volatile kept = &r; /* looked at again after a longjmp() */
+    hlo_status status =
+        setjmp(recover) ? HLO_OUT_OF_MEMORY : read_text(kept, buffer, size, name, sink, &recover);
+    hlo_arena_free(kept->scratch);
+    if (status == HLO_OK) {
+        hlo_arena_set_recover(kept->module->arena, NULL);
+        *out_module = kept->module;
+    } else {
+        hlo_module_free(kept->module);
+    }
+    return status;
+}
+
+hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
+                            const hlo_diag_sink *sink, hlo_module **out_module) {
+    *out_module = NULL;
+    char *buffer = size <= SIZE_MAX - 2 ? malloc(size + 2) : NULL;
+    if (!buffer) return HLO_OUT_OF_MEMORY;
+    memcpy(buffer, text, size);
+    buffer[size] = buffer[size + 1] = '\0';
+    hlo_status status = read_buffer(buffer, size, name, sink, out_module);
+    free(buffer);
+    return status;
+}
+
+/* All bytes of `file`, and two NULs; NULL with errno set. The caller frees. */
+static char *read_all(FILE *file, size_t *out_size) {
+    size_t room = 1 << 16, size = 0;
+    if (fseek(file, 0, SEEK_END) == 0) {
+        long end = ftell(file);
+        if (end > 0) room = (size_t)end + 3;
+        rewind(file);
+    }
+    errno = 0; /* a pipe cannot seek */
+    char *buffer = malloc(room);
+    while (buffer) {
+        size += fread(buffer + size, 1, room - 2 - size, file);
+        if (ferror(file)) break;
+        if (size < room - 2) {
+            buffer[size] = buffer[size + 1] = '\0';
+            *out_size = size;
+            return buffer;
+        }
+        char *grown = realloc(buffer, room *= 2);
+        if (!grown) break;
+        buffer = grown;
+    }
+    if (!errno) errno = buffer ? EIO : ENOMEM;
+    free(buffer);
+    return NULL;
+}
+
+static hlo_status cannot_read(const char *path, const hlo_diag_sink *sink) {
+    char message[256];
+    snprintf(message, sizeof message, "cannot read the file: %s", strerror(errno));
+    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = path};
+    if (sink) sink->emit(sink->user, &diag);
+    return HLO_INVALID_INPUT;
+}
+
+hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
+                                 hlo_module **out_module) {
+    *out_module = NULL;
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    if (!file) return cannot_read(path, sink);
+    size_t size;
+    char *buffer = read_all(file, &size);
+    hlo_status status = buffer ? HLO_OK : cannot_read(path, sink);
+    if (!standard) fclose(file);
+    if (buffer)
+        status = read_buffer(buffer, size, standard ? "<stdin>" : path, sink, out_module);
+    free(buffer);
+    return status;
+}

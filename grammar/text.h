@@ -1,0 +1,162 @@
+/* Reading HLO text: the state that lexer, parser and the parser's actions share.
+ *
+ * hlo.l cuts the text into tokens, hlo.y arranges them, text.c builds the IR; value.c and literal.c
+ * read what is one token but has an inside: shapes, integer lists, strings, raw text, constants. */
+#ifndef HLO_GRAMMAR_TEXT_H
+#define HLO_GRAMMAR_TEXT_H
+
+#include "ir/ir.h"
+
+/* Bytes of the source. */
+typedef struct hlo_span {
+    uint32_t offset, length;
+} hlo_span;
+
+/* A growing array of equal items; lives in hlo_text.scratch. */
+typedef struct hlo_stack {
+    char *items;
+    size_t used, room; /* in bytes */
+} hlo_stack;
+
+/* What attributes may be written about. */
+typedef enum hlo_owner {
+    HLO_OWNER_MODULE,
+    HLO_OWNER_COMPUTATION,
+    HLO_OWNER_INSTR,
+    HLO_OWNER_METADATA,
+    HLO_OWNER_WINDOW,
+    HLO_OWNER_LOCATION,
+    HLO_OWNER_FRAME
+} hlo_owner;
+
+/* Something that is being read and has attributes: a module, an instruction, ... */
+typedef struct hlo_frame {
+    hlo_owner owner;
+    hlo_attr_id nested; /* the attribute that this frame is the value of */
+    size_t attrs;       /* where its attributes begin in hlo_text.attrs, in bytes */
+    bool broken;        /* an error was reported: nothing is made of it */
+    /* Of an instruction. */
+    bool root;
+    hlo_op op;
+    const char *name; /* interned; NULL: nested in an operand list */
+    hlo_span name_at, op_at;
+    const hlo_shape *shape;     /* NULL: to be inferred */
+    size_t operands;            /* where they begin in hlo_text.operands, in bytes */
+    int64_t parameter;          /* -1: none */
+    const hlo_literal *literal; /* of a constant */
+} hlo_frame;
+
+/* A computation that is being read; they nest when one stands in an attribute. */
+typedef struct hlo_body {
+    hlo_computation *comp;
+    const char *name; /* as the text has it */
+    hlo_span at;
+    uint32_t depth;            /* of braces, inside the body */
+    size_t frames, parameters, hidden; /* sizes of the stacks when it began */
+    const hlo_shape *result;   /* as its signature says; NULL */
+    hlo_span result_at;
+    hlo_instr *explicit_root;
+    bool broken, entry, roots;
+} hlo_body;
+
+typedef struct hlo_text {
+    hlo_module *module;
+    const hlo_diag_sink *sink;
+    hlo_arena *scratch;
+    void *scanner;      /* flex's */
+    char *buffer;       /* what it scans: the source and two NULs; it writes to it */
+    const char *source; /* module->source */
+    size_t size;
+    const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
+    unsigned errors;
+    unsigned depth;    /* of braces */
+    bool skipping;     /* tokens are dropped until one at which reading can go on */
+    const char *def;   /* the definition that has begun, until its opcode was read; NULL */
+    hlo_span def_at;
+    bool def_root;
+    hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
+    hlo_stack files, functions, locations, stack_frames;
+} hlo_text;
+
+enum {
+    HLO_MOST_ERRORS = 20,
+    HLO_LARGEST_RANK = 64,
+    HLO_LARGEST_SOURCE = 1 << 30
+};
+
+/* One error at those bytes; past HLO_MOST_ERRORS nothing is said any more. */
+void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The text of a span, clipped, for a message: valid until the reading ends. */
+const char *hlo_text_quote(hlo_text *text, hlo_span at);
+
+void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size);
+
+/* value.c: each begins at source + offset and returns the length read. */
+uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out);
+uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
+bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
+const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);
+const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at);
+const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
+/* NULL after an error. */
+const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at);
+const hlo_shape *hlo_text_buffer(hlo_text *text, const hlo_shape *shape);
+
+/* literal.c: the value of a constant of that shape (NULL: unknown, only skipped). */
+uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
+                          const hlo_literal **out);
+
+/* text.c: what the parser's actions call, in the order in which things stand in a text. */
+void hlo_text_header(hlo_text *text, const char *name);
+void hlo_text_header_done(hlo_text *text);
+void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name);
+void hlo_text_function(hlo_text *text, hlo_span at, int64_t number, const char *name);
+void hlo_text_row_begin(hlo_text *text, hlo_owner owner);
+void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number);
+
+void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry);
+void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape);
+void hlo_text_body_end(hlo_text *text, hlo_span at);
+hlo_computation *hlo_text_computation_done(hlo_text *text);
+
+void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
+void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_op op);
+hlo_instr *hlo_text_instr_end(hlo_text *text);
+void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
+void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
+void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
+/* After a syntax error in a body: forget what had begun. */
+void hlo_text_recover(hlo_text *text);
+void hlo_text_constant(hlo_text *text, const hlo_literal *literal);
+/* HLO_OP_INVALID after an error. */
+hlo_op hlo_text_op(hlo_text *text, hlo_span at, const char *name);
+
+void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
+/* What was pushed since text->shapes.used was `from`; taken off. */
+const hlo_shape *hlo_text_tuple(hlo_text *text, hlo_span at, size_t from);
+const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
+
+void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr);
+void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id);
+void hlo_text_nested_end(hlo_text *text, hlo_span at);
+hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name);
+hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id);
+hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id);
+void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
+
+/* The innermost. */
+hlo_frame *hlo_text_frame(hlo_text *text);
+hlo_body *hlo_text_body(hlo_text *text);
+
+/* hlo.l */
+void hlo_text_scan_begin(hlo_text *text);
+/* The next token; after a syntax error, the next at which reading can go on. */
+union HLO_YYSTYPE;
+int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
+/* A syntax error was found at `token`: drops tokens until one at which reading can go on. */
+void hlo_text_skip(hlo_text *text, int token);
+/* The next token is a literal of that shape. */
+void hlo_text_want_literal(hlo_text *text, const hlo_shape *shape);
+
+#endif

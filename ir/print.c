@@ -1,0 +1,574 @@
+/* HLO text out of a module, in XLA's long form, through a buffer of our own. */
+#include "ir/print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/text.h"
+#include "ir/eval/float.h"
+
+/* Where text goes: to `file` whenever the buffer is full, or, without one, nowhere past its end. */
+typedef struct out {
+    char *buffer, *at, *end;
+    FILE *file;
+    size_t dropped; /* bytes that did not fit, without a file */
+    bool failed;
+} out;
+
+static void flush(out *o) {
+    size_t size = (size_t)(o->at - o->buffer);
+    if (size && fwrite(o->buffer, 1, size, o->file) != size) o->failed = true;
+    o->at = o->buffer;
+}
+
+/* What does not fit at once. */
+static void put_large(out *o, const char *bytes, size_t size) {
+    if (!o->file) {
+        size_t room = (size_t)(o->end - o->at);
+        memcpy(o->at, bytes, room);
+        o->at += room;
+        o->dropped += size - room;
+        return;
+    }
+    flush(o);
+    if (size < (size_t)(o->end - o->buffer)) {
+        memcpy(o->at, bytes, size);
+        o->at += size;
+    } else if (fwrite(bytes, 1, size, o->file) != size) {
+        o->failed = true;
+    }
+}
+
+static inline void put(out *o, const char *bytes, size_t size) {
+    if ((size_t)(o->end - o->at) < size) {
+        put_large(o, bytes, size);
+        return;
+    }
+    memcpy(o->at, bytes, size);
+    o->at += size;
+}
+
+#define PUT(o, literal) put(o, literal, sizeof(literal) - 1)
+
+static inline void put_string(out *o, const char *text) {
+    put(o, text, strlen(text));
+}
+
+static inline void put_interned(out *o, const char *text) {
+    put(o, text, hlo_intern_length(text));
+}
+
+static inline void put_char(out *o, char c) {
+    put(o, &c, 1);
+}
+
+static void put_uint(out *o, uint64_t value) {
+    char digits[20], *at = digits + sizeof digits;
+    do *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    put(o, at, (size_t)(digits + sizeof digits - at));
+}
+
+static void put_int(out *o, int64_t value) {
+    if (value < 0) put_char(o, '-');
+    put_uint(o, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void put_name(out *o, const char *interned) {
+    put_char(o, '%');
+    put_interned(o, interned);
+}
+
+/* Between the items of a list: every fifth is numbered. */
+static void put_comma(out *o, uint32_t index) {
+    if (!index) return;
+    PUT(o, ", ");
+    if (index % 5) return;
+    PUT(o, "/*index=");
+    put_uint(o, index);
+    PUT(o, "*/");
+}
+
+/* Bytes as C writes them. */
+static void put_quoted(out *o, const char *interned) {
+    put_char(o, '"');
+    const char *from = interned, *end = interned + hlo_intern_length(interned);
+    for (const char *at = from;; at++) {
+        unsigned char c = at < end ? (unsigned char)*at : '"';
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\'' && c != '\\') continue;
+        put(o, from, (size_t)(at - from));
+        from = at + 1;
+        if (at == end) break;
+        const char *letter = memchr("\n\r\t\"'\\", c, 6);
+        char escape[4] = {'\\', (char)('0' + (c >> 6)), (char)('0' + (c >> 3 & 7)),
+                          (char)('0' + (c & 7))};
+        if (letter) escape[1] = "nrt\"'\\"[letter - "\n\r\t\"'\\"];
+        put(o, escape, letter ? 2 : 4);
+    }
+    put_char(o, '"');
+}
+
+/* --------------------------------------------------------------------------------------- shapes */
+
+/* In XLA's order E(n) and S(n) stand before what tells of splits and physical shapes. */
+static size_t before_element_size(const char *rest) {
+    static const char *const later[] = {"SC(", "P(", "M("};
+    size_t length = strlen(rest);
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        const char *found = strstr(rest, later[i]);
+        if (found && (size_t)(found - rest) < length) length = (size_t)(found - rest);
+    }
+    return length;
+}
+
+static void put_layout(out *o, const hlo_shape *shape) {
+    const hlo_layout *l = shape->layout;
+    bool more = l && (l->rest || l->element_bits || l->memory_space);
+    if (!l || (shape->rank == 0 && !more)) return;
+    put_char(o, '{');
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (i) put_char(o, ',');
+        put_int(o, l->minor_to_major[i]);
+    }
+    if (more) {
+        const char *rest = l->rest ? l->rest : "";
+        size_t head = before_element_size(rest);
+        put_char(o, ':');
+        put(o, rest, head);
+        if (l->element_bits) {
+            PUT(o, "E(");
+            put_int(o, l->element_bits);
+            put_char(o, ')');
+        }
+        if (l->memory_space) {
+            PUT(o, "S(");
+            put_int(o, l->memory_space);
+            put_char(o, ')');
+        }
+        put_string(o, rest + head);
+    }
+    put_char(o, '}');
+}
+
+static void put_shape(out *o, const hlo_shape *shape, bool layout) {
+    if (shape->buffer) PUT(o, "b(");
+    if (shape->type == HLO_TYPE_TUPLE) {
+        put_char(o, '(');
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            put_comma(o, i);
+            put_shape(o, shape->elements[i], layout);
+        }
+        put_char(o, ')');
+    } else {
+        put_string(o, hlo_types[shape->type].name);
+        put_char(o, '[');
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            if (i) put_char(o, ',');
+            if (shape->dynamic && shape->dynamic[i]) PUT(o, "<=");
+            if (shape->dims[i] < 0)
+                put_char(o, '?');
+            else
+                put_int(o, shape->dims[i]);
+        }
+        put_char(o, ']');
+        if (layout) put_layout(o, shape);
+    }
+    if (shape->buffer) put_char(o, ')');
+}
+
+size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t size) {
+    char none[1];
+    out o = {.buffer = size ? text : none};
+    o.at = o.buffer;
+    o.end = o.buffer + (size ? size - 1 : 0);
+    put_shape(&o, shape, layout);
+    *o.at = '\0';
+    return (size_t)(o.at - o.buffer) + o.dropped;
+}
+
+/* ------------------------------------------------------------------------------------- literals */
+
+/* Enough digits to come back, as few as XLA gives: a float that is wide first tries as many as every
+ * value of the type keeps. */
+static void put_float(out *o, hlo_type type, uint64_t bits) {
+    double value = hlo_float_decode(type, bits);
+    char text[40];
+    uint64_t payload;
+    if (isnan(value)) {
+        bool negative = bits >> (hlo_types[type].bits - 1) & 1;
+        if (negative && hlo_float_encode(type, copysign(NAN, -1)) !=
+                            hlo_float_encode(type, copysign(NAN, 1)))
+            put_char(o, '-');
+        PUT(o, "nan");
+        if ((payload = hlo_float_payload(type, bits)) != 0) {
+            snprintf(text, sizeof text, "(0x%" PRIx64 ")", payload);
+            put_string(o, text);
+        }
+    } else if (isinf(value)) {
+        put_string(o, value < 0 ? "-inf" : "inf");
+    } else if (value == 0) {
+        put_string(o, signbit(value) ? "-0.0" : "0"); /* `-0` would be read as an integer */
+    } else if (fabs(value) < 1e6 && value == nearbyint(value) && hlo_types[type].bits >= 32) {
+        put_int(o, (int64_t)value);
+    } else {
+        int precision = hlo_float_precision(type);
+        int most = (int)ceil(precision * 0.30103 + 1);
+        int few = hlo_types[type].bits >= 32 ? (int)((precision - 1) * 0.30103) : most;
+        int length = snprintf(text, sizeof text, "%.*g", few, value);
+        if (few < most) {
+            double back = type == HLO_TYPE_F32 ? (double)strtof(text, NULL) : strtod(text, NULL);
+            if (back != value) length = snprintf(text, sizeof text, "%.*g", most, value);
+        }
+        put(o, text, (size_t)length);
+    }
+}
+
+static uint64_t load_bits(const char *data, size_t size) {
+    uint64_t bits = 0;
+    memcpy(&bits, data, size);
+    return bits;
+}
+
+static void put_element(out *o, const hlo_shape *shape, const char *data) {
+    const hlo_type_info *info = &hlo_types[shape->type];
+    uint64_t bits = load_bits(data, info->bytes <= 8 ? info->bytes : 8);
+    switch ((hlo_type_class)info->class) {
+    case HLO_CLASS_PRED:
+        if (shape->rank)
+            put_char(o, bits ? '1' : '0');
+        else
+            put_string(o, bits ? "true" : "false");
+        break;
+    case HLO_CLASS_SIGNED: {
+        int unused = 64 - 8 * info->bytes;
+        put_int(o, (int64_t)(bits << unused) >> unused);
+        break;
+    }
+    case HLO_CLASS_UNSIGNED: put_uint(o, bits); break;
+    case HLO_CLASS_FLOAT: put_float(o, shape->type, bits); break;
+    case HLO_CLASS_COMPLEX: {
+        hlo_type part = shape->type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+        size_t size = hlo_types[part].bytes;
+        put_char(o, '(');
+        put_float(o, part, load_bits(data, size));
+        PUT(o, ", ");
+        put_float(o, part, load_bits(data + size, size));
+        put_char(o, ')');
+        break;
+    }
+    case HLO_CLASS_NONE: break;
+    }
+}
+
+/* The elements of dimension `dim` and those inside it; returns what comes after them. */
+static const char *put_dimension(out *o, const hlo_shape *shape, uint32_t dim, const char *data) {
+    if (dim == shape->rank) {
+        put_element(o, shape, data);
+        return data + hlo_types[shape->type].bytes;
+    }
+    bool innermost = dim + 1 == shape->rank;
+    put_string(o, innermost ? "{" : "{ ");
+    for (int64_t i = 0; i < shape->dims[dim]; i++) {
+        if (i) PUT(o, ", ");
+        data = put_dimension(o, shape, dim + 1, data);
+    }
+    put_string(o, innermost ? "}" : " }");
+    return data;
+}
+
+static void put_literal(out *o, const hlo_literal *literal) {
+    if (literal->elided) {
+        PUT(o, "{...}");
+    } else if (literal->shape->type == HLO_TYPE_TUPLE) {
+        put_char(o, '(');
+        for (uint32_t i = 0; i < literal->shape->rank; i++) {
+            if (i) PUT(o, ", ");
+            put_literal(o, literal->elements[i]);
+        }
+        put_char(o, ')');
+    } else {
+        put_dimension(o, literal->shape, 0, literal->data);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- attributes */
+
+static void put_attr(out *o, const hlo_attr *attr);
+
+static void put_ints(out *o, const hlo_ints *ints) {
+    put_char(o, '{');
+    for (uint32_t i = 0; i < ints->count; i++) {
+        if (i) put_char(o, ',');
+        put_int(o, ints->v[i]);
+    }
+    put_char(o, '}');
+}
+
+static void put_slices(out *o, const hlo_ints *ints) {
+    put_char(o, '{');
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
+        if (i) PUT(o, ", ");
+        put_char(o, '[');
+        put_int(o, ints->v[i]);
+        put_char(o, ':');
+        put_int(o, ints->v[i + 1]);
+        if (ints->v[i + 2] != 1) {
+            put_char(o, ':');
+            put_int(o, ints->v[i + 2]);
+        }
+        put_char(o, ']');
+    }
+    put_char(o, '}');
+}
+
+static void put_padding(out *o, const hlo_ints *ints) {
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
+        if (i) put_char(o, 'x');
+        put_int(o, ints->v[i]);
+        put_char(o, '_');
+        put_int(o, ints->v[i + 1]);
+        if (ints->v[i + 2] == 0) continue;
+        put_char(o, '_');
+        put_int(o, ints->v[i + 2]);
+    }
+}
+
+static void put_shapes(out *o, const hlo_shape *const *shapes, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        put_comma(o, i);
+        put_shape(o, shapes[i], true);
+    }
+}
+
+static void put_double(out *o, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_float(o, HLO_TYPE_F64, bits);
+}
+
+static void put_value(out *o, const hlo_attr *attr) {
+    switch (hlo_attrs_info[attr->id].kind) {
+    case HLO_KIND_INT: put_int(o, attr->u.i); break;
+    case HLO_KIND_BOOL: put_string(o, attr->u.i ? "true" : "false"); break;
+    case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
+    case HLO_KIND_WORD:
+    case HLO_KIND_RAW: put_interned(o, attr->u.str); break;
+    case HLO_KIND_STRING: put_quoted(o, attr->u.str); break;
+    case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
+    case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
+    case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
+    case HLO_KIND_COMPUTATION: put_name(o, attr->u.comp->name); break;
+    case HLO_KIND_COMPUTATIONS:
+        put_char(o, '{');
+        for (uint32_t i = 0; i < attr->u.comps->count; i++) {
+            if (i) PUT(o, ", ");
+            put_name(o, attr->u.comps->v[i]->name);
+        }
+        put_char(o, '}');
+        break;
+    case HLO_KIND_INSTRS:
+        put_char(o, '{');
+        for (uint32_t i = 0; i < attr->u.instrs->count; i++) {
+            if (i) PUT(o, ", ");
+            put_name(o, attr->u.instrs->v[i]->name);
+        }
+        put_char(o, '}');
+        break;
+    case HLO_KIND_SHAPES:
+        put_char(o, '{');
+        put_shapes(o, attr->u.shapes->v, attr->u.shapes->count);
+        put_char(o, '}');
+        break;
+    case HLO_KIND_SHAPE: put_shape(o, attr->u.shape, true); break;
+    case HLO_KIND_LITERAL:
+        put_shape(o, attr->u.literal->shape, true);
+        put_char(o, ' ');
+        put_literal(o, attr->u.literal);
+        break;
+    case HLO_KIND_LAYOUT: {
+        uint32_t parameters = attr->u.shapes->count - 1;
+        PUT(o, "{(");
+        put_shapes(o, attr->u.shapes->v, parameters);
+        PUT(o, ")->");
+        put_shape(o, attr->u.shapes->v[parameters], true);
+        put_char(o, '}');
+        break;
+    }
+    case HLO_KIND_ATTRS: {
+        put_char(o, '{');
+        const hlo_attrs *nested = attr->u.attrs;
+        for (uint32_t i = 0; i < nested->count; i++) {
+            if (i) put_char(o, ' ');
+            put_attr(o, &nested->v[i]);
+        }
+        put_char(o, '}');
+        break;
+    }
+    }
+}
+
+static void put_attr(out *o, const hlo_attr *attr) {
+    put_string(o, hlo_attrs_info[attr->id].name);
+    put_char(o, '=');
+    put_value(o, attr);
+}
+
+/* In the order of attr.def, each with a comma in front. There are few of them, so the next one is
+ * looked for anew each time. */
+static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count) {
+    int printed = -1;
+    for (uint32_t done = 0; done < count; done++) {
+        const hlo_attr *next = NULL;
+        for (uint32_t i = 0; i < count; i++)
+            if ((int)attrs[i].id > printed && (!next || attrs[i].id < next->id)) next = &attrs[i];
+        if (!next) return;
+        PUT(o, ", ");
+        put_attr(o, next);
+        printed = (int)next->id;
+    }
+}
+
+/* -------------------------------------------------------------------- instructions, computations */
+
+static void put_instr(out *o, const hlo_instr *instr) {
+    put_name(o, instr->name);
+    PUT(o, " = ");
+    put_shape(o, instr->shape, true);
+    put_char(o, ' ');
+    put_string(o, hlo_ops[instr->op].name);
+    put_char(o, '(');
+    if (instr->op == HLO_OP_PARAMETER) put_int(o, instr->u.parameter);
+    if (instr->op == HLO_OP_CONSTANT) put_literal(o, instr->u.literal);
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        put_comma(o, i);
+        put_name(o, hlo_instr_operand(instr, i)->name);
+    }
+    put_char(o, ')');
+    put_attrs(o, instr->attrs, instr->attr_count);
+}
+
+static void put_computation(out *o, const hlo_computation *comp) {
+    if (comp == comp->module->entry) PUT(o, "ENTRY ");
+    put_name(o, comp->name);
+    PUT(o, " (");
+    for (uint32_t i = 0; i < comp->parameter_count; i++) {
+        if (i) PUT(o, ", ");
+        put_interned(o, comp->parameters[i]->name);
+        PUT(o, ": ");
+        put_shape(o, comp->parameters[i]->shape, false);
+    }
+    PUT(o, ") -> ");
+    put_shape(o, comp->root->shape, false);
+    PUT(o, " {\n");
+    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        put_string(o, instr == comp->root ? "  ROOT " : "  ");
+        put_instr(o, instr);
+        put_char(o, '\n');
+    }
+    put_char(o, '}');
+    put_attrs(o, comp->attrs, comp->attr_count);
+    PUT(o, "\n\n");
+}
+
+/* ----------------------------------------------------------------------------------- the module */
+
+static void put_strings(out *o, const char *title, const char *const *strings, uint32_t count) {
+    put_string(o, title);
+    for (uint32_t i = 0; i < count; i++) {
+        put_uint(o, i + 1);
+        put_char(o, ' ');
+        put_quoted(o, strings[i]);
+        put_char(o, '\n');
+    }
+}
+
+static void put_field(out *o, char before, hlo_attr_id id, int64_t value) {
+    put_char(o, before);
+    put_attr(o, &(hlo_attr){.id = id, .u.i = value});
+}
+
+static void put_tables(out *o, const hlo_tables *t) {
+    if (!t->file_count && !t->function_count && !t->location_count && !t->frame_count) return;
+    put_strings(o, "FileNames\n", t->files, t->file_count);
+    put_strings(o, "\nFunctionNames\n", t->functions, t->function_count);
+    PUT(o, "\nFileLocations\n");
+    for (uint32_t i = 0; i < t->location_count; i++) {
+        const hlo_file_location *l = &t->locations[i];
+        put_uint(o, i + 1);
+        put_char(o, ' ');
+        put_field(o, '{', HLO_ATTR_FILE_NAME_ID, l->file_name);
+        put_field(o, ' ', HLO_ATTR_FUNCTION_NAME_ID, l->function_name);
+        put_field(o, ' ', HLO_ATTR_LINE, l->line);
+        put_field(o, ' ', HLO_ATTR_END_LINE, l->end_line);
+        put_field(o, ' ', HLO_ATTR_COLUMN, l->column);
+        put_field(o, ' ', HLO_ATTR_END_COLUMN, l->end_column);
+        PUT(o, "}\n");
+    }
+    PUT(o, "\nStackFrames\n");
+    for (uint32_t i = 0; i < t->frame_count; i++) {
+        const hlo_stack_frame *f = &t->frames[i];
+        put_uint(o, i + 1);
+        put_char(o, ' ');
+        put_field(o, '{', HLO_ATTR_FILE_LOCATION_ID, f->file_location);
+        put_field(o, ' ', HLO_ATTR_PARENT_FRAME_ID, f->parent);
+        PUT(o, "}\n");
+    }
+    PUT(o, "\n\n");
+}
+
+/* What XLA writes for a module that does not say it: the entry's own shapes. */
+static void put_entry_layout(out *o, const hlo_computation *entry) {
+    PUT(o, ", entry_computation_layout={(");
+    for (uint32_t i = 0; i < entry->parameter_count; i++) {
+        put_comma(o, i);
+        put_shape(o, entry->parameters[i]->shape, true);
+    }
+    PUT(o, ")->");
+    put_shape(o, entry->root->shape, true);
+    put_char(o, '}');
+}
+
+static void put_module(out *o, const hlo_module *module) {
+    bool layout = !module->entry;
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        layout |= module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
+    PUT(o, "HloModule ");
+    put_interned(o, module->name);
+    put_attrs(o, module->attrs, module->attr_count);
+    if (!layout) put_entry_layout(o, module->entry);
+    PUT(o, "\n\n");
+    put_tables(o, &module->tables);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        put_computation(o, comp);
+}
+
+enum { BUFFER = 1 << 16 };
+
+static hlo_status finish(out *o) {
+    flush(o);
+    if (fflush(o->file) != 0) o->failed = true;
+    return o->failed ? HLO_INVALID_INPUT : HLO_OK;
+}
+
+hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
+    char buffer[BUFFER];
+    out o = {.buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file};
+    put_module(&o, module);
+    return finish(&o);
+}
+
+hlo_status hlo_instr_print(const hlo_instr *instr, FILE *file) {
+    char buffer[BUFFER];
+    out o = {.buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file};
+    put_instr(&o, instr);
+    return finish(&o);
+}
+
+hlo_status hlo_attr_print(const hlo_attr *attr, FILE *file) {
+    char buffer[BUFFER];
+    out o = {.buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file};
+    put_attr(&o, attr);
+    return finish(&o);
+}
