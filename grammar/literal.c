@@ -18,11 +18,12 @@ static hlo_span span(const reader *r, const char *from, const char *to) {
 /* Past white space and comments. */
 static void skip(reader *r) {
     for (;;) {
-        while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' ||
-                                  *r->at == '\r'))
+        while (r->at < r->end &&
+               (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r'))
             r->at++;
         if (r->end - r->at < 2 || *r->at != '/') return;
-        const char *stop = r->at[1] == '*'   ? memmem(r->at + 2, (size_t)(r->end - r->at) - 2, "*/", 2)
+        const char *stop = r->at[1] == '*'
+                               ? memmem(r->at + 2, (size_t)(r->end - r->at) - 2, "*/", 2)
                            : r->at[1] == '/' ? memchr(r->at, '\n', (size_t)(r->end - r->at))
                                              : r->at;
         if (stop == r->at) return;
@@ -54,8 +55,7 @@ static const char *word_end(const reader *r) {
     return at;
 }
 
-static bool bad_value(reader *r, const char *from, const char *to, const char *why,
-                      hlo_type type) {
+static bool bad_value(reader *r, const char *from, const char *to, const char *why, hlo_type type) {
     hlo_span at = span(r, from, to);
     hlo_text_error(r->text, at, "'%s' %s %s", hlo_text_quote(r->text, at), why,
                    hlo_types[type].name);
@@ -64,7 +64,8 @@ static bool bad_value(reader *r, const char *from, const char *to, const char *w
 
 /* ---------------------------------------------------------------------------------- one element */
 
-/* Digits as a uint64, which is how HLO reads integers of every type; false when they are too many. */
+/* Digits as a uint64, which is how HLO reads integers of every type; false when they are too many.
+ */
 static bool digits(const char *from, const char *to, uint64_t *out) {
     uint64_t value = 0;
     for (; from < to; from++)
@@ -116,8 +117,10 @@ static bool store_integer(reader *r, hlo_type type, const char *from, const char
 
 static bool store_pred(reader *r, const char *from, const char *to, void *out) {
     int64_t value;
-    if (is(from, to, "true")) value = 1;
-    else if (is(from, to, "false")) value = 0;
+    if (is(from, to, "true"))
+        value = 1;
+    else if (is(from, to, "false"))
+        value = 0;
     else if (!read_integer(from, to, &value))
         return bad_value(r, from, to, "is no value of", HLO_TYPE_PRED);
     *(uint8_t *)out = value != 0;
@@ -129,8 +132,8 @@ static bool is_decimal(const char *from, const char *to) {
     const char *at = from + (*from == '-');
     if (at == to || *at < '0' || *at > '9') return false;
     while (at < to && *at >= '0' && *at <= '9') at++;
-    if (at < to && *at == '.')
-        do at++;
+    if (at < to && *at == '.') do
+            at++;
         while (at < to && *at >= '0' && *at <= '9');
     if (at < to && (*at == 'e' || *at == 'E')) {
         at++;
@@ -141,8 +144,8 @@ static bool is_decimal(const char *from, const char *to) {
     return at == to;
 }
 
-/* Exact when at most 15 digits and a power of ten up to 22 make the number: both are doubles, and one
- * operation rounds once. Everything else is strtod()'s. */
+/* Exact when at most 15 digits and a power of ten up to 22 make the number: both are doubles, and
+ * one operation rounds once. Everything else is strtod()'s. */
 static bool quick_decimal(const char *from, const char *to, double *out) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -244,7 +247,8 @@ static bool store_element(reader *r, hlo_type type, char *out) {
     return next_is(r, ')') || fail(r, "')'");
 }
 
-/* ----------------------------------------------------------------------------------- whole values */
+/* ----------------------------------------------------------------------------------- whole values
+ */
 
 static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted) {
     hlo_text_error(r->text, span(r, at, at + 1), "%lld elements here, the shape has %lld",

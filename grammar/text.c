@@ -8,6 +8,8 @@
 #include "hlo.tab.h"
 #include "hlo/text.h"
 
+#pragma weak hlo_infer /* scaffolding, until shape inference has landed */
+
 /* A name whose definition was in error: uses of it are not errors of their own. */
 static hlo_instr broken_instr;
 
@@ -46,7 +48,7 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
     va_end(args);
     if (++text->errors == HLO_MOST_ERRORS)
         hlo_diag_emit(text->module, text->sink, HLO_NOTE, at.offset, at.length,
-                   "too many errors, the rest of the text is not read");
+                      "too many errors, the rest of the text is not read");
 }
 
 const char *hlo_text_quote(hlo_text *text, hlo_span at) {
@@ -258,8 +260,7 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     text->def_at = at;
     text->def_root = root;
     if (!root) return;
-    if (body->roots)
-        hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
+    if (body->roots) hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
     body->roots = true;
 }
 
@@ -354,9 +355,10 @@ static void check_required(hlo_text *text, hlo_frame *frame) {
 
 static void infer_shape(hlo_text *text, hlo_frame *frame) {
     char why[256] = "it cannot be told from the operands";
-    frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame),
-                             (hlo_instr **)(text->operands.items + frame->operands),
-                             attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
+    if (hlo_infer)
+        frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame),
+                                 (hlo_instr **)(text->operands.items + frame->operands),
+                                 attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
     if (frame->shape) return;
     hlo_text_error(text, frame->op_at, "%s needs a shape in front: %s", hlo_ops[frame->op].name,
                    why);
@@ -547,7 +549,8 @@ const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from) {
     return shapes;
 }
 
-/* -------------------------------------------------------------------------- header and its tables */
+/* -------------------------------------------------------------------------- header and its tables
+ */
 
 void hlo_text_header(hlo_text *text, const char *name) {
     if (name) text->module->name = name;
@@ -614,7 +617,8 @@ static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint
     return hlo_arena_copy(text->module->arena, stack->items, stack->used);
 }
 
-/* --------------------------------------------------------------------------------- the whole text */
+/* --------------------------------------------------------------------------------- the whole text
+ */
 
 static void finish_module(hlo_text *text) {
     hlo_module *module = text->module;
@@ -744,8 +748,7 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     char *buffer = read_all(file, &size);
     hlo_status status = buffer ? HLO_OK : cannot_read(path, sink);
     if (!standard) fclose(file);
-    if (buffer)
-        status = read_buffer(buffer, size, standard ? "<stdin>" : path, sink, out_module);
+    if (buffer) status = read_buffer(buffer, size, standard ? "<stdin>" : path, sink, out_module);
     free(buffer);
     return status;
 }

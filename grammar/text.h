@@ -51,9 +51,9 @@ typedef struct hlo_body {
     hlo_computation *comp;
     const char *name; /* as the text has it */
     hlo_span at;
-    uint32_t depth;            /* of braces, inside the body */
+    uint32_t depth;                    /* of braces, inside the body */
     size_t frames, parameters, hidden; /* sizes of the stacks when it began */
-    const hlo_shape *result;   /* as its signature says; NULL */
+    const hlo_shape *result;           /* as its signature says; NULL */
     hlo_span result_at;
     hlo_instr *explicit_root;
     bool broken, entry, roots;
@@ -69,20 +69,16 @@ typedef struct hlo_text {
     size_t size;
     const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
     unsigned errors;
-    unsigned depth;    /* of braces */
-    bool skipping;     /* tokens are dropped until one at which reading can go on */
-    const char *def;   /* the definition that has begun, until its opcode was read; NULL */
+    unsigned depth;  /* of braces */
+    bool skipping;   /* tokens are dropped until one at which reading can go on */
+    const char *def; /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
     hlo_stack files, functions, locations, stack_frames;
 } hlo_text;
 
-enum {
-    HLO_MOST_ERRORS = 20,
-    HLO_LARGEST_RANK = 64,
-    HLO_LARGEST_SOURCE = 1 << 30
-};
+enum { HLO_MOST_ERRORS = 20, HLO_LARGEST_RANK = 64, HLO_LARGEST_SOURCE = 1 << 30 };
 
 /* One error at those bytes; past HLO_MOST_ERRORS nothing is said any more. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)

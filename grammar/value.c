@@ -71,7 +71,8 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
     return (uint32_t)length + 2;
 }
 
-/* --------------------------------------------------------------------------------------- raw text */
+/* --------------------------------------------------------------------------------------- raw text
+ */
 
 static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -139,8 +140,7 @@ static bool read_int(hlo_text *text, const char **at, int64_t *out) {
         hlo_text_error(text, where, "the number %s does not fit in 64 bits",
                        hlo_text_quote(text, where));
     else
-        hlo_text_error(text, where, "expected an integer, found '%s'",
-                       hlo_text_quote(text, where));
+        hlo_text_error(text, where, "expected an integer, found '%s'", hlo_text_quote(text, where));
     return false;
 }
 

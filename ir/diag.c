@@ -25,7 +25,8 @@ static void locate(const hlo_module *module, size_t offset, size_t length, hlo_d
     diag->column = (uint32_t)(offset - place->offset + 1);
     diag->source = start;
     diag->source_size = (size_t)(stop - start);
-    diag->length = offset + length < (size_t)(stop - source) ? length : (size_t)(stop - source) - offset;
+    diag->length =
+        offset + length < (size_t)(stop - source) ? length : (size_t)(stop - source) - offset;
 }
 
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,

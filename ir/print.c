@@ -190,16 +190,16 @@ size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t 
 
 /* ------------------------------------------------------------------------------------- literals */
 
-/* Enough digits to come back, as few as XLA gives: a float that is wide first tries as many as every
- * value of the type keeps. */
+/* Enough digits to come back, as few as XLA gives: a float that is wide first tries as many as
+ * every value of the type keeps. */
 static void put_float(out *o, hlo_type type, uint64_t bits) {
     double value = hlo_float_decode(type, bits);
     char text[40];
     uint64_t payload;
     if (isnan(value)) {
         bool negative = bits >> (hlo_types[type].bits - 1) & 1;
-        if (negative && hlo_float_encode(type, copysign(NAN, -1)) !=
-                            hlo_float_encode(type, copysign(NAN, 1)))
+        if (negative &&
+            hlo_float_encode(type, copysign(NAN, -1)) != hlo_float_encode(type, copysign(NAN, 1)))
             put_char(o, '-');
         PUT(o, "nan");
         if ((payload = hlo_float_payload(type, bits)) != 0) {
@@ -335,13 +335,6 @@ static void put_padding(out *o, const hlo_ints *ints) {
     }
 }
 
-static void put_shapes(out *o, const hlo_shape *const *shapes, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        put_comma(o, i);
-        put_shape(o, shapes[i], true);
-    }
-}
-
 static void put_double(out *o, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -378,7 +371,10 @@ static void put_value(out *o, const hlo_attr *attr) {
         break;
     case HLO_KIND_SHAPES:
         put_char(o, '{');
-        put_shapes(o, attr->u.shapes->v, attr->u.shapes->count);
+        for (uint32_t i = 0; i < attr->u.shapes->count; i++) {
+            if (i) PUT(o, ", ");
+            put_shape(o, attr->u.shapes->v[i], true);
+        }
         put_char(o, '}');
         break;
     case HLO_KIND_SHAPE: put_shape(o, attr->u.shape, true); break;
@@ -390,7 +386,10 @@ static void put_value(out *o, const hlo_attr *attr) {
     case HLO_KIND_LAYOUT: {
         uint32_t parameters = attr->u.shapes->count - 1;
         PUT(o, "{(");
-        put_shapes(o, attr->u.shapes->v, parameters);
+        for (uint32_t i = 0; i < parameters; i++) {
+            put_comma(o, i);
+            put_shape(o, attr->u.shapes->v[i], true);
+        }
         PUT(o, ")->");
         put_shape(o, attr->u.shapes->v[parameters], true);
         put_char(o, '}');
@@ -430,7 +429,8 @@ static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count) {
     }
 }
 
-/* -------------------------------------------------------------------- instructions, computations */
+/* -------------------------------------------------------------------- instructions, computations
+ */
 
 static void put_instr(out *o, const hlo_instr *instr) {
     put_name(o, instr->name);

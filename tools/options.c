@@ -165,7 +165,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
         if (r->fallback) read_value(r, r->fallback, &out->values[id]);
         int argument = r->kind == FLAG ? no_argument : required_argument;
         if (r->name) longs[count++] = (struct option){r->name, argument, NULL, FIRST_LONG + id};
-        if (r->letter) strncat(letters, (char[]){r->letter, argument ? ':' : '\0', '\0'}, 2);
+        if (r->letter) strcat(letters, (char[]){r->letter, argument ? ':' : '\0', '\0'});
     }
     if (argc < 2) {
         print_usage(program, stderr);
