@@ -1,0 +1,141 @@
+/* Running a module: arrays, .npz files, inputs from a seed, plans, comparison.
+ *
+ * A plan is made once for a verified module and a backend, and run any number of times:
+ *
+ *     hlo_plan_new() -> hlo_plan_run() ... -> hlo_plan_free()
+ *
+ * Inputs are the leaves of the entry computation's parameters, in order; outputs are the leaves of
+ * its result, flattened in order. */
+#ifndef HLO_RUNTIME_H
+#define HLO_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hlo/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------------------------------------------------------------------------- arrays */
+
+/* One array, dense and row-major, little-endian; pred and integers of fewer than 8 bits take one
+ * byte each. All pointers are borrowed from the hlo_arrays that holds it. */
+typedef struct hlo_array {
+    const char *type; /* as in HLO text, e.g. "f8e4m3fn"; static storage */
+    uint32_t rank;
+    const int64_t *dims; /* rank entries */
+    void *data;          /* `size` bytes; may be written to */
+    size_t size;
+    float *bound; /* per element, how far rounding may have taken it from the value that exact
+                     arithmetic gives, as one standard deviation; NULL when the plan did not keep
+                     it or the type is no float */
+} hlo_array;
+
+/* Arrays in order; owns everything in them. */
+typedef struct hlo_arrays hlo_arrays;
+
+/* HLO_OUT_OF_MEMORY. The caller frees *out_arrays with hlo_arrays_free(). */
+hlo_status hlo_arrays_new(hlo_arrays **out_arrays);
+void hlo_arrays_free(hlo_arrays *arrays); /* NULL is allowed */
+size_t hlo_arrays_count(const hlo_arrays *arrays);
+/* The array at `index`, which must be below the count. Borrowed until the arrays are freed. */
+const hlo_array *hlo_arrays_at(const hlo_arrays *arrays, size_t index);
+/* Adds an array as the last one; `data` is copied, NULL gives zeros. HLO_INVALID_USAGE: no element
+ * type is called `type`, or a dimension is negative. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
+                             const int64_t *dims, const void *data);
+
+/* ----------------------------------------------------------------------------- inputs, .npz files
+ */
+
+/* What the arrays of a file are. */
+typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
+
+/* Reads the inputs or the outputs of `module` from an .npz file, whose arrays are called 0, 1, 2
+ * ... Element types are the module's: one that numpy does not have (bf16, fp8) is taken from raw
+ * bytes of its width (`<V2`, `|V1`), as numpy stores ml_dtypes. Fortran order is turned to
+ * row-major. HLO_INVALID_INPUT, with an error in `sink`: the file cannot be read or is no .npz, an
+ * array is missing, or has another type or other dimensions than the module. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
+                           const hlo_diag_sink *sink, hlo_arrays **out_arrays);
+/* Writes an .npz file that numpy reads (numpy.load), arrays called 0, 1, 2 ..., the same bytes for
+ * the same arrays. HLO_INVALID_INPUT: `out` cannot be written to. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
+
+/* Draws the inputs of `module` as numpy.random.default_rng(seed) draws them, bit for bit: floats
+ * standard normal, rounded to f32 and then to the type, made positive where the parameter's op_name
+ * says `_scale`, `amax`, `.nu` or `['scale`; integers 0 to 7; pred 0 or 1.
+ * HLO_INVALID_INPUT: an input is no array. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
+                           hlo_arrays **out_arrays);
+
+/* ---------------------------------------------------------------------------------------- plans */
+
+typedef struct hlo_plan hlo_plan;
+
+/* Initialise with hlo_plan_options_init(), then change fields. */
+typedef struct hlo_plan_options {
+    const char *backend; /* default "cpu" */
+    bool bounds;         /* outputs carry hlo_array.bound; about twice the memory and time. Default
+                            false */
+    bool roundings_may_be_dropped; /* with `bounds`: they also cover a program in which roundings to
+                                      a narrower type between operations were left out, as fused
+                                      kernels do. Default false */
+} hlo_plan_options;
+
+void hlo_plan_options_init(hlo_plan_options *options);
+
+/* Makes a plan for the entry computation. `module` must have been verified and outlive the plan,
+ * unchanged. Everything is looked up and allocated here. On HLO_OK the caller frees *out_plan.
+ * HLO_INVALID_USAGE: no backend is called so. HLO_INVALID_INPUT: the backend is not on this
+ * machine, or does not run an instruction; one error in `sink` for each, at its place in the text.
+ * HLO_OUT_OF_MEMORY. */
+hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
+                        const hlo_diag_sink *sink, hlo_plan **out_plan);
+void hlo_plan_free(hlo_plan *plan); /* NULL is allowed */
+
+/* Runs the plan on `inputs`, which are not changed. The caller frees *out_outputs. A plan runs once
+ * at a time. HLO_INVALID_INPUT: the inputs are not the module's in number, type or dimensions.
+ * HLO_OUT_OF_MEMORY. */
+hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                        hlo_arrays **out_outputs);
+
+/* Writes steps and buffers as text that depends on the module and the backend only. */
+void hlo_plan_print(const hlo_plan *plan, FILE *out);
+/* Seconds that the last run took, without copying inputs and outputs; 0 before the first. */
+double hlo_plan_seconds(const hlo_plan *plan);
+
+/* ----------------------------------------------------------------------------------- comparison */
+
+/* How one output compares. */
+typedef struct hlo_comparison {
+    int64_t elements;
+    int64_t equal;      /* same bits, or both zero, or both NaN */
+    int64_t within;     /* not equal, and within the bound */
+    int64_t one_step;   /* fp8 neighbours, where the exact value lies within the bound of the
+                           boundary between them */
+    int64_t violations; /* all others */
+    double worst; /* largest difference among elements that are finite in both, in multiples of
+                     the bound; 0 when all are equal, infinity where the bound is 0 */
+    int64_t worst_index;    /* row-major; -1 when all elements are equal */
+    double expected, found; /* there */
+} hlo_comparison;
+
+/* Compares output by output. `expected` comes from a plan with `bounds`: integers and predicates
+ * are to be equal, floats to lie within the bound, elements that are not finite to be the same in
+ * both. *out is set for index `index`. HLO_MISMATCH: there is a violation. HLO_INVALID_USAGE: types
+ * or dimensions differ, or `expected` has no bounds. */
+hlo_status hlo_array_compare(const hlo_array *expected, const hlo_array *found,
+                             hlo_comparison *out_comparison);
+/* Compares all outputs, writes a line for each to `out` and a last line that says how many agree.
+ * HLO_MISMATCH: there is a violation, or the outputs differ in number, type or dimensions. */
+hlo_status hlo_arrays_compare(const hlo_arrays *expected, const hlo_arrays *found, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

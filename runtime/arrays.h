@@ -1,0 +1,33 @@
+/* The inside of hlo_arrays, and the leaves of a module's signature. */
+#ifndef HLO_RUNTIME_ARRAYS_H
+#define HLO_RUNTIME_ARRAYS_H
+
+#include "hlo/runtime.h"
+#include "ir/ir.h"
+
+struct hlo_arrays {
+    hlo_array *items;
+    size_t count, capacity;
+};
+
+/* Adds an array of zeros; NULL when memory runs out or the size overflows. */
+hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
+                          bool bound);
+
+/* The array shapes that a list of shapes is made of, tuples taken apart in order, tokens left out.
+ */
+typedef struct hlo_leaves {
+    const hlo_shape **shapes; /* count entries */
+    uint32_t *owners;         /* for each, the index of the shape that it is a leaf of */
+    size_t count;
+} hlo_leaves;
+
+/* Of the entry computation's parameters or result. HLO_OUT_OF_MEMORY. Freed with
+ * hlo_leaves_free(). */
+hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out);
+void hlo_leaves_free(hlo_leaves *leaves);
+
+/* "parameter 3" or "output 3", as messages call it. */
+void hlo_role_name(hlo_role role, size_t index, char *out, size_t size);
+
+#endif

@@ -1,0 +1,61 @@
+/* What runs a plan: a device, as a table of functions without an optional slot.
+ *
+ * The plan (plan.h) decides what runs when and in which memory; a backend runs one instruction at a
+ * time on arrays in memory that it has allocated. Control flow and tuples never reach it. */
+#ifndef HLO_RUNTIME_BACKEND_H
+#define HLO_RUNTIME_BACKEND_H
+
+#include "ir/eval/eval.h"
+#include "ir/ir.h"
+
+/* One instruction, ready to run. The plan fills all but the last group when it is made, and the
+ * views' `data` and `scratch` before each run. */
+typedef struct hlo_job {
+    const hlo_instr *instr;
+    uint32_t operand_count, result_count; /* leaves */
+    hlo_view *operands, *results;
+    /* How far rounding may have taken each element (ir/eval/bound.h): f32, in the same order in
+     * memory as the elements. `data` NULL: of an operand, that it is exact; of a result, that it is
+     * not wanted. */
+    hlo_view *operand_sigmas, *result_sigmas;
+    bool bounded;                  /* sigmas are wanted */
+    bool roundings_may_be_dropped; /* and cover programs that leave roundings out */
+    void *scratch;                 /* scratch_size bytes, aligned to 64 */
+
+    /* Set by prepare(). */
+    size_t scratch_size;
+    int overwrites; /* the operand leaf whose memory result 0 may take, when the operand is not
+                       needed afterwards; -1: none */
+    int untouched;  /* the result leaf that is not computed and needs no memory when nobody uses it;
+                       -1: none */
+    void *state;    /* the backend's own, in the plan's arena */
+} hlo_job;
+
+typedef struct hlo_backend {
+    const char *name; /* as --backend names it */
+    /* HLO_INVALID_INPUT, with an error in `sink`: no such device here. */
+    hlo_status (*open)(const hlo_diag_sink *sink, void **out_device);
+    void (*close)(void *device);
+    /* Whether the backend runs the instruction; if not, `why` is a sentence that starts with a verb
+     * and follows its name ("is not run by the cpu backend"), static or in the arena. */
+    bool (*supports)(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why);
+    /* Looks up and makes whatever the job needs to run. */
+    void (*prepare)(void *device, hlo_job *job, hlo_arena *arena);
+    /* HLO_INVALID_INPUT with `why` set for what shows only when it runs. */
+    hlo_status (*execute)(void *device, const hlo_job *job, const char **why);
+    /* Memory of the device, aligned to 64 bytes; NULL when there is none left. */
+    void *(*allocate)(void *device, size_t size);
+    void (*release)(void *device, void *memory);
+    /* Memory of the device that holds these bytes of the host, which stay as they are; may be the
+     * bytes themselves. NULL when memory runs out. Lives until the device is closed. */
+    const void *(*import)(void *device, const void *bytes, size_t size);
+    void (*copy_in)(void *device, void *to, const void *host, size_t size);
+    void (*copy_out)(void *device, void *host, const void *from, size_t size);
+    void (*copy)(void *device, void *to, const void *from, size_t size);
+    void (*clear)(void *device, void *memory, size_t size);
+} hlo_backend;
+
+/* Every backend of this build, ended by NULL. */
+extern const hlo_backend *const hlo_backends[];
+
+#endif

@@ -1,0 +1,158 @@
+/* The CPU backend: memory is the host's, every opcode is ir/eval's, matrix products are the BLAS's.
+ */
+#include "runtime/cpu/cpu.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "matmul/call.h"
+
+enum { ALIGN = 64 };
+
+/* hlo_eval_env.gemm. A matrix's rows or its columns lie together, and the other way there is a
+ * leading dimension, which BLAS wants no smaller than a row even where there is only one. */
+static void gemm(void *user, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
+                 int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c) {
+    (void)user;
+    bool a_plain = a_col == 1 && a_row >= k, b_plain = b_col == 1 && b_row >= n;
+    if (a_col == 1 && m == 1) a_plain = true;
+    if (b_col == 1 && k == 1) b_plain = true;
+    int64_t lda = a_plain ? a_row : a_col, ldb = b_plain ? b_row : b_col;
+    int64_t a_least = a_plain ? k : m, b_least = b_plain ? n : k;
+    if (lda < a_least) lda = a_least;
+    if (ldb < b_least) ldb = b_least;
+    cblas_sgemm(CblasRowMajor, a_plain ? CblasNoTrans : CblasTrans,
+                b_plain ? CblasNoTrans : CblasTrans, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
+                (int)ldb, 0, c, (int)n);
+}
+
+static void cpu_close(void *device) {
+    cpu_device *cpu = device;
+    cpu_pool_free(cpu->pool);
+    hlo_arena_free(cpu->scratch);
+    free(cpu);
+}
+
+static hlo_status cpu_open(const hlo_diag_sink *sink, void **out_device) {
+    (void)sink;
+    cpu_device *cpu = calloc(1, sizeof *cpu);
+    if (!cpu) return HLO_OUT_OF_MEMORY;
+    cpu->scratch = hlo_arena_new(NULL);
+    cpu->pool = cpu_pool_new();
+    if (!cpu->scratch || !cpu->pool) {
+        cpu_close(cpu);
+        return HLO_OUT_OF_MEMORY;
+    }
+    cpu->env = (hlo_eval_env){cpu->pool, cpu_pool_run, gemm};
+    *out_device = cpu;
+    return HLO_OK;
+}
+
+static bool is_matmul(const hlo_instr *instr) {
+    return hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
+}
+
+static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why) {
+    (void)device;
+    const char *reason = NULL;
+    if (is_matmul(instr)) return cpu_matmul_supports(instr, arena, why);
+    if (instr->op == HLO_OP_CUSTOM_CALL) {
+        const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+        *why = hlo_arena_format(arena, "of \"%s\" is not run by the cpu backend",
+                                target ? target : "");
+        return false;
+    }
+    if (hlo_eval_supports(instr, &reason)) return true;
+    *why = reason ? hlo_arena_format(arena, "is not run by the cpu backend: %s", reason)
+                  : "is not run by the cpu backend";
+    return false;
+}
+
+static bool same_strides(const hlo_view *a, const hlo_view *b) {
+    return a->type == b->type && a->rank == b->rank &&
+           (a->rank == 0 || (memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 &&
+                             memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0));
+}
+
+/* ir/eval lets a result be the very view of such operands. Their sigmas it wants apart. */
+static int find_overwritten(const hlo_job *job) {
+    const hlo_instr *instr = job->instr;
+    uint32_t candidates = 0;
+    if (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) candidates = job->operand_count;
+    if (instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE) candidates = 1;
+    if (instr->op == HLO_OP_SCATTER && job->result_count == 1) candidates = 1;
+    if (job->bounded) candidates = 0;
+    for (uint32_t i = 0; i < candidates; i++)
+        if (same_strides(&job->operands[i], &job->results[0])) return (int)i;
+    return -1;
+}
+
+static void cpu_prepare(void *device, hlo_job *job, hlo_arena *arena) {
+    (void)device;
+    if (is_matmul(job->instr))
+        cpu_matmul_prepare(job, arena);
+    else
+        job->overwrites = find_overwritten(job);
+}
+
+static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
+    if (is_matmul(job->instr)) return cpu_matmul_execute(cpu, job, why);
+    return hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
+}
+
+static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why) {
+    cpu_device *cpu = device;
+    jmp_buf recover;
+    hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
+    hlo_arena_set_recover(cpu->scratch, &recover);
+    hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : run(cpu, job, why);
+    hlo_arena_set_recover(cpu->scratch, NULL);
+    hlo_arena_release(cpu->scratch, mark);
+    return status;
+}
+
+static void *cpu_allocate(void *device, size_t size) {
+    (void)device;
+    return aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+}
+
+static void cpu_release(void *device, void *memory) {
+    (void)device;
+    free(memory);
+}
+
+static const void *cpu_import(void *device, const void *bytes, size_t size) {
+    (void)device;
+    (void)size;
+    return bytes;
+}
+
+static void cpu_copy(void *device, void *to, const void *from, size_t size) {
+    (void)device;
+    if (size) memcpy(to, from, size);
+}
+
+static void cpu_clear(void *device, void *memory, size_t size) {
+    (void)device;
+    if (size) memset(memory, 0, size);
+}
+
+static const hlo_backend cpu_backend = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .supports = cpu_supports,
+    .prepare = cpu_prepare,
+    .execute = cpu_execute,
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .import = cpu_import,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .copy = cpu_copy,
+    .clear = cpu_clear,
+};
+
+const hlo_backend *const hlo_backends[] = {&cpu_backend, NULL};

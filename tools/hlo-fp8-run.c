@@ -1,0 +1,164 @@
+/* hlo-fp8-run: executes the entry computation of an HLO module, and compares what comes out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+#include "options.h"
+#include "output.h"
+
+typedef struct run_job {
+    options options;
+    hlo_pass_options pass;
+    hlo_module *module, *reference; /* what is executed; what it is compared with */
+    hlo_plan *plan;
+    hlo_arrays *inputs, *outputs, *expected;
+} run_job;
+
+static hlo_status complain(const char *what, const char *name) {
+    fprintf(stderr, "hlo-fp8-run: error: cannot %s %s: %s\n", what, name, strerror(errno));
+    return HLO_INVALID_INPUT;
+}
+
+static bool is_npz(const char *path) {
+    size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
+}
+
+static hlo_status load(const char *path, hlo_module **out) {
+    hlo_status status = hlo_module_parse_file(path, &options_sink, out);
+    return status == HLO_OK ? hlo_module_verify(*out, &options_sink) : status;
+}
+
+/* The module, and the one that it is compared with if that is a module. */
+static hlo_status load_modules(run_job *job) {
+    const option_value *values = job->options.values;
+    const char *compare = values[OPTION_COMPARE].text;
+    hlo_status status = load(job->options.files[0], &job->module);
+    if (status == HLO_OK && compare && strcmp(compare, "before") == 0)
+        status = hlo_module_clone(job->module, &job->reference);
+    else if (status == HLO_OK && compare && !is_npz(compare))
+        status = load(compare, &job->reference);
+    if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
+        status = hlo_module_optimize(job->module, &job->pass, NULL);
+    return status;
+}
+
+static hlo_status make_plan(const run_job *job, const hlo_module *module, bool bounds,
+                            bool roundings_may_be_dropped, hlo_plan **out) {
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.backend = job->options.values[OPTION_BACKEND].text;
+    options.bounds = bounds;
+    options.roundings_may_be_dropped = roundings_may_be_dropped;
+    hlo_status status = hlo_plan_new(module, &options, &options_sink, out);
+    if (status != HLO_INVALID_USAGE) return status;
+    fprintf(stderr, "hlo-fp8-run: error: this build has no %s backend\n", options.backend);
+    return HLO_INVALID_INPUT;
+}
+
+static hlo_status get_inputs(run_job *job) {
+    const option_value *values = job->options.values;
+    const char *path = values[OPTION_INPUTS].text;
+    if (path) return hlo_arrays_read(path, job->module, HLO_INPUTS, &options_sink, &job->inputs);
+    return hlo_arrays_draw(job->module, (uint64_t)values[OPTION_SEED].number, &options_sink,
+                           &job->inputs);
+}
+
+static void print_array(const hlo_array *array) {
+    printf("%s[", array->type);
+    for (uint32_t i = 0; i < array->rank; i++)
+        printf(i ? ",%lld" : "%lld", (long long)array->dims[i]);
+    putchar(']');
+}
+
+static hlo_status execute(run_job *job) {
+    const option_value *time = &job->options.values[OPTION_TIME];
+    double best = 0;
+    for (long i = 0; i < (time->given && time->number > 1 ? time->number : 1); i++) {
+        hlo_arrays_free(job->outputs);
+        hlo_status status = hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
+        if (status != HLO_OK) return status;
+        double seconds = hlo_plan_seconds(job->plan);
+        if (i == 0 || seconds < best) best = seconds;
+    }
+    printf("%zu outputs:", hlo_arrays_count(job->outputs));
+    for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
+        fputs(i ? ", " : " ", stdout);
+        print_array(hlo_arrays_at(job->outputs, i));
+    }
+    putchar('\n');
+    if (time->given) printf("run: %.6f s\n", best);
+    return HLO_OK;
+}
+
+static hlo_status write_outputs(const run_job *job) {
+    const char *path = job->options.values[OPTION_OUTPUTS].text;
+    if (!path) return HLO_OK;
+    output out;
+    if (!output_open(&out, path)) return complain("open", path);
+    hlo_status status = hlo_arrays_write(job->outputs, out.file);
+    if (!output_close(&out, status == HLO_OK)) return complain("write", path);
+    return status;
+}
+
+/* The side whose bounds judge the other: what is compared with, if that is a module, else what was
+ * executed. */
+static hlo_status compare(run_job *job) {
+    const char *path = job->options.values[OPTION_COMPARE].text;
+    if (!path) return HLO_OK;
+    if (!job->reference) {
+        hlo_status status =
+            hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
+        return status == HLO_OK ? hlo_arrays_compare(job->outputs, job->expected, stdout) : status;
+    }
+    hlo_plan *plan;
+    hlo_status status = make_plan(job, job->reference, true, true, &plan);
+    if (status != HLO_OK) return status;
+    status = hlo_plan_run(plan, job->inputs, &options_sink, &job->expected);
+    hlo_plan_free(plan);
+    return status == HLO_OK ? hlo_arrays_compare(job->expected, job->outputs, stdout) : status;
+}
+
+static hlo_status run(run_job *job) {
+    const option_value *values = job->options.values;
+    const char *path = values[OPTION_COMPARE].text;
+    hlo_status status = load_modules(job);
+    if (status != HLO_OK) return status;
+    bool bounds = path && !job->reference && !values[OPTION_PLAN].given;
+    status = make_plan(job, job->module, bounds, false, &job->plan);
+    if (status == HLO_OK && values[OPTION_PLAN].given) {
+        hlo_plan_print(job->plan, stdout);
+        return HLO_OK;
+    }
+    if (status == HLO_OK) status = get_inputs(job);
+    if (status == HLO_OK) status = execute(job);
+    if (status == HLO_OK) status = write_outputs(job);
+    return status == HLO_OK ? compare(job) : status;
+}
+
+static void free_all(run_job *job) {
+    hlo_arrays_free(job->inputs);
+    hlo_arrays_free(job->outputs);
+    hlo_arrays_free(job->expected);
+    hlo_plan_free(job->plan);
+    hlo_module_free(job->reference);
+    hlo_module_free(job->module);
+}
+
+int main(int argc, char **argv) {
+    run_job job = {0};
+    int exit_status;
+    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) return exit_status;
+    if (job.options.file_count != 1)
+        return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
+                                                                  : "no input file");
+    if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
+    hlo_status status = run(&job);
+    if (status == HLO_OUT_OF_MEMORY)
+        fprintf(stderr, "hlo-fp8-run: error: %s\n", hlo_status_name(status));
+    free_all(&job);
+    if (fflush(stdout) != 0 && status == HLO_OK) status = complain("write", "standard output");
+    return hlo_status_exit(status);
+}
