@@ -433,13 +433,17 @@ hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_typ
 
 /* ------------------------------------------------------------------------ shape rules, verifier */
 
-/* The result shape of an instruction of opcode `op`, by op.def's rule, with the layout that XLA would
- * give it by default; NULL when the rule needs the shape from the text (GIVEN), or when the operands
- * break the rule, in which case `why` (of `why_size` bytes, may be NULL) says how, e.g. "operand
- * shapes f32[2] and f32[3] differ". `attrs` are the instruction's attributes. */
+/* The result shape of an instruction of opcode `op`, by op.def's rule. Its layout is the default one,
+ * except where XLA's own inference carries the operand's over (elementwise opcodes; transpose, whose
+ * result is then the same bytes). NULL when operands and attributes do not tell the shape (GIVEN,
+ * broadcast, reshape, convert, ...), or when they break the rule; then `why` (of `why_size` bytes, may
+ * be NULL) says how, e.g. "add of f32[2] and f32[3]: the operands' dimensions differ". */
 const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
                            hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
                            char *why, size_t why_size);
+/* Whether an instruction keeps op.def's rule: operands, attributes, called computations, and the shape
+ * that it has. Layouts are not compared. When not, `why` says how. */
+bool hlo_infer_check(const hlo_instr *instr, char *why, size_t why_size);
 
 /* --------------------------------------------------------------------------------- diagnostics */
 
