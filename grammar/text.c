@@ -8,8 +8,6 @@
 #include "hlo.tab.h"
 #include "hlo/text.h"
 
-#pragma weak hlo_infer /* scaffolding, until shape inference has landed */
-
 /* A name whose definition was in error: uses of it are not errors of their own. */
 static hlo_instr broken_instr;
 
@@ -354,14 +352,12 @@ static void check_required(hlo_text *text, hlo_frame *frame) {
 }
 
 static void infer_shape(hlo_text *text, hlo_frame *frame) {
-    char why[256] = "it cannot be told from the operands";
-    if (hlo_infer)
-        frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame),
-                                 (hlo_instr **)(text->operands.items + frame->operands),
-                                 attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
+    char why[256];
+    frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame),
+                             (hlo_instr **)(text->operands.items + frame->operands),
+                             attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
     if (frame->shape) return;
-    hlo_text_error(text, frame->op_at, "%s needs a shape in front: %s", hlo_ops[frame->op].name,
-                   why);
+    hlo_text_error(text, frame->op_at, "%s", why);
     frame->broken = true;
 }
 

@@ -47,16 +47,17 @@ static bool check_form(const hlo_inference *q) {
     const hlo_op_info *info = &hlo_ops[q->op];
     const char *plural = info->min_operands == 1 ? "" : "s";
     if (info->min_operands == info->max_operands && q->count != info->min_operands)
-        return hlo_infer_fail(q, "takes %u operand%s, not %u", info->min_operands, plural,
+        return hlo_infer_fail(q, "takes %u operand%s, found %u", info->min_operands, plural,
                               q->count);
     if (q->count < info->min_operands)
-        return hlo_infer_fail(q, "takes at least %u operand%s, not %u", info->min_operands, plural,
-                              q->count);
+        return hlo_infer_fail(q, "takes at least %u operand%s, found %u", info->min_operands,
+                              plural, q->count);
     if (info->max_operands != HLO_ANY && q->count > info->max_operands)
-        return hlo_infer_fail(q, "takes at most %u operands, not %u", info->max_operands, q->count);
+        return hlo_infer_fail(q, "takes at most %u operands, found %u", info->max_operands,
+                              q->count);
     for (const uint8_t *id = info->required; *id != HLO_ATTR_COUNT; id++)
         if (!hlo_infer_attr(q, *id))
-            return hlo_infer_fail(q, "needs the attribute `%s`", hlo_attrs_info[*id].name);
+            return hlo_infer_fail(q, "needs the attribute '%s'", hlo_attrs_info[*id].name);
     return true;
 }
 
@@ -437,7 +438,7 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
     const hlo_attr *on_false = hlo_infer_attr(q, HLO_ATTR_FALSE_COMPUTATION);
     if (!list && !(on_true && on_false))
         return hlo_infer_fail(
-            q, "needs `true_computation` and `false_computation`, or `branch_computations`");
+            q, "needs 'true_computation' and 'false_computation', or 'branch_computations'");
     const hlo_shape *selector = hlo_infer_operand(q, 0), *result = NULL;
     bool by_pred = hlo_shape_is_scalar(selector) && selector->type == HLO_TYPE_PRED;
     bool by_index = hlo_shape_is_scalar(selector) && selector->type == HLO_TYPE_S32;
@@ -459,7 +460,7 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
 
 static bool one_dimension(const hlo_inference *q, const hlo_shape *shape) {
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count != 1) return hlo_infer_fail(q, "`dimensions` must name one dimension");
+    if (dims->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     return hlo_infer_dims(q, dims, shape->rank, "dimension");
 }
 

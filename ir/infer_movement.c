@@ -31,7 +31,7 @@ const hlo_shape *hlo_infer_BROADCAST(const hlo_inference *q) {
     if (!to) return NULL;
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != from->rank)
-        return hlo_infer_fail(q, "`dimensions` names %u dimensions, the operand has %u",
+        return hlo_infer_fail(q, "'dimensions' names %u dimensions, the operand has %u",
                               dims->count, from->rank);
     if (!hlo_infer_dims(q, dims, to->rank, "dimension")) return NULL;
     for (uint32_t i = 0; i < dims->count; i++)
@@ -100,7 +100,7 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != from->rank)
-        return hlo_infer_fail(q, "`dimensions` names %u dimensions, the operand has %u",
+        return hlo_infer_fail(q, "'dimensions' names %u dimensions, the operand has %u",
                               dims->count, from->rank);
     if (!hlo_infer_dims(q, dims, from->rank, "dimension")) return NULL;
     uint32_t rank = from->rank;
@@ -138,7 +138,7 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *slice = hlo_infer_ints(q, HLO_ATTR_SLICE);
     if (slice->count != 3 * from->rank)
-        return hlo_infer_fail(q, "`slice` has %u ranges, the operand %u dimensions",
+        return hlo_infer_fail(q, "'slice' has %u ranges, the operand %u dimensions",
                               slice->count / 3, from->rank);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
@@ -179,7 +179,7 @@ const hlo_shape *hlo_infer_DYNAMIC_SLICE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_DYNAMIC_SLICE_SIZES);
     if (sizes->count != from->rank)
-        return hlo_infer_fail(q, "`dynamic_slice_sizes` has %u sizes, the operand %u dimensions",
+        return hlo_infer_fail(q, "'dynamic_slice_sizes' has %u sizes, the operand %u dimensions",
                               sizes->count, from->rank);
     for (uint32_t i = 0; i < from->rank; i++)
         if (sizes->v[i] < 0 || (from->dims[i] >= 0 && sizes->v[i] > from->dims[i]))
@@ -222,7 +222,7 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
         return hlo_infer_fail(q, "the element types of operand and padding value differ");
     const hlo_ints *padding = hlo_infer_ints(q, HLO_ATTR_PADDING);
     if (padding->count != 3 * from->rank)
-        return hlo_infer_fail(q, "`padding` is for %u dimensions, the operand has %u",
+        return hlo_infer_fail(q, "'padding' is for %u dimensions, the operand has %u",
                               padding->count / 3, from->rank);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
@@ -240,7 +240,7 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
     const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (along->count != 1) return hlo_infer_fail(q, "`dimensions` must name one dimension");
+    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     if (!hlo_infer_dims(q, along, first->rank, "dimension")) return NULL;
     int64_t *dims = hlo_infer_scratch(q, first->rank, sizeof *dims);
     memcpy(dims, first->dims, first->rank * sizeof *dims);
@@ -357,7 +357,7 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
     if (!check_windows(q, &w)) return NULL;
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_SLICE_SIZES);
     if (sizes->count != w.operand->rank)
-        return hlo_infer_fail(q, "`slice_sizes` has %u sizes, the operand %u dimensions",
+        return hlo_infer_fail(q, "'slice_sizes' has %u sizes, the operand %u dimensions",
                               sizes->count, w.operand->rank);
     for (uint32_t i = 0; i < sizes->count; i++) {
         bool gone = hlo_infer_has(w.dropped, i) || hlo_infer_has(w.batch, i);

@@ -190,7 +190,7 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     uint32_t rank = in->rank;
     if (rank < 2 || kernel->rank != rank)
         return hlo_infer_fail(q, "the operands must have the same number of dimensions, 2 or more");
-    if (!labels) return hlo_infer_fail(q, "needs the attribute `dim_labels`");
+    if (!labels) return hlo_infer_fail(q, "needs the attribute 'dim_labels'");
     /* Each: batch or input feature, feature or output feature, spatial dimensions. */
     int64_t *of_in = hlo_infer_scratch(q, (size_t)rank * 3, sizeof *of_in);
     int64_t *of_kernel = of_in + rank, *of_out = of_kernel + rank;
@@ -325,7 +325,7 @@ const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     for (uint32_t i = 0; i < dims->count; i++)
         if (dims->count != first->rank || dims->v[i] != i)
-            return hlo_infer_fail(q, "`dimensions` must name all dimensions, in order");
+            return hlo_infer_fail(q, "'dimensions' must name all dimensions, in order");
     const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_TO_APPLY, q->count, scalars, NULL);
     if (!comp) return NULL;
     if (!hlo_shape_is_scalar(comp->root->shape))
@@ -337,7 +337,7 @@ const hlo_shape *hlo_infer_SORT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
     const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (along->count != 1) return hlo_infer_fail(q, "`dimensions` must name one dimension");
+    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     if (!hlo_infer_dims(q, along, first->rank, "dimension")) return NULL;
     const hlo_shape **keys = hlo_infer_scratch(q, q->count, sizeof *keys);
     const hlo_shape **scalars = hlo_infer_scratch(q, (size_t)q->count * 2, sizeof *scalars);
@@ -460,7 +460,7 @@ const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
     const hlo_shape *first = hlo_infer_operand(q, 0);
     if (dims) {
         if (dims->u.ints->count != 1)
-            return hlo_infer_fail(q, "`dimensions` must name one dimension");
+            return hlo_infer_fail(q, "'dimensions' must name one dimension");
         return hlo_infer_dims(q, dims->u.ints, first->rank, "dimension") ? first : NULL;
     }
     for (uint32_t i = 1; i < q->count; i++)
@@ -475,7 +475,7 @@ static const hlo_shape *scaled(const hlo_inference *q, bool grows) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (along->count != 1) return hlo_infer_fail(q, "`dimensions` must name one dimension");
+    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     bool many = given->type == HLO_TYPE_TUPLE;
     if (many ? given->rank != q->count : q->count != 1)
         return hlo_infer_fail(q, "there are %u operands for the result %s", q->count,

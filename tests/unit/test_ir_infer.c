@@ -113,11 +113,11 @@ static void elementwise_keeps_the_first_operands_layout(void **state) {
     EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3] and f32[2,4]: the operands' dimensions differ", x,
            z);
     EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3] and f32[]: the operands' dimensions differ", x, s);
-    EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3]: takes 2 operands, not 1", x);
+    EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3]: takes 2 operands, found 1", x);
     EXPECT(b, HLO_OP_NOT, NULL, "not of f32[2,3]: not defined for f32", x);
     EXPECT(b, HLO_OP_NEGATE, NULL, "negate of pred[2,3]: not defined for pred", p);
     EXPECT(b, HLO_OP_COMPARE, NULL,
-           "compare of f32[2,3] and f32[2,3]: needs the attribute `direction`", x, y);
+           "compare of f32[2,3] and f32[2,3]: needs the attribute 'direction'", x, y);
     EXPECT(b, HLO_OP_SELECT, NULL,
            "select of f32[2,3], f32[2,3] and f32[2,3]: operand 0 is no pred", x, x, x);
     EXPECT(b, HLO_OP_CONVERT, NULL, "convert of f32[2,3]: the shape of the result must be given",
@@ -137,7 +137,7 @@ static void a_transpose_keeps_the_bytes(void **state) {
     EXPECT(b, HLO_OP_TRANSPOSE, &swap, "f32[3,2,4]{0,2,1}", y);
     EXPECT(b, HLO_OP_TRANSPOSE, &twice, "transpose of f32[2,3,4]: dimension 1 is named twice", x);
     EXPECT(b, HLO_OP_TRANSPOSE, &few,
-           "transpose of f32[2,3,4]: `dimensions` names 2 dimensions, the operand has 3", x);
+           "transpose of f32[2,3,4]: 'dimensions' names 2 dimensions, the operand has 3", x);
 }
 
 static void movement(void **state) {
