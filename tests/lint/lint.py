@@ -61,12 +61,12 @@ def directives():
             continue
         text = read(name)
         # A line that ends in a backslash goes on in the next RUN line.
-        runs = " ".join(re.findall(r"//\s*RUN:(.*)", text)).replace("\\ ", " ")
+        runs = "\n".join(re.findall(r"//\s*RUN:(.*)", text)).replace("\\\n", " ")
         if not runs:
             yield name, 1, "no RUN line: lit would not run it"
             continue
         prefixes = set()
-        for call in re.findall(r"FileCheck\b[^|;&]*", runs):
+        for call in re.findall(r"FileCheck\b[^|;&\n]*", runs):
             if "%s" not in call:
                 continue
             given = re.findall(r"--?check-prefix(?:es)?[= ]([\w,-]+)", call)
