@@ -638,6 +638,16 @@ typedef struct reading {
     hlo_arena *scratch;
 } reading;
 
+/* So that the items of a stack are somewhere even while there are none. */
+static void begin_stacks(hlo_text *text) {
+    hlo_stack *stacks[] = {&text->frames,     &text->operands,    &text->attrs, &text->bodies,
+                           &text->parameters, &text->shapes,      &text->comps, &text->instrs,
+                           &text->hidden,     &text->ints,        &text->files, &text->functions,
+                           &text->locations,  &text->stack_frames};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+        stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
+}
+
 static hlo_status read_text(reading *r, char *buffer, size_t size, const char *name,
                             const hlo_diag_sink *sink, jmp_buf *recover) {
     hlo_module *module = r->module = hlo_module_new(recover);
@@ -662,6 +672,7 @@ static hlo_status read_text(reading *r, char *buffer, size_t size, const char *n
                        HLO_LARGEST_SOURCE);
         return HLO_INVALID_INPUT;
     }
+    begin_stacks(&text);
     hlo_text_scan_begin(&text);
     int failed = hlo_yyparse(&text);
     if (failed || text.errors) return HLO_INVALID_INPUT;
