@@ -155,15 +155,10 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
         if (!hlo_shape_is_array(m->c->shape) || !hlo_shape_same_dims(m->c->shape, m->d))
             return "c does not have the result's dimensions";
     }
-    if (!m->wide) {
-        const char *why = take_fp8_operands(call, m, at);
-        if (why) return why;
-    } else {
-        bool bias = hlo_epilogues[m->epilogue].bias;
-        if (call->operand_count != at + bias)
-            return "the number of operands does not fit the config";
-        if (bias) m->bias = hlo_instr_operand(call, at);
-    }
+    if (!m->wide) return take_fp8_operands(call, m, at);
+    bool bias = hlo_epilogues[m->epilogue].bias;
+    if (call->operand_count != at + bias) return "the number of operands does not fit the config";
+    if (bias) m->bias = hlo_instr_operand(call, at);
     return NULL;
 }
 
