@@ -126,11 +126,13 @@ static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_instr **out_scal
     return true;
 }
 
+/* XLA leaves the output scale of an fp8 result out where no operand is scaled either, and then
+ * takes the last operand for it: so there must be one, or the last must be a scale of 1. */
 static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint32_t at) {
     bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
     uint32_t rest = call->operand_count - at;
-    bool all = rest == 4u + bias;
-    if (!all && rest != 2u + bias + d_fp8) return "the number of operands fits neither form";
+    bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;
+    if (!all && !d_scaled && rest != 2u + bias) return "the number of operands fits neither form";
     if (!hlo_type_is_fp8(m->a->shape->type) || !hlo_type_is_fp8(m->b->shape->type))
         return "a or b is not fp8";
     if (!take_scale(call, &at, &m->a_scale) || !take_scale(call, &at, &m->b_scale))
@@ -138,8 +140,9 @@ static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint3
     if (all && (!take_scale(call, &at, &m->c_scale) || !take_scale(call, &at, &m->d_scale)))
         return "a scale is not f32[]";
     if (bias) m->bias = hlo_instr_operand(call, at++);
-    if (!all && d_fp8 && !take_scale(call, &at, &m->d_scale)) return "a scale is not f32[]";
-    return NULL;
+    if (all || !d_fp8) return NULL;
+    if (d_scaled) return take_scale(call, &at, &m->d_scale) ? NULL : "a scale is not f32[]";
+    return bias || m->b_scale ? "an fp8 result has no output scale" : NULL;
 }
 
 static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {

@@ -27,7 +27,9 @@ typedef enum hlo_epilogue {
 /* Which scale operands stand in the custom call (architecture: "The custom call"). */
 typedef enum hlo_scale_form {
     HLO_SCALES_ALL, /* a, b, [c], a_scale, b_scale, c_scale, d_scale, [bias] */
-    HLO_SCALES_USED /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8] */
+    HLO_SCALES_USED /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]; XLA leaves
+                       d_scale out where it, a_scale and b_scale are 1: that is read, and not made
+                     */
 } hlo_scale_form;
 
 /* What the rewritten module is for. */

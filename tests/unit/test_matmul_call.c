@@ -156,6 +156,22 @@ static void operands_stand_in_order(void **state) {
     for (uint32_t i = 0; i < 7; i++) assert_ptr_equal(hlo_instr_operand(used, i), less[i]);
 }
 
+/* What XLA makes of a plain fp8 matmul: no output scale behind two scales of 1. */
+static void an_output_scale_may_be_absent(void **state) {
+    fixture *f = *state;
+    f->target.scales = HLO_SCALES_USED;
+    hlo_matmul m = choose(f, HLO_EPILOGUE_DEFAULT, 8, false);
+    hlo_instr *full = encode(f, &m), *operands[4];
+    for (uint32_t i = 0; i < 4; i++) operands[i] = hlo_instr_operand(full, i);
+    hlo_instr *call =
+        hlo_instr_new(f->comp, NULL, HLO_OP_CUSTOM_CALL, full->shape, 4, operands, NULL);
+    hlo_instr_copy_attrs(call, full);
+    hlo_matmul read = decode(call);
+    assert_same(&read, &m);
+    hlo_instr_set_operand(call, 3, f->scale[1]);
+    assert_string_equal(refusal(call), "an fp8 result has no output scale");
+}
+
 static void config_is_golden(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_RELU, 32 + 64 + 8, true);
@@ -464,6 +480,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_form_comes_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(operands_stand_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_output_scale_may_be_absent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(config_is_golden, set_up, tear_down),
         cmocka_unit_test_setup_teardown(results_are_taken_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dot_is_read, set_up, tear_down),
