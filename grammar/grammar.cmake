@@ -2,7 +2,7 @@
 set(hlo_generated_dir ${CMAKE_BINARY_DIR}/generated/grammar)
 file(MAKE_DIRECTORY ${hlo_generated_dir})
 set(hlo_grammar_generated)
-foreach(language hlo)
+foreach(language hlo rules)
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/grammar/${language}.l)  # scaffolding
     continue()
   endif()

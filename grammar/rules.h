@@ -1,0 +1,165 @@
+/* Rewrite rules as data: what a `.rules` file says, as flat tables.
+ *
+ * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set is
+ * a few arrays that refer to each other by index, so that both are the same. `let` definitions
+ * are gone by then: each use is a copy of its body with variables of its own.
+ * passes/README.md describes the notation. */
+#ifndef HLO_GRAMMAR_RULES_H
+#define HLO_GRAMMAR_RULES_H
+
+#include "ir/ir.h"
+
+/* A pattern, an argument or a template. Which members count depends on the kind. */
+typedef enum hlo_term_kind {
+    HLO_TERM_ANY,      /* `_` */
+    HLO_TERM_VAR,      /* `%x` */
+    HLO_TERM_RESULT,   /* `%mm.out`: result `code` (hlo_rule_result) of the call `slot` */
+    HLO_TERM_OP,       /* `name(args) {attributes}`: an instruction, opcode `code` */
+    HLO_TERM_CONSTANT, /* `constant(0)`: every element is `number` */
+    HLO_TERM_CHAIN,    /* `chain(p)`: p under any number of movement opcodes, the most first */
+    HLO_TERM_CHAIN1,   /* `chain+(p)`: the same, at least one */
+    HLO_TERM_SPLAT,    /* `splat(p)`: an array of one repeated element, which is p */
+    HLO_TERM_ALT,      /* `a | b` */
+    HLO_TERM_DEFINE,   /* `p with %x = t`: args are p, t; t is made when %x is used */
+    HLO_TERM_FUNCTION, /* `name(args)`: a row of builder.def, `code` */
+    HLO_TERM_NUMBER,
+    HLO_TERM_WORD,
+    HLO_TERM_NONE /* `none`: an absent operand */
+} hlo_term_kind;
+
+typedef enum hlo_rule_result { HLO_RESULT_OUT, HLO_RESULT_AUX, HLO_RESULT_AMAX } hlo_rule_result;
+
+/* What a term may require of, or give to, the shape of its value. */
+typedef enum hlo_rule_shape {
+    HLO_SHAPE_FREE,
+    HLO_SHAPE_TYPE,  /* `: f32`: element type `shape_code` */
+    HLO_SHAPE_IS,    /* `: fp8`: the one-argument predicate `shape_code` of builder.def */
+    HLO_SHAPE_LIKE   /* `like %x`: the shape of slot `shape_code` (templates only) */
+} hlo_rule_shape;
+
+typedef struct hlo_rule_term {
+    uint8_t kind;       /* hlo_term_kind */
+    uint8_t shape_kind; /* hlo_rule_shape */
+    int16_t slot;       /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
+    uint16_t code;
+    uint16_t shape_code;
+    uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are indices of terms */
+    uint32_t attr_count, first_attr; /* in hlo_rules.attrs */
+    double number;
+    const char *word;
+} hlo_rule_term;
+
+typedef enum hlo_rule_attr_kind {
+    HLO_RULE_INT,
+    HLO_RULE_INTS,
+    HLO_RULE_WORD,
+    HLO_RULE_SLOT, /* a pattern binds or compares, a template copies */
+    HLO_RULE_FROM  /* templates: all attributes of the instruction in that slot */
+} hlo_rule_attr_kind;
+
+typedef struct hlo_rule_attr {
+    uint8_t id;   /* hlo_attr_id */
+    uint8_t kind; /* hlo_rule_attr_kind */
+    int16_t slot;
+    int64_t number;
+    uint32_t int_count, first_int; /* in hlo_rules.ints */
+    const char *word;
+} hlo_rule_attr;
+
+enum { HLO_RULE_NO_REASON = 0xffff };
+
+/* `where [not] function(args) [else reason [at %x]]` */
+typedef struct hlo_rule_guard {
+    bool negate;
+    uint16_t function;
+    uint16_t reason; /* in why.def; HLO_RULE_NO_REASON: only a condition */
+    int16_t at;      /* slot, or -1 */
+    uint32_t arg_count, first_arg;
+} hlo_rule_guard;
+
+typedef enum hlo_rule_action_kind {
+    HLO_ACTION_REPLACE, /* `%y -> term`: all uses of slot become the term */
+    HLO_ACTION_OPERAND, /* `%d with operand %c = term`: slot, operand */
+    HLO_ACTION_CALL,    /* `%n = call %mm with field = term, ..`: slot, operand (%mm), sets */
+    HLO_ACTION_LET,     /* `%n = term` */
+    HLO_ACTION_REMARK   /* `remark reason [at %x]` */
+} hlo_rule_action_kind;
+
+typedef struct hlo_rule_action {
+    uint8_t kind;
+    int16_t slot;
+    int16_t operand;
+    uint16_t reason;
+    uint32_t term;
+    uint32_t set_count, first_set; /* in hlo_rules.sets */
+} hlo_rule_action;
+
+/* One field of struct hlo_matmul: `field = term`, or `field += WORD`. */
+typedef struct hlo_rule_set {
+    uint16_t field; /* in field.def */
+    bool add;
+    uint32_t term;
+} hlo_rule_set;
+
+typedef struct hlo_rule_root {
+    uint32_t term;
+    bool optional; /* `also?`: found among the users of what is bound already */
+} hlo_rule_root;
+
+typedef struct hlo_rule {
+    const char *name;
+    const char *phase;
+    const char *measure; /* a row of builder.def; every firing lowers it */
+    uint16_t measure_code;
+    uint16_t slot_count;
+    int16_t subject; /* the matmul whose verdict this rule is about; -1: none */
+    int16_t root;    /* the slot of the first root */
+    uint32_t line;   /* in the file */
+    uint32_t root_count, first_root;
+    uint32_t guard_count, first_guard;
+    uint32_t action_count, first_action;
+    const char *const *slots; /* names, for diagnostics */
+    const char *doc;          /* the comment above the rule */
+    const char *text;         /* the rule as written, without its example */
+    const char *example;      /* HLO on which it fires; NULL only for `remark` rules */
+} hlo_rule;
+
+typedef struct hlo_rules {
+    const char *file;
+    const char *doc; /* the comment at the top of the file */
+    uint32_t term_count, arg_count, attr_count, int_count, guard_count, action_count, set_count,
+        root_count, rule_count;
+    const hlo_rule_term *terms;
+    const uint32_t *args;
+    const hlo_rule_attr *attrs;
+    const int64_t *ints;
+    const hlo_rule_guard *guards;
+    const hlo_rule_action *actions;
+    const hlo_rule_set *sets;
+    const hlo_rule_root *roots;
+    const hlo_rule *rules;
+} hlo_rules;
+
+/* The words that rules may use and the passes define. Codes are positions in these lists. */
+typedef enum hlo_function_kind { HLO_FUNCTION_TEST, HLO_FUNCTION_MAKE, HLO_FUNCTION_MEASURE } hlo_function_kind;
+
+typedef struct hlo_rule_function {
+    const char *name;
+    uint8_t kind;       /* hlo_function_kind */
+    const char *params; /* a letter each: V value, C chain, W word, N number; a `*` behind the last:
+                           any number of it */
+} hlo_rule_function;
+
+typedef struct hlo_rule_vocabulary {
+    uint32_t function_count, reason_count, field_count;
+    const hlo_rule_function *functions;
+    const char *const *reasons;
+    const char *const *fields;
+} hlo_rule_vocabulary;
+
+/* Reads and checks the rules in `owner`'s source (file, source and source_size are set by the
+ * caller); the tables are in owner's arena. Faults go to `sink`. HLO_INVALID_INPUT. */
+hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
+                           const hlo_diag_sink *sink, const hlo_rules **out_rules);
+
+#endif
