@@ -9,7 +9,7 @@
 #include "rules.tab.h"
 #include "rules.lex.h"
 
-enum { MAX_ARGS = 32, MAX_SLOTS = 128, MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64 };
 
 typedef struct buffer {
     void *data;
@@ -21,8 +21,8 @@ struct rules_draft {
     const char *phase, *measure, *doc;
     uint16_t measure_code;
     /* of the rule at hand */
-    const char *slots[MAX_SLOTS];
-    bool chain[MAX_SLOTS];
+    const char *slots[HLO_RULE_SLOTS];
+    bool chain[HLO_RULE_SLOTS];
     uint32_t slot_count, expansions, depth;
 };
 
@@ -142,8 +142,8 @@ static int16_t slot_of(rules_parser *p, const frame *f, span where, bool bind) {
     for (uint32_t i = 0; i < d->slot_count; i++)
         if (d->slots[i] == name) return (int16_t)i;
     if (!bind) rules_fault(p, where, "%s is not bound by the pattern", name);
-    else if (d->slot_count == MAX_SLOTS) rules_fault(p, where, "too many variables");
-    if (!bind || d->slot_count == MAX_SLOTS) return 0;
+    else if (d->slot_count == HLO_RULE_SLOTS) rules_fault(p, where, "too many variables");
+    if (!bind || d->slot_count == HLO_RULE_SLOTS) return 0;
     d->chain[d->slot_count] = false;
     d->slots[d->slot_count] = name;
     return (int16_t)d->slot_count++;
@@ -166,9 +166,9 @@ static uint32_t new_term(rules_parser *p, hlo_term_kind kind) {
 
 static uint32_t push_args(rules_parser *p, const frame *f, const node *list, mode m,
                           uint32_t *out_count) {
-    uint32_t indices[MAX_ARGS], count = 0;
-    for (const node *a = list; a; a = a->next) {
-        if (count == MAX_ARGS) {
+    uint32_t indices[HLO_RULE_ARGS], count = 0;
+    for (const node *a = list; a && a->kind != NODE_REST; a = a->next) {
+        if (count == HLO_RULE_ARGS) {
             rules_fault(p, a->where, "too many arguments");
             break;
         }
@@ -179,6 +179,12 @@ static uint32_t push_args(rules_parser *p, const frame *f, const node *list, mod
         *(uint32_t *)push(p, &p->draft->args, sizeof(uint32_t)) = indices[i];
     *out_count = count;
     return first;
+}
+
+static bool has_rest(const node *n) {
+    for (const node *a = n->args; a; a = a->next)
+        if (a->kind == NODE_REST) return true;
+    return false;
 }
 
 static void lower_attr(rules_parser *p, const frame *f, const attr_node *a, hlo_op op, mode m) {
@@ -218,7 +224,9 @@ static bool needs_shape(hlo_op op) {
 
 static uint32_t lower_op(rules_parser *p, const frame *f, const node *n, hlo_op op, mode m) {
     uint32_t count, first = push_args(p, f, n->args, m, &count);
-    if (count < hlo_ops[op].min_operands ||
+    bool rest = has_rest(n);
+    if (rest && m != PATTERN) rules_fault(p, n->where, "'...' belongs in a pattern");
+    if ((count < hlo_ops[op].min_operands && !rest) ||
         (hlo_ops[op].max_operands != HLO_ANY && count > hlo_ops[op].max_operands))
         rules_fault(p, n->where, "%s does not take %u operands", hlo_ops[op].name, count);
     if (m != PATTERN && needs_shape(op) && !n->shape.last)
@@ -226,9 +234,11 @@ static uint32_t lower_op(rules_parser *p, const frame *f, const node *n, hlo_op 
                     hlo_ops[op].name);
     uint32_t attrs = p->draft->attrs.count, attr_count = 0;
     for (const attr_node *a = n->attrs; a; a = a->next, attr_count++) lower_attr(p, f, a, op, m);
+    if (attr_count > HLO_RULE_ARGS) rules_fault(p, n->where, "too many attributes");
     uint32_t index = new_term(p, HLO_TERM_OP);
     hlo_rule_term *t = term_at(p, index);
     t->code = (uint16_t)op;
+    t->rest = rest;
     t->first_arg = first;
     t->arg_count = count;
     t->first_attr = attrs;
@@ -401,6 +411,7 @@ static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m) {
     switch (n->kind) {
         case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, pattern); break;
         case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, !pattern); break;
+        case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, false); break;
         case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m == ARGUMENT); break;
         case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m == ARGUMENT); break;
         case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, true); break;
@@ -476,9 +487,9 @@ static void lower_guard(rules_parser *p, const guard_node *g) {
 }
 
 static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *action) {
-    hlo_rule_set sets[MAX_ARGS];
+    hlo_rule_set sets[HLO_RULE_ARGS];
     uint32_t count = 0;
-    for (const set_node *s = list; s && count < MAX_ARGS; s = s->next) {
+    for (const set_node *s = list; s && count < HLO_RULE_ARGS; s = s->next) {
         const char *name = name_of(p, s->field);
         int field = find_word(p->words->fields, p->words->field_count, name);
         if (field < 0) rules_fault(p, s->field, "a matmul has no field '%s'", name);
@@ -523,13 +534,13 @@ static void lower_action(rules_parser *p, const action_node *a, int16_t root,
 
 static int16_t lower_roots(rules_parser *p, const root_node *roots) {
     int16_t first = -1;
-    hlo_rule_root lowered[MAX_ARGS];
+    hlo_rule_root lowered[HLO_RULE_ARGS];
     uint32_t count = 0;
-    for (const root_node *r = roots; r && count < MAX_ARGS; r = r->next) {
+    for (const root_node *r = roots; r && count < HLO_RULE_ARGS; r = r->next) {
         uint32_t index = lower(p, NULL, r->pattern, PATTERN);
         if (term_at(p, index)->slot < 0) {
             static const char anonymous[] = "%root";
-            if (p->draft->slot_count < MAX_SLOTS) {
+            if (p->draft->slot_count < HLO_RULE_SLOTS) {
                 p->draft->slots[p->draft->slot_count] = hlo_intern_string(p->owner, anonymous);
                 term_at(p, index)->slot = (int16_t)p->draft->slot_count++;
             }
@@ -563,10 +574,14 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     rule.guard_count = d->guards.count - rule.first_guard;
     if (subject.last) rule.subject = slot_of(p, NULL, subject, false);
 
-    hlo_rule_action lowered[MAX_ARGS];
+    hlo_rule_action lowered[HLO_RULE_ARGS];
     uint32_t count = 0;
     bool remark = false;
-    for (const action_node *a = actions; a && count < MAX_ARGS; a = a->next) {
+    for (const action_node *a = actions; a; a = a->next) {
+        if (count == HLO_RULE_ARGS) {
+            rules_fault(p, name, "too many actions");
+            break;
+        }
         lower_action(p, a, rule.root, &lowered[count++]);
         remark |= a->kind == HLO_ACTION_REMARK;
     }

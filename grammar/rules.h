@@ -9,6 +9,9 @@
 
 #include "ir/ir.h"
 
+/* The most arguments, attributes or actions that one thing has, and variables that a rule has. */
+enum { HLO_RULE_ARGS = 16, HLO_RULE_SLOTS = 128 };
+
 /* A pattern, an argument or a template. Which members count depends on the kind. */
 typedef enum hlo_term_kind {
     HLO_TERM_ANY,      /* `_` */
@@ -40,6 +43,7 @@ typedef enum hlo_rule_shape {
 typedef struct hlo_rule_term {
     uint8_t kind;       /* hlo_term_kind */
     uint8_t shape_kind; /* hlo_rule_shape */
+    bool rest;          /* OP, patterns: there may be more operands than arguments */
     int16_t slot;       /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;

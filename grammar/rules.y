@@ -51,7 +51,7 @@ static void rules_yyerror(span *where, void *scanner, rules_parser *p, const cha
 %token T_PHASE "phase" T_MEASURE "measure" T_RULE "rule" T_FOR "for" T_WHERE "where" T_NOT "not"
 %token T_ELSE "else" T_AT "at" T_CALL "call" T_WITH "with" T_OPERAND "operand" T_LIKE "like"
 %token T_FROM "from" T_REMARK "remark" T_CHAIN "chain" T_SPLAT "splat" T_CONSTANT "constant"
-%token T_NONE "none" T_ANY "_" T_UNKNOWN "an unknown character"
+%token T_NONE "none" T_ANY "_" T_REST "..." T_UNKNOWN "an unknown character"
 %token <number> T_NUMBER "a number"
 %token <span> T_NAME "a name" T_VAR "a variable" T_EXAMPLE "an example"
 
@@ -177,7 +177,7 @@ set: T_NAME '=' postfix { $$ = NEW(set_node); $$->field = $1; $$->value = $3; }
 
 pattern: single { $$ = $1; }
     | pattern '|' single {
-        if ($1->kind == NODE_ALT && !$1->bind.last) {
+        if ($1->kind == NODE_ALT && !$1->bind.last && !$1->shape.last) {
             $$ = $1;
         } else {
             $$ = NODE(NODE_ALT, @$);
@@ -228,7 +228,10 @@ primary: T_VAR { $$ = NODE(NODE_VAR, @1); $$->name = $1; }
         }
     };
 
-args: %empty { $$ = NULL; } | arglist { $$ = $1; };
+args: %empty { $$ = NULL; }
+    | "..." { $$ = NODE(NODE_REST, @1); }
+    | arglist { $$ = $1; }
+    | arglist ',' "..." { $$ = $1; APPEND(node, $$, NODE(NODE_REST, @3)); };
 
 arglist: pattern { $$ = $1; } | arglist ',' pattern { $$ = $1; APPEND(node, $$, $3); };
 

@@ -24,7 +24,8 @@ typedef enum node_kind {
     NODE_DEFINE,
     NODE_NUMBER,
     NODE_WORD,
-    NODE_NONE
+    NODE_NONE,
+    NODE_REST /* `...`: the operands from here on are not looked at */
 } node_kind;
 
 typedef struct ints {

@@ -1,0 +1,320 @@
+/* The worklist of a phase.
+ *
+ * A sweep looks at every instruction once, and again at what a firing has made or touched; sweeps
+ * follow each other until one fires nothing, so a rule may look as deep as it likes without the
+ * engine knowing which changes concern it. Every firing lowers the phase's measure. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/match.h"
+#include "passes/vocabulary.h"
+
+enum { FIRINGS_PER_INSTR = 16, FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64, USERS_ABOVE = 2 };
+
+/* Sort keys of instructions within a computation, with room between them. */
+static const uint64_t key_gap = UINT64_C(1) << 40;
+
+typedef struct candidate {
+    const hlo_rules *rules;
+    const hlo_rule *rule;
+    struct candidate *next;
+} candidate;
+
+struct hlo_engine {
+    hlo_pass_context *context;
+    const char *phase;
+    candidate *by_op[HLO_OP_COUNT];
+    uint32_t room;    /* of the side tables, by instruction id */
+    uint64_t *keys;   /* 0: none yet */
+    bool *queued;
+    uint32_t *judged; /* the last sweep in which a verdict was given for it */
+    uint32_t sweep;
+    hlo_instr **queue;
+    size_t queue_count, queue_room;
+    uint64_t fired, fuel;
+    const hlo_rule *last;
+    bool failed;
+};
+
+/* ------------------------------------------------------------------------------------- side tables */
+
+static void *widen(hlo_arena *arena, const void *old, uint32_t count, uint32_t room, size_t size) {
+    void *data = hlo_arena_array(arena, room, size);
+    if (count) memcpy(data, old, count * size);
+    memset((char *)data + count * size, 0, (room - count) * size);
+    return data;
+}
+
+static void reserve(hlo_engine *e, uint32_t id) {
+    if (id < e->room) return;
+    uint32_t room = id + id / 2 + 256;
+    hlo_arena *arena = e->context->scratch;
+    e->keys = widen(arena, e->keys, e->room, room, sizeof e->keys[0]);
+    e->queued = widen(arena, e->queued, e->room, room, sizeof e->queued[0]);
+    e->judged = widen(arena, e->judged, e->room, room, sizeof e->judged[0]);
+    e->room = room;
+}
+
+static void number(hlo_engine *e, const hlo_computation *comp) {
+    uint64_t key = 0;
+    for (const hlo_instr *i = comp->first; i; i = i->next) {
+        reserve(e, i->id);
+        e->keys[i->id] = key += key_gap;
+    }
+}
+
+/* Gives `instr` a key between its neighbours', or all of its computation new ones. */
+static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
+    reserve(e, instr->id);
+    if (e->keys[instr->id]) return e->keys[instr->id];
+    const hlo_instr *first = instr, *end = instr->next;
+    while (first->prev && !(first->prev->id < e->room && e->keys[first->prev->id])) first = first->prev;
+    while (end && !(end->id < e->room && e->keys[end->id])) end = end->next;
+    uint64_t low = first->prev ? e->keys[first->prev->id] : 0;
+    uint64_t high = end ? e->keys[end->id] : low + key_gap;
+    uint64_t count = 1;
+    for (const hlo_instr *i = first; i != end; i = i->next) count++;
+    uint64_t step = (high - low) / 16 / count;
+    if (!step) {
+        number(e, instr->parent);
+        return e->keys[instr->id];
+    }
+    for (const hlo_instr *i = first; i != end; i = i->next) {
+        reserve(e, i->id);
+        e->keys[i->id] = low += step;
+    }
+    return e->keys[instr->id];
+}
+
+bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
+    uint64_t key = key_of(engine, a); /* which may renumber: twice, so that both are of one numbering */
+    uint64_t other = key_of(engine, b);
+    key = key_of(engine, a);
+    return key < other;
+}
+
+void hlo_engine_moved(hlo_engine *engine, const hlo_instr *instr) {
+    reserve(engine, instr->id);
+    engine->keys[instr->id] = 0;
+}
+
+static void push_one(hlo_engine *e, hlo_instr *instr) {
+    reserve(e, instr->id);
+    if (e->queued[instr->id]) return;
+    if (e->queue_count == e->queue_room) {
+        size_t room = 2 * e->queue_room + 256;
+        hlo_instr **queue = hlo_arena_array(e->context->scratch, room, sizeof *queue);
+        if (e->queue_count) memcpy(queue, e->queue, e->queue_count * sizeof *queue);
+        e->queue = queue;
+        e->queue_room = room;
+    }
+    e->queued[instr->id] = true;
+    e->queue[e->queue_count++] = instr;
+}
+
+static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
+    push_one(e, instr);
+    if (!above || instr->use_count > FIRINGS_PER_INSTR) return;
+    for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
+}
+
+void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
+    push_users(engine, instr, USERS_ABOVE);
+}
+
+static bool removable(const hlo_instr *instr) {
+    return instr->parent && !instr->use_count && instr->parent->root != instr &&
+           instr->op != HLO_OP_PARAMETER && !(hlo_ops[instr->op].flags & HLO_SIDE_EFFECT) &&
+           !hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
+}
+
+void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
+    if (!removable(instr)) return;
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
+    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
+    hlo_instr_remove(instr);
+    for (uint32_t i = 0; i < count; i++) hlo_engine_bury(engine, operands[i]);
+}
+
+/* ------------------------------------------------------------------------------------------- rules */
+
+static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, const hlo_rule *rule) {
+    candidate **end = &e->by_op[op];
+    while (*end) {
+        if ((*end)->rule == rule) return;
+        end = &(*end)->next;
+    }
+    *end = hlo_arena_alloc(e->context->scratch, sizeof **end);
+    **end = (candidate){.rules = rules, .rule = rule};
+}
+
+/* Enters the rule under every opcode that its root may have. */
+static void enter(hlo_engine *e, const hlo_rules *rules, const hlo_rule *rule, uint32_t term) {
+    const hlo_rule_term *t = &rules->terms[term];
+    switch ((hlo_term_kind)t->kind) {
+        case HLO_TERM_OP: add_candidate(e, t->code, rules, rule); break;
+        case HLO_TERM_CONSTANT: add_candidate(e, HLO_OP_CONSTANT, rules, rule); break;
+        case HLO_TERM_RESULT: add_candidate(e, HLO_OP_GET_TUPLE_ELEMENT, rules, rule); break;
+        case HLO_TERM_DEFINE: enter(e, rules, rule, rules->args[t->first_arg]); break;
+        case HLO_TERM_ALT:
+            for (uint32_t i = 0; i < t->arg_count; i++)
+                enter(e, rules, rule, rules->args[t->first_arg + i]);
+            break;
+        default:
+            for (unsigned op = 0; op < HLO_OP_COUNT; op++) add_candidate(e, op, rules, rule);
+            break;
+    }
+}
+
+static void enter_phase(hlo_engine *e, const hlo_rules *rules) {
+    for (uint32_t i = 0; i < rules->rule_count; i++)
+        if (!strcmp(rules->rules[i].phase, e->phase))
+            enter(e, rules, &rules->rules[i], rules->roots[rules->rules[i].first_root].term);
+}
+
+/* The first reason of a sweep counts. */
+static void judge(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
+                  const hlo_instr *blocker) {
+    const hlo_rule *rule = env->rule;
+    if (rule->subject < 0 || reason == HLO_WHY_COUNT) return;
+    const hlo_instr *subject = env->subject;
+    if (!subject || !subject->parent) return;
+    reserve(e, subject->id);
+    if (e->judged[subject->id] == e->sweep) return;
+    e->judged[subject->id] = e->sweep;
+    hlo_remark_reason(e->context, subject, reason, blocker);
+}
+
+static bool remarks(const hlo_rule_env *env, const hlo_rule_action **out_remark) {
+    *out_remark = &env->rules->actions[env->rule->first_action];
+    return env->rule->action_count == 1 && (*out_remark)->kind == HLO_ACTION_REMARK;
+}
+
+static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
+    return hlo_rule_function_table[env->rule->measure_code].measure(env, value);
+}
+
+static void spend(hlo_engine *e, const hlo_rule *rule) {
+    e->fired++;
+    e->last = rule;
+    e->context->changes++;
+    hlo_remark_fired(e->context, rule->name);
+    if (e->fired < e->fuel) return;
+    e->failed = true;
+    hlo_report_at(e->context->module, e->context->sink, HLO_ERROR, 0, 0,
+               "phase %s does not end: rule %s fires again and again", e->phase, rule->name);
+}
+
+/* Whether the rule fired at `root`. */
+static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_instr *root) {
+    env->rules = c->rules;
+    env->rule = c->rule;
+    env->root = root;
+    env->subject = NULL;
+    bool matched = hlo_rule_match(env);
+    const hlo_rule_action *remark;
+    if (matched && remarks(env, &remark)) {
+        const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
+        env->subject = env->slots[c->rule->subject].instr;
+        judge(e, env, remark->reason, at);
+        return false;
+    }
+    if (matched) {
+        if (c->rule->subject >= 0) env->subject = env->slots[c->rule->subject].instr;
+        int64_t before = measure(env, root);
+        if (hlo_rule_rewrite(env)) {
+            spend(e, c->rule);
+            if (env->replacement && measure(env, env->replacement) >= before && !e->failed) {
+                e->failed = true;
+                hlo_report_at(e->context->module, e->context->sink, HLO_ERROR, root->offset, 0,
+                           "rule %s does not lower %s", c->rule->name, c->rule->measure);
+            }
+            return true;
+        }
+    }
+    judge(e, env, env->reason, env->blocker);
+    return false;
+}
+
+static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
+    e->queued[instr->id] = false;
+    for (const candidate *c = e->by_op[instr->op]; c && instr->parent && !e->failed; c = c->next)
+        if (try_rule(e, env, c, instr)) {
+            if (instr->parent) push_one(e, instr);
+            return;
+        }
+}
+
+/* ------------------------------------------------------------------------------------------ sweeps */
+
+static uint64_t next_random(uint64_t *state) {
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *state;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static void put_in_order(hlo_engine *e) {
+    size_t n = e->queue_count;
+    uint64_t seed = e->context->rule_seed + e->sweep;
+    switch ((hlo_rule_order)e->context->rule_order) {
+        case HLO_ORDER_FORWARD: break;
+        case HLO_ORDER_BACKWARD:
+            for (size_t i = 0; i < n / 2; i++) {
+                hlo_instr *swap = e->queue[i];
+                e->queue[i] = e->queue[n - 1 - i];
+                e->queue[n - 1 - i] = swap;
+            }
+            break;
+        case HLO_ORDER_SHUFFLED:
+            for (size_t i = n; i > 1; i--) {
+                size_t j = (size_t)(next_random(&seed) % i);
+                hlo_instr *swap = e->queue[i - 1];
+                e->queue[i - 1] = e->queue[j];
+                e->queue[j] = swap;
+            }
+            break;
+    }
+}
+
+/* Whether anything fired. */
+static bool sweep(hlo_engine *e, hlo_rule_env *env) {
+    uint64_t before = e->fired;
+    e->sweep++;
+    e->queue_count = 0;
+    for (hlo_computation *c = e->context->module->first; c; c = c->next)
+        for (hlo_instr *i = c->first; i; i = i->next)
+            if (e->by_op[i->op]) push_one(e, i);
+    put_in_order(e);
+    for (size_t i = 0; i < e->queue_count && !e->failed; i++)
+        if (e->queue[i]->parent) visit(e, env, e->queue[i]);
+    return e->fired > before;
+}
+
+hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
+    hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
+    e->context = context;
+    e->phase = phase;
+    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) enter_phase(e, hlo_rules_builtin[i]);
+    if (context->rules) enter_phase(e, context->rules);
+    reserve(e, context->module->next_id);
+    uint64_t instrs = 0;
+    for (hlo_computation *c = context->module->first; c; c = c->next) {
+        number(e, c);
+        instrs += c->instr_count;
+    }
+    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * instrs;
+    hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
+    env->context = context;
+    env->engine = e;
+    for (uint32_t sweeps = 0; sweep(e, env) && !e->failed; sweeps++) {
+        if (sweeps < SWEEP_LIMIT) continue;
+        hlo_report_at(context->module, context->sink, HLO_ERROR, 0, 0,
+                   "phase %s does not end: rule %s still fires", phase, e->last->name);
+        return HLO_INTERNAL;
+    }
+    return e->failed ? HLO_INTERNAL : HLO_OK;
+}

@@ -1,0 +1,121 @@
+/* The rule engine: interprets the tables of grammar/rules.h on a module.
+ *
+ *   match.c     patterns against instructions, with backtracking; guards and their reasons
+ *   rewrite.c   templates to instructions; replacing roots, all or none
+ *   engine.c    the worklist of a phase, to its fixpoint
+ *   builders.c  the functions of builder.def */
+#ifndef HLO_PASSES_MATCH_H
+#define HLO_PASSES_MATCH_H
+
+#include "grammar/rules.h"
+#include "passes/context.h"
+#include "passes/remark.h"
+
+enum { HLO_CHAIN_LIMIT = 64 };
+
+typedef enum hlo_binding_kind {
+    HLO_BOUND_NOT,
+    HLO_BOUND_VALUE,  /* instr */
+    HLO_BOUND_CHAIN,  /* instr: the top link; inner: where it starts (the same when it has no link) */
+    HLO_BOUND_ATTR,   /* attr; NULL: the instruction has none */
+    HLO_BOUND_TERM,   /* a template that is made when it is used */
+    HLO_BOUND_NUMBER, /* arguments of functions */
+    HLO_BOUND_WORD,
+    HLO_BOUND_ABSENT
+} hlo_binding_kind;
+
+typedef struct hlo_binding {
+    hlo_binding_kind kind;
+    bool leaf; /* bound by a variable alone: what is below was not looked at */
+    hlo_instr *instr, *inner;
+    const hlo_attr *attr;
+    uint32_t term;
+    double number;
+    const char *word;
+} hlo_binding;
+
+/* One try of one rule at one root. */
+typedef struct hlo_rule_env {
+    hlo_pass_context *context;
+    struct hlo_engine *engine;
+    const hlo_rules *rules;
+    const hlo_rule *rule;
+    hlo_instr *root;
+    hlo_binding slots[HLO_RULE_SLOTS];
+    uint32_t next_root; /* roots matched so far */
+    uint32_t fuel;      /* steps that the match may still take */
+    /* Why it did not fire: the first reason that came up; HLO_WHY_COUNT: none. */
+    hlo_reason reason;
+    const hlo_instr *blocker;
+    bool unbuildable; /* a term could not be made */
+    hlo_instr *replacement; /* what the root has become, for the measure */
+    /* Where and for what new instructions are made. */
+    hlo_instr *before;
+    const hlo_instr *like;
+} hlo_rule_env;
+
+typedef bool hlo_rule_test(hlo_rule_env *env, const hlo_binding *args, uint32_t count);
+/* `*out` NULL: the value is absent. False: it cannot be made, env->reason may say why. */
+typedef bool hlo_rule_make(hlo_rule_env *env, const hlo_binding *args, uint32_t count,
+                           hlo_instr **out);
+typedef int64_t hlo_rule_measure(const hlo_rule_env *env, const hlo_instr *value);
+
+/* The functions of builder.def, by the codes that rules have. NULL for rows of another kind. */
+typedef struct hlo_rule_functions {
+    hlo_rule_test *test;
+    hlo_rule_make *make;
+    hlo_rule_measure *measure;
+} hlo_rule_functions;
+extern const hlo_rule_functions hlo_rule_function_table[];
+
+/* match.c: binds env->slots. True: the roots match and the guards hold. Otherwise env->reason may say
+ * which guard did not. */
+bool hlo_rule_match(hlo_rule_env *env);
+/* The get-tuple-element of that result; NULL when nothing takes it. */
+hlo_instr *hlo_rule_result_value(const hlo_instr *call, hlo_rule_result which);
+/* Index of the result in the call's tuple; -1 when it has no such result. */
+int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
+/* The value that `value` repeats: it has one element, or is a constant of equal elements. NULL when
+ * `value` is no splat. */
+hlo_instr *hlo_splat_source(hlo_instr *value);
+
+/* An argument of a guard or of a builder: a variable, a result, a number or a word. */
+hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term);
+
+/* rewrite.c: carries out the actions. False: nothing has changed, env->reason may say why. */
+bool hlo_rule_rewrite(hlo_rule_env *env);
+/* A new instruction before env->before, with metadata and offset of env->like. */
+hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
+                        hlo_instr *const *operands);
+/* Sets env->reason, when there is none yet, by name. Returns false. */
+bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
+
+/* engine.c: what the others ask of the worklist. */
+/* Whether `a` stands before `b`, of the same computation. */
+bool hlo_engine_before(struct hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
+/* Says that the instruction is new or has other operands or users. */
+void hlo_engine_push(struct hlo_engine *engine, hlo_instr *instr);
+
+/* Says that it stands elsewhere now. */
+void hlo_engine_moved(struct hlo_engine *engine, const hlo_instr *instr);
+/* Removes it, and what only it used, if nothing uses it. */
+void hlo_engine_bury(struct hlo_engine *engine, hlo_instr *instr);
+
+/* The order in which a phase looks at instructions: the result does not depend on it. */
+typedef enum hlo_rule_order { HLO_ORDER_FORWARD, HLO_ORDER_BACKWARD, HLO_ORDER_SHUFFLED } hlo_rule_order;
+
+/* Runs a phase to its fixpoint: the rules of that phase of every built-in file, then those of
+ * context->rules. HLO_INTERNAL when it does not end: a diagnostic names the rule. */
+hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
+
+/* Loads the file at `path` for context->rules. `owner` is a module without instructions that holds
+ * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with
+ * diagnostics. */
+hlo_status hlo_rules_load(const char *path, const hlo_diag_sink *sink, hlo_module **out_owner,
+                          const hlo_rules **out_rules);
+
+/* The files under passes/rules/, in the order of their names. */
+extern const hlo_rules *const hlo_rules_builtin[];
+extern const uint32_t hlo_rules_builtin_count;
+
+#endif

@@ -1,0 +1,427 @@
+/* Templates to instructions.
+ *
+ * Everything new is made before one place, the first of the roots that are replaced. A needed value
+ * that stands behind that place (a scale defined after the matmul's first user) is moved before it,
+ * which is possible exactly when it does not depend on what is replaced. */
+#include <string.h>
+
+#include "passes/match.h"
+
+enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024 };
+
+static hlo_instr *build(hlo_rule_env *env, uint32_t term);
+
+static const hlo_rule_term *term_at(const hlo_rule_env *env, uint32_t index) {
+    return &env->rules->terms[index];
+}
+
+bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker) {
+    env->unbuildable = true;
+    if (env->reason != HLO_WHY_COUNT || !reason) return false;
+    env->reason = hlo_reason_find(reason);
+    env->blocker = blocker;
+    return false;
+}
+
+/* ----------------------------------------------------------------------------------------- places */
+
+/* Moves `value`, with what it is computed from, before the place. */
+static bool bring(hlo_rule_env *env, hlo_instr *value, uint32_t *budget) {
+    if (value != env->before && hlo_engine_before(env->engine, value, env->before)) return true;
+    if (value == env->before || !*budget) return hlo_rule_refuse(env, "depends-on-result", value);
+    --*budget;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (!bring(env, hlo_instr_operand(value, i), budget)) return false;
+    hlo_instr_move(value, env->before);
+    hlo_engine_moved(env->engine, value);
+    return true;
+}
+
+static bool bring_before(hlo_rule_env *env, hlo_instr *value) {
+    uint32_t budget = MOVE_LIMIT;
+    return bring(env, value, &budget);
+}
+
+hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
+                        hlo_instr *const *operands) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!bring_before(env, operands[i])) return NULL;
+    hlo_instr *instr =
+        hlo_instr_new(env->before->parent, env->before, op, shape, count, operands, NULL);
+    instr->offset = env->like->offset;
+    const hlo_attr *metadata = hlo_instr_attr(env->like, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(instr, *metadata);
+    return instr;
+}
+
+/* Whether `value` is computed from `from`, which stands in the same computation. Nothing that stands
+ * before `from` is looked at; too much to look at counts as yes. */
+static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,
+                    uint32_t *budget) {
+    if (value == from) return true;
+    if (hlo_engine_before(env->engine, value, from)) return false;
+    if (!*budget) return true;
+    --*budget;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (depends(env, hlo_instr_operand(value, i), from, budget)) return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------------- building */
+
+/* A term used twice is made once. */
+static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
+    hlo_binding *slot = &env->slots[index];
+    if (slot->kind == HLO_BOUND_TERM) {
+        uint32_t term = slot->term;
+        slot->kind = HLO_BOUND_NOT;
+        hlo_instr *value = build(env, term);
+        *slot = (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
+    }
+    return slot->kind == HLO_BOUND_VALUE || slot->kind == HLO_BOUND_CHAIN ? slot->instr : NULL;
+}
+
+static const hlo_shape *slot_shape(hlo_rule_env *env, uint16_t slot) {
+    hlo_instr *value = build_slot(env, (int16_t)slot);
+    return value ? value->shape : NULL;
+}
+
+static void set_attrs(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *instr) {
+    for (uint32_t i = 0; i < t->attr_count; i++) {
+        const hlo_rule_attr *a = &env->rules->attrs[t->first_attr + i];
+        switch ((hlo_rule_attr_kind)a->kind) {
+            case HLO_RULE_INT: hlo_instr_set_int(instr, a->id, a->number); break;
+            case HLO_RULE_WORD: hlo_instr_set_str(instr, a->id, a->word); break;
+            case HLO_RULE_INTS:
+                hlo_instr_set_ints(instr, a->id, a->int_count, env->rules->ints + a->first_int);
+                break;
+            case HLO_RULE_SLOT:
+                if (env->slots[a->slot].attr) {
+                    hlo_attr attr = *env->slots[a->slot].attr;
+                    attr.id = a->id;
+                    hlo_instr_set_attr(instr, attr);
+                }
+                break;
+            case HLO_RULE_FROM: {
+                const hlo_instr *from = env->slots[a->slot].instr;
+                if (from) hlo_instr_copy_attrs(instr, from);
+                break;
+            }
+        }
+    }
+}
+
+static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
+    hlo_instr *operands[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < t->arg_count; i++) {
+        operands[i] = build(env, env->rules->args[t->first_arg + i]);
+        if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    }
+    hlo_module *module = env->context->module;
+    const hlo_shape *shape = NULL;
+    if (t->shape_kind == HLO_SHAPE_LIKE) shape = slot_shape(env, t->shape_code);
+    else if (t->shape_kind == HLO_SHAPE_TYPE && t->arg_count)
+        shape = hlo_shape_retype(module, operands[0]->shape, t->shape_code);
+    hlo_instr *instr = hlo_rule_new(env, t->code, shape ? shape : operands[0]->shape, t->arg_count,
+                                    operands);
+    if (!instr) return NULL;
+    set_attrs(env, t, instr);
+    if (!shape) {
+        shape = hlo_infer(module, t->code, t->arg_count, operands, instr->attr_count, instr->attrs,
+                          NULL, 0);
+        if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+        instr->shape = shape;
+    }
+    return instr;
+}
+
+/* `value`, which has one element, repeated over `shape`. */
+static hlo_instr *build_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
+    hlo_module *module = env->context->module;
+    hlo_type type = shape->type;
+    if (value->op == HLO_OP_CONSTANT && hlo_shape_count(value->shape) != 1) {
+        hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
+        memcpy(one->data, value->u.literal->data, hlo_types[value->shape->type].bytes);
+        value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
+        value->u.literal = one;
+    }
+    if (value->shape->rank)
+        value = hlo_rule_new(env, HLO_OP_RESHAPE,
+                             hlo_shape_array(module, value->shape->type, 0, NULL), 1, &value);
+    if (value && value->shape->type != type)
+        value = hlo_rule_new(env, HLO_OP_CONVERT, hlo_shape_array(module, type, 0, NULL), 1, &value);
+    if (!value || !shape->rank) return value;
+    value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
+    if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
+    return value;
+}
+
+static hlo_instr *build_constant(hlo_rule_env *env, const hlo_rule_term *t) {
+    const hlo_shape *shape = slot_shape(env, t->shape_code);
+    if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    hlo_module *module = env->context->module;
+    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, shape->type, 0, NULL));
+    hlo_literal_set_number(one, 0, t->number);
+    hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
+    value->u.literal = one;
+    return build_splat(env, value, shape);
+}
+
+static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
+    hlo_binding args[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < t->arg_count; i++) {
+        uint32_t index = env->rules->args[t->first_arg + i];
+        const hlo_rule_term *arg = term_at(env, index);
+        if (arg->kind == HLO_TERM_VAR) build_slot(env, arg->slot);
+        if (arg->kind == HLO_TERM_OP || arg->kind == HLO_TERM_FUNCTION ||
+            arg->kind == HLO_TERM_CONSTANT || arg->kind == HLO_TERM_SPLAT ||
+            arg->kind == HLO_TERM_RESULT) {
+            hlo_instr *value = build(env, index);
+            args[i] = (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT,
+                                    .instr = value};
+        } else {
+            args[i] = hlo_rule_argument(env, arg);
+        }
+        if (env->unbuildable) return NULL;
+    }
+    hlo_instr *out = NULL;
+    if (!hlo_rule_function_table[t->code].make(env, args, t->arg_count, &out)) {
+        env->unbuildable = true;
+        return NULL;
+    }
+    return out;
+}
+
+/* NULL: the value is absent, or env->unbuildable is set. */
+static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
+    const hlo_rule_term *t = term_at(env, term);
+    switch ((hlo_term_kind)t->kind) {
+        case HLO_TERM_VAR: return build_slot(env, t->slot);
+        case HLO_TERM_RESULT: {
+            hlo_instr *call = build_slot(env, t->slot);
+            int index = call ? hlo_rule_result_index(call, t->code) : -1;
+            return index < 0 ? NULL : hlo_matmul_result(call, index);
+        }
+        case HLO_TERM_OP: return build_op(env, t);
+        case HLO_TERM_CONSTANT: return build_constant(env, t);
+        case HLO_TERM_SPLAT: {
+            hlo_instr *value = build(env, env->rules->args[t->first_arg]);
+            const hlo_shape *shape = slot_shape(env, t->shape_code);
+            if (!value || !shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+            return build_splat(env, value, shape);
+        }
+        case HLO_TERM_FUNCTION: return build_function(env, t);
+        default: return NULL;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- calls */
+
+typedef enum field_kind { VALUE, NUMBER, EPILOGUE, FLAG, TYPE } field_kind;
+
+typedef struct field_row {
+    field_kind kind;
+    size_t offset;
+} field_row;
+
+static const field_row fields[] = {
+#define HLO_FIELD(name, member, kind) {kind, offsetof(hlo_matmul, member)},
+#include "matmul/field.def"
+#undef HLO_FIELD
+};
+
+static bool set_epilogue(hlo_rule_env *env, const hlo_rule_set *set, hlo_epilogue *epilogue,
+                         const hlo_instr *source) {
+    const char *word = term_at(env, set->term)->word;
+    hlo_epilogue value = word ? hlo_epilogue_find(word) : HLO_EPILOGUE_COUNT;
+    if (set->add && value != HLO_EPILOGUE_COUNT) value = hlo_epilogue_add(*epilogue, value);
+    if (value == HLO_EPILOGUE_COUNT) return hlo_rule_refuse(env, "epilogue-taken", source);
+    *epilogue = value;
+    return true;
+}
+
+static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
+                      const hlo_instr *source) {
+    if (value && value != *member) {
+        uint32_t budget = DEPEND_LIMIT;
+        if (depends(env, value, source, &budget))
+            return hlo_rule_refuse(env, "depends-on-result", value);
+        if (!bring_before(env, value)) return false;
+    }
+    *member = value;
+    return true;
+}
+
+static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
+                      const hlo_instr *source) {
+    const field_row *row = &fields[set->field];
+    char *member = (char *)m + row->offset;
+    const hlo_rule_term *t = term_at(env, set->term);
+    if (row->kind == EPILOGUE) return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
+    if (row->kind == NUMBER && t->kind == HLO_TERM_NUMBER) {
+        *(double *)(void *)member = t->number;
+        return true;
+    }
+    hlo_instr *value = build(env, set->term);
+    if (env->unbuildable) return false;
+    switch (row->kind) {
+        case VALUE: return set_value(env, (hlo_instr **)(void *)member, value, source);
+        case FLAG: *(bool *)member = value != NULL; return true;
+        case TYPE:
+            if (!value || !hlo_shape_same_dims(value->shape, m->d)) break;
+            *(const hlo_shape **)(void *)member = value->shape;
+            return true;
+        case NUMBER:
+            if (!value || value->op != HLO_OP_CONSTANT || !value->u.literal->data) break;
+            *(double *)(void *)member = hlo_literal_number(value->u.literal, 0);
+            return true;
+        default: break;
+    }
+    return hlo_rule_refuse(env, NULL, NULL);
+}
+
+static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
+    hlo_instr *source = build_slot(env, action->operand);
+    hlo_matmul m;
+    const char *why;
+    if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    if (source->op == HLO_OP_DOT) hlo_matmul_from_dot(source, &m);
+    else if (!hlo_matmul_is_call(source) || hlo_matmul_decode(source, &m, &why) != HLO_OK)
+        return hlo_rule_refuse(env, NULL, NULL), NULL;
+    for (uint32_t i = 0; i < action->set_count; i++)
+        if (!set_field(env, &env->rules->sets[action->first_set + i], &m, source)) return NULL;
+    why = hlo_matmul_check(&m, &env->context->target);
+    if (why) return hlo_rule_refuse(env, why, source), NULL;
+    return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
+}
+
+/* ----------------------------------------------------------------------------------------- actions */
+
+typedef struct change {
+    hlo_instr *from, *to; /* replaced */
+    bool follow;          /* the verdict of `from` goes to `to` */
+} change;
+
+/* What a bare `call %mm with ..` puts in the place of the root. */
+static hlo_instr *call_replacement(hlo_rule_env *env, hlo_instr *call) {
+    if (env->root->op == HLO_OP_CUSTOM_CALL && env->root->shape == call->shape) return call;
+    return hlo_matmul_result(call, 0);
+}
+
+static bool add_change(hlo_rule_env *env, change *changes, uint32_t *count, hlo_instr *from,
+                       hlo_instr *to) {
+    if (!from) return true; /* an optional root that was not found */
+    if (!to || from == to || (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
+        return hlo_rule_refuse(env, NULL, NULL);
+    if (from == env->root) env->replacement = to;
+    changes[(*count)++] = (change){.from = from, .to = to};
+    return true;
+}
+
+/* The first, in the list, of what the actions replace. */
+static void find_place(hlo_rule_env *env) {
+    const hlo_rule *rule = env->rule;
+    env->before = env->root;
+    for (uint32_t i = 0; i < rule->action_count; i++) {
+        const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
+        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND)) continue;
+        hlo_instr *instr = env->slots[a->slot].instr;
+        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->before &&
+            hlo_engine_before(env->engine, instr, env->before))
+            env->before = instr;
+    }
+    const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
+    env->like = subject ? subject : env->root;
+}
+
+/* Takes back what an attempt that failed has made, between `mark` and the place. */
+static void undo(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id) {
+    for (hlo_instr *i = env->before->prev, *prev; i != mark; i = prev) {
+        prev = i->prev;
+        if (i->id >= first_id && !i->use_count) hlo_instr_remove(i);
+    }
+}
+
+static void replace_operand(hlo_instr *user, const hlo_instr *from, hlo_instr *to) {
+    for (uint32_t i = 0; i < user->operand_count; i++)
+        if (hlo_instr_operand(user, i) == from) hlo_instr_set_operand(user, i, to);
+}
+
+typedef struct operand_change {
+    hlo_instr *user, *from, *to;
+} operand_change;
+
+static bool prepare(hlo_rule_env *env, change *changes, uint32_t *change_count,
+                    operand_change *operands, uint32_t *operand_count) {
+    const hlo_rule *rule = env->rule;
+    for (uint32_t i = 0; i < rule->action_count; i++) {
+        const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
+        hlo_instr *value = NULL;
+        if (a->kind == HLO_ACTION_REPLACE && env->slots[a->slot].kind != HLO_BOUND_VALUE) continue;
+        if (a->kind == HLO_ACTION_CALL) value = build_call(env, a);
+        else value = build(env, a->term);
+        if (env->unbuildable) return false;
+        hlo_instr *target = a->slot < 0 ? NULL : env->slots[a->slot].instr;
+        switch ((hlo_rule_action_kind)a->kind) {
+            case HLO_ACTION_CALL: {
+                hlo_instr *source = env->slots[a->operand].instr;
+                if (a->slot >= 0)
+                    env->slots[a->slot] = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
+                else if (!add_change(env, changes, change_count, env->root,
+                                     call_replacement(env, value)))
+                    return false;
+                changes[(*change_count)++] = (change){.from = source, .to = value, .follow = true};
+                break;
+            }
+            case HLO_ACTION_LET:
+                env->slots[a->slot] = (hlo_binding){
+                    .kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
+                break;
+            case HLO_ACTION_REPLACE:
+                if (!add_change(env, changes, change_count, target, value)) return false;
+                break;
+            default:
+                if (!value || !target) return hlo_rule_refuse(env, NULL, NULL);
+                operands[(*operand_count)++] = (operand_change){
+                    .user = target, .from = env->slots[a->operand].instr, .to = value};
+                if (target == env->root) env->replacement = target;
+                break;
+        }
+    }
+    return true;
+}
+
+bool hlo_rule_rewrite(hlo_rule_env *env) {
+    change changes[2 * HLO_RULE_ARGS];
+    operand_change operands[HLO_RULE_ARGS];
+    uint32_t change_count = 0, operand_count = 0;
+    hlo_module *module = env->context->module;
+    uint32_t first_id = module->next_id;
+    find_place(env);
+    const hlo_instr *mark = env->before->prev;
+    env->unbuildable = false;
+    env->replacement = NULL;
+    if (!prepare(env, changes, &change_count, operands, &operand_count)) {
+        undo(env, mark, first_id);
+        return false;
+    }
+    for (uint32_t i = 0; i < change_count; i++)
+        if (changes[i].follow) hlo_remark_follow(env->context, changes[i].from, changes[i].to);
+    for (hlo_instr *i = env->before->prev; i != mark; i = i->prev)
+        hlo_engine_push(env->engine, i);
+    for (uint32_t i = 0; i < change_count; i++) {
+        if (changes[i].follow) continue;
+        hlo_engine_push(env->engine, changes[i].to);
+        for (hlo_use *use = changes[i].from->uses; use; use = use->next)
+            hlo_engine_push(env->engine, use->user);
+        hlo_instr_replace_uses(changes[i].from, changes[i].to);
+    }
+    for (uint32_t i = 0; i < operand_count; i++) {
+        replace_operand(operands[i].user, operands[i].from, operands[i].to);
+        hlo_engine_push(env->engine, operands[i].user);
+        hlo_engine_bury(env->engine, operands[i].from);
+    }
+    for (uint32_t i = 0; i < change_count; i++)
+        if (!changes[i].follow) hlo_engine_bury(env->engine, changes[i].from);
+    return true;
+}
