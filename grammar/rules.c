@@ -39,7 +39,7 @@ typedef enum mode { PATTERN, TEMPLATE, ARGUMENT } mode;
 void rules_fault(rules_parser *p, span where, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    hlo_vreport(p->owner, p->sink, HLO_ERROR, where.first,
+    hlo_diag_vemit(p->owner, p->sink, HLO_ERROR, where.first,
                 where.last > where.first ? where.last - where.first : 1, format, args);
     va_end(args);
     p->failed = true;

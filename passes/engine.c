@@ -200,10 +200,10 @@ static void spend(hlo_engine *e, const hlo_rule *rule) {
     e->fired++;
     e->last = rule;
     e->context->changes++;
-    hlo_remark_fired(e->context, rule->name);
+    hlo_remark_fired(e->context, rule->name, 1);
     if (e->fired < e->fuel) return;
     e->failed = true;
-    hlo_report_at(e->context->module, e->context->sink, HLO_ERROR, 0, 0,
+    hlo_diag_emit(e->context->module, e->context->sink, HLO_ERROR, 0, 0,
                "phase %s does not end: rule %s fires again and again", e->phase, rule->name);
 }
 
@@ -228,7 +228,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
             spend(e, c->rule);
             if (env->replacement && measure(env, env->replacement) >= before && !e->failed) {
                 e->failed = true;
-                hlo_report_at(e->context->module, e->context->sink, HLO_ERROR, root->offset, 0,
+                hlo_diag_emit(e->context->module, e->context->sink, HLO_ERROR, root->offset, 0,
                            "rule %s does not lower %s", c->rule->name, c->rule->measure);
             }
             return true;
@@ -312,7 +312,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     env->engine = e;
     for (uint32_t sweeps = 0; sweep(e, env) && !e->failed; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
-        hlo_report_at(context->module, context->sink, HLO_ERROR, 0, 0,
+        hlo_diag_emit(context->module, context->sink, HLO_ERROR, 0, 0,
                    "phase %s does not end: rule %s still fires", phase, e->last->name);
         return HLO_INTERNAL;
     }

@@ -1,3 +1,22 @@
 # Passes: the engine, and the rules that rulec compiles into const tables.
+set(hlo_rules_dir ${CMAKE_SOURCE_DIR}/passes/rules)
+file(GLOB hlo_rule_files CONFIGURE_DEPENDS ${hlo_rules_dir}/*.rules)
+set(hlo_rules_c ${CMAKE_BINARY_DIR}/generated/passes/rules.c)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/passes)
+
+# The rule compiler sees ir, grammar and the vocabulary; it runs on the machine that builds.
+set(rulec_view ${CMAKE_BINARY_DIR}/rooms/passes)
+add_executable(rulec tools/rulec.c passes/vocabulary.c
+  $<TARGET_OBJECTS:hlo_grammar> $<TARGET_OBJECTS:hlo_ir>)
+target_include_directories(rulec PRIVATE ${rulec_view} ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(rulec PRIVATE hlo_flags PkgConfig::XXHASH Threads::Threads m)
+add_custom_command(OUTPUT ${hlo_rules_c} DEPENDS rulec ${hlo_rule_files}
+  COMMAND rulec ${hlo_rules_c} ${hlo_rule_files} COMMENT "Compiling rewrite rules" VERBATIM)
+set_source_files_properties(${hlo_rules_c} PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
+
+# Writes docs/rules.md anew; a test compares it with the rules.
+set(hlo_rules_doc --doc ${CMAKE_SOURCE_DIR}/docs/rules.md ${hlo_rules_dir}/HEAD.md ${hlo_rule_files})
+add_custom_target(rules-doc COMMAND rulec ${hlo_rules_doc} VERBATIM)
+
 hlo_sources(passes passes)
-hlo_room(passes SEES ir grammar matmul SOURCES ${passes} LINK PkgConfig::XXHASH)
+hlo_room(passes SEES ir grammar matmul SOURCES ${passes} ${hlo_rules_c} LINK PkgConfig::XXHASH)

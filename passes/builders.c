@@ -1,0 +1,477 @@
+/* The functions of builder.def. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hlo/text.h"
+#include "ir/eval/float.h"
+#include "passes/match.h"
+#include "passes/vocabulary.h"
+
+#define UNUSED(x) ((void)(x))
+#define TEST(name)                                                                                 \
+    static bool test_##name(hlo_rule_env *env, const hlo_binding *args, uint32_t count)
+#define MAKE(name)                                                                                 \
+    static bool make_##name(hlo_rule_env *env, const hlo_binding *args, uint32_t count,            \
+                            hlo_instr **out)
+#define MEASURE(name) static int64_t measure_##name(const hlo_rule_env *env, const hlo_instr *value)
+
+static bool has_instr(const hlo_binding *arg) {
+    return arg->kind == HLO_BOUND_VALUE || arg->kind == HLO_BOUND_CHAIN;
+}
+
+static const hlo_shape *shape_of(const hlo_binding *arg) {
+    return has_instr(arg) && hlo_shape_is_array(arg->instr->shape) ? arg->instr->shape : NULL;
+}
+
+/* ------------------------------------------------------------------------------- types and shapes */
+
+TEST(fp8) {
+    UNUSED(env), UNUSED(count);
+    const hlo_shape *s = shape_of(args);
+    return s && (s->type == HLO_TYPE_F8E4M3FN || s->type == HLO_TYPE_F8E5M2);
+}
+
+TEST(wide) {
+    UNUSED(env), UNUSED(count);
+    const hlo_shape *s = shape_of(args);
+    return s && (s->type == HLO_TYPE_F32 || s->type == HLO_TYPE_BF16 || s->type == HLO_TYPE_F16);
+}
+
+TEST(scalar) {
+    UNUSED(env), UNUSED(count);
+    const hlo_shape *s = shape_of(args);
+    return s && !s->rank;
+}
+
+TEST(single) {
+    UNUSED(env), UNUSED(count);
+    const hlo_shape *s = shape_of(args);
+    return s && hlo_shape_count(s) == 1;
+}
+
+TEST(same_shape) {
+    UNUSED(env), UNUSED(count);
+    const hlo_shape *a = shape_of(args), *b = shape_of(args + 1);
+    return a && b &&
+           (a == b || (hlo_shape_compatible(a, b) && (!a->layout || !b->layout) &&
+                       hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)));
+}
+
+TEST(same_type) {
+    UNUSED(env), UNUSED(count);
+    const hlo_shape *a = shape_of(args), *b = shape_of(args + 1);
+    return a && b && a->type == b->type;
+}
+
+typedef struct exact_row {
+    hlo_type from, to;
+} exact_row;
+
+TEST(exact) {
+    UNUSED(env), UNUSED(count);
+    static const exact_row rows[] = {
+        {HLO_TYPE_F8E4M3FN, HLO_TYPE_BF16}, {HLO_TYPE_F8E4M3FN, HLO_TYPE_F16},
+        {HLO_TYPE_F8E4M3FN, HLO_TYPE_F32},  {HLO_TYPE_F8E5M2, HLO_TYPE_BF16},
+        {HLO_TYPE_F8E5M2, HLO_TYPE_F16},    {HLO_TYPE_F8E5M2, HLO_TYPE_F32},
+        {HLO_TYPE_BF16, HLO_TYPE_F32},      {HLO_TYPE_F16, HLO_TYPE_F32},
+        {HLO_TYPE_F32, HLO_TYPE_F64},       {HLO_TYPE_BF16, HLO_TYPE_F64},
+        {HLO_TYPE_F16, HLO_TYPE_F64},
+    };
+    const hlo_shape *a = shape_of(args), *b = shape_of(args + 1);
+    for (size_t i = 0; a && b && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].from == a->type && rows[i].to == b->type) return true;
+    return a && b && a->type == b->type;
+}
+
+static bool counts_up(const hlo_ints *list, uint32_t count) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v[i] != i) return false;
+    return list->count == count;
+}
+
+TEST(identity) {
+    UNUSED(env), UNUSED(count);
+    const hlo_instr *i = args->instr;
+    const hlo_shape *s = shape_of(args);
+    if (!s || !i->operand_count || hlo_instr_operand(i, 0)->shape != s) return false;
+    switch (i->op) {
+        case HLO_OP_TRANSPOSE:
+        case HLO_OP_BROADCAST: return counts_up(hlo_instr_ints(i, HLO_ATTR_DIMENSIONS), s->rank);
+        case HLO_OP_COPY:
+        case HLO_OP_RESHAPE:
+        case HLO_OP_BITCAST:
+        case HLO_OP_CONVERT:
+        case HLO_OP_SLICE: return true;
+        default: return false;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- users */
+
+TEST(one_use) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && hlo_instr_user_count(args->instr) == 1;
+}
+
+TEST(only_uses) {
+    UNUSED(env);
+    if (!has_instr(args) || args->instr->parent->root == args->instr) return false;
+    for (const hlo_use *use = args->instr->uses; use; use = use->next) {
+        bool known = false;
+        for (uint32_t i = 1; i < count; i++)
+            known |= has_instr(&args[i]) && args[i].instr == use->user;
+        if (!known) return false;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------ values */
+
+/* The constant that a value repeats, looking through exact reshapes; NULL when it is none. A convert
+ * of a constant is that constant rounded, which `out_number` has. */
+static bool constant_number(hlo_instr *value, double *out_number) {
+    hlo_instr *source = hlo_splat_source(value);
+    hlo_type types[4];
+    unsigned depth = 0;
+    while (source && source->op == HLO_OP_CONVERT && depth < 4) {
+        types[depth++] = source->shape->type;
+        source = hlo_splat_source(hlo_instr_operand(source, 0));
+    }
+    while (source && source->op != HLO_OP_CONSTANT && source->operand_count == 1 &&
+           hlo_ops[source->op].flags & HLO_MOVEMENT)
+        source = hlo_instr_operand(source, 0);
+    if (!source || source->op != HLO_OP_CONSTANT || !source->u.literal->data ||
+        !hlo_type_is_float(source->shape->type))
+        return false;
+    double number = hlo_literal_number(source->u.literal, 0);
+    while (depth-- > 0) number = hlo_float_round(types[depth], number);
+    *out_number = number;
+    return true;
+}
+
+TEST(at_most) {
+    UNUSED(env), UNUSED(count);
+    double number;
+    return has_instr(args) && constant_number(args->instr, &number) && number <= args[1].number;
+}
+
+TEST(extremes) {
+    UNUSED(env), UNUSED(count);
+    double low, high;
+    const hlo_shape *s = shape_of(args + 2);
+    if (!s || !hlo_type_is_float(s->type) || !constant_number(args[0].instr, &low) ||
+        !constant_number(args[1].instr, &high))
+        return false;
+    double most = hlo_float_max(s->type);
+    return low == -most && high == most;
+}
+
+TEST(bound) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args);
+}
+
+TEST(max_of_all) {
+    UNUSED(env), UNUSED(count);
+    const hlo_instr *reduce = args->instr;
+    if (!has_instr(args) || reduce->op != HLO_OP_REDUCE || reduce->operand_count != 2) return false;
+    const hlo_computation *f = hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY);
+    if (!f || !f->root || f->root->op != HLO_OP_MAXIMUM || f->parameter_count != 2) return false;
+    const hlo_instr *a = hlo_instr_operand(f->root, 0), *b = hlo_instr_operand(f->root, 1);
+    return a != b && a->op == HLO_OP_PARAMETER && b->op == HLO_OP_PARAMETER &&
+           hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS)->count ==
+               hlo_instr_operand(reduce, 0)->shape->rank;
+}
+
+static bool decode(const hlo_instr *call, hlo_matmul *out) {
+    const char *why;
+    return hlo_matmul_is_call(call) && hlo_matmul_decode(call, out, &why) == HLO_OK;
+}
+
+TEST(after_relu) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    return has_instr(args) && decode(args->instr, &m) && hlo_epilogues[m.epilogue].relu;
+}
+
+/* ----------------------------------------------------------------------------------------- matmuls */
+
+TEST(matmul) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && hlo_matmul_is_call(args->instr);
+}
+
+TEST(mendable) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    if (!has_instr(args) || args->instr->op != HLO_OP_DOT) return false;
+    hlo_matmul_from_dot(args->instr, &m);
+    hlo_matmul_sizes size = hlo_matmul_extents(&m);
+    return size.m % 16 == 0 && size.n % 16 == 0 && size.k % 16 == 0;
+}
+
+/* One operand of a call, and the order of its dimensions that has the contracting one last. */
+typedef struct side {
+    hlo_instr *value;
+    const hlo_ints *batch, *contracting;
+    uint32_t rank;
+    int64_t order[HLO_RULE_ARGS];
+    bool placed;
+} side;
+
+static bool side_of(hlo_rule_env *env, const hlo_instr *call, bool b, side *out) {
+    hlo_matmul m;
+    if (!decode(call, &m)) return false;
+    *out = (side){.value = b ? m.b : m.a,
+                  .batch = b ? m.b_batch : m.a_batch,
+                  .contracting = b ? m.b_contracting : m.a_contracting};
+    const hlo_shape *shape = out->value->shape;
+    if (shape->rank > HLO_RULE_ARGS || out->contracting->count != 1) return false;
+    bool taken[HLO_RULE_ARGS] = {false};
+    taken[out->contracting->v[0]] = true;
+    for (uint32_t i = 0; i < out->batch->count; i++) {
+        out->order[out->rank++] = out->batch->v[i];
+        taken[out->batch->v[i]] = true;
+    }
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (!taken[i]) out->order[out->rank++] = i;
+    out->order[out->rank++] = out->contracting->v[0];
+    out->placed = hlo_shape_is_row_major(shape);
+    for (uint32_t i = 0; i < out->rank; i++) out->placed &= out->order[i] == i;
+    const hlo_target_info *target = hlo_target_find(env->context->target.sm);
+    if (target && !target->tn_only && hlo_shape_is_row_major(shape)) out->placed = true;
+    return true;
+}
+
+TEST(placed_a) {
+    UNUSED(count);
+    side s;
+    return !side_of(env, args->instr, false, &s) || s.placed;
+}
+
+TEST(placed_b) {
+    UNUSED(count);
+    side s;
+    return !side_of(env, args->instr, true, &s) || s.placed;
+}
+
+static bool moves_only(const hlo_instr *link) {
+    const hlo_instr *from = hlo_instr_operand(link, 0);
+    if (link->shape->type != from->shape->type) return false;
+    switch (link->op) {
+        case HLO_OP_BITCAST:
+        case HLO_OP_BROADCAST:
+        case HLO_OP_COPY:
+        case HLO_OP_DYNAMIC_SLICE:
+        case HLO_OP_GATHER:
+        case HLO_OP_RESHAPE:
+        case HLO_OP_REVERSE:
+        case HLO_OP_SLICE:
+        case HLO_OP_TRANSPOSE: return true;
+        case HLO_OP_PAD: {
+            double number;
+            return constant_number(hlo_instr_operand(link, 1), &number) && number == 0;
+        }
+        default: return false;
+    }
+}
+
+TEST(movable) {
+    UNUSED(count);
+    for (const hlo_instr *link = args->instr; link != args->inner; link = hlo_instr_operand(link, 0))
+        if (!moves_only(link)) {
+            env->blocker = link;
+            return false;
+        }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- builders */
+
+static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
+    if (!value || value->shape->type == type) return value;
+    const hlo_shape *shape = hlo_shape_retype(env->context->module, value->shape, type);
+    return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
+}
+
+/* NULL: it cannot be made. */
+static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
+    hlo_module *module = env->context->module;
+    double number;
+    if (hlo_shape_count(value->shape) != 1) {
+        if (value->op != HLO_OP_CONSTANT || !constant_number(value, &number)) return NULL;
+        hlo_literal *one =
+            hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
+        hlo_literal_set_number(one, 0, number);
+        value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
+        value->u.literal = one;
+    }
+    if (value->shape->rank) {
+        const hlo_shape *shape = hlo_shape_array(module, value->shape->type, 0, NULL);
+        value = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
+    }
+    return retyped(env, value, HLO_TYPE_F32);
+}
+
+MAKE(f32_scalar) {
+    UNUSED(count);
+    *out = NULL;
+    if (!has_instr(args)) return true;
+    *out = scalar_f32(env, args->instr);
+    return *out || hlo_rule_refuse(env, "scale-not-scalar", args->instr);
+}
+
+MAKE(reciprocal) {
+    UNUSED(count);
+    *out = NULL;
+    if (!has_instr(args)) return true;
+    hlo_instr *value = scalar_f32(env, args->instr);
+    if (!value) return hlo_rule_refuse(env, "scale-not-scalar", args->instr);
+    hlo_literal *one = hlo_literal_new(env->context->module, value->shape);
+    hlo_literal_set_number(one, 0, 1);
+    hlo_instr *operands[] = {hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL), value};
+    operands[0]->u.literal = one;
+    *out = hlo_rule_new(env, HLO_OP_DIVIDE, value->shape, 2, operands);
+    return *out != NULL;
+}
+
+MAKE(as_type) {
+    UNUSED(count);
+    *out = NULL;
+    if (!has_instr(args)) return true;
+    if (!has_instr(args + 1)) return false;
+    *out = retyped(env, args->instr, args[1].instr->shape->type);
+    return *out != NULL;
+}
+
+/* Each link is made again on the value that the link below has become. */
+static hlo_instr *carry_link(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
+    hlo_instr *operands[HLO_RULE_ARGS] = {value};
+    if (link->operand_count > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    hlo_module *module = env->context->module;
+    if (link->op == HLO_OP_PAD) {
+        hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
+        hlo_literal_set_number(zero, 0, 0);
+        operands[1] = hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL);
+        operands[1]->u.literal = zero;
+    }
+    const hlo_shape *shape = hlo_shape_retype(module, link->shape, value->shape->type);
+    hlo_instr *copy = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
+    if (copy) {
+        hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
+        hlo_instr_copy_attrs(copy, link);
+        copy->offset = link->offset;
+    }
+    return copy;
+}
+
+MAKE(carry) {
+    UNUSED(count);
+    const hlo_instr *links[HLO_CHAIN_LIMIT];
+    uint32_t length = 0;
+    for (const hlo_instr *l = args->instr; l != args->inner; l = hlo_instr_operand(l, 0))
+        links[length++] = l;
+    hlo_instr *value = args[1].instr;
+    while (value && length-- > 0) value = carry_link(env, links[length], value);
+    *out = value;
+    return value != NULL;
+}
+
+MAKE(compose) {
+    UNUSED(count);
+    const hlo_instr *outer = args->instr, *inner = hlo_instr_operand(outer, 0);
+    const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
+    const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
+    int64_t order[HLO_RULE_ARGS];
+    if (a->count > HLO_RULE_ARGS) return false;
+    bool same = true;
+    for (uint32_t i = 0; i < a->count; i++) same &= (order[i] = b->v[a->v[i]]) == i;
+    hlo_instr *from = hlo_instr_operand(inner, 0);
+    *out = from;
+    if (same && hlo_shape_is_row_major(from->shape) == hlo_shape_is_row_major(outer->shape))
+        return true;
+    *out = hlo_rule_new(env, HLO_OP_TRANSPOSE, outer->shape, 1, &from);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, a->count, order);
+    return *out != NULL;
+}
+
+/* The element order that a call's operand has in memory stays that of its dimensions. */
+static bool place_side(hlo_rule_env *env, const hlo_instr *call, bool b, hlo_instr **out) {
+    side s;
+    if (!side_of(env, call, b, &s)) return false;
+    int64_t dims[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < s.rank; i++) dims[i] = s.value->shape->dims[s.order[i]];
+    const hlo_shape *shape =
+        hlo_shape_array(env->context->module, s.value->shape->type, s.rank, dims);
+    bool same = true;
+    for (uint32_t i = 0; i < s.rank; i++) same &= s.order[i] == i;
+    *out = hlo_rule_new(env, same ? HLO_OP_COPY : HLO_OP_TRANSPOSE, shape, 1, &s.value);
+    if (*out && !same) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, s.rank, s.order);
+    return *out != NULL;
+}
+
+MAKE(placed_operand_a) {
+    UNUSED(count);
+    return place_side(env, args->instr, false, out);
+}
+
+MAKE(placed_operand_b) {
+    UNUSED(count);
+    return place_side(env, args->instr, true, out);
+}
+
+/* ---------------------------------------------------------------------------------------- measures */
+
+static bool is_leaf(const hlo_rule_env *env, const hlo_instr *value) {
+    if (!value->operand_count || value->op == HLO_OP_CUSTOM_CALL) return true;
+    for (uint32_t i = 0; i < env->rule->slot_count; i++)
+        if (env->slots[i].leaf && env->slots[i].kind == HLO_BOUND_VALUE &&
+            env->slots[i].instr == value)
+            return true;
+    return false;
+}
+
+static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned depth) {
+    if (!depth || is_leaf(env, value)) return 1;
+    int64_t size = 2;
+    if (value->op == HLO_OP_DOT) size = 16;
+    if (value->op == HLO_OP_TRANSPOSE || value->op == HLO_OP_COPY) size = 4;
+    if (value->op == HLO_OP_BROADCAST && hlo_instr_operand(value, 0)->shape->rank) size = 8;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        size += size_of(env, hlo_instr_operand(value, i), depth - 1);
+    return size;
+}
+
+MEASURE(expression_size) {
+    enum { DEPTH = 10 };
+    return size_of(env, value, DEPTH);
+}
+
+MEASURE(wide_links) {
+    UNUSED(env);
+    int64_t links = 0;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        for (const hlo_instr *v = hlo_instr_operand(value, i); hlo_ops[v->op].flags & HLO_MOVEMENT;
+             v = hlo_instr_operand(v, 0))
+            links += hlo_types[v->shape->type].bits > 8;
+    return links;
+}
+
+MEASURE(misplaced_operands) {
+    side a, b;
+    hlo_rule_env *unchanged = (hlo_rule_env *)env;
+    return (side_of(unchanged, value, false, &a) && !a.placed) +
+           (side_of(unchanged, value, true, &b) && !b.placed);
+}
+
+const hlo_rule_functions hlo_rule_function_table[] = {
+#define HLO_TEST(name, params) {.test = test_##name},
+#define HLO_MAKE(name, params) {.make = make_##name},
+#define HLO_MEASURE(name, params) {.measure = measure_##name},
+#include "passes/builder.def"
+#undef HLO_TEST
+#undef HLO_MAKE
+#undef HLO_MEASURE
+};

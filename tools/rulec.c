@@ -1,0 +1,276 @@
+/* The rule compiler: `.rules` files to one C file of tables, or to docs/rules.md.
+ *
+ *   rulec OUT.c FILE...            hlo_rules_builtin[] for the library
+ *   rulec --doc OUT.md HEAD FILE.. the text of HEAD, then every rule with its example
+ *   rulec --check FILE...          only the faults
+ * It runs when the library is built, so it must not need compiled rules itself. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/rules.h"
+#include "passes/vocabulary.h"
+
+static void show(void *user, const hlo_diag *diag) {
+    hlo_diag_print(user, diag, 0);
+}
+
+static char *read_file(const char *path, size_t *out_size) {
+    FILE *in = fopen(path, "rb");
+    char *text = NULL;
+    long size = -1;
+    if (in && !fseek(in, 0, SEEK_END) && (size = ftell(in)) >= 0 && !fseek(in, 0, SEEK_SET) &&
+        (text = malloc((size_t)size + 1)) && fread(text, 1, (size_t)size, in) == (size_t)size)
+        text[size] = 0;
+    else size = -1;
+    if (in) fclose(in);
+    if (size < 0) {
+        perror(path);
+        exit(1);
+    }
+    *out_size = (size_t)size;
+    return text;
+}
+
+/* ------------------------------------------------------------------------------------------- as C */
+
+static void put_string(FILE *out, const char *text) {
+    if (!text) {
+        fputs("NULL", out);
+        return;
+    }
+    fputc('"', out);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '\n') fputs(c[1] ? "\\n\"\n    \"" : "\\n", out);
+        else if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
+        else if (*c < 0x20 || *c >= 0x7f || *c == '?') fprintf(out, "\\%03o", *c);
+        else fputc(*c, out);
+    }
+    fputc('"', out);
+}
+
+static void put_number(FILE *out, double number) {
+    if (number == HUGE_VAL) fputs("HUGE_VAL", out);
+    else if (number == -HUGE_VAL) fputs("-HUGE_VAL", out);
+    else fprintf(out, "%.17g", number);
+}
+
+#define EACH(name, type)                                                                           \
+    if (r->name##_count) fprintf(out, "static const " type " " #name "s_%u[] = {\n", file);        \
+    for (uint32_t i = 0; i < r->name##_count; i++)
+
+#define DONE(name)                                                                                 \
+    if (r->name##_count) fputs("};\n", out)
+
+static void put_terms(FILE *out, const hlo_rules *r, unsigned file) {
+    EACH(term, "hlo_rule_term") {
+        const hlo_rule_term *t = &r->terms[i];
+        fprintf(out, "    {%u, %u, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind, t->rest,
+                t->slot, t->code, t->shape_code, t->arg_count, t->first_arg, t->attr_count,
+                t->first_attr);
+        put_number(out, t->number);
+        fputs(", ", out);
+        put_string(out, t->word);
+        fputs("},\n", out);
+    }
+    DONE(term);
+}
+
+static void put_small_tables(FILE *out, const hlo_rules *r, unsigned file) {
+    EACH(arg, "uint32_t") fprintf(out, "    %u,\n", r->args[i]);
+    DONE(arg);
+    EACH(int, "int64_t") fprintf(out, "    %lld,\n", (long long)r->ints[i]);
+    DONE(int);
+    EACH(attr, "hlo_rule_attr") {
+        const hlo_rule_attr *a = &r->attrs[i];
+        fprintf(out, "    {%u, %u, %d, %lld, %u, %u, ", a->id, a->kind, a->slot,
+                (long long)a->number, a->int_count, a->first_int);
+        put_string(out, a->word);
+        fputs("},\n", out);
+    }
+    DONE(attr);
+    EACH(guard, "hlo_rule_guard") {
+        const hlo_rule_guard *g = &r->guards[i];
+        fprintf(out, "    {%d, %u, %u, %d, %u, %u},\n", g->negate, g->function, g->reason, g->at,
+                g->arg_count, g->first_arg);
+    }
+    DONE(guard);
+    EACH(action, "hlo_rule_action") {
+        const hlo_rule_action *a = &r->actions[i];
+        fprintf(out, "    {%u, %d, %d, %u, %u, %u, %u},\n", a->kind, a->slot, a->operand, a->reason,
+                a->term, a->set_count, a->first_set);
+    }
+    DONE(action);
+    EACH(set, "hlo_rule_set")
+        fprintf(out, "    {%u, %d, %u},\n", r->sets[i].field, r->sets[i].add, r->sets[i].term);
+    DONE(set);
+    EACH(root, "hlo_rule_root")
+        fprintf(out, "    {%u, %d},\n", r->roots[i].term, r->roots[i].optional);
+    DONE(root);
+}
+
+static void put_rules(FILE *out, const hlo_rules *r, unsigned file) {
+    for (uint32_t i = 0; i < r->rule_count; i++) {
+        fprintf(out, "static const char *const slots_%u_%u[] = {\n", file, i);
+        for (uint32_t s = 0; s < r->rules[i].slot_count; s++) {
+            put_string(out, r->rules[i].slots[s]);
+            fputs(",\n", out);
+        }
+        fputs("};\n", out);
+    }
+    EACH(rule, "hlo_rule") {
+        const hlo_rule *rule = &r->rules[i];
+        fputs("    {", out);
+        put_string(out, rule->name);
+        fputs(", ", out);
+        put_string(out, rule->phase);
+        fputs(", ", out);
+        put_string(out, rule->measure);
+        fprintf(out, ", %u, %u, %d, %d, %u, %u, %u, %u, %u, %u, %u, slots_%u_%u,\n",
+                rule->measure_code, rule->slot_count, rule->subject, rule->root, rule->line,
+                rule->root_count, rule->first_root, rule->guard_count, rule->first_guard,
+                rule->action_count, rule->first_action, file, i);
+        put_string(out, rule->doc);
+        fputs(",\n", out);
+        put_string(out, rule->text);
+        fputs(",\n", out);
+        put_string(out, rule->example);
+        fputs("},\n", out);
+    }
+    DONE(rule);
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
+    put_terms(out, r, file);
+    put_small_tables(out, r, file);
+    put_rules(out, r, file);
+    fprintf(out, "static const hlo_rules rules_of_%u = {\n    .file = ", file);
+    put_string(out, base_name(r->file));
+    fputs(",\n    .doc = ", out);
+    put_string(out, r->doc);
+#define TABLE(name)                                                                                \
+    if (r->name##_count)                                                                           \
+    fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, file)
+    TABLE(term);
+    TABLE(arg);
+    TABLE(attr);
+    TABLE(int);
+    TABLE(guard);
+    TABLE(action);
+    TABLE(set);
+    TABLE(root);
+    TABLE(rule);
+#undef TABLE
+    fputs("};\n\n", out);
+}
+
+static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
+    fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include \"passes/match.h\"\n\n",
+          out);
+    for (unsigned i = 0; i < count; i++) put_file(out, files[i], i);
+    fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);
+    for (unsigned i = 0; i < count; i++) fprintf(out, "    &rules_of_%u,\n", i);
+    fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
+}
+
+/* ----------------------------------------------------------------------------------- as a document */
+
+static void put_lines(FILE *out, const char *text, const char *indent) {
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        size_t shown = length;
+        while (shown && isspace((unsigned char)line[shown - 1])) shown--;
+        if (shown) fprintf(out, "%s%.*s", indent, (int)shown, line);
+        fputc('\n', out);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        const hlo_rules *r = files[i];
+        const char *phase = "";
+        fprintf(out, "\n## %s\n\n", base_name(r->file));
+        put_lines(out, r->doc, "");
+        for (uint32_t j = 0; j < r->rule_count; j++) {
+            const hlo_rule *rule = &r->rules[j];
+            if (strcmp(phase, rule->phase))
+                fprintf(out, "\nPhase **%s**; each firing lowers `%s`.\n", rule->phase, rule->measure);
+            phase = rule->phase;
+            fprintf(out, "\n### %s\n\n", rule->name);
+            put_lines(out, rule->doc, "");
+            fputs(*rule->doc ? "\n```\n" : "```\n", out);
+            put_lines(out, rule->text, "");
+            fputs("```\n", out);
+            if (!rule->example) continue;
+            fputs("\nfires on\n\n```\n", out);
+            put_lines(out, rule->example, "");
+            fputs("```\n", out);
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------- */
+
+static const hlo_rules *load(const char *path, hlo_module **out_owner) {
+    hlo_diag_sink sink = {.emit = show, .user = stderr};
+    const hlo_rules *rules = NULL;
+    jmp_buf recover;
+    if (setjmp(recover)) {
+        fputs("rulec: out of memory\n", stderr);
+        exit(1);
+    }
+    hlo_module *owner = hlo_module_new(&recover);
+    if (!owner) exit(1);
+    size_t size;
+    char *text = read_file(path, &size);
+    owner->file = path;
+    owner->source = hlo_arena_copy(owner->arena, text, size + 1);
+    owner->source_size = size;
+    free(text);
+    if (hlo_rules_parse(owner, &hlo_rule_words, &sink, &rules) != HLO_OK) exit(1);
+    *out_owner = owner;
+    return rules;
+}
+
+int main(int argc, char **argv) {
+    bool doc = argc > 3 && !strcmp(argv[1], "--doc"), check = argc > 2 && !strcmp(argv[1], "--check");
+    int first = doc ? 4 : 2;
+    if (argc < first) {
+        fputs("usage: rulec OUT.c FILE... | --doc OUT.md HEAD FILE... | --check FILE...\n", stderr);
+        return 2;
+    }
+    unsigned count = (unsigned)(argc - first);
+    hlo_module **owners = calloc(count + 1, sizeof *owners);
+    const hlo_rules **files = calloc(count + 1, sizeof *files);
+    if (!owners || !files) return 1;
+    for (unsigned i = 0; i < count; i++) files[i] = load(argv[first + (int)i], &owners[i]);
+    int status = 0;
+    if (!check) {
+        const char *path = doc ? argv[2] : argv[1];
+        FILE *out = fopen(path, "w");
+        if (out && doc) {
+            size_t size;
+            char *head = read_file(argv[3], &size);
+            fwrite(head, 1, size, out);
+            free(head);
+            put_doc(out, files, count);
+        } else if (out) {
+            put_c(out, files, count);
+        }
+        if (!out || ferror(out) || fclose(out)) {
+            perror(path);
+            status = 1;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) hlo_module_free(owners[i]);
+    free(owners);
+    free(files);
+    return status;
+}
