@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "grammar/rules_build.h"
-/* The two generated files need each other's types: tokens first. */
+/* In this order: the scanner's header uses the parser's types. */
+/* clang-format off */
 #include "rules.tab.h"
 #include "rules.lex.h"
+/* clang-format on */
 
 enum { MAX_DEPTH = 64 };
 
@@ -390,7 +392,7 @@ static uint32_t lower_apply(rules_parser *p, const frame *f, const node *n, mode
 
 static uint32_t lower_var(rules_parser *p, const frame *f, const node *n, mode m) {
     const node *arg = parameter(p, f, name_of(p, n->name));
-    if (arg && arg->kind != NODE_VAR) return lower(p, f->caller, arg, m);
+    if (arg) return lower(p, f->caller, arg, m);
     int16_t slot = slot_of(p, f, n->name, m == PATTERN);
     uint32_t index = new_term(p, HLO_TERM_VAR);
     term_at(p, index)->slot = slot;

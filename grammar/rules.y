@@ -57,7 +57,7 @@ static void rules_yyerror(span *where, void *scanner, rules_parser *p, const cha
 
 %type <span> subject at example
 %type <flag> negate
-%type <node> pattern single postfix primary args arglist vars
+%type <node> pattern single postfix primary args arglist params vars
 %type <attr> attrs attrlist attr
 %type <ints> intlist someints
 %type <guard> guards guard
@@ -71,7 +71,9 @@ file: %empty | file statement;
 
 statement: let | phase | rule;
 
-let: "let" T_NAME '(' vars ')' '=' pattern { rules_let(p, $2, $4, $7); };
+let: "let" T_NAME '(' params ')' '=' pattern { rules_let(p, $2, $4, $7); };
+
+params: %empty { $$ = NULL; } | vars { $$ = $1; };
 
 vars: T_VAR { $$ = NODE(NODE_VAR, @1); $$->name = $1; }
     | vars ',' T_VAR {

@@ -7,6 +7,10 @@
 
 #include "grammar/rules.h"
 
+/* The names by which flex calls what bison prefixes. */
+#define YYSTYPE RULES_YYSTYPE
+#define YYLTYPE RULES_YYLTYPE
+
 typedef struct span {
     size_t first, last; /* bytes of the source */
 } span;

@@ -1,12 +1,6 @@
 /* The functions of builder.def. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "hlo/text.h"
 #include "ir/eval/float.h"
 #include "passes/match.h"
-#include "passes/vocabulary.h"
 
 #define UNUSED(x) ((void)(x))
 #define TEST(name)                                                                                 \
@@ -50,12 +44,15 @@ TEST(single) {
     return s && hlo_shape_count(s) == 1;
 }
 
+/* Two shapes of the same dimensions: whether their elements lie in the same order. */
+static bool same_order(const hlo_shape *a, const hlo_shape *b) {
+    return a == b || (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b));
+}
+
 TEST(same_shape) {
     UNUSED(env), UNUSED(count);
     const hlo_shape *a = shape_of(args), *b = shape_of(args + 1);
-    return a && b &&
-           (a == b || (hlo_shape_compatible(a, b) && (!a->layout || !b->layout) &&
-                       hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)));
+    return a && b && hlo_shape_compatible(a, b) && same_order(a, b);
 }
 
 TEST(same_type) {
@@ -116,7 +113,8 @@ TEST(one_use) {
 
 TEST(only_uses) {
     UNUSED(env);
-    if (!has_instr(args) || args->instr->parent->root == args->instr) return false;
+    if (!has_instr(args)) return true;
+    if (args->instr->parent->root == args->instr) return false;
     for (const hlo_use *use = args->instr->uses; use; use = use->next) {
         bool known = false;
         for (uint32_t i = 1; i < count; i++)
@@ -145,15 +143,21 @@ static bool constant_number(hlo_instr *value, double *out_number) {
         !hlo_type_is_float(source->shape->type))
         return false;
     double number = hlo_literal_number(source->u.literal, 0);
-    while (depth-- > 0) number = hlo_float_round(types[depth], number);
+    while (depth-- > 0) number = hlo_float_decode(types[depth], hlo_float_encode(types[depth], number));
     *out_number = number;
     return true;
+}
+
+TEST(repeats) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && hlo_splat_source(args->instr) != NULL;
 }
 
 TEST(at_most) {
     UNUSED(env), UNUSED(count);
     double number;
-    return has_instr(args) && constant_number(args->instr, &number) && number <= args[1].number;
+    return !has_instr(args) ||
+           (constant_number(args->instr, &number) && number <= args[1].number);
 }
 
 TEST(extremes) {
@@ -165,11 +169,6 @@ TEST(extremes) {
         return false;
     double most = hlo_float_max(s->type);
     return low == -most && high == most;
-}
-
-TEST(bound) {
-    UNUSED(env), UNUSED(count);
-    return has_instr(args);
 }
 
 TEST(max_of_all) {
@@ -189,10 +188,20 @@ static bool decode(const hlo_instr *call, hlo_matmul *out) {
     return hlo_matmul_is_call(call) && hlo_matmul_decode(call, out, &why) == HLO_OK;
 }
 
-TEST(after_relu) {
+/* The abs-max of a value is its max when the value is not negative. */
+TEST(amax_of) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
-    return has_instr(args) && decode(args->instr, &m) && hlo_epilogues[m.epilogue].relu;
+    if (!has_instr(args) || has_instr(args + 1)) return true;
+    return decode(args[2].instr, &m) && hlo_epilogues[m.epilogue].relu;
+}
+
+TEST(along_last) {
+    UNUSED(env), UNUSED(count);
+    const hlo_instr *broadcast = args->instr;
+    if (!has_instr(args) || broadcast->op != HLO_OP_BROADCAST) return false;
+    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
+    return dims->count == 1 && dims->v[0] == (int64_t)broadcast->shape->rank - 1;
 }
 
 /* ----------------------------------------------------------------------------------------- matmuls */
@@ -390,10 +399,9 @@ MAKE(compose) {
     for (uint32_t i = 0; i < a->count; i++) same &= (order[i] = b->v[a->v[i]]) == i;
     hlo_instr *from = hlo_instr_operand(inner, 0);
     *out = from;
-    if (same && hlo_shape_is_row_major(from->shape) == hlo_shape_is_row_major(outer->shape))
-        return true;
-    *out = hlo_rule_new(env, HLO_OP_TRANSPOSE, outer->shape, 1, &from);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, a->count, order);
+    if (same && same_order(from->shape, outer->shape)) return true;
+    *out = hlo_rule_new(env, same ? HLO_OP_COPY : HLO_OP_TRANSPOSE, outer->shape, 1, &from);
+    if (*out && !same) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, a->count, order);
     return *out != NULL;
 }
 

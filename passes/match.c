@@ -102,12 +102,10 @@ static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr
     switch ((hlo_rule_attr_kind)want->kind) {
         case HLO_RULE_INT: return have && have->u.i == want->number;
         case HLO_RULE_WORD: return have && have->u.str && !strcmp(have->u.str, want->word);
-        case HLO_RULE_INTS: {
-            uint32_t count = have ? have->u.ints->count : 0;
-            return count == want->int_count &&
-                   !memcmp(have ? have->u.ints->v : NULL, env->rules->ints + want->first_int,
-                           count * sizeof(int64_t));
-        }
+        case HLO_RULE_INTS:
+            if (!have || have->u.ints->count != want->int_count) return !have && !want->int_count;
+            return !memcmp(have->u.ints->v, env->rules->ints + want->first_int,
+                           want->int_count * sizeof(int64_t));
         case HLO_RULE_SLOT: {
             hlo_binding *slot = &env->slots[want->slot];
             if (slot->kind == HLO_BOUND_ATTR) return same_attr(slot->attr, have);

@@ -13,6 +13,8 @@
 
 enum { HLO_CHAIN_LIMIT = 64 };
 
+typedef struct hlo_engine hlo_engine;
+
 typedef enum hlo_binding_kind {
     HLO_BOUND_NOT,
     HLO_BOUND_VALUE,  /* instr */
@@ -37,10 +39,11 @@ typedef struct hlo_binding {
 /* One try of one rule at one root. */
 typedef struct hlo_rule_env {
     hlo_pass_context *context;
-    struct hlo_engine *engine;
+    hlo_engine *engine;
     const hlo_rules *rules;
     const hlo_rule *rule;
     hlo_instr *root;
+    const hlo_instr *subject; /* whose verdict it is about; NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
     uint32_t next_root; /* roots matched so far */
     uint32_t fuel;      /* steps that the match may still take */
@@ -92,14 +95,14 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 
 /* engine.c: what the others ask of the worklist. */
 /* Whether `a` stands before `b`, of the same computation. */
-bool hlo_engine_before(struct hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
+bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
 /* Says that the instruction is new or has other operands or users. */
-void hlo_engine_push(struct hlo_engine *engine, hlo_instr *instr);
+void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
 
 /* Says that it stands elsewhere now. */
-void hlo_engine_moved(struct hlo_engine *engine, const hlo_instr *instr);
+void hlo_engine_moved(hlo_engine *engine, const hlo_instr *instr);
 /* Removes it, and what only it used, if nothing uses it. */
-void hlo_engine_bury(struct hlo_engine *engine, hlo_instr *instr);
+void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr);
 
 /* The order in which a phase looks at instructions: the result does not depend on it. */
 typedef enum hlo_rule_order { HLO_ORDER_FORWARD, HLO_ORDER_BACKWARD, HLO_ORDER_SHUFFLED } hlo_rule_order;

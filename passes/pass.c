@@ -4,14 +4,16 @@
 #include <time.h>
 
 #include "hlo/text.h"
+#include "passes/match.h"
 #include "passes/passes.h"
 #include "passes/remark.h"
 
 typedef struct pass {
     const char *name, *help;
     bool decides;
-    hlo_pass_function *function; /* one of these is there */
+    hlo_pass_function *function; /* one of these three is there */
     const char *sequence;
+    const char *rules; /* a phase of passes/rules/ */
 } pass;
 
 enum { PREPARES = false, DECIDES = true };
@@ -19,10 +21,12 @@ enum { PREPARES = false, DECIDES = true };
 static const pass passes[] = {
 #define FUNCTION(f) .function = f
 #define SEQUENCE(list) .sequence = list
+#define RULES(phase) .rules = phase
 #define PASS(pass_name, body, role, pass_help)                                                     \
     {.name = pass_name, .help = pass_help, .decides = role, body},
 #include "passes/pass.def"
 #undef PASS
+#undef RULES
 #undef SEQUENCE
 #undef FUNCTION
 };
@@ -108,7 +112,7 @@ static hlo_status run_function(run *r, const pass *p) {
     double start = context->options->time_passes ? seconds_now() : 0;
     uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    hlo_status status = p->function(context);
+    hlo_status status = p->rules ? hlo_rules_run(context, p->rules) : p->function(context);
     hlo_arena_release(context->scratch, mark);
     if (p->decides) r->decided += context->changes - before;
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
@@ -143,7 +147,7 @@ static hlo_status run_or_undo(run *r, const pass *p) {
 
 static hlo_status run_pass(run *r, const pass *p, bool outermost) {
     hlo_status status;
-    if (p->function)
+    if (!p->sequence)
         status = run_function(r, p);
     else if (outermost && holds_deciding(p))
         status = run_or_undo(r, p);

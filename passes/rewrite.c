@@ -217,7 +217,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
 
 /* ------------------------------------------------------------------------------------------- calls */
 
-typedef enum field_kind { VALUE, NUMBER, EPILOGUE, FLAG, TYPE } field_kind;
+typedef enum field_kind { VALUE, NUMBER, EPILOGUE, FLAG, TYPE, DIMS } field_kind;
 
 typedef struct field_row {
     field_kind kind;
@@ -240,6 +240,18 @@ static bool set_epilogue(hlo_rule_env *env, const hlo_rule_set *set, hlo_epilogu
     return true;
 }
 
+/* `first` or `last` of an operand with one contracting and one free dimension. */
+static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
+                     const hlo_matmul *m) {
+    const char *word = term_at(env, set->term)->word;
+    uint32_t rank = m->a_batch->count + 2, count = (*member)->count;
+    int64_t dims[HLO_RULE_ARGS];
+    if (!word || count > HLO_RULE_ARGS) return hlo_rule_refuse(env, NULL, NULL);
+    for (uint32_t i = 0; i < count; i++) dims[i] = strcmp(word, "last") ? i : rank - count + i;
+    *member = hlo_ints_new(env->context->module, count, dims);
+    return true;
+}
+
 static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
                       const hlo_instr *source) {
     if (value && value != *member) {
@@ -258,6 +270,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     char *member = (char *)m + row->offset;
     const hlo_rule_term *t = term_at(env, set->term);
     if (row->kind == EPILOGUE) return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
+    if (row->kind == DIMS) return set_dims(env, set, (const hlo_ints **)(void *)member, m);
     if (row->kind == NUMBER && t->kind == HLO_TERM_NUMBER) {
         *(double *)(void *)member = t->number;
         return true;

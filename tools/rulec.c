@@ -5,6 +5,7 @@
  *   rulec --check FILE...          only the faults
  * It runs when the library is built, so it must not need compiled rules itself. */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
