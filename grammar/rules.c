@@ -42,7 +42,7 @@ void rules_fault(rules_parser *p, span where, const char *format, ...) {
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(p->owner, p->sink, HLO_ERROR, where.first,
-                where.last > where.first ? where.last - where.first : 1, format, args);
+                   where.last > where.first ? where.last - where.first : 1, format, args);
     va_end(args);
     p->failed = true;
 }
@@ -116,7 +116,8 @@ static const let_node *find_let(rules_parser *p, span name) {
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------- variables */
+/* ------------------------------------------------------------------------------------- variables
+ */
 
 /* What the parameter `name` of the let at hand stands for; NULL when it is no parameter. */
 static const node *parameter(rules_parser *p, const frame *f, const char *name) {
@@ -143,15 +144,18 @@ static int16_t slot_of(rules_parser *p, const frame *f, span where, bool bind) {
     }
     for (uint32_t i = 0; i < d->slot_count; i++)
         if (d->slots[i] == name) return (int16_t)i;
-    if (!bind) rules_fault(p, where, "%s is not bound by the pattern", name);
-    else if (d->slot_count == HLO_RULE_SLOTS) rules_fault(p, where, "too many variables");
+    if (!bind)
+        rules_fault(p, where, "%s is not bound by the pattern", name);
+    else if (d->slot_count == HLO_RULE_SLOTS)
+        rules_fault(p, where, "too many variables");
     if (!bind || d->slot_count == HLO_RULE_SLOTS) return 0;
     d->chain[d->slot_count] = false;
     d->slots[d->slot_count] = name;
     return (int16_t)d->slot_count++;
 }
 
-/* ----------------------------------------------------------------------------------------- terms */
+/* ----------------------------------------------------------------------------------------- terms
+ */
 
 static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m);
 
@@ -251,10 +255,10 @@ static uint32_t lower_op(rules_parser *p, const frame *f, const node *n, hlo_op 
 /* Whether argument `t` may stand for parameter `letter` of a function. */
 static bool fits(rules_parser *p, const hlo_rule_term *t, char letter) {
     switch (letter) {
-        case 'N': return t->kind == HLO_TERM_NUMBER;
-        case 'W': return t->kind == HLO_TERM_WORD;
-        case 'C': return t->kind == HLO_TERM_VAR && p->draft->chain[t->slot];
-        default: return t->kind != HLO_TERM_NUMBER && t->kind != HLO_TERM_WORD;
+    case 'N': return t->kind == HLO_TERM_NUMBER;
+    case 'W': return t->kind == HLO_TERM_WORD;
+    case 'C': return t->kind == HLO_TERM_VAR && p->draft->chain[t->slot];
+    default: return t->kind != HLO_TERM_NUMBER && t->kind != HLO_TERM_WORD;
     }
 }
 
@@ -311,7 +315,8 @@ static uint32_t lower_let(rules_parser *p, const frame *f, const node *n, const 
     if (want != have || p->draft->depth == MAX_DEPTH) {
         if (want != have)
             rules_fault(p, n->where, "this definition takes %u arguments, not %u", want, have);
-        else rules_fault(p, n->where, "definitions within definitions go too deep");
+        else
+            rules_fault(p, n->where, "definitions within definitions go too deep");
         return new_term(p, HLO_TERM_ANY);
     }
     frame inner = {.caller = f, .let = let, .args = n->args, .number = ++p->draft->expansions};
@@ -373,7 +378,8 @@ static void lower_shape(rules_parser *p, const frame *f, const node *n, uint32_t
         if (function < 0 || m != PATTERN || strcmp(p->words->functions[function].params, "V") ||
             p->words->functions[function].kind != HLO_FUNCTION_TEST)
             rules_fault(p, n->shape, "'%s' is neither a type nor a test of one value", name);
-        else code = (uint16_t)function;
+        else
+            code = (uint16_t)function;
     }
     hlo_rule_term *t = term_at(p, index);
     if (t->shape_kind) rules_fault(p, n->shape, "two shapes for one value");
@@ -411,20 +417,20 @@ static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m) {
     uint32_t index = 0;
     bool pattern = m == PATTERN;
     switch (n->kind) {
-        case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, pattern); break;
-        case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, !pattern); break;
-        case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, false); break;
-        case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m == ARGUMENT); break;
-        case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m == ARGUMENT); break;
-        case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, true); break;
-        case NODE_VAR: index = lower_var(p, f, n, m); break;
-        case NODE_RESULT: index = lower_result(p, f, n, m); break;
-        case NODE_APPLY: index = lower_apply(p, f, n, m); break;
-        case NODE_SPLAT: index = lower_wrapped(p, f, n, HLO_TERM_SPLAT, m); break;
-        case NODE_CHAIN: index = lower_wrapped(p, f, n, HLO_TERM_CHAIN, m); break;
-        case NODE_CHAIN1: index = lower_wrapped(p, f, n, HLO_TERM_CHAIN1, m); break;
-        case NODE_ALT: index = lower_wrapped(p, f, n, HLO_TERM_ALT, m); break;
-        case NODE_DEFINE: index = lower_define(p, f, n); break;
+    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, pattern); break;
+    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, !pattern); break;
+    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, false); break;
+    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m == ARGUMENT); break;
+    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m == ARGUMENT); break;
+    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, true); break;
+    case NODE_VAR: index = lower_var(p, f, n, m); break;
+    case NODE_RESULT: index = lower_result(p, f, n, m); break;
+    case NODE_APPLY: index = lower_apply(p, f, n, m); break;
+    case NODE_SPLAT: index = lower_wrapped(p, f, n, HLO_TERM_SPLAT, m); break;
+    case NODE_CHAIN: index = lower_wrapped(p, f, n, HLO_TERM_CHAIN, m); break;
+    case NODE_CHAIN1: index = lower_wrapped(p, f, n, HLO_TERM_CHAIN1, m); break;
+    case NODE_ALT: index = lower_wrapped(p, f, n, HLO_TERM_ALT, m); break;
+    case NODE_DEFINE: index = lower_define(p, f, n); break;
     }
     if (!pattern && (n->kind == NODE_CHAIN || n->kind == NODE_CHAIN1 || n->kind == NODE_ALT ||
                      n->kind == NODE_DEFINE))
@@ -442,7 +448,8 @@ static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m) {
     return index;
 }
 
-/* ------------------------------------------------------------------------------- rules, statements */
+/* ------------------------------------------------------------------------------- rules, statements
+ */
 
 void rules_let(rules_parser *p, span name, node *params, node *body) {
     const char *text = name_of(p, name);
@@ -468,7 +475,8 @@ void rules_phase(rules_parser *p, span name, span measure) {
     int code = find_function(p, d->measure);
     if (code < 0 || p->words->functions[code].kind != HLO_FUNCTION_MEASURE)
         rules_fault(p, measure, "no measure is called '%s'", d->measure);
-    else d->measure_code = (uint16_t)code;
+    else
+        d->measure_code = (uint16_t)code;
 }
 
 static void lower_guard(rules_parser *p, const guard_node *g) {
@@ -484,8 +492,12 @@ static void lower_guard(rules_parser *p, const guard_node *g) {
     uint16_t reason = g->reason.last ? (uint16_t)reason_code(p, g->reason) : HLO_RULE_NO_REASON;
     int16_t at = g->at.last ? slot_of(p, NULL, g->at, false) : -1;
     hlo_rule_guard *guard = push(p, &p->draft->guards, sizeof *guard);
-    *guard = (hlo_rule_guard){.negate = g->negate, .function = (uint16_t)code, .reason = reason,
-                              .at = at, .arg_count = count, .first_arg = first};
+    *guard = (hlo_rule_guard){.negate = g->negate,
+                              .function = (uint16_t)code,
+                              .reason = reason,
+                              .at = at,
+                              .arg_count = count,
+                              .first_arg = first};
 }
 
 static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *action) {
@@ -495,7 +507,8 @@ static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *a
         const char *name = name_of(p, s->field);
         int field = find_word(p->words->fields, p->words->field_count, name);
         if (field < 0) rules_fault(p, s->field, "a matmul has no field '%s'", name);
-        sets[count++] = (hlo_rule_set){.field = (uint16_t)(field < 0 ? 0 : field), .add = s->add,
+        sets[count++] = (hlo_rule_set){.field = (uint16_t)(field < 0 ? 0 : field),
+                                       .add = s->add,
                                        .term = lower(p, NULL, s->value, ARGUMENT)};
     }
     action->first_set = p->draft->sets.count;
@@ -509,28 +522,28 @@ static void lower_action(rules_parser *p, const action_node *a, int16_t root,
                          hlo_rule_action *out) {
     *out = (hlo_rule_action){.kind = (uint8_t)a->kind, .slot = -1, .operand = -1};
     switch (a->kind) {
-        case HLO_ACTION_REPLACE:
-            out->slot = a->target.last ? slot_of(p, NULL, a->target, false) : root;
-            out->term = lower(p, NULL, a->value, TEMPLATE);
-            break;
-        case HLO_ACTION_LET:
-            out->term = lower(p, NULL, a->value, TEMPLATE);
-            out->slot = slot_of(p, NULL, a->target, true);
-            break;
-        case HLO_ACTION_OPERAND:
-            out->slot = slot_of(p, NULL, a->target, false);
-            out->operand = slot_of(p, NULL, a->operand, false);
-            out->term = lower(p, NULL, a->value, TEMPLATE);
-            break;
-        case HLO_ACTION_CALL:
-            out->operand = slot_of(p, NULL, a->operand, false);
-            lower_sets(p, a->sets, out);
-            if (a->target.last) out->slot = slot_of(p, NULL, a->target, true);
-            break;
-        case HLO_ACTION_REMARK:
-            out->reason = (uint16_t)reason_code(p, a->reason);
-            if (a->operand.last) out->operand = slot_of(p, NULL, a->operand, false);
-            break;
+    case HLO_ACTION_REPLACE:
+        out->slot = a->target.last ? slot_of(p, NULL, a->target, false) : root;
+        out->term = lower(p, NULL, a->value, TEMPLATE);
+        break;
+    case HLO_ACTION_LET:
+        out->term = lower(p, NULL, a->value, TEMPLATE);
+        out->slot = slot_of(p, NULL, a->target, true);
+        break;
+    case HLO_ACTION_OPERAND:
+        out->slot = slot_of(p, NULL, a->target, false);
+        out->operand = slot_of(p, NULL, a->operand, false);
+        out->term = lower(p, NULL, a->value, TEMPLATE);
+        break;
+    case HLO_ACTION_CALL:
+        out->operand = slot_of(p, NULL, a->operand, false);
+        lower_sets(p, a->sets, out);
+        if (a->target.last) out->slot = slot_of(p, NULL, a->target, true);
+        break;
+    case HLO_ACTION_REMARK:
+        out->reason = (uint16_t)reason_code(p, a->reason);
+        if (a->operand.last) out->operand = slot_of(p, NULL, a->operand, false);
+        break;
     }
 }
 
@@ -560,8 +573,11 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     struct rules_draft *d = p->draft;
     d->slot_count = d->expansions = d->depth = 0;
     if (!d->phase) rules_fault(p, name, "a rule stands in a phase");
-    hlo_rule rule = {.name = name_of(p, name), .phase = d->phase, .measure = d->measure,
-                     .measure_code = d->measure_code, .subject = -1};
+    hlo_rule rule = {.name = name_of(p, name),
+                     .phase = d->phase,
+                     .measure = d->measure,
+                     .measure_code = d->measure_code,
+                     .subject = -1};
     rule.doc = comment_text(p, p->rule_comment);
     rule.text = name_of(p, whole);
     rule.example = example.last ? name_of(p, example) : NULL;

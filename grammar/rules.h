@@ -1,7 +1,7 @@
 /* Rewrite rules as data: what a `.rules` file says, as flat tables.
  *
- * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set is
- * a few arrays that refer to each other by index, so that both are the same. `let` definitions
+ * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set
+ * is a few arrays that refer to each other by index, so that both are the same. `let` definitions
  * are gone by then: each use is a copy of its body with variables of its own.
  * passes/README.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_H
@@ -35,16 +35,16 @@ typedef enum hlo_rule_result { HLO_RESULT_OUT, HLO_RESULT_AUX, HLO_RESULT_AMAX }
 /* What a term may require of, or give to, the shape of its value. */
 typedef enum hlo_rule_shape {
     HLO_SHAPE_FREE,
-    HLO_SHAPE_TYPE,  /* `: f32`: element type `shape_code` */
-    HLO_SHAPE_IS,    /* `: fp8`: the one-argument predicate `shape_code` of builder.def */
-    HLO_SHAPE_LIKE   /* `like %x`: the shape of slot `shape_code` (templates only) */
+    HLO_SHAPE_TYPE, /* `: f32`: element type `shape_code` */
+    HLO_SHAPE_IS,   /* `: fp8`: the one-argument predicate `shape_code` of builder.def */
+    HLO_SHAPE_LIKE  /* `like %x`: the shape of slot `shape_code` (templates only) */
 } hlo_rule_shape;
 
 typedef struct hlo_rule_term {
     uint8_t kind;       /* hlo_term_kind */
     uint8_t shape_kind; /* hlo_rule_shape */
     bool rest;          /* OP, patterns: there may be more operands than arguments */
-    int16_t slot;       /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
+    int16_t slot; /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;
     uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are indices of terms */
@@ -145,7 +145,11 @@ typedef struct hlo_rules {
 } hlo_rules;
 
 /* The words that rules may use and the passes define. Codes are positions in these lists. */
-typedef enum hlo_function_kind { HLO_FUNCTION_TEST, HLO_FUNCTION_MAKE, HLO_FUNCTION_MEASURE } hlo_function_kind;
+typedef enum hlo_function_kind {
+    HLO_FUNCTION_TEST,
+    HLO_FUNCTION_MAKE,
+    HLO_FUNCTION_MEASURE
+} hlo_function_kind;
 
 typedef struct hlo_rule_function {
     const char *name;

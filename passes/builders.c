@@ -18,7 +18,8 @@ static const hlo_shape *shape_of(const hlo_binding *arg) {
     return has_instr(arg) && hlo_shape_is_array(arg->instr->shape) ? arg->instr->shape : NULL;
 }
 
-/* ------------------------------------------------------------------------------- types and shapes */
+/* ------------------------------------------------------------------------------- types and shapes
+ */
 
 TEST(fp8) {
     UNUSED(env), UNUSED(count);
@@ -93,18 +94,19 @@ TEST(identity) {
     const hlo_shape *s = shape_of(args);
     if (!s || !i->operand_count || hlo_instr_operand(i, 0)->shape != s) return false;
     switch (i->op) {
-        case HLO_OP_TRANSPOSE:
-        case HLO_OP_BROADCAST: return counts_up(hlo_instr_ints(i, HLO_ATTR_DIMENSIONS), s->rank);
-        case HLO_OP_COPY:
-        case HLO_OP_RESHAPE:
-        case HLO_OP_BITCAST:
-        case HLO_OP_CONVERT:
-        case HLO_OP_SLICE: return true;
-        default: return false;
+    case HLO_OP_TRANSPOSE:
+    case HLO_OP_BROADCAST: return counts_up(hlo_instr_ints(i, HLO_ATTR_DIMENSIONS), s->rank);
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST:
+    case HLO_OP_CONVERT:
+    case HLO_OP_SLICE: return true;
+    default: return false;
     }
 }
 
-/* ------------------------------------------------------------------------------------------- users */
+/* ------------------------------------------------------------------------------------------- users
+ */
 
 TEST(one_use) {
     UNUSED(env), UNUSED(count);
@@ -124,10 +126,11 @@ TEST(only_uses) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------ values */
+/* ------------------------------------------------------------------------------------------ values
+ */
 
-/* The constant that a value repeats, looking through exact reshapes; NULL when it is none. A convert
- * of a constant is that constant rounded, which `out_number` has. */
+/* The constant that a value repeats, looking through exact reshapes; NULL when it is none. A
+ * convert of a constant is that constant rounded, which `out_number` has. */
 static bool constant_number(hlo_instr *value, double *out_number) {
     hlo_instr *source = hlo_splat_source(value);
     hlo_type types[4];
@@ -143,7 +146,8 @@ static bool constant_number(hlo_instr *value, double *out_number) {
         !hlo_type_is_float(source->shape->type))
         return false;
     double number = hlo_literal_number(source->u.literal, 0);
-    while (depth-- > 0) number = hlo_float_decode(types[depth], hlo_float_encode(types[depth], number));
+    while (depth-- > 0)
+        number = hlo_float_decode(types[depth], hlo_float_encode(types[depth], number));
     *out_number = number;
     return true;
 }
@@ -156,8 +160,7 @@ TEST(repeats) {
 TEST(at_most) {
     UNUSED(env), UNUSED(count);
     double number;
-    return !has_instr(args) ||
-           (constant_number(args->instr, &number) && number <= args[1].number);
+    return !has_instr(args) || (constant_number(args->instr, &number) && number <= args[1].number);
 }
 
 TEST(extremes) {
@@ -204,7 +207,8 @@ TEST(along_last) {
     return dims->count == 1 && dims->v[0] == (int64_t)broadcast->shape->rank - 1;
 }
 
-/* ----------------------------------------------------------------------------------------- matmuls */
+/* ----------------------------------------------------------------------------------------- matmuls
+ */
 
 TEST(matmul) {
     UNUSED(env), UNUSED(count);
@@ -269,26 +273,27 @@ static bool moves_only(const hlo_instr *link) {
     const hlo_instr *from = hlo_instr_operand(link, 0);
     if (link->shape->type != from->shape->type) return false;
     switch (link->op) {
-        case HLO_OP_BITCAST:
-        case HLO_OP_BROADCAST:
-        case HLO_OP_COPY:
-        case HLO_OP_DYNAMIC_SLICE:
-        case HLO_OP_GATHER:
-        case HLO_OP_RESHAPE:
-        case HLO_OP_REVERSE:
-        case HLO_OP_SLICE:
-        case HLO_OP_TRANSPOSE: return true;
-        case HLO_OP_PAD: {
-            double number;
-            return constant_number(hlo_instr_operand(link, 1), &number) && number == 0;
-        }
-        default: return false;
+    case HLO_OP_BITCAST:
+    case HLO_OP_BROADCAST:
+    case HLO_OP_COPY:
+    case HLO_OP_DYNAMIC_SLICE:
+    case HLO_OP_GATHER:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_REVERSE:
+    case HLO_OP_SLICE:
+    case HLO_OP_TRANSPOSE: return true;
+    case HLO_OP_PAD: {
+        double number;
+        return constant_number(hlo_instr_operand(link, 1), &number) && number == 0;
+    }
+    default: return false;
     }
 }
 
 TEST(movable) {
     UNUSED(count);
-    for (const hlo_instr *link = args->instr; link != args->inner; link = hlo_instr_operand(link, 0))
+    for (const hlo_instr *link = args->instr; link != args->inner;
+         link = hlo_instr_operand(link, 0))
         if (!moves_only(link)) {
             env->blocker = link;
             return false;
@@ -296,7 +301,8 @@ TEST(movable) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- builders */
+/* ---------------------------------------------------------------------------------------- builders
+ */
 
 static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     if (!value || value->shape->type == type) return value;
@@ -361,7 +367,8 @@ static hlo_instr *carry_link(hlo_rule_env *env, const hlo_instr *link, hlo_instr
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     hlo_module *module = env->context->module;
     if (link->op == HLO_OP_PAD) {
-        hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
+        hlo_literal *zero =
+            hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
         hlo_literal_set_number(zero, 0, 0);
         operands[1] = hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL);
         operands[1]->u.literal = zero;
@@ -430,7 +437,8 @@ MAKE(placed_operand_b) {
     return place_side(env, args->instr, true, out);
 }
 
-/* ---------------------------------------------------------------------------------------- measures */
+/* ---------------------------------------------------------------------------------------- measures
+ */
 
 static bool is_leaf(const hlo_rule_env *env, const hlo_instr *value) {
     if (!value->operand_count || value->op == HLO_OP_CUSTOM_CALL) return true;

@@ -25,8 +25,8 @@ struct hlo_engine {
     hlo_pass_context *context;
     const char *phase;
     candidate *by_op[HLO_OP_COUNT];
-    uint32_t room;    /* of the side tables, by instruction id */
-    uint64_t *keys;   /* 0: none yet */
+    uint32_t room;  /* of the side tables, by instruction id */
+    uint64_t *keys; /* 0: none yet */
     bool *queued;
     uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
@@ -37,7 +37,8 @@ struct hlo_engine {
     bool failed;
 };
 
-/* ------------------------------------------------------------------------------------- side tables */
+/* ------------------------------------------------------------------------------------- side tables
+ */
 
 static void *widen(hlo_arena *arena, const void *old, uint32_t count, uint32_t room, size_t size) {
     void *data = hlo_arena_array(arena, room, size);
@@ -69,7 +70,8 @@ static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
     reserve(e, instr->id);
     if (e->keys[instr->id]) return e->keys[instr->id];
     const hlo_instr *first = instr, *end = instr->next;
-    while (first->prev && !(first->prev->id < e->room && e->keys[first->prev->id])) first = first->prev;
+    while (first->prev && !(first->prev->id < e->room && e->keys[first->prev->id]))
+        first = first->prev;
     while (end && !(end->id < e->room && e->keys[end->id])) end = end->next;
     uint64_t low = first->prev ? e->keys[first->prev->id] : 0;
     uint64_t high = end ? e->keys[end->id] : low + key_gap;
@@ -88,7 +90,8 @@ static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
 }
 
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
-    uint64_t key = key_of(engine, a); /* which may renumber: twice, so that both are of one numbering */
+    uint64_t key =
+        key_of(engine, a); /* which may renumber: twice, so that both are of one numbering */
     uint64_t other = key_of(engine, b);
     key = key_of(engine, a);
     return key < other;
@@ -138,7 +141,8 @@ void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
     for (uint32_t i = 0; i < count; i++) hlo_engine_bury(engine, operands[i]);
 }
 
-/* ------------------------------------------------------------------------------------------- rules */
+/* ------------------------------------------------------------------------------------------- rules
+ */
 
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, const hlo_rule *rule) {
     candidate **end = &e->by_op[op];
@@ -154,17 +158,17 @@ static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, cons
 static void enter(hlo_engine *e, const hlo_rules *rules, const hlo_rule *rule, uint32_t term) {
     const hlo_rule_term *t = &rules->terms[term];
     switch ((hlo_term_kind)t->kind) {
-        case HLO_TERM_OP: add_candidate(e, t->code, rules, rule); break;
-        case HLO_TERM_CONSTANT: add_candidate(e, HLO_OP_CONSTANT, rules, rule); break;
-        case HLO_TERM_RESULT: add_candidate(e, HLO_OP_GET_TUPLE_ELEMENT, rules, rule); break;
-        case HLO_TERM_DEFINE: enter(e, rules, rule, rules->args[t->first_arg]); break;
-        case HLO_TERM_ALT:
-            for (uint32_t i = 0; i < t->arg_count; i++)
-                enter(e, rules, rule, rules->args[t->first_arg + i]);
-            break;
-        default:
-            for (unsigned op = 0; op < HLO_OP_COUNT; op++) add_candidate(e, op, rules, rule);
-            break;
+    case HLO_TERM_OP: add_candidate(e, t->code, rules, rule); break;
+    case HLO_TERM_CONSTANT: add_candidate(e, HLO_OP_CONSTANT, rules, rule); break;
+    case HLO_TERM_RESULT: add_candidate(e, HLO_OP_GET_TUPLE_ELEMENT, rules, rule); break;
+    case HLO_TERM_DEFINE: enter(e, rules, rule, rules->args[t->first_arg]); break;
+    case HLO_TERM_ALT:
+        for (uint32_t i = 0; i < t->arg_count; i++)
+            enter(e, rules, rule, rules->args[t->first_arg + i]);
+        break;
+    default:
+        for (unsigned op = 0; op < HLO_OP_COUNT; op++) add_candidate(e, op, rules, rule);
+        break;
     }
 }
 
@@ -204,7 +208,7 @@ static void spend(hlo_engine *e, const hlo_rule *rule) {
     if (e->fired < e->fuel) return;
     e->failed = true;
     hlo_diag_emit(e->context->module, e->context->sink, HLO_ERROR, 0, 0,
-               "phase %s does not end: rule %s fires again and again", e->phase, rule->name);
+                  "phase %s does not end: rule %s fires again and again", e->phase, rule->name);
 }
 
 /* Whether the rule fired at `root`. */
@@ -229,7 +233,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
             if (env->replacement && measure(env, env->replacement) >= before && !e->failed) {
                 e->failed = true;
                 hlo_diag_emit(e->context->module, e->context->sink, HLO_ERROR, root->offset, 0,
-                           "rule %s does not lower %s", c->rule->name, c->rule->measure);
+                              "rule %s does not lower %s", c->rule->name, c->rule->measure);
             }
             return true;
         }
@@ -247,7 +251,8 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
         }
 }
 
-/* ------------------------------------------------------------------------------------------ sweeps */
+/* ------------------------------------------------------------------------------------------ sweeps
+ */
 
 static uint64_t next_random(uint64_t *state) {
     *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -261,22 +266,22 @@ static void put_in_order(hlo_engine *e) {
     size_t n = e->queue_count;
     uint64_t seed = e->context->rule_seed + e->sweep;
     switch ((hlo_rule_order)e->context->rule_order) {
-        case HLO_ORDER_FORWARD: break;
-        case HLO_ORDER_BACKWARD:
-            for (size_t i = 0; i < n / 2; i++) {
-                hlo_instr *swap = e->queue[i];
-                e->queue[i] = e->queue[n - 1 - i];
-                e->queue[n - 1 - i] = swap;
-            }
-            break;
-        case HLO_ORDER_SHUFFLED:
-            for (size_t i = n; i > 1; i--) {
-                size_t j = (size_t)(next_random(&seed) % i);
-                hlo_instr *swap = e->queue[i - 1];
-                e->queue[i - 1] = e->queue[j];
-                e->queue[j] = swap;
-            }
-            break;
+    case HLO_ORDER_FORWARD: break;
+    case HLO_ORDER_BACKWARD:
+        for (size_t i = 0; i < n / 2; i++) {
+            hlo_instr *swap = e->queue[i];
+            e->queue[i] = e->queue[n - 1 - i];
+            e->queue[n - 1 - i] = swap;
+        }
+        break;
+    case HLO_ORDER_SHUFFLED:
+        for (size_t i = n; i > 1; i--) {
+            size_t j = (size_t)(next_random(&seed) % i);
+            hlo_instr *swap = e->queue[i - 1];
+            e->queue[i - 1] = e->queue[j];
+            e->queue[j] = swap;
+        }
+        break;
     }
 }
 
@@ -313,7 +318,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     for (uint32_t sweeps = 0; sweep(e, env) && !e->failed; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         hlo_diag_emit(context->module, context->sink, HLO_ERROR, 0, 0,
-                   "phase %s does not end: rule %s still fires", phase, e->last->name);
+                      "phase %s does not end: rule %s still fires", phase, e->last->name);
         return HLO_INTERNAL;
     }
     return e->failed ? HLO_INTERNAL : HLO_OK;

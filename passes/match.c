@@ -27,16 +27,19 @@ static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t
     return env->rules->args[t->first_arg + index];
 }
 
-/* ----------------------------------------------------------------------------------------- values */
+/* ----------------------------------------------------------------------------------------- values
+ */
 
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     hlo_matmul m;
     const char *why;
-    if (!hlo_matmul_is_call(call) || hlo_matmul_decode(call, &m, &why) != HLO_OK) return -1;
+    if (!hlo_matmul_is_call(call)) return -1;
+    if (which == HLO_RESULT_OUT) return 0;
+    if (hlo_matmul_decode(call, &m, &why) != HLO_OK) return -1;
     switch (which) {
-        case HLO_RESULT_AUX: return hlo_matmul_aux_index(&m);
-        case HLO_RESULT_AMAX: return hlo_matmul_amax_index(&m);
-        default: return 0;
+    case HLO_RESULT_AUX: return hlo_matmul_aux_index(&m);
+    case HLO_RESULT_AMAX: return hlo_matmul_amax_index(&m);
+    default: return 0;
     }
 }
 
@@ -51,14 +54,14 @@ hlo_instr *hlo_rule_result_value(const hlo_instr *call, hlo_rule_result which) {
 
 static bool repeats(const hlo_instr *value) {
     switch (value->op) {
-        case HLO_OP_BROADCAST:
-        case HLO_OP_RESHAPE:
-        case HLO_OP_COPY:
-        case HLO_OP_TRANSPOSE:
-        case HLO_OP_SLICE:
-        case HLO_OP_REVERSE: return true;
-        case HLO_OP_BITCAST: return value->shape->type == hlo_instr_operand(value, 0)->shape->type;
-        default: return false;
+    case HLO_OP_BROADCAST:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_COPY:
+    case HLO_OP_TRANSPOSE:
+    case HLO_OP_SLICE:
+    case HLO_OP_REVERSE: return true;
+    case HLO_OP_BITCAST: return value->shape->type == hlo_instr_operand(value, 0)->shape->type;
+    default: return false;
     }
 }
 
@@ -83,41 +86,43 @@ static bool is_constant(const hlo_instr *value, double number) {
            hlo_literal_number(literal, 0) == number;
 }
 
-/* --------------------------------------------------------------------------------------- bindings */
+/* --------------------------------------------------------------------------------------- bindings
+ */
 
 static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
     if (!a || !b) return a == b;
     switch (hlo_attrs_info[a->id].kind) {
-        case HLO_KIND_INTS:
-        case HLO_KIND_SLICES:
-        case HLO_KIND_PADDING:
-            return a->u.ints->count == b->u.ints->count &&
-                   !memcmp(a->u.ints->v, b->u.ints->v, a->u.ints->count * sizeof a->u.ints->v[0]);
-        case HLO_KIND_FLOAT: return a->u.f == b->u.f;
-        default: return a->u.i == b->u.i;
+    case HLO_KIND_INTS:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        return a->u.ints->count == b->u.ints->count &&
+               !memcmp(a->u.ints->v, b->u.ints->v, a->u.ints->count * sizeof a->u.ints->v[0]);
+    case HLO_KIND_FLOAT: return a->u.f == b->u.f;
+    default: return a->u.i == b->u.i;
     }
 }
 
 static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
     switch ((hlo_rule_attr_kind)want->kind) {
-        case HLO_RULE_INT: return have && have->u.i == want->number;
-        case HLO_RULE_WORD: return have && have->u.str && !strcmp(have->u.str, want->word);
-        case HLO_RULE_INTS:
-            if (!have || have->u.ints->count != want->int_count) return !have && !want->int_count;
-            return !memcmp(have->u.ints->v, env->rules->ints + want->first_int,
-                           want->int_count * sizeof(int64_t));
-        case HLO_RULE_SLOT: {
-            hlo_binding *slot = &env->slots[want->slot];
-            if (slot->kind == HLO_BOUND_ATTR) return same_attr(slot->attr, have);
-            if (slot->kind != HLO_BOUND_NOT) return false;
-            *slot = (hlo_binding){.kind = HLO_BOUND_ATTR, .attr = have};
-            return true;
-        }
-        default: return false;
+    case HLO_RULE_INT: return have && have->u.i == want->number;
+    case HLO_RULE_WORD: return have && have->u.str && !strcmp(have->u.str, want->word);
+    case HLO_RULE_INTS:
+        if (!have || have->u.ints->count != want->int_count) return !have && !want->int_count;
+        return !memcmp(have->u.ints->v, env->rules->ints + want->first_int,
+                       want->int_count * sizeof(int64_t));
+    case HLO_RULE_SLOT: {
+        hlo_binding *slot = &env->slots[want->slot];
+        if (slot->kind == HLO_BOUND_ATTR) return same_attr(slot->attr, have);
+        if (slot->kind != HLO_BOUND_NOT) return false;
+        *slot = (hlo_binding){.kind = HLO_BOUND_ATTR, .attr = have};
+        return true;
+    }
+    default: return false;
     }
 }
 
-/* ------------------------------------------------------------------------------------------ terms */
+/* ------------------------------------------------------------------------------------------ terms
+ */
 
 static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
     if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
@@ -196,8 +201,7 @@ static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *va
     if (slot && slot->kind != HLO_BOUND_NOT) return false;
     for (uint32_t length = count + 1; length-- > least;) {
         if (slot)
-            *slot = (hlo_binding){
-                .kind = HLO_BOUND_CHAIN, .instr = value, .inner = links[length]};
+            *slot = (hlo_binding){.kind = HLO_BOUND_CHAIN, .instr = value, .inner = links[length]};
         if (match_term(env, arg_of(env, t, 0), links[length], next)) return true;
     }
     if (slot) slot->kind = HLO_BOUND_NOT;
@@ -230,21 +234,20 @@ static bool match_define(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *v
 static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                        const goal *next) {
     switch ((hlo_term_kind)t->kind) {
-        case HLO_TERM_ANY: return match_goals(env, next);
-        case HLO_TERM_VAR: return match_var(env, t, value, next);
-        case HLO_TERM_RESULT: return match_result(env, t, value, next);
-        case HLO_TERM_OP: return match_op(env, t, value, next);
-        case HLO_TERM_CONSTANT:
-            return is_constant(value, t->number) && match_goals(env, next);
-        case HLO_TERM_CHAIN:
-        case HLO_TERM_CHAIN1: return match_chain(env, t, value, next);
-        case HLO_TERM_SPLAT: return match_splat(env, t, value, next);
-        case HLO_TERM_DEFINE: return match_define(env, t, value, next);
-        case HLO_TERM_ALT:
-            for (uint32_t i = 0; i < t->arg_count; i++)
-                if (match_term(env, arg_of(env, t, i), value, next)) return true;
-            return false;
-        default: return false;
+    case HLO_TERM_ANY: return match_goals(env, next);
+    case HLO_TERM_VAR: return match_var(env, t, value, next);
+    case HLO_TERM_RESULT: return match_result(env, t, value, next);
+    case HLO_TERM_OP: return match_op(env, t, value, next);
+    case HLO_TERM_CONSTANT: return is_constant(value, t->number) && match_goals(env, next);
+    case HLO_TERM_CHAIN:
+    case HLO_TERM_CHAIN1: return match_chain(env, t, value, next);
+    case HLO_TERM_SPLAT: return match_splat(env, t, value, next);
+    case HLO_TERM_DEFINE: return match_define(env, t, value, next);
+    case HLO_TERM_ALT:
+        for (uint32_t i = 0; i < t->arg_count; i++)
+            if (match_term(env, arg_of(env, t, i), value, next)) return true;
+        return false;
+    default: return false;
     }
 }
 
@@ -270,7 +273,8 @@ static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const
     return false;
 }
 
-/* -------------------------------------------------------------------------------- roots and guards */
+/* -------------------------------------------------------------------------------- roots and guards
+ */
 
 /* Whether the pattern has that opcode, and the first value in it that is bound already. */
 static bool pattern_has(const hlo_rule_env *env, uint32_t term, hlo_op op) {
@@ -325,18 +329,17 @@ static bool match_goals(hlo_rule_env *env, const goal *g) {
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
     hlo_binding absent = {.kind = HLO_BOUND_ABSENT};
     switch ((hlo_term_kind)t->kind) {
-        case HLO_TERM_NUMBER: return (hlo_binding){.kind = HLO_BOUND_NUMBER, .number = t->number};
-        case HLO_TERM_WORD: return (hlo_binding){.kind = HLO_BOUND_WORD, .word = t->word};
-        case HLO_TERM_VAR:
-            return env->slots[t->slot].kind == HLO_BOUND_NOT ? absent : env->slots[t->slot];
-        case HLO_TERM_RESULT: {
-            const hlo_binding *call = &env->slots[t->slot];
-            hlo_instr *value = call->kind == HLO_BOUND_VALUE
-                                   ? hlo_rule_result_value(call->instr, t->code)
-                                   : NULL;
-            return value ? (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value} : absent;
-        }
-        default: return absent;
+    case HLO_TERM_NUMBER: return (hlo_binding){.kind = HLO_BOUND_NUMBER, .number = t->number};
+    case HLO_TERM_WORD: return (hlo_binding){.kind = HLO_BOUND_WORD, .word = t->word};
+    case HLO_TERM_VAR:
+        return env->slots[t->slot].kind == HLO_BOUND_NOT ? absent : env->slots[t->slot];
+    case HLO_TERM_RESULT: {
+        const hlo_binding *call = &env->slots[t->slot];
+        hlo_instr *value =
+            call->kind == HLO_BOUND_VALUE ? hlo_rule_result_value(call->instr, t->code) : NULL;
+        return value ? (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value} : absent;
+    }
+    default: return absent;
     }
 }
 

@@ -3,6 +3,7 @@
  *   match.c     patterns against instructions, with backtracking; guards and their reasons
  *   rewrite.c   templates to instructions; replacing roots, all or none
  *   engine.c    the worklist of a phase, to its fixpoint
+ *   load.c      rules from a file at run time
  *   builders.c  the functions of builder.def */
 #ifndef HLO_PASSES_MATCH_H
 #define HLO_PASSES_MATCH_H
@@ -18,7 +19,8 @@ typedef struct hlo_engine hlo_engine;
 typedef enum hlo_binding_kind {
     HLO_BOUND_NOT,
     HLO_BOUND_VALUE,  /* instr */
-    HLO_BOUND_CHAIN,  /* instr: the top link; inner: where it starts (the same when it has no link) */
+    HLO_BOUND_CHAIN,  /* instr: the top link; inner: where it starts (the same when it has no link)
+                       */
     HLO_BOUND_ATTR,   /* attr; NULL: the instruction has none */
     HLO_BOUND_TERM,   /* a template that is made when it is used */
     HLO_BOUND_NUMBER, /* arguments of functions */
@@ -50,7 +52,7 @@ typedef struct hlo_rule_env {
     /* Why it did not fire: the first reason that came up; HLO_WHY_COUNT: none. */
     hlo_reason reason;
     const hlo_instr *blocker;
-    bool unbuildable; /* a term could not be made */
+    bool unbuildable;       /* a term could not be made */
     hlo_instr *replacement; /* what the root has become, for the measure */
     /* Where and for what new instructions are made. */
     hlo_instr *before;
@@ -71,8 +73,8 @@ typedef struct hlo_rule_functions {
 } hlo_rule_functions;
 extern const hlo_rule_functions hlo_rule_function_table[];
 
-/* match.c: binds env->slots. True: the roots match and the guards hold. Otherwise env->reason may say
- * which guard did not. */
+/* match.c: binds env->slots. True: the roots match and the guards hold. Otherwise env->reason may
+ * say which guard did not. */
 bool hlo_rule_match(hlo_rule_env *env);
 /* The get-tuple-element of that result; NULL when nothing takes it. */
 hlo_instr *hlo_rule_result_value(const hlo_instr *call, hlo_rule_result which);
@@ -105,7 +107,11 @@ void hlo_engine_moved(hlo_engine *engine, const hlo_instr *instr);
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr);
 
 /* The order in which a phase looks at instructions: the result does not depend on it. */
-typedef enum hlo_rule_order { HLO_ORDER_FORWARD, HLO_ORDER_BACKWARD, HLO_ORDER_SHUFFLED } hlo_rule_order;
+typedef enum hlo_rule_order {
+    HLO_ORDER_FORWARD,
+    HLO_ORDER_BACKWARD,
+    HLO_ORDER_SHUFFLED
+} hlo_rule_order;
 
 /* Runs a phase to its fixpoint: the rules of that phase of every built-in file, then those of
  * context->rules. HLO_INTERNAL when it does not end: a diagnostic names the rule. */
@@ -115,6 +121,11 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
  * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with
  * diagnostics. */
 hlo_status hlo_rules_load(const char *path, const hlo_diag_sink *sink, hlo_module **out_owner,
+                          const hlo_rules **out_rules);
+
+/* The same from memory, which is copied; `name` is the file name in diagnostics. */
+hlo_status hlo_rules_read(const char *text, size_t size, const char *name,
+                          const hlo_diag_sink *sink, hlo_module **out_owner,
                           const hlo_rules **out_rules);
 
 /* The files under passes/rules/, in the order of their names. */

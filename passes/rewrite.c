@@ -23,7 +23,8 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
     return false;
 }
 
-/* ----------------------------------------------------------------------------------------- places */
+/* ----------------------------------------------------------------------------------------- places
+ */
 
 /* Moves `value`, with what it is computed from, before the place. */
 static bool bring(hlo_rule_env *env, hlo_instr *value, uint32_t *budget) {
@@ -54,8 +55,8 @@ hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, ui
     return instr;
 }
 
-/* Whether `value` is computed from `from`, which stands in the same computation. Nothing that stands
- * before `from` is looked at; too much to look at counts as yes. */
+/* Whether `value` is computed from `from`, which stands in the same computation. Nothing that
+ * stands before `from` is looked at; too much to look at counts as yes. */
 static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,
                     uint32_t *budget) {
     if (value == from) return true;
@@ -67,7 +68,8 @@ static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- building */
+/* ---------------------------------------------------------------------------------------- building
+ */
 
 /* A term used twice is made once. */
 static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
@@ -90,23 +92,23 @@ static void set_attrs(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *inst
     for (uint32_t i = 0; i < t->attr_count; i++) {
         const hlo_rule_attr *a = &env->rules->attrs[t->first_attr + i];
         switch ((hlo_rule_attr_kind)a->kind) {
-            case HLO_RULE_INT: hlo_instr_set_int(instr, a->id, a->number); break;
-            case HLO_RULE_WORD: hlo_instr_set_str(instr, a->id, a->word); break;
-            case HLO_RULE_INTS:
-                hlo_instr_set_ints(instr, a->id, a->int_count, env->rules->ints + a->first_int);
-                break;
-            case HLO_RULE_SLOT:
-                if (env->slots[a->slot].attr) {
-                    hlo_attr attr = *env->slots[a->slot].attr;
-                    attr.id = a->id;
-                    hlo_instr_set_attr(instr, attr);
-                }
-                break;
-            case HLO_RULE_FROM: {
-                const hlo_instr *from = env->slots[a->slot].instr;
-                if (from) hlo_instr_copy_attrs(instr, from);
-                break;
+        case HLO_RULE_INT: hlo_instr_set_int(instr, a->id, a->number); break;
+        case HLO_RULE_WORD: hlo_instr_set_str(instr, a->id, a->word); break;
+        case HLO_RULE_INTS:
+            hlo_instr_set_ints(instr, a->id, a->int_count, env->rules->ints + a->first_int);
+            break;
+        case HLO_RULE_SLOT:
+            if (env->slots[a->slot].attr) {
+                hlo_attr attr = *env->slots[a->slot].attr;
+                attr.id = a->id;
+                hlo_instr_set_attr(instr, attr);
             }
+            break;
+        case HLO_RULE_FROM: {
+            const hlo_instr *from = env->slots[a->slot].instr;
+            if (from) hlo_instr_copy_attrs(instr, from);
+            break;
+        }
         }
     }
 }
@@ -119,11 +121,12 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     }
     hlo_module *module = env->context->module;
     const hlo_shape *shape = NULL;
-    if (t->shape_kind == HLO_SHAPE_LIKE) shape = slot_shape(env, t->shape_code);
+    if (t->shape_kind == HLO_SHAPE_LIKE)
+        shape = slot_shape(env, t->shape_code);
     else if (t->shape_kind == HLO_SHAPE_TYPE && t->arg_count)
         shape = hlo_shape_retype(module, operands[0]->shape, t->shape_code);
-    hlo_instr *instr = hlo_rule_new(env, t->code, shape ? shape : operands[0]->shape, t->arg_count,
-                                    operands);
+    hlo_instr *instr =
+        hlo_rule_new(env, t->code, shape ? shape : operands[0]->shape, t->arg_count, operands);
     if (!instr) return NULL;
     set_attrs(env, t, instr);
     if (!shape) {
@@ -140,7 +143,8 @@ static hlo_instr *build_splat(hlo_rule_env *env, hlo_instr *value, const hlo_sha
     hlo_module *module = env->context->module;
     hlo_type type = shape->type;
     if (value->op == HLO_OP_CONSTANT && hlo_shape_count(value->shape) != 1) {
-        hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
+        hlo_literal *one =
+            hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
         memcpy(one->data, value->u.literal->data, hlo_types[value->shape->type].bytes);
         value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
         value->u.literal = one;
@@ -149,7 +153,8 @@ static hlo_instr *build_splat(hlo_rule_env *env, hlo_instr *value, const hlo_sha
         value = hlo_rule_new(env, HLO_OP_RESHAPE,
                              hlo_shape_array(module, value->shape->type, 0, NULL), 1, &value);
     if (value && value->shape->type != type)
-        value = hlo_rule_new(env, HLO_OP_CONVERT, hlo_shape_array(module, type, 0, NULL), 1, &value);
+        value =
+            hlo_rule_new(env, HLO_OP_CONVERT, hlo_shape_array(module, type, 0, NULL), 1, &value);
     if (!value || !shape->rank) return value;
     value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
     if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
@@ -177,8 +182,8 @@ static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
             arg->kind == HLO_TERM_CONSTANT || arg->kind == HLO_TERM_SPLAT ||
             arg->kind == HLO_TERM_RESULT) {
             hlo_instr *value = build(env, index);
-            args[i] = (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT,
-                                    .instr = value};
+            args[i] =
+                (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
         } else {
             args[i] = hlo_rule_argument(env, arg);
         }
@@ -196,26 +201,27 @@ static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
 static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
     const hlo_rule_term *t = term_at(env, term);
     switch ((hlo_term_kind)t->kind) {
-        case HLO_TERM_VAR: return build_slot(env, t->slot);
-        case HLO_TERM_RESULT: {
-            hlo_instr *call = build_slot(env, t->slot);
-            int index = call ? hlo_rule_result_index(call, t->code) : -1;
-            return index < 0 ? NULL : hlo_matmul_result(call, index);
-        }
-        case HLO_TERM_OP: return build_op(env, t);
-        case HLO_TERM_CONSTANT: return build_constant(env, t);
-        case HLO_TERM_SPLAT: {
-            hlo_instr *value = build(env, env->rules->args[t->first_arg]);
-            const hlo_shape *shape = slot_shape(env, t->shape_code);
-            if (!value || !shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
-            return build_splat(env, value, shape);
-        }
-        case HLO_TERM_FUNCTION: return build_function(env, t);
-        default: return NULL;
+    case HLO_TERM_VAR: return build_slot(env, t->slot);
+    case HLO_TERM_RESULT: {
+        hlo_instr *call = build_slot(env, t->slot);
+        int index = call ? hlo_rule_result_index(call, t->code) : -1;
+        return index < 0 ? NULL : hlo_matmul_result(call, index);
+    }
+    case HLO_TERM_OP: return build_op(env, t);
+    case HLO_TERM_CONSTANT: return build_constant(env, t);
+    case HLO_TERM_SPLAT: {
+        hlo_instr *value = build(env, env->rules->args[t->first_arg]);
+        const hlo_shape *shape = slot_shape(env, t->shape_code);
+        if (!value || !shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+        return build_splat(env, value, shape);
+    }
+    case HLO_TERM_FUNCTION: return build_function(env, t);
+    default: return NULL;
     }
 }
 
-/* ------------------------------------------------------------------------------------------- calls */
+/* ------------------------------------------------------------------------------------------- calls
+ */
 
 typedef enum field_kind { VALUE, NUMBER, EPILOGUE, FLAG, TYPE, DIMS } field_kind;
 
@@ -269,7 +275,8 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     const field_row *row = &fields[set->field];
     char *member = (char *)m + row->offset;
     const hlo_rule_term *t = term_at(env, set->term);
-    if (row->kind == EPILOGUE) return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
+    if (row->kind == EPILOGUE)
+        return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
     if (row->kind == DIMS) return set_dims(env, set, (const hlo_ints **)(void *)member, m);
     if (row->kind == NUMBER && t->kind == HLO_TERM_NUMBER) {
         *(double *)(void *)member = t->number;
@@ -278,17 +285,17 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     hlo_instr *value = build(env, set->term);
     if (env->unbuildable) return false;
     switch (row->kind) {
-        case VALUE: return set_value(env, (hlo_instr **)(void *)member, value, source);
-        case FLAG: *(bool *)member = value != NULL; return true;
-        case TYPE:
-            if (!value || !hlo_shape_same_dims(value->shape, m->d)) break;
-            *(const hlo_shape **)(void *)member = value->shape;
-            return true;
-        case NUMBER:
-            if (!value || value->op != HLO_OP_CONSTANT || !value->u.literal->data) break;
-            *(double *)(void *)member = hlo_literal_number(value->u.literal, 0);
-            return true;
-        default: break;
+    case VALUE: return set_value(env, (hlo_instr **)(void *)member, value, source);
+    case FLAG: *(bool *)member = value != NULL; return true;
+    case TYPE:
+        if (!value || !hlo_shape_same_dims(value->shape, m->d)) break;
+        *(const hlo_shape **)(void *)member = value->shape;
+        return true;
+    case NUMBER:
+        if (!value || value->op != HLO_OP_CONSTANT || !value->u.literal->data) break;
+        *(double *)(void *)member = hlo_literal_number(value->u.literal, 0);
+        return true;
+    default: break;
     }
     return hlo_rule_refuse(env, NULL, NULL);
 }
@@ -298,7 +305,8 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_matmul m;
     const char *why;
     if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    if (source->op == HLO_OP_DOT) hlo_matmul_from_dot(source, &m);
+    if (source->op == HLO_OP_DOT)
+        hlo_matmul_from_dot(source, &m);
     else if (!hlo_matmul_is_call(source) || hlo_matmul_decode(source, &m, &why) != HLO_OK)
         return hlo_rule_refuse(env, NULL, NULL), NULL;
     for (uint32_t i = 0; i < action->set_count; i++)
@@ -308,7 +316,8 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }
 
-/* ----------------------------------------------------------------------------------------- actions */
+/* ----------------------------------------------------------------------------------------- actions
+ */
 
 typedef struct change {
     hlo_instr *from, *to; /* replaced */
@@ -324,7 +333,8 @@ static hlo_instr *call_replacement(hlo_rule_env *env, hlo_instr *call) {
 static bool add_change(hlo_rule_env *env, change *changes, uint32_t *count, hlo_instr *from,
                        hlo_instr *to) {
     if (!from) return true; /* an optional root that was not found */
-    if (!to || from == to || (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
+    if (!to || from == to ||
+        (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
         return hlo_rule_refuse(env, NULL, NULL);
     if (from == env->root) env->replacement = to;
     changes[(*count)++] = (change){.from = from, .to = to};
@@ -337,7 +347,8 @@ static void find_place(hlo_rule_env *env) {
     env->before = env->root;
     for (uint32_t i = 0; i < rule->action_count; i++) {
         const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
-        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND)) continue;
+        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
+            continue;
         hlo_instr *instr = env->slots[a->slot].instr;
         if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->before &&
             hlo_engine_before(env->engine, instr, env->before))
@@ -371,34 +382,36 @@ static bool prepare(hlo_rule_env *env, change *changes, uint32_t *change_count,
         const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
         hlo_instr *value = NULL;
         if (a->kind == HLO_ACTION_REPLACE && env->slots[a->slot].kind != HLO_BOUND_VALUE) continue;
-        if (a->kind == HLO_ACTION_CALL) value = build_call(env, a);
-        else value = build(env, a->term);
+        if (a->kind == HLO_ACTION_CALL)
+            value = build_call(env, a);
+        else
+            value = build(env, a->term);
         if (env->unbuildable) return false;
         hlo_instr *target = a->slot < 0 ? NULL : env->slots[a->slot].instr;
         switch ((hlo_rule_action_kind)a->kind) {
-            case HLO_ACTION_CALL: {
-                hlo_instr *source = env->slots[a->operand].instr;
-                if (a->slot >= 0)
-                    env->slots[a->slot] = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
-                else if (!add_change(env, changes, change_count, env->root,
-                                     call_replacement(env, value)))
-                    return false;
-                changes[(*change_count)++] = (change){.from = source, .to = value, .follow = true};
-                break;
-            }
-            case HLO_ACTION_LET:
-                env->slots[a->slot] = (hlo_binding){
-                    .kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
-                break;
-            case HLO_ACTION_REPLACE:
-                if (!add_change(env, changes, change_count, target, value)) return false;
-                break;
-            default:
-                if (!value || !target) return hlo_rule_refuse(env, NULL, NULL);
-                operands[(*operand_count)++] = (operand_change){
-                    .user = target, .from = env->slots[a->operand].instr, .to = value};
-                if (target == env->root) env->replacement = target;
-                break;
+        case HLO_ACTION_CALL: {
+            hlo_instr *source = env->slots[a->operand].instr;
+            if (a->slot >= 0)
+                env->slots[a->slot] = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
+            else if (!add_change(env, changes, change_count, env->root,
+                                 call_replacement(env, value)))
+                return false;
+            changes[(*change_count)++] = (change){.from = source, .to = value, .follow = true};
+            break;
+        }
+        case HLO_ACTION_LET:
+            env->slots[a->slot] =
+                (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
+            break;
+        case HLO_ACTION_REPLACE:
+            if (!add_change(env, changes, change_count, target, value)) return false;
+            break;
+        default:
+            if (!value || !target) return hlo_rule_refuse(env, NULL, NULL);
+            operands[(*operand_count)++] =
+                (operand_change){.user = target, .from = env->slots[a->operand].instr, .to = value};
+            if (target == env->root) env->replacement = target;
+            break;
         }
     }
     return true;
@@ -420,8 +433,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     }
     for (uint32_t i = 0; i < change_count; i++)
         if (changes[i].follow) hlo_remark_follow(env->context, changes[i].from, changes[i].to);
-    for (hlo_instr *i = env->before->prev; i != mark; i = i->prev)
-        hlo_engine_push(env->engine, i);
+    for (hlo_instr *i = env->before->prev; i != mark; i = i->prev) hlo_engine_push(env->engine, i);
     for (uint32_t i = 0; i < change_count; i++) {
         if (changes[i].follow) continue;
         hlo_engine_push(env->engine, changes[i].to);

@@ -24,7 +24,8 @@ static char *read_file(const char *path, size_t *out_size) {
     if (in && !fseek(in, 0, SEEK_END) && (size = ftell(in)) >= 0 && !fseek(in, 0, SEEK_SET) &&
         (text = malloc((size_t)size + 1)) && fread(text, 1, (size_t)size, in) == (size_t)size)
         text[size] = 0;
-    else size = -1;
+    else
+        size = -1;
     if (in) fclose(in);
     if (size < 0) {
         perror(path);
@@ -34,7 +35,8 @@ static char *read_file(const char *path, size_t *out_size) {
     return text;
 }
 
-/* ------------------------------------------------------------------------------------------- as C */
+/* ------------------------------------------------------------------------------------------- as C
+ */
 
 static void put_string(FILE *out, const char *text) {
     if (!text) {
@@ -43,18 +45,25 @@ static void put_string(FILE *out, const char *text) {
     }
     fputc('"', out);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '\n') fputs(c[1] ? "\\n\"\n    \"" : "\\n", out);
-        else if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
-        else if (*c < 0x20 || *c >= 0x7f || *c == '?') fprintf(out, "\\%03o", *c);
-        else fputc(*c, out);
+        if (*c == '\n')
+            fputs(c[1] ? "\\n\"\n    \"" : "\\n", out);
+        else if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if (*c < 0x20 || *c >= 0x7f || *c == '?')
+            fprintf(out, "\\%03o", *c);
+        else
+            fputc(*c, out);
     }
     fputc('"', out);
 }
 
 static void put_number(FILE *out, double number) {
-    if (number == HUGE_VAL) fputs("HUGE_VAL", out);
-    else if (number == -HUGE_VAL) fputs("-HUGE_VAL", out);
-    else fprintf(out, "%.17g", number);
+    if (number == HUGE_VAL)
+        fputs("HUGE_VAL", out);
+    else if (number == -HUGE_VAL)
+        fputs("-HUGE_VAL", out);
+    else
+        fprintf(out, "%.17g", number);
 }
 
 #define EACH(name, type)                                                                           \
@@ -67,8 +76,8 @@ static void put_number(FILE *out, double number) {
 static void put_terms(FILE *out, const hlo_rules *r, unsigned file) {
     EACH(term, "hlo_rule_term") {
         const hlo_rule_term *t = &r->terms[i];
-        fprintf(out, "    {%u, %u, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind, t->rest,
-                t->slot, t->code, t->shape_code, t->arg_count, t->first_arg, t->attr_count,
+        fprintf(out, "    {%u, %u, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind,
+                t->rest, t->slot, t->code, t->shape_code, t->arg_count, t->first_arg, t->attr_count,
                 t->first_attr);
         put_number(out, t->number);
         fputs(", ", out);
@@ -104,10 +113,10 @@ static void put_small_tables(FILE *out, const hlo_rules *r, unsigned file) {
     }
     DONE(action);
     EACH(set, "hlo_rule_set")
-        fprintf(out, "    {%u, %d, %u},\n", r->sets[i].field, r->sets[i].add, r->sets[i].term);
+    fprintf(out, "    {%u, %d, %u},\n", r->sets[i].field, r->sets[i].add, r->sets[i].term);
     DONE(set);
     EACH(root, "hlo_rule_root")
-        fprintf(out, "    {%u, %d},\n", r->roots[i].term, r->roots[i].optional);
+    fprintf(out, "    {%u, %d},\n", r->roots[i].term, r->roots[i].optional);
     DONE(root);
 }
 
@@ -172,7 +181,8 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
 }
 
 static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
-    fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include \"passes/match.h\"\n\n",
+    fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include "
+          "\"passes/match.h\"\n\n",
           out);
     for (unsigned i = 0; i < count; i++) put_file(out, files[i], i);
     fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);
@@ -180,7 +190,8 @@ static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
     fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
 }
 
-/* ----------------------------------------------------------------------------------- as a document */
+/* ----------------------------------------------------------------------------------- as a document
+ */
 
 static void put_lines(FILE *out, const char *text, const char *indent) {
     for (const char *line = text; *line;) {
@@ -202,7 +213,8 @@ static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
         for (uint32_t j = 0; j < r->rule_count; j++) {
             const hlo_rule *rule = &r->rules[j];
             if (strcmp(phase, rule->phase))
-                fprintf(out, "\nPhase **%s**; each firing lowers `%s`.\n", rule->phase, rule->measure);
+                fprintf(out, "\nPhase **%s**; each firing lowers `%s`.\n", rule->phase,
+                        rule->measure);
             phase = rule->phase;
             fprintf(out, "\n### %s\n\n", rule->name);
             put_lines(out, rule->doc, "");
@@ -217,7 +229,8 @@ static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
     }
 }
 
-/* -------------------------------------------------------------------------------------------------- */
+/* --------------------------------------------------------------------------------------------------
+ */
 
 static const hlo_rules *load(const char *path, hlo_module **out_owner) {
     hlo_diag_sink sink = {.emit = show, .user = stderr};
@@ -241,7 +254,8 @@ static const hlo_rules *load(const char *path, hlo_module **out_owner) {
 }
 
 int main(int argc, char **argv) {
-    bool doc = argc > 3 && !strcmp(argv[1], "--doc"), check = argc > 2 && !strcmp(argv[1], "--check");
+    bool doc = argc > 3 && !strcmp(argv[1], "--doc"),
+         check = argc > 2 && !strcmp(argv[1], "--check");
     int first = doc ? 4 : 2;
     if (argc < first) {
         fputs("usage: rulec OUT.c FILE... | --doc OUT.md HEAD FILE... | --check FILE...\n", stderr);
