@@ -226,6 +226,10 @@ static void bind(hlo_text *text, const char *name, hlo_instr *instr) {
 }
 
 static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
+    if (!text->bodies.used) {
+        hlo_text_error(text, at, "an instruction cannot be named outside a computation");
+        return &broken_instr;
+    }
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'", name,
