@@ -47,14 +47,14 @@ static hlo_status load_modules(run_job *job) {
 
 static hlo_status make_plan(const run_job *job, const hlo_module *module, bool bounds,
                             bool roundings_may_be_dropped, hlo_plan **out) {
-    hlo_plan_options options;
-    hlo_plan_options_init(&options);
-    options.backend = job->options.values[OPTION_BACKEND].text;
-    options.bounds = bounds;
-    options.roundings_may_be_dropped = roundings_may_be_dropped;
-    hlo_status status = hlo_plan_new(module, &options, &options_sink, out);
+    hlo_plan_options plan;
+    hlo_plan_options_init(&plan);
+    plan.backend = job->options.values[OPTION_BACKEND].text;
+    plan.bounds = bounds;
+    plan.roundings_may_be_dropped = roundings_may_be_dropped;
+    hlo_status status = hlo_plan_new(module, &plan, &options_sink, out);
     if (status != HLO_INVALID_USAGE) return status;
-    fprintf(stderr, "hlo-fp8-run: error: this build has no %s backend\n", options.backend);
+    fprintf(stderr, "hlo-fp8-run: error: this build has no %s backend\n", plan.backend);
     return HLO_INVALID_INPUT;
 }
 
