@@ -202,21 +202,41 @@ static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     hlo_text_error(text, *at, "nested too deeply");
 }
 
-enum { NAMED = 4, WANTED_SIZE = 160 };
+enum { MOST_WANTED = 64, MOST_NAMED = 6 };
+
+/* Tokens that are one thing to the reader are named once. */
+static const char *wanted_name(yysymbol_kind_t symbol) {
+    if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_ATTRS_ATTR) symbol = YYSYMBOL_INT_ATTR;
+    if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
+    if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
+        symbol = YYSYMBOL_HLO_MODULE;
+    return yysymbol_name(symbol);
+}
+
+/* Fills `list` with ", expected A, B or C". */
+static void name_wanted(hlo_text *text, const yypcontext_t *context, const char **out_list) {
+    yysymbol_kind_t wanted[MOST_WANTED];
+    const char *names[MOST_NAMED + 1];
+    int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED), named = 0;
+    for (int i = 0; i < count && named <= MOST_NAMED; i++) {
+        const char *name = wanted_name(wanted[i]);
+        bool known = false;
+        for (int n = 0; n < named; n++) known |= names[n] == name;
+        if (!known) names[named++] = name;
+    }
+    const char *list = "";
+    for (int n = 0; n < named && named <= MOST_NAMED; n++) {
+        const char *before = n == 0 ? ", expected " : n == named - 1 ? " or " : ", ";
+        list = hlo_arena_format(text->scratch, "%s%s%s", list, before, names[n]);
+    }
+    *out_list = list;
+}
 
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
-    yysymbol_kind_t wanted[NAMED + 1], found = yypcontext_token(context);
     hlo_span at = *yypcontext_location(context);
-    int count = yypcontext_expected_tokens(context, wanted, NAMED + 1);
-    char list[WANTED_SIZE] = "";
-    size_t length = 0;
-    for (int i = 0; i < count && count <= NAMED; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s",
-                                   i == 0           ? ", expected "
-                                   : i == count - 1 ? " or "
-                                                    : ", ",
-                                   yysymbol_name(wanted[i]));
-    if (found == YYSYMBOL_YYEOF)
+    const char *list;
+    name_wanted(text, context, &list);
+    if (yypcontext_token(context) == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else
         hlo_text_error(text, at, "unexpected '%s'%s", hlo_text_quote(text, at), list);

@@ -251,8 +251,10 @@ static bool store_element(reader *r, hlo_type type, char *out) {
  */
 
 static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted) {
-    hlo_text_error(r->text, span(r, at, at + 1), "%lld elements here, the shape has %lld",
-                   (long long)found, (long long)wanted);
+    hlo_text_error(r->text, span(r, at, at + 1), "%s %lld element%s here, the shape has %lld",
+                   found < wanted ? "only" : "more than",
+                   (long long)(found < wanted ? found : wanted), found == 1 ? "" : "s",
+                   (long long)wanted);
     return false;
 }
 

@@ -652,83 +652,61 @@ static void begin_stacks(hlo_text *text) {
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
 
-static hlo_status read_text(reading *r, char *buffer, size_t size, const char *name,
-                            const hlo_diag_sink *sink, jmp_buf *recover) {
-    hlo_module *module = r->module = hlo_module_new(recover);
-    if (!module) return HLO_OUT_OF_MEMORY;
-    r->scratch = hlo_arena_new(recover);
-    if (!r->scratch) return HLO_OUT_OF_MEMORY;
-    char *source = hlo_arena_alloc(module->arena, size + 1);
-    memcpy(source, buffer, size + 1);
-    module->source = source;
-    module->source_size = size;
+static hlo_status read_text(reading *r, const char *bytes, size_t size, const char *name,
+                            const hlo_diag_sink *sink) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_module *module = r->module = hlo_module_new(&recover);
+    r->scratch = hlo_arena_new(&recover);
+    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->file = hlo_intern_string(module, name);
-    hlo_text text = {
-        .module = module,
-        .sink = sink,
-        .scratch = r->scratch,
-        .buffer = buffer,
-        .source = source,
-        .size = size,
-    };
+    hlo_text text = {.module = module, .sink = sink, .scratch = r->scratch, .size = size};
     if (size > HLO_LARGEST_SOURCE) {
-        hlo_text_error(&text, (hlo_span){0, 1}, "the text has %zu bytes, at most %d are read", size,
+        hlo_text_error(&text, (hlo_span){0, 0}, "the text has %zu bytes, at most %d are read", size,
                        HLO_LARGEST_SOURCE);
         return HLO_INVALID_INPUT;
     }
     begin_stacks(&text);
+    text.source = hlo_arena_alloc(module->arena, size + 2);
+    memcpy(text.source, bytes, size);
+    text.source[size] = text.source[size + 1] = '\0';
+    module->source = text.source;
+    module->source_size = size;
     hlo_text_scan_begin(&text);
     int failed = hlo_yyparse(&text);
     if (failed || text.errors) return HLO_INVALID_INPUT;
     finish_module(&text);
+    hlo_arena_set_recover(module->arena, NULL);
     return HLO_OK;
-}
-
-/* Reads from `buffer`, of size + 2 bytes, the last two NUL; the lexer writes to it. */
-static hlo_status read_buffer(char *buffer, size_t size, const char *name,
-                              const hlo_diag_sink *sink, hlo_module **out_module) {
-    jmp_buf recover;
-    reading r = {.module = NULL};
-    reading *volatile kept = &r; /* looked at again after a longjmp() */
-    hlo_status status =
-        setjmp(recover) ? HLO_OUT_OF_MEMORY : read_text(kept, buffer, size, name, sink, &recover);
-    hlo_arena_free(kept->scratch);
-    if (status == HLO_OK) {
-        hlo_arena_set_recover(kept->module->arena, NULL);
-        *out_module = kept->module;
-    } else {
-        hlo_module_free(kept->module);
-    }
-    return status;
 }
 
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module) {
-    *out_module = NULL;
-    char *buffer = size <= SIZE_MAX - 2 ? malloc(size + 2) : NULL;
-    if (!buffer) return HLO_OUT_OF_MEMORY;
-    memcpy(buffer, text, size);
-    buffer[size] = buffer[size + 1] = '\0';
-    hlo_status status = read_buffer(buffer, size, name, sink, out_module);
-    free(buffer);
+    reading r = {.module = NULL};
+    hlo_status status = read_text(&r, text, size, name, sink);
+    hlo_arena_free(r.scratch);
+    if (status != HLO_OK) {
+        hlo_module_free(r.module);
+        r.module = NULL;
+    }
+    *out_module = r.module;
     return status;
 }
 
-/* All bytes of `file`, and two NULs; NULL with errno set. The caller frees. */
+/* All bytes of `file`; NULL with errno set. The caller frees. */
 static char *read_all(FILE *file, size_t *out_size) {
     size_t room = 1 << 16, size = 0;
     if (fseek(file, 0, SEEK_END) == 0) {
         long end = ftell(file);
-        if (end > 0) room = (size_t)end + 3;
+        if (end > 0) room = (size_t)end + 1;
         rewind(file);
     }
     errno = 0; /* a pipe cannot seek */
     char *buffer = malloc(room);
     while (buffer) {
-        size += fread(buffer + size, 1, room - 2 - size, file);
+        size += fread(buffer + size, 1, room - size, file);
         if (ferror(file)) break;
-        if (size < room - 2) {
-            buffer[size] = buffer[size + 1] = '\0';
+        if (size < room) {
             *out_size = size;
             return buffer;
         }
@@ -759,7 +737,8 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     char *buffer = read_all(file, &size);
     hlo_status status = buffer ? HLO_OK : cannot_read(path, sink);
     if (!standard) fclose(file);
-    if (buffer) status = read_buffer(buffer, size, standard ? "<stdin>" : path, sink, out_module);
+    if (buffer)
+        status = hlo_module_parse(buffer, size, standard ? "<stdin>" : path, sink, out_module);
     free(buffer);
     return status;
 }

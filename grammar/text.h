@@ -63,10 +63,10 @@ typedef struct hlo_text {
     hlo_module *module;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
-    void *scanner;      /* flex's */
-    char *buffer;       /* what it scans: the source and two NULs; it writes to it */
-    const char *source; /* module->source */
+    void *scanner; /* flex's */
+    char *source;  /* module->source, with two NULs behind it */
     size_t size;
+    uint32_t end; /* of the last token */
     const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
     unsigned errors;
     unsigned depth;  /* of braces */
