@@ -104,7 +104,8 @@ def check(name, args):
             return None
         return [str(refused)]
     problems = [p for m in matmuls for p in check_types(m)]
-    if text.count(FP8_CALL) != calls or len(matmuls) != calls:
+    # XLA may make a call of a dot that we left wide.
+    if text.count(FP8_CALL) < calls or len(matmuls) != text.count(FP8_CALL):
         problems.append(f'of {calls} FP8 calls XLA kept {text.count(FP8_CALL)} and compiled '
                         f'{len(matmuls)}')
     if not name.startswith('seed_'):
