@@ -1,10 +1,418 @@
+/* The sigmas of elementwise operations, of conversions and of rounding. The method is in bound.h.
+ */
+#include "ir/eval/bound.h"
+
+#include <math.h>
+
+#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
-#define B(n)                                                                                       \
-    hlo_status n(const hlo_bound_call *b) {                                                        \
-        (void)b;                                                                                   \
-        return HLO_INVALID_INPUT;                                                                  \
+
+#define LAMBDA HLO_BOUND_LAMBDA
+
+static const double infinite = (double)INFINITY;
+
+double hlo_bound_roundoff(hlo_type type) {
+    return type == HLO_TYPE_F64 || type == HLO_TYPE_C128 ? 0x1p-53 : 0x1p-24;
+}
+
+/* ------------------------------------------------------------------------------------- rounding */
+
+static void round_chunk(hlo_type type, const double *in, int64_t count, double *out) {
+    float narrow[HLO_CHUNK] = {0};
+    uint16_t codes[HLO_CHUNK];
+    for (int64_t i = 0; i < count; i++) narrow[i] = (float)in[i];
+    if (type != HLO_TYPE_F32) {
+        int64_t step = hlo_types[type].bytes;
+        hlo_float_encode_row(type, narrow, count, codes, step);
+        hlo_float_decode_row(type, codes, step, count, narrow);
     }
-B(hlo_bound_exact)
-B(hlo_bound_elementwise)
-B(hlo_bound_compare_op) B(hlo_bound_convert) B(hlo_bound_move) B(hlo_bound_dot) B(hlo_bound_reduce)
-    B(hlo_bound_scatter) B(hlo_bound_indexed) B(hlo_bound_sort) B(hlo_bound_moved)
+    for (int64_t i = 0; i < count; i++) out[i] = (double)narrow[i];
+}
+
+/* The difference of neighbours of `type` round `value`. */
+static double last_place(hlo_type type, double value) {
+    int precision = hlo_float_precision(type), exponent;
+    if (value == 0 || !isfinite(value)) return 0;
+    frexp(value, &exponent);
+    int lowest = type == HLO_TYPE_F16 ? -13 : -125; /* of normal numbers */
+    return ldexp(1, (exponent > lowest ? exponent : lowest) - precision);
+}
+
+static bool same(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
+                           const hlo_bound_options *options, int64_t count, double *sigma) {
+    double low[HLO_CHUNK], high[HLO_CHUNK];
+    bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
+    bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
+    bool dropped = half && options->roundings_may_be_dropped;
+    for (int64_t i = 0; i < count; i++) {
+        if (isnan(sigma[i])) sigma[i] = infinite;
+        if (dropped && rounds && !isinf(sigma[i]))
+            sigma[i] = hypot(sigma[i], last_place(type, value[i]) / sqrt(6));
+        low[i] = value[i] - LAMBDA * sigma[i];
+        high[i] = value[i] + LAMBDA * sigma[i];
+    }
+    if (type != HLO_TYPE_F64) {
+        round_chunk(type, low, count, low);
+        round_chunk(type, high, count, high);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (sigma[i] == 0 || isinf(sigma[i])) continue;
+        bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
+        if (!finite)
+            sigma[i] = same(low[i], result[i]) && same(high[i], result[i]) ? 0 : infinite;
+        else if (!wide && !dropped)
+            sigma[i] = fmax(fabs(high[i] - result[i]), fabs(result[i] - low[i])) / LAMBDA;
+    }
+}
+
+double hlo_bound_rounded(hlo_type type, double value, double sigma,
+                         const hlo_bound_options *options) {
+    double result = value;
+    if (type != HLO_TYPE_F64) round_chunk(type, &value, 1, &result);
+    hlo_bound_round_chunk(type, &value, &result, true, options, 1, &sigma);
+    return sigma;
+}
+
+/* ----------------------------------------------------------------------------------- operations */
+
+/* Views of a row: result, its sigma, then each operand and its sigma. */
+typedef struct row {
+    const hlo_instr *instr;
+    const hlo_elementwise *op;
+    const hlo_bound_options *options;
+    hlo_type types[3], result;
+    uint32_t arity;
+    hlo_lane produced; /* by the analysis' loop */
+} row;
+
+static const float zero = 0;
+
+static hlo_lane analysed(hlo_type type) {
+    hlo_lane lane = hlo_lane_of(type);
+    return lane == HLO_LANE_F32 ? HLO_LANE_F64 : lane;
+}
+
+static void load_wide(hlo_type type, const char *in, int64_t step, int64_t count, hlo_chunk *out) {
+    if (hlo_lane_of(type) == HLO_LANE_F32 || hlo_lane_of(type) == HLO_LANE_F64)
+        hlo_lane_load_f64(type, in, step, count, out->f64);
+    else
+        hlo_lane_load(type, in, step, count, out);
+}
+
+/* The operand moved by `sign` * lambda * sigma; a predicate that may differ takes its other value.
+ */
+static void move_chunk(hlo_type type, const hlo_chunk *x, const double *sigma, double sign,
+                       int64_t count, hlo_chunk *out) {
+    for (int64_t i = 0; i < count; i++) {
+        double by = LAMBDA * sigma[i];
+        uint64_t whole = by < 0x1p62 ? (uint64_t)ceil(by) : UINT64_C(1) << 62;
+        if (type == HLO_TYPE_PRED)
+            out->u64[i] = sigma[i] > 0 ? !x->u64[i] : x->u64[i];
+        else if (analysed(type) == HLO_LANE_F64)
+            out->f64[i] = sigma[i] > 0 ? x->f64[i] + sign * by : x->f64[i];
+        else
+            out->u64[i] = sign > 0 ? x->u64[i] + whole : x->u64[i] - whole;
+    }
+}
+
+static bool any_above_zero(const double *sigma, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (sigma[i] > 0) return true;
+    return false;
+}
+
+static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double *out) {
+    hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
+}
+
+/* Raises change[i] to the distance of moved[i] from value[i]. */
+static void take_change(const double *value, const double *moved, int64_t count, double *change) {
+    for (int64_t i = 0; i < count; i++) {
+        double d = same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
+        if (isnan(d)) d = infinite;
+        if (d > change[i]) change[i] = d;
+    }
+}
+
+/* A division by what may be zero, or the like, may go anywhere between its ends. */
+static bool has_pole(const row *r, uint32_t operand) {
+    hlo_op op = r->instr->op;
+    return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
+           (op == HLO_OP_REMAINDER && operand == 1) || (op == HLO_OP_POWER && operand == 0);
+}
+
+typedef struct analysis {
+    hlo_chunk x[3];
+    double sigma[3][HLO_CHUNK];
+    double value[HLO_CHUNK], variance[HLO_CHUNK];
+} analysis;
+
+static void run_loop(const row *r, const hlo_chunk *const *in, int64_t count, double *out) {
+    hlo_chunk produced;
+    hlo_lanes lanes = {.count = count,
+                       .in = {in[0], in[1], in[2]},
+                       .out = &produced,
+                       .bits = hlo_types[r->types[0]].bits,
+                       .instr = r->instr};
+    r->op->loop[analysed(r->types[r->arity - 1])](&lanes);
+    as_doubles(r->produced, &produced, count, out);
+}
+
+/* What operand `which` (all of them: arity) moved both ways changes. */
+static void add_changes(const row *r, analysis *a, uint32_t which, int64_t count) {
+    hlo_chunk moved[3];
+    double out[HLO_CHUNK], change[HLO_CHUNK] = {0};
+    for (int sign = -1; sign <= 1; sign += 2) {
+        const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
+        for (uint32_t o = 0; o < r->arity; o++) {
+            if (which != o && which != r->arity) continue;
+            move_chunk(r->types[o], &a->x[o], a->sigma[o], sign, count, &moved[o]);
+            in[o] = &moved[o];
+        }
+        run_loop(r, in, count, out);
+        take_change(a->value, out, count, change);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (which < r->arity && has_pole(r, which) && a->sigma[which][i] > 0 &&
+            fabs(a->x[which].f64[i]) <= LAMBDA * a->sigma[which][i])
+            change[i] = infinite;
+        if (which < r->arity && isinf(a->sigma[which][i]))
+            change[i] = r->result == HLO_TYPE_PRED ? 1 : infinite;
+        a->variance[i] += change[i] / LAMBDA * (change[i] / LAMBDA);
+    }
+}
+
+static void load_analysis(const row *r, analysis *a, int64_t count, int64_t done, char *const *data,
+                          const int64_t *steps) {
+    for (uint32_t o = 0; o < r->arity; o++) {
+        uint32_t v = 2 + 2 * o;
+        load_wide(r->types[o], data[v] + done * steps[v], steps[v], count, &a->x[o]);
+        hlo_lane_load_f64(HLO_TYPE_F32, data[v + 1] + done * steps[v + 1], steps[v + 1], count,
+                          a->sigma[o]);
+    }
+}
+
+static void store_sigma(const double *sigma, int64_t count, char *out, int64_t step) {
+    for (int64_t i = 0; i < count; i++) {
+        float s = (float)sigma[i];
+        *(float *)(out + i * step) = isnan(s) ? (float)INFINITY : s;
+    }
+}
+
+/* Rounds as the operation does and writes the sigmas out. */
+static void finish(const row *r, analysis *a, double ulps, int64_t count, char *const *data,
+                   const int64_t *steps) {
+    double result[HLO_CHUNK], sigma[HLO_CHUNK];
+    hlo_lane lane = hlo_lane_of(r->result);
+    double u = ulps * hlo_bound_roundoff(r->result);
+    bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
+    for (int64_t i = 0; i < count; i++) {
+        double own = real && isfinite(a->value[i]) ? u * fabs(a->value[i]) : 0;
+        sigma[i] = sqrt(a->variance[i] + own * own);
+    }
+    if (real) {
+        hlo_lane_load_f64(r->result, data[0], steps[0], count, result);
+        hlo_bound_round_chunk(r->result, a->value, result, ulps > 0, r->options, count, sigma);
+    }
+    store_sigma(sigma, count, data[1], steps[1]);
+}
+
+static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row *r = arg;
+    bool discrete =
+        hlo_lane_of(r->result) == HLO_LANE_S64 || hlo_lane_of(r->result) == HLO_LANE_U64;
+    analysis a;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        load_analysis(r, &a, n, done, data, steps);
+        const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
+        run_loop(r, in, n, a.value);
+        uint32_t uncertain = 0;
+        for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
+        for (uint32_t o = 0; o < r->arity; o++) {
+            if (!any_above_zero(a.sigma[o], n)) continue;
+            uncertain++;
+            add_changes(r, &a, o, n);
+        }
+        if (discrete && uncertain > 1) add_changes(r, &a, r->arity, n);
+        char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
+        finish(r, &a, (double)r->op->ulps, n, at, steps);
+    }
+}
+
+/* Runs `body` over the result, the operands and all sigmas. */
+static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
+    static const hlo_view exact = {.type = HLO_TYPE_F32, .data = (void *)&zero};
+    const hlo_view *views[HLO_WALK_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
+    r->instr = b->call.instr;
+    r->options = b->options;
+    r->arity = b->call.operand_count;
+    r->result = views[0]->type;
+    for (uint32_t o = 0; o < r->arity; o++) {
+        r->types[o] = b->call.operands[o].type;
+        views[2 + 2 * o] = &b->call.operands[o];
+        views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
+    }
+    hlo_walk walk;
+    hlo_walk_init(&walk, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
+    hlo_walk_run_parallel(b->call.env, &walk, 0, body, r);
+}
+
+/* Complex numbers: exact operands leave the rounding, others leave nothing known. */
+static void complex_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row *r = arg;
+    for (int64_t i = 0; i < count; i++) {
+        hlo_chunk value;
+        hlo_lane_load(r->result, data[0] + i * steps[0], 0, 1, &value);
+        bool complex = hlo_lane_of(r->result) == HLO_LANE_C128;
+        double size = 0, sigma;
+        if (complex)
+            size = hypot(((const double *)&value)[0], ((const double *)&value)[1]);
+        else
+            hlo_lane_load_f64(r->result, data[0] + i * steps[0], 0, 1, &size);
+        sigma = (r->op ? (double)r->op->ulps : 1) * hlo_bound_roundoff(r->result) * fabs(size);
+        for (uint32_t o = 0; o < r->arity; o++)
+            if (*(const float *)(data[3 + 2 * o] + i * steps[3 + 2 * o]) > 0) sigma = infinite;
+        store_sigma(&sigma, 1, data[1] + i * steps[1], steps[1]);
+    }
+}
+
+static bool complex_call(const hlo_call *call) {
+    if (hlo_lane_of(call->results[0].type) == HLO_LANE_C128) return true;
+    for (uint32_t o = 0; o < call->operand_count; o++)
+        if (hlo_lane_of(call->operands[o].type) == HLO_LANE_C128) return true;
+    return false;
+}
+
+/* What select chooses, when the predicate may differ, is either of the two. */
+static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row *r = arg;
+    analysis a;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        load_analysis(r, &a, n, done, data, steps);
+        double x[HLO_CHUNK], y[HLO_CHUNK];
+        as_doubles(analysed(r->types[1]), &a.x[1], n, x);
+        as_doubles(analysed(r->types[2]), &a.x[2], n, y);
+        for (int64_t i = 0; i < n; i++) {
+            double sigma = a.sigma[a.x[0].u64[i] ? 1 : 2][i];
+            if (a.sigma[0][i] > 0) {
+                sigma = fmax(a.sigma[1][i], a.sigma[2][i]);
+                if (!same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / LAMBDA;
+            }
+            store_sigma(&sigma, 1, data[1] + (done + i) * steps[1], steps[1]);
+        }
+    }
+}
+
+hlo_status hlo_bound_elementwise(const hlo_bound_call *b) {
+    row r = {.op = hlo_kernel_elementwise(b->call.instr)};
+    if (complex_call(&b->call)) {
+        walk_bound(b, &r, complex_row);
+    } else if (b->call.instr->op == HLO_OP_SELECT) {
+        walk_bound(b, &r, select_row);
+    } else {
+        r.produced = r.op->out == HLO_OUT_PRED
+                         ? HLO_LANE_U64
+                         : analysed(b->call.operands[b->call.operand_count - 1].type);
+        walk_bound(b, &r, bound_row);
+    }
+    return HLO_OK;
+}
+
+/* A compare may differ where its operands' difference is within its bound. */
+static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row *r = arg;
+    analysis a;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        load_analysis(r, &a, n, done, data, steps);
+        double x[HLO_CHUNK], y[HLO_CHUNK];
+        as_doubles(analysed(r->types[0]), &a.x[0], n, x);
+        as_doubles(analysed(r->types[1]), &a.x[1], n, y);
+        for (int64_t i = 0; i < n; i++) {
+            double sigma = hypot(a.sigma[0][i], a.sigma[1][i]);
+            bool near = sigma > 0 && !(fabs(x[i] - y[i]) > LAMBDA * sigma);
+            double differs = near ? 1 / LAMBDA : 0;
+            store_sigma(&differs, 1, data[1] + (done + i) * steps[1], steps[1]);
+        }
+    }
+}
+
+hlo_status hlo_bound_compare_op(const hlo_bound_call *b) {
+    row r = {0};
+    walk_bound(b, &r, complex_call(&b->call) ? complex_row : compare_row);
+    return HLO_OK;
+}
+
+/* --------------------------------------------------------------------------------------- convert
+ */
+
+/* To an integer or a predicate: from the converted ends of the interval. */
+static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,
+                           double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t cell[3] = {0};
+        sigma[i] = 0;
+        if (!(s[i] > 0)) continue;
+        if (isinf(s[i]) && type != HLO_TYPE_PRED) {
+            sigma[i] = infinite;
+            continue;
+        }
+        double ends[] = {x[i], x[i] - LAMBDA * s[i], x[i] + LAMBDA * s[i]};
+        if (type == HLO_TYPE_PRED) {
+            bool reaches = !(ends[1] > 0 || ends[2] < 0);
+            sigma[i] = reaches ? 1 / LAMBDA : 0;
+            continue;
+        }
+        for (int e = 0; e < 3; e++) hlo_number_store(type, &cell[e], ends[e]);
+        double value = hlo_number_load(type, &cell[0]);
+        sigma[i] = fmax(fabs(hlo_number_load(type, &cell[1]) - value),
+                        fabs(hlo_number_load(type, &cell[2]) - value)) /
+                   LAMBDA;
+    }
+}
+
+/* Whether a conversion between real types can round. */
+static bool conversion_rounds(hlo_type from, hlo_type to) {
+    if (!hlo_type_is_float(to)) return false;
+    int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
+    return bits > hlo_float_precision(to);
+}
+
+static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row *r = arg;
+    analysis a;
+    double sigma[HLO_CHUNK];
+    bool rounds = conversion_rounds(r->types[0], r->result);
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        load_analysis(r, &a, n, done, data, steps);
+        as_doubles(analysed(r->types[0]), &a.x[0], n, a.value);
+        char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
+        if (hlo_type_is_float(r->result)) {
+            bool f32 = rounds && (r->result == HLO_TYPE_F32 || r->result == HLO_TYPE_F64);
+            for (int64_t i = 0; i < n; i++)
+                sigma[i] =
+                    f32 && a.sigma[0][i] > 0
+                        ? hypot(a.sigma[0][i], hlo_bound_roundoff(r->result) * fabs(a.value[i]))
+                        : a.sigma[0][i];
+            double result[HLO_CHUNK];
+            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
+            hlo_bound_round_chunk(r->result, a.value, result, rounds, r->options, n, sigma);
+        } else {
+            discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
+        }
+        store_sigma(sigma, n, at[1], steps[1]);
+    }
+}
+
+hlo_status hlo_bound_convert(const hlo_bound_call *b) {
+    row r = {0};
+    walk_bound(b, &r, complex_call(&b->call) ? complex_row : convert_sigma_row);
+    return HLO_OK;
+}

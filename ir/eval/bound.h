@@ -1,1 +1,93 @@
-typedef struct hlo_bound_options hlo_bound_options;
+/* How far two legitimate executions of a module may be apart: running error analysis.
+ *
+ * Two executions are legitimate when both follow HLO, and differ only in what HLO leaves open: the
+ * order and the width of accumulation, contraction into fused multiply-adds, the last places of
+ * transcendental functions, and, by option, whether an intermediate bf16 or f16 rounding happens.
+ * With each array of values goes an f32 array `sigma` of the same dimensions: the size, like a
+ * standard deviation, of the difference between the two at that element. A difference is accepted
+ * up to HLO_BOUND_LAMBDA * sigma. Sigma 0 says that the element must be equal, infinity that one of
+ * the two may even be infinite or NaN where the other is not.
+ *
+ * Method. Rounding errors are taken to be independent, with mean zero and at most the unit roundoff
+ * u of the type: then they add up in quadrature, and a sum of K terms is off by about sqrt(K)*u
+ * instead of K*u, with a probability of error that falls exponentially in lambda^2 (N. J. Higham
+ * and T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 41(5),
+ * 2019, theorem 2.4; Sharper probabilistic backward error analysis for basic linear algebra kernels
+ * with random data, 42(5), 2020). "Running" means that the bound is made of the values of this very
+ * execution (J. H. Wilkinson, Error analysis revisited, IMA Bulletin 22, 1986).
+ *
+ * - Elementwise: let d_i be the larger change of the exact result when operand i alone is moved by
+ *   +lambda*sigma_i and by -lambda*sigma_i. Then sigma^2 = sum (d_i/lambda)^2 +
+ * (ulps*u*|result|)^2, ulps being a column of the table of operations (elementwise.c), 0 for exact
+ * ones. A compare may differ where the difference of its operands is within its own bound; so may
+ * what it selects.
+ * - Rounding to fp8, and to every narrow type unless roundings may be dropped: with r the value
+ *   before rounding, sigma = (distance of round(r -+ lambda*sigma) to the result)/lambda: 0 where
+ * no rounding boundary lies within the bound, one step/lambda where one does. Where roundings to
+ * bf16 and f16 may be dropped, each rounding adds a uniform error on either side: sigma^2 +=
+ * 2*ulp^2/12.
+ * - Dot, in f32: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2 (as matrix products of squares) + the
+ * error of accumulation; that of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the
+ * expected sum of u^2/3 * (partial sum)^2 if the terms are centred, and if they are all of one size
+ * and sign.
+ * - Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2. Largest and smallest element,
+ *   and logical sums: the results with every element moved up, and down.
+ * - Movement: sigma moves with the elements. Places that are uncertain make the whole result
+ *   uncertain by the range of what they choose from.
+ * - Anything else: the results with each operand as a whole moved up, and down.
+ *
+ * Integers and predicates have sigmas, too: where they are not 0, the element may differ.
+ * For complex arrays only whether they are exact is known: sigma is 0, rounding, or infinity. */
+#ifndef HLO_IR_EVAL_BOUND_H
+#define HLO_IR_EVAL_BOUND_H
+
+#include "ir/eval/eval.h"
+
+/* How many sigmas are accepted. By the theorem cited above one element in 10^13 or so would exceed
+ * them if the analysis were sharp; it is not, as errors are not Gaussian and operands not
+ * independent, so this leaves room for both. */
+#define HLO_BOUND_LAMBDA 8.0
+
+typedef struct hlo_bound_options {
+    bool roundings_may_be_dropped; /* of intermediate bf16 and f16 results, as when one of the two
+                                      executions fuses operations; never those to fp8 */
+} hlo_bound_options;
+
+/* Computes the sigmas of the results of `instr`. `operands` and `results` are as for hlo_eval(),
+ * which has computed the results before; with each goes a view of its sigmas: f32, of the same
+ * dimensions; an operand's with data NULL is exact. Supports what hlo_eval_supports() does. Sigmas
+ * of results overlap nothing. Memory, `why` and status as for hlo_eval(). */
+hlo_status hlo_eval_bound(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
+                          const hlo_view *operand_sigmas, const hlo_view *results,
+                          const hlo_view *result_sigmas, const hlo_bound_options *options,
+                          hlo_arena *scratch, const char **why);
+
+/* The same for hlo_eval_dot_views(). A sigma view with data NULL is exact. */
+hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
+                               const hlo_view *lhs_sigma, const hlo_view *rhs,
+                               const hlo_view *rhs_sigma, const hlo_view *result,
+                               const hlo_view *result_sigma, const hlo_bound_options *options,
+                               hlo_arena *scratch, const char **why);
+
+/* The sigma of `value`, known to `sigma`, once it is rounded to `type`. */
+double hlo_bound_rounded(hlo_type type, double value, double sigma,
+                         const hlo_bound_options *options);
+
+/* What comparing two arrays found. Every element is in one of the first four counts. */
+typedef struct hlo_comparison {
+    int64_t equal;      /* the same value, or both NaN */
+    int64_t within;     /* not the same, but within lambda*sigma */
+    int64_t steps;      /* fp8: neighbours, with a rounding boundary within the bound */
+    int64_t violations; /* further apart */
+    int64_t nonfinite;  /* of the violations: infinite or NaN on one side only */
+    double largest;     /* of |a - b| / (lambda*sigma), where sigma > 0 and all is finite */
+    /* The element that is furthest beyond its bound; index -1 without a violation. */
+    int64_t worst_index; /* row-major */
+    double worst_a, worst_b, worst_bound;
+} hlo_comparison;
+
+/* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. */
+void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
+                       hlo_comparison *out_comparison);
+
+#endif

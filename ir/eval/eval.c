@@ -35,7 +35,7 @@ static const char *shape_refusal(const hlo_shape *shape) {
     return NULL;
 }
 
-static const char *refusal(const hlo_instr *instr) {
+const char *hlo_call_refusal(const hlo_instr *instr) {
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (!kernel) return "this opcode does not run on the CPU";
     const char *why = shape_refusal(instr->shape);
@@ -55,7 +55,7 @@ static const char *refusal(const hlo_instr *instr) {
 }
 
 bool hlo_eval_supports(const hlo_instr *instr, const char **why) {
-    const char *reason = refusal(instr);
+    const char *reason = hlo_call_refusal(instr);
     if (why) *why = reason;
     return !reason;
 }
@@ -77,7 +77,7 @@ hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_v
                     const hlo_view *results, hlo_arena *scratch, const char **why) {
     hlo_call call;
     hlo_call_init(&call, env, instr, operands, results, scratch);
-    call.why = refusal(instr);
+    call.why = hlo_call_refusal(instr);
     hlo_status status = HLO_INVALID_INPUT;
     if (!call.why) {
         hlo_arena_mark mark = hlo_arena_here(scratch);

@@ -200,9 +200,11 @@ static hlo_status run_scatter(hlo_call *call) {
     uint32_t arrays = call->operand_count / 2;
     hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a scatter has too many operands");
-    bool assigns = arrays == 1 && hlo_region_simple(computation) == HLO_OP_PARAMETER;
-    combining c = {assigns ? NULL : hlo_region_new(call, computation), arrays};
-    if (!assigns && !c.region) return HLO_INVALID_INPUT;
+    hlo_op simple = arrays == 1 ? hlo_region_simple(computation) : HLO_OP_INVALID;
+    bool assigns = simple == HLO_OP_PARAMETER;
+    bool binary = simple != HLO_OP_INVALID && hlo_kernel_elementwise(computation->root);
+    combining c = {assigns || binary ? NULL : hlo_region_new(call, computation), arrays};
+    if (!assigns && !binary && !c.region) return HLO_INVALID_INPUT;
     for (uint32_t a = 0; a < arrays; a++)
         copy_unless_there(call, &call->operands[a], &call->results[a]);
     places p[MAX_ARRAYS];
@@ -239,6 +241,14 @@ static hlo_status run_scatter(hlo_call *call) {
         if (!fits(p, &start)) continue;
         if (assigns) {
             hlo_view_copy(call->env, &views[1], &views[0]);
+            continue;
+        }
+        if (binary) {
+            hlo_call one = *call;
+            one.instr = computation->root;
+            one.operands = views;
+            one.results = views;
+            if (hlo_elementwise_run(&one) != HLO_OK) return hlo_call_refuse(call, one.why);
             continue;
         }
         hlo_walk walk;

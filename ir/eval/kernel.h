@@ -189,7 +189,12 @@ hlo_op hlo_region_simple(const hlo_computation *computation);
 
 hlo_status hlo_elementwise_run(hlo_call *call);
 
-/* Where sigmas come from (bound.c). */
+void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
+                   const hlo_view *operands, const hlo_view *results, hlo_arena *scratch);
+/* Why hlo_eval() would not run `instr`; NULL when it does. */
+const char *hlo_call_refusal(const hlo_instr *instr);
+
+/* Where sigmas come from (bound.c, bound_array.c). Each fills the sigmas of all results. */
 hlo_status hlo_bound_exact(const hlo_bound_call *bound);
 hlo_status hlo_bound_elementwise(const hlo_bound_call *bound);
 hlo_status hlo_bound_compare_op(const hlo_bound_call *bound);
@@ -201,5 +206,16 @@ hlo_status hlo_bound_scatter(const hlo_bound_call *bound);
 hlo_status hlo_bound_indexed(const hlo_bound_call *bound);
 hlo_status hlo_bound_sort(const hlo_bound_call *bound);
 hlo_status hlo_bound_moved(const hlo_bound_call *bound);
+
+/* For a chunk: the sigmas of `value`, known to `sigma`, once rounded to `type`. `rounds`: whether
+ * the operation rounds to the type at all. In place. */
+void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
+                           const hlo_bound_options *options, int64_t count, double *sigma);
+/* The unit roundoff of what `type` is computed in: f32, but f64 for f64. */
+double hlo_bound_roundoff(hlo_type type);
+/* Sets all sigmas of a view. */
+void hlo_bound_fill(const hlo_bound_call *bound, const hlo_view *sigma, double value);
+/* Whether no element of the sigma view is above zero. */
+bool hlo_bound_is_exact(const hlo_view *sigma);
 
 #endif

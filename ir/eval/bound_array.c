@@ -1,0 +1,503 @@
+/* The sigmas of what is not elementwise: movement, products, reductions. The method is in bound.h.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ir/eval/float.h"
+#include "ir/eval/kernel.h"
+
+#define LAMBDA HLO_BOUND_LAMBDA
+
+static const float zero_f32 = 0;
+static const hlo_dims no_strides = {{0}};
+
+/* Zeros of the dimensions of `like`. */
+static hlo_view zeros(const hlo_view *like) {
+    return (hlo_view){HLO_TYPE_F32, like->rank, like->dims, no_strides.v, (void *)&zero_f32};
+}
+
+static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
+    return sigma->data ? *sigma : zeros(value);
+}
+
+/* ------------------------------------------------------------------------------- whole arrays */
+
+typedef struct extent {
+    double lowest, highest, sigma;
+    hlo_type type; /* of the array that is being looked at */
+} extent;
+
+static void extend_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    extent *e = arg;
+    double x[HLO_CHUNK];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        hlo_lane_load_f64(e->type, data[0] + done * steps[0], steps[0], n, x);
+        for (int64_t i = 0; i < n; i++) {
+            double s = (double)*(const float *)(data[1] + (done + i) * steps[1]);
+            e->lowest = isnan(x[i]) ? -(double)INFINITY : fmin(e->lowest, x[i]);
+            e->highest = isnan(x[i]) ? (double)INFINITY : fmax(e->highest, x[i]);
+            e->sigma = fmax(e->sigma, s);
+        }
+    }
+}
+
+/* Widens `e` by an array of real numbers. */
+static void extend(extent *e, const hlo_view *value, const hlo_view *sigma) {
+    hlo_view s = sigma_or_zeros(value, sigma);
+    const hlo_view *views[] = {value, &s};
+    hlo_walk walk;
+    e->type = value->type;
+    hlo_walk_init(&walk, value->rank, value->dims, 2, views);
+    hlo_walk_run(&walk, extend_row, e);
+}
+
+static const extent nothing = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
+
+/* The sigma of an element that may be any of an array's. */
+static double spread_of(const extent *e) {
+    return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
+}
+
+bool hlo_bound_is_exact(const hlo_view *sigma) {
+    hlo_view none = {.data = NULL};
+    extent e = nothing;
+    if (!sigma->data) return true;
+    extend(&e, sigma, &none);
+    return !(e.highest > 0);
+}
+
+static bool all_exact(const hlo_bound_call *b) {
+    for (uint32_t o = 0; o < b->call.operand_count; o++)
+        if (!hlo_bound_is_exact(&b->operand_sigmas[o])) return false;
+    return true;
+}
+
+void hlo_bound_fill(const hlo_bound_call *b, const hlo_view *sigma, double value) {
+    float element = (float)value;
+    hlo_view scalar = {HLO_TYPE_F32, 0, NULL, NULL, &element};
+    hlo_view_copy(b->call.env, &scalar, sigma);
+}
+
+static hlo_status fill_all(const hlo_bound_call *b, double value) {
+    for (uint32_t r = 0; r < b->call.result_count; r++)
+        hlo_bound_fill(b, &b->result_sigmas[r], value);
+    return HLO_OK;
+}
+
+hlo_status hlo_bound_exact(const hlo_bound_call *b) {
+    return fill_all(b, 0);
+}
+
+/* Runs the kernel on other arrays. */
+static hlo_status rerun(const hlo_bound_call *b, const hlo_view *operands,
+                        const hlo_view *results) {
+    hlo_call call = b->call;
+    call.operands = operands;
+    call.results = results;
+    return hlo_kernel_of(call.instr->op)->run(&call);
+}
+
+static hlo_view *operands_copy(const hlo_bound_call *b) {
+    return hlo_arena_copy(b->call.scratch, b->call.operands,
+                          b->call.operand_count * sizeof *b->call.operands);
+}
+
+/* ------------------------------------------------------------------------------------- movement */
+
+/* How many operands of `op` hold elements; those after them are places. */
+static uint32_t elements(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_DYNAMIC_SLICE:
+    case HLO_OP_GATHER: return 1;
+    case HLO_OP_DYNAMIC_UPDATE_SLICE: return 2;
+    default: return instr->operand_count;
+    }
+}
+
+hlo_status hlo_bound_move(const hlo_bound_call *b) {
+    hlo_view *operands = operands_copy(b);
+    uint32_t count = elements(b->call.instr);
+    for (uint32_t o = 0; o < count; o++)
+        operands[o] = sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
+    return rerun(b, operands, b->result_sigmas);
+}
+
+static bool is_complex(const hlo_view *view) {
+    return hlo_lane_of(view->type) == HLO_LANE_C128;
+}
+
+hlo_status hlo_bound_indexed(const hlo_bound_call *b) {
+    uint32_t count = elements(b->call.instr);
+    bool certain = true;
+    for (uint32_t o = count; o < b->call.operand_count; o++)
+        certain = certain && hlo_bound_is_exact(&b->operand_sigmas[o]);
+    if (certain) return hlo_bound_move(b);
+    if (is_complex(&b->call.results[0])) return fill_all(b, (double)INFINITY);
+    extent e = nothing;
+    for (uint32_t o = 0; o < count; o++) extend(&e, &b->call.operands[o], &b->operand_sigmas[o]);
+    return fill_all(b, spread_of(&e));
+}
+
+/* Sorting one array moves no element of the sorted one by more than the largest move of an element
+ * before; what goes along with it may become any other. */
+hlo_status hlo_bound_sort(const hlo_bound_call *b) {
+    if (all_exact(b)) return fill_all(b, 0);
+    for (uint32_t o = 0; o < b->call.operand_count; o++) {
+        extent e = nothing;
+        extend(&e, &b->call.operands[o], &b->operand_sigmas[o]);
+        double sigma = b->call.operand_count == 1 ? e.sigma : spread_of(&e);
+        hlo_bound_fill(b, &b->result_sigmas[o], sigma);
+    }
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------- moving whole arrays
+ */
+
+/* A copy of `value`, each element moved by `sign` * lambda * sigma, in `type`. */
+static hlo_view moved(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma,
+                      double sign, hlo_type type) {
+    hlo_arena *scratch = b->call.scratch;
+    hlo_view x = hlo_view_scratch(scratch, HLO_TYPE_F64, value);
+    hlo_view s = hlo_view_scratch(scratch, HLO_TYPE_F64, value),
+             from = sigma_or_zeros(value, sigma);
+    hlo_view_convert(b->call.env, value, &x);
+    hlo_view_convert(b->call.env, &from, &s);
+    double *at = x.data, *by = s.data;
+    int64_t count = hlo_view_count(value);
+    for (int64_t i = 0; i < count; i++) {
+        if (!(by[i] > 0)) continue;
+        at[i] = value->type == HLO_TYPE_PRED ? (double)(sign > 0) : at[i] + sign * LAMBDA * by[i];
+    }
+    if (type == HLO_TYPE_F64) return x;
+    hlo_view out = hlo_view_scratch(scratch, type, value);
+    hlo_view_convert(b->call.env, &x, &out);
+    return out;
+}
+
+/* Adds (change / lambda)^2 to `variance`, change being that of `a` or `c` from `value`, whichever
+ * is larger. All dense f64. */
+static void add_change(const hlo_view *value, const hlo_view *a, const hlo_view *c,
+                       double *variance) {
+    int64_t count = hlo_view_count(value);
+    const double *v = value->data, *x = a->data, *y = c->data;
+    for (int64_t i = 0; i < count; i++) {
+        double up = x[i] == v[i] ? 0 : fabs(x[i] - v[i]);
+        double down = y[i] == v[i] ? 0 : fabs(y[i] - v[i]);
+        double change = isnan(up) || isnan(down) ? (double)INFINITY : fmax(up, down);
+        if (isnan(v[i]) && isnan(x[i]) && isnan(y[i])) change = 0;
+        variance[i] += change / LAMBDA * (change / LAMBDA);
+    }
+}
+
+static hlo_view as_f64(const hlo_bound_call *b, const hlo_view *value) {
+    hlo_view out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, value);
+    hlo_view_convert(b->call.env, value, &out);
+    return out;
+}
+
+/* Rounds the results as their type does, and writes their sigmas. `variance` is dense. */
+static void finish(const hlo_bound_call *b, uint32_t result, const double *variance, bool rounds) {
+    const hlo_view *value = &b->call.results[result];
+    hlo_view exact = as_f64(b, value);
+    hlo_view sigma = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, value);
+    double *v = exact.data, *s = sigma.data;
+    int64_t count = hlo_view_count(value);
+    for (int64_t i = 0; i < count; i++) s[i] = isnan(variance[i]) ? INFINITY : sqrt(variance[i]);
+    if (hlo_type_is_float(value->type))
+        for (int64_t done = 0; done < count; done += HLO_CHUNK)
+            hlo_bound_round_chunk(value->type, v + done, v + done, rounds, b->options,
+                                  count - done < HLO_CHUNK ? count - done : HLO_CHUNK, s + done);
+    hlo_view_convert(b->call.env, &sigma, &b->result_sigmas[result]);
+}
+
+static double *new_variance(const hlo_bound_call *b, uint32_t result) {
+    size_t count = (size_t)hlo_view_count(&b->call.results[result]);
+    double *variance = hlo_arena_array(b->call.scratch, count, sizeof *variance);
+    for (size_t i = 0; i < count; i++) variance[i] = 0;
+    return variance;
+}
+
+enum { MAX_RESULTS = 32 };
+
+/* The results with the operands of `which` (all: operand_count) moved, in f64. */
+static hlo_status rerun_moved(const hlo_bound_call *b, uint32_t which, double sign,
+                              hlo_view *out_results) {
+    hlo_view *operands = operands_copy(b), results[MAX_RESULTS];
+    for (uint32_t o = 0; o < b->call.operand_count; o++)
+        if (o == which && b->operand_sigmas[o].data)
+            operands[o] = moved(b, &operands[o], &b->operand_sigmas[o], sign, operands[o].type);
+    for (uint32_t r = 0; r < b->call.result_count; r++)
+        results[r] =
+            hlo_view_scratch(b->call.scratch, b->call.results[r].type, &b->call.results[r]);
+    hlo_status status = rerun(b, operands, results);
+    for (uint32_t r = 0; r < b->call.result_count; r++) out_results[r] = as_f64(b, &results[r]);
+    return status;
+}
+
+hlo_status hlo_bound_moved(const hlo_bound_call *b) {
+    uint32_t count = b->call.result_count;
+    if (count > MAX_RESULTS || is_complex(&b->call.results[0]))
+        return fill_all(b, all_exact(b) ? 0 : (double)INFINITY);
+    double *variance[MAX_RESULTS];
+    for (uint32_t r = 0; r < count; r++) {
+        variance[r] = new_variance(b, r);
+        hlo_view value = as_f64(b, &b->call.results[r]);
+        double own = hlo_type_is_float(b->call.results[r].type)
+                         ? 4 * hlo_bound_roundoff(b->call.results[r].type)
+                         : 0;
+        for (int64_t i = 0; i < hlo_view_count(&value); i++) {
+            double v = own * ((const double *)value.data)[i];
+            variance[r][i] = isfinite(v) ? v * v : 0;
+        }
+    }
+    for (uint32_t o = 0; o < b->call.operand_count; o++) {
+        hlo_view up[MAX_RESULTS], down[MAX_RESULTS];
+        if (hlo_bound_is_exact(&b->operand_sigmas[o])) continue;
+        hlo_status status = rerun_moved(b, o, 1, up);
+        if (status == HLO_OK) status = rerun_moved(b, o, -1, down);
+        if (status != HLO_OK) return status;
+        for (uint32_t r = 0; r < count; r++) {
+            hlo_view value = as_f64(b, &b->call.results[r]);
+            add_change(&value, &up[r], &down[r], variance[r]);
+        }
+    }
+    for (uint32_t r = 0; r < count; r++) finish(b, r, variance[r], false);
+    return HLO_OK;
+}
+
+/* ------------------------------------------------------------------------------ sums and extremes
+ */
+
+/* The squares of `view`, an infinity or NaN giving `instead`. */
+static hlo_view squares(const hlo_bound_call *b, const hlo_view *view, double instead) {
+    hlo_view out = as_f64(b, view);
+    double *v = out.data;
+    int64_t count = hlo_view_count(&out);
+    for (int64_t i = 0; i < count; i++) v[i] = isfinite(v[i]) ? v[i] * v[i] : instead;
+    return out;
+}
+
+static hlo_view ones(const hlo_bound_call *b, const hlo_view *like, double value) {
+    hlo_view out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, like);
+    double *v = out.data;
+    for (int64_t i = 0; i < hlo_view_count(&out); i++) v[i] = value;
+    return out;
+}
+
+/* The variance that accumulating `terms` terms in unknown order adds. */
+static double accumulation(double u, double terms, double sum_of_squares, double sum) {
+    if (!isfinite(sum) || terms <= 1) return 0;
+    return u * u * (terms / 6 * sum_of_squares + terms / 9 * sum * sum);
+}
+
+/* For a kernel that adds elements to elements: its results on sigma^2, on value^2 and on ones say
+ * what the sums are off by. Operand `indices` (of scatter; else operand_count) is passed on. */
+static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
+    const hlo_call *call = &b->call;
+    hlo_view *s = operands_copy(b), *x = operands_copy(b), *n = operands_copy(b);
+    bool scatter = call->instr->op == HLO_OP_SCATTER;
+    for (uint32_t o = 0; o < call->operand_count; o++) {
+        if (o == indices) continue;
+        hlo_view sigma = sigma_or_zeros(&call->operands[o], &b->operand_sigmas[o]);
+        bool start = scatter ? o < indices : o >= call->operand_count / 2;
+        s[o] = squares(b, &sigma, (double)INFINITY);
+        x[o] = squares(b, &call->operands[o], 0);
+        n[o] = ones(b, &call->operands[o], !start || scatter);
+    }
+    hlo_view sums[3];
+    const hlo_view *from[] = {s, x, n};
+    for (int i = 0; i < 3; i++) {
+        sums[i] = hlo_view_scratch(call->scratch, HLO_TYPE_F64, &call->results[0]);
+        hlo_status status = rerun(b, from[i], &sums[i]);
+        if (status != HLO_OK) return status;
+    }
+    hlo_view value = as_f64(b, &call->results[0]);
+    bool real = hlo_type_is_float(call->results[0].type);
+    double *variance = sums[0].data, u = hlo_bound_roundoff(call->results[0].type);
+    const double *squared = sums[1].data, *terms = sums[2].data, *v = value.data;
+    for (int64_t i = 0; real && i < hlo_view_count(&value); i++)
+        variance[i] += accumulation(u, terms[i], squared[i], v[i]);
+    finish(b, 0, variance, true);
+    return HLO_OK;
+}
+
+/* For a kernel that is monotone in every element. */
+static hlo_status bound_monotone(const hlo_bound_call *b, uint32_t indices) {
+    hlo_view *up = operands_copy(b), *down = operands_copy(b);
+    const hlo_view *result = &b->call.results[0];
+    hlo_type type = result->type == HLO_TYPE_PRED ? HLO_TYPE_PRED : HLO_TYPE_F64;
+    for (uint32_t o = 0; o < b->call.operand_count; o++) {
+        if (o == indices) continue;
+        up[o] = moved(b, &b->call.operands[o], &b->operand_sigmas[o], 1, type);
+        down[o] = moved(b, &b->call.operands[o], &b->operand_sigmas[o], -1, type);
+    }
+    hlo_view high = hlo_view_scratch(b->call.scratch, type, result);
+    hlo_view low = hlo_view_scratch(b->call.scratch, type, result);
+    hlo_status status = rerun(b, up, &high);
+    if (status == HLO_OK) status = rerun(b, down, &low);
+    if (status != HLO_OK) return status;
+    high = as_f64(b, &high);
+    low = as_f64(b, &low);
+    hlo_view value = as_f64(b, &b->call.results[0]);
+    double *variance = new_variance(b, 0);
+    add_change(&value, &high, &low, variance);
+    finish(b, 0, variance, false);
+    return HLO_OK;
+}
+
+/* A reduce or scatter of one array by a single operation; `indices` as above. On predicates, `and`
+ * is the minimum, `or` the maximum. */
+static hlo_status bound_combination(const hlo_bound_call *b, uint32_t indices) {
+    const hlo_call *call = &b->call;
+    hlo_op op = hlo_region_simple(hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
+    bool pred = call->results[0].type == HLO_TYPE_PRED;
+    if (call->result_count != 1 || is_complex(&call->results[0])) return hlo_bound_moved(b);
+    bool sum = op == HLO_OP_ADD && !pred;
+    bool monotone = op == HLO_OP_MAXIMUM || op == HLO_OP_MINIMUM ||
+                    (pred && (op == HLO_OP_AND || op == HLO_OP_OR));
+    if (!hlo_type_is_float(call->results[0].type) && all_exact(b)) return fill_all(b, 0);
+    if (monotone && all_exact(b)) return fill_all(b, 0);
+    if (sum) return bound_sum(b, indices);
+    if (monotone) return bound_monotone(b, indices);
+    return hlo_bound_moved(b);
+}
+
+hlo_status hlo_bound_reduce(const hlo_bound_call *b) {
+    return bound_combination(b, b->call.operand_count);
+}
+
+hlo_status hlo_bound_scatter(const hlo_bound_call *b) {
+    uint32_t indices = b->call.operand_count / 2;
+    if (!hlo_bound_is_exact(&b->operand_sigmas[indices])) return fill_all(b, (double)INFINITY);
+    hlo_op op = hlo_region_simple(hlo_instr_comp(b->call.instr, HLO_ATTR_TO_APPLY));
+    if (op != HLO_OP_PARAMETER || b->call.result_count != 1) return bound_combination(b, indices);
+    hlo_view *operands = operands_copy(b);
+    operands[0] = sigma_or_zeros(&b->call.operands[0], &b->operand_sigmas[0]);
+    operands[2] = sigma_or_zeros(&b->call.operands[2], &b->operand_sigmas[2]);
+    return rerun(b, operands, b->result_sigmas);
+}
+
+/* ------------------------------------------------------------------------------------------ dot */
+
+/* Squares in f32, scaled by a power of two that is returned: by its square root the values were
+ * divided, so that squares neither overflow nor vanish. */
+static hlo_view scaled_squares(const hlo_eval_env *env, hlo_arena *scratch, const hlo_view *value,
+                               bool keep_infinite, double *out_scale) {
+    hlo_view out = hlo_view_scratch(scratch, HLO_TYPE_F32, value);
+    hlo_view_convert(env, value, &out);
+    float *v = out.data, largest = 0;
+    int64_t count = hlo_view_count(&out);
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(v[i]) && fabsf(v[i]) > largest) largest = fabsf(v[i]);
+    int exponent = 0;
+    frexpf(largest, &exponent);
+    float scale = ldexpf(1, -exponent / 2) * ldexpf(1, -exponent - -exponent / 2);
+    for (int64_t i = 0; i < count; i++) {
+        float x = isfinite(v[i]) ? v[i] * scale : keep_infinite ? INFINITY : 0;
+        v[i] = x * x;
+    }
+    *out_scale = ldexp(1, exponent);
+    return out;
+}
+
+/* Adds scale * (a x c) to the variance. */
+static hlo_status add_product(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *a,
+                              const hlo_view *c, double scale, const hlo_view *result,
+                              double *variance, hlo_arena *scratch, const char **why) {
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_view product = hlo_view_scratch(scratch, HLO_TYPE_F32, result);
+    hlo_status status = hlo_eval_dot_views(env, dims, a, c, &product, scratch, why);
+    const float *p = product.data;
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
+        variance[i] += scale * (double)p[i];
+    hlo_arena_release(scratch, mark);
+    return status;
+}
+
+static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
+    double terms = 1;
+    for (uint32_t i = 0; i < dims.lhs_contracting->count; i++)
+        terms *= (double)lhs->dims[dims.lhs_contracting->v[i]];
+    return terms;
+}
+
+hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
+                               const hlo_view *lhs_sigma, const hlo_view *rhs,
+                               const hlo_view *rhs_sigma, const hlo_view *result,
+                               const hlo_view *result_sigma, const hlo_bound_options *options,
+                               hlo_arena *scratch, const char **why) {
+    static const hlo_eval_env alone = {0};
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_bound_call b = {.call = {.env = env ? env : &alone,
+                                 .results = result,
+                                 .result_count = 1,
+                                 .scratch = scratch},
+                        .result_sigmas = result_sigma,
+                        .options = options};
+    double *variance = new_variance(&b, 0), a_scale, c_scale, sa_scale, sc_scale;
+    double u = hlo_bound_roundoff(result->type), terms = contracted(dims, lhs);
+    int64_t count = hlo_view_count(result);
+    hlo_view a = scaled_squares(b.call.env, scratch, lhs, false, &a_scale);
+    hlo_view c = scaled_squares(b.call.env, scratch, rhs, false, &c_scale);
+    hlo_status status = HLO_OK;
+    if (hlo_type_is_float(result->type)) {
+        status = add_product(b.call.env, dims, &a, &c, a_scale * a_scale * c_scale * c_scale,
+                             result, variance, scratch, why);
+        hlo_view value = as_f64(&b, result);
+        for (int64_t i = 0; i < count; i++)
+            variance[i] = accumulation(u, terms, variance[i], ((const double *)value.data)[i]);
+    }
+    bool lhs_exact = hlo_bound_is_exact(lhs_sigma), rhs_exact = hlo_bound_is_exact(rhs_sigma);
+    if (status == HLO_OK && !lhs_exact) {
+        hlo_view sa = scaled_squares(b.call.env, scratch, lhs_sigma, true, &sa_scale);
+        status = add_product(b.call.env, dims, &sa, &c, sa_scale * sa_scale * c_scale * c_scale,
+                             result, variance, scratch, why);
+    }
+    if (status == HLO_OK && !rhs_exact) {
+        hlo_view sc = scaled_squares(b.call.env, scratch, rhs_sigma, true, &sc_scale);
+        status = add_product(b.call.env, dims, &a, &sc, a_scale * a_scale * sc_scale * sc_scale,
+                             result, variance, scratch, why);
+        if (status == HLO_OK && !lhs_exact) {
+            hlo_view sa = scaled_squares(b.call.env, scratch, lhs_sigma, true, &sa_scale);
+            status =
+                add_product(b.call.env, dims, &sa, &sc, sa_scale * sa_scale * sc_scale * sc_scale,
+                            result, variance, scratch, why);
+        }
+    }
+    if (status == HLO_OK) finish(&b, 0, variance, true);
+    hlo_arena_release(scratch, mark);
+    return status;
+}
+
+hlo_status hlo_bound_dot(const hlo_bound_call *b) {
+    const hlo_call *call = &b->call;
+    const char *why;
+    if (is_complex(&call->results[0])) return fill_all(b, (double)INFINITY);
+    return hlo_bound_dot_views(call->env, hlo_dot_dims_of(call->instr), &call->operands[0],
+                               &b->operand_sigmas[0], &call->operands[1], &b->operand_sigmas[1],
+                               &call->results[0], b->result_sigmas, b->options, call->scratch,
+                               &why);
+}
+
+/* ------------------------------------------------------------------------------------- dispatch */
+
+hlo_status hlo_eval_bound(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
+                          const hlo_view *operand_sigmas, const hlo_view *results,
+                          const hlo_view *result_sigmas, const hlo_bound_options *options,
+                          hlo_arena *scratch, const char **why) {
+    hlo_bound_call b = {
+        .operand_sigmas = operand_sigmas, .result_sigmas = result_sigmas, .options = options};
+    hlo_call_init(&b.call, env, instr, operands, results, scratch);
+    const char *refusal = hlo_call_refusal(instr);
+    hlo_status status = HLO_INVALID_INPUT;
+    if (!refusal) {
+        hlo_arena_mark mark = hlo_arena_here(scratch);
+        status = hlo_kernel_of(instr->op)->bound(&b);
+        hlo_arena_release(scratch, mark);
+        if (status != HLO_OK) refusal = "the error bound of this operation is not known";
+    }
+    if (why) *why = refusal;
+    return status;
+}
