@@ -14,8 +14,6 @@ typedef struct hlo_pass_context {
     hlo_report *report;
     hlo_arena *scratch; /* working memory of one pass, taken back after it */
     const struct hlo_rules *rules; /* loaded from a file; NULL: none */
-    int rule_order;                /* hlo_rule_order of passes/match.h */
-    uint64_t rule_seed;            /* of the shuffled order */
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the module
                          is as it was */
 } hlo_pass_context;

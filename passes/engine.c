@@ -262,27 +262,20 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+static void swap(hlo_instr **a, hlo_instr **b) {
+    hlo_instr *first = *a;
+    *a = *b;
+    *b = first;
+}
+
 static void put_in_order(hlo_engine *e) {
     size_t n = e->queue_count;
-    uint64_t seed = e->context->rule_seed + e->sweep;
-    switch ((hlo_rule_order)e->context->rule_order) {
-    case HLO_ORDER_FORWARD: break;
-    case HLO_ORDER_BACKWARD:
-        for (size_t i = 0; i < n / 2; i++) {
-            hlo_instr *swap = e->queue[i];
-            e->queue[i] = e->queue[n - 1 - i];
-            e->queue[n - 1 - i] = swap;
-        }
-        break;
-    case HLO_ORDER_SHUFFLED:
-        for (size_t i = n; i > 1; i--) {
-            size_t j = (size_t)(next_random(&seed) % i);
-            hlo_instr *swap = e->queue[i - 1];
-            e->queue[i - 1] = e->queue[j];
-            e->queue[j] = swap;
-        }
-        break;
-    }
+    uint64_t order = e->context->options->rule_order, state = order + e->sweep;
+    if (order == 1)
+        for (size_t i = 0; i < n / 2; i++) swap(&e->queue[i], &e->queue[n - 1 - i]);
+    if (order > 1)
+        for (size_t i = n; i > 1; i--)
+            swap(&e->queue[i - 1], &e->queue[(size_t)(next_random(&state) % i)]);
 }
 
 /* Whether anything fired. */

@@ -106,13 +106,6 @@ void hlo_engine_moved(hlo_engine *engine, const hlo_instr *instr);
 /* Removes it, and what only it used, if nothing uses it. */
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr);
 
-/* The order in which a phase looks at instructions: the result does not depend on it. */
-typedef enum hlo_rule_order {
-    HLO_ORDER_FORWARD,
-    HLO_ORDER_BACKWARD,
-    HLO_ORDER_SHUFFLED
-} hlo_rule_order;
-
 /* Runs a phase to its fixpoint: the rules of that phase of every built-in file, then those of
  * context->rules. HLO_INTERNAL when it does not end: a diagnostic names the rule. */
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);

@@ -72,6 +72,7 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 typedef struct run {
     hlo_pass_context context;
     hlo_module *before; /* what a sequence began with, while it runs */
+    hlo_module *rules;  /* holds context.rules; NULL */
     uint64_t decided;   /* changes by passes that decide */
 } run;
 
@@ -235,11 +236,15 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                     .sink = options->sink}};
     hlo_status status = hlo_pass_options_check(options);
     if (status != HLO_OK) return status;
+    if (options->rules)
+        status = hlo_rules_load(options->rules, options->sink, &r.rules, &r.context.rules);
+    if (status != HLO_OK) return status;
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);
     hlo_arena_free(r.context.scratch);
     hlo_module_free(r.before);
+    hlo_module_free(r.rules);
     if (status == HLO_OK && out_report)
         *out_report = r.context.report;
     else

@@ -18,6 +18,10 @@ typedef struct hlo_pass_options {
     int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8 */
     bool scales_used;      /* --scale-operands=used: only the scale operands that have a meaning;
                               default false: all four */
+    const char *rules; /* a file of more rewrite rules (docs/rules.md): those of a phase run after the
+                          built-in ones of that phase; NULL: none */
+    uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
+                            backwards, any other number shuffled by it. The result is the same */
     bool verify_each;      /* verify after every pass, not only at the end */
     bool verify_none;      /* not even at the end */
     bool time_passes;      /* record times for hlo_report_print_times() */

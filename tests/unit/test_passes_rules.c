@@ -1,0 +1,278 @@
+/* The rewrite rules: each on its own example, and the engine on the models. */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+#include "passes/match.h"
+#include "passes/report.h"
+#include "passes/vocabulary.h"
+
+static const char every_phase[] =
+    "algebra,move-dequantise,fp8-matmul,fp8-epilogue,fp8-geometry,algebra";
+
+static void print(void *user, const hlo_diag *diag) {
+    (void)user;
+    hlo_diag_print(stderr, diag, 0);
+}
+
+static const hlo_diag_sink sink = {.emit = print};
+
+static uint64_t firings(const hlo_report *report, const char *rule) {
+    for (const tally *t = report->rules.first; t; t = t->next)
+        if (!strcmp(t->name, rule)) return t->times;
+    return 0;
+}
+
+static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, bool expected) {
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.bounds = options.roundings_may_be_dropped = expected;
+    hlo_plan *plan;
+    hlo_arrays *outputs;
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_OK);
+    hlo_plan_free(plan);
+    return outputs;
+}
+
+static void compute_the_same(const hlo_module *before, const hlo_module *after) {
+    enum { SEEDS = 3 };
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        hlo_arrays *inputs;
+        assert_int_equal(hlo_arrays_draw(before, seed, &sink, &inputs), HLO_OK);
+        hlo_arrays *expected = execute(before, inputs, true);
+        hlo_arrays *found = execute(after, inputs, false);
+        assert_int_equal(hlo_arrays_compare(expected, found, stderr), HLO_OK);
+        hlo_arrays_free(found);
+        hlo_arrays_free(expected);
+        hlo_arrays_free(inputs);
+    }
+}
+
+static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
+    hlo_module *before, *after;
+    assert_int_equal(
+        hlo_module_parse(rule->example, strlen(rule->example), rule->name, &sink, &before), HLO_OK);
+    assert_int_equal(hlo_module_verify(before, &sink), HLO_OK);
+    assert_int_equal(hlo_module_clone(before, &after), HLO_OK);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = every_phase;
+    options.verify_each = true;
+    options.sink = &sink;
+    hlo_report *report;
+    assert_int_equal(hlo_module_optimize(after, &options, &report), HLO_OK);
+    if (!firings(report, rule->name))
+        fail_msg("%s:%u: rule %s does not fire on its example", rules->file, rule->line,
+                 rule->name);
+    compute_the_same(before, after);
+    hlo_report_free(report);
+    hlo_module_free(after);
+    hlo_module_free(before);
+}
+
+static void rules_fire_on_their_examples(void **state) {
+    (void)state;
+    uint32_t examples = 0;
+    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++)
+        for (uint32_t r = 0; r < hlo_rules_builtin[i]->rule_count; r++)
+            if (hlo_rules_builtin[i]->rules[r].example) {
+                check_example(hlo_rules_builtin[i], &hlo_rules_builtin[i]->rules[r]);
+                examples++;
+            }
+    assert_true(examples > 20);
+}
+
+/* A module's text without names, positions and order: every computation from its root down. */
+typedef struct writer {
+    FILE *out;
+    uint32_t *numbers; /* by instruction id, from 1 */
+    uint32_t next;
+} writer;
+
+static void write_attr(writer *w, const hlo_attr *a) {
+    switch (hlo_attrs_info[a->id].kind) {
+        case HLO_KIND_INTS:
+        case HLO_KIND_SLICES:
+        case HLO_KIND_PADDING:
+            fprintf(w->out, " %s", hlo_attrs_info[a->id].name);
+            for (uint32_t i = 0; i < a->u.ints->count; i++)
+                fprintf(w->out, ",%lld", (long long)a->u.ints->v[i]);
+            break;
+        case HLO_KIND_INT: fprintf(w->out, " %lld", (long long)a->u.i); break;
+        case HLO_KIND_WORD:
+        case HLO_KIND_STRING:
+        case HLO_KIND_RAW: fprintf(w->out, " %s", a->u.str); break;
+        case HLO_KIND_COMPUTATION: fprintf(w->out, " %s", a->u.comp->name); break;
+        default: break;
+    }
+}
+
+static uint32_t write_value(writer *w, const hlo_instr *value) {
+    if (w->numbers[value->id]) return w->numbers[value->id];
+    for (uint32_t i = 0; i < value->operand_count; i++) write_value(w, hlo_instr_operand(value, i));
+    char shape[512];
+    hlo_shape_format(value->shape, true, shape, sizeof shape);
+    w->numbers[value->id] = ++w->next;
+    fprintf(w->out, "%u = %s %s", w->next, shape, hlo_ops[value->op].name);
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        fprintf(w->out, " %u", w->numbers[hlo_instr_operand(value, i)->id]);
+    if (value->op == HLO_OP_PARAMETER) fprintf(w->out, " %lld", (long long)value->u.parameter);
+    for (uint32_t i = 0; i < value->attr_count; i++)
+        if (value->attrs[i].id != HLO_ATTR_METADATA) write_attr(w, &value->attrs[i]);
+    fputc('\n', w->out);
+    return w->next;
+}
+
+static char *canonical(const char *path, uint64_t order) {
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse_file(path, &sink, &module), HLO_OK);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.rule_order = order;
+    options.sink = &sink;
+    assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
+    char *text = NULL;
+    size_t size = 0;
+    writer w = {.out = open_memstream(&text, &size),
+                .numbers = calloc(module->next_id, sizeof(uint32_t))};
+    for (const hlo_computation *c = module->first; c; c = c->next) write_value(&w, c->root);
+    fclose(w.out);
+    free(w.numbers);
+    hlo_module_free(module);
+    return text;
+}
+
+static void order_of_work_does_not_matter(void **state) {
+    (void)state;
+    static const char *const names[] = {"encoder_qdq_train", "seed_relu_damax", "qkv_shared",
+                                        "slice_between", "mlp_qdq_fwd", "bias_relu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        snprintf(path, sizeof path, HLO_MODELS "/%s.hlo", names[i]);
+        char *forward = canonical(path, 0);
+        static const uint64_t orders[] = {1, 2, 3, 20240925};
+        for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+            char *other = canonical(path, orders[o]);
+            assert_string_equal(other, forward);
+            free(other);
+        }
+        free(forward);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- the notation */
+
+static char last_message[512];
+static uint32_t last_line, last_column;
+
+static void keep(void *user, const hlo_diag *diag) {
+    (void)user;
+    if (*last_message) return;
+    snprintf(last_message, sizeof last_message, "%s", diag->message);
+    last_line = diag->line;
+    last_column = diag->column;
+}
+
+static void refused(const char *text, const char *message, uint32_t line, uint32_t column) {
+    static const hlo_diag_sink keeper = {.emit = keep};
+    hlo_module *owner;
+    const hlo_rules *rules;
+    *last_message = 0;
+    assert_int_equal(hlo_rules_read(text, strlen(text), "t.rules", &keeper, &owner, &rules),
+                     HLO_INVALID_INPUT);
+    assert_null(owner);
+    if (!strstr(last_message, message)) fail_msg("'%s' instead of '%s'", last_message, message);
+    assert_int_equal(last_line, line);
+    assert_int_equal(last_column, column);
+}
+
+#define PHASE "phase algebra measure expression_size\n"
+#define EXAMPLE "\nexample\n  ENTRY e { ROOT x = f32[] parameter(0) }\nend\n"
+
+static void faults_are_found(void **state) {
+    (void)state;
+    refused("rule r %x = abs(%y) => %y" EXAMPLE, "a rule stands in a phase", 1, 6);
+    refused(PHASE "rule r %x = abs(%y) => %z" EXAMPLE, "%z is not bound", 2, 24);
+    refused(PHASE "rule r %x = abs(%y, %y) => %y" EXAMPLE, "abs does not take 2 operands", 2, 13);
+    refused(PHASE "rule r %x = absolute(%y) => %y" EXAMPLE, "neither an opcode nor a definition", 2,
+            13);
+    refused(PHASE "rule r %x = abs(%y) => convert(%y)" EXAMPLE, "cannot be inferred", 2, 24);
+    refused(PHASE "rule r %x = abs(%y)\nwhere one_use(%x, %y) => %y" EXAMPLE, "takes 1 arguments", 3,
+            7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere at_most(%x, %y) => %y" EXAMPLE, "must be a number", 3,
+            7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere movable(%y) => %y" EXAMPLE, "must be a chain", 3, 7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere one_use(%y) else why => %y" EXAMPLE,
+            "no reason is called", 3, 24);
+    refused(PHASE "rule r %x = abs(%y) {dimensions={0}} => %y" EXAMPLE, "no attribute", 2, 21);
+    refused(PHASE "rule r %x = abs(%y: f33) => %y" EXAMPLE, "neither a type nor a test", 2, 21);
+    refused(PHASE "rule r %x = abs(%y) => %y\n", "needs an example", 2, 6);
+    refused(PHASE "rule r %x = abs(%y) = %y" EXAMPLE, "syntax error", 2, 21);
+    refused(PHASE "rule r %x = abs(%y) => %y\nexample\nENTRY", "syntax error", 3, 1);
+    refused("phase algebra measure size\n", "no measure is called 'size'", 1, 23);
+    refused("let a(%x) = b(%x)\nlet b(%x) = a(%x)\n" PHASE "rule r a(%x) => %x" EXAMPLE,
+            "go too deep", 2, 13);
+    refused(PHASE "rule r for %d %d = dot(...) => call %d with colour = %d" EXAMPLE,
+            "no field 'colour'", 2, 45);
+}
+
+/* ----------------------------------------------------------------------------------------- the end */
+
+static hlo_status run_with(const char *rules_text, const char *hlo) {
+    char name[] = "/tmp/hlo-rules-XXXXXX";
+    int file = mkstemp(name);
+    assert_true(file >= 0);
+    FILE *out = fdopen(file, "w");
+    fputs(rules_text, out);
+    fclose(out);
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(hlo, strlen(hlo), "t.hlo", &sink, &module), HLO_OK);
+    static const hlo_diag_sink keeper = {.emit = keep};
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "algebra";
+    options.rules = name;
+    options.sink = &keeper;
+    *last_message = 0;
+    hlo_status status = hlo_module_optimize(module, &options, NULL);
+    hlo_module_free(module);
+    remove(name);
+    return status;
+}
+
+static const char swapping[] = "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n"
+                               " ROOT s = f32[4] subtract(x, y) }\n";
+
+static void rules_of_a_file_run(void **state) {
+    (void)state;
+    assert_int_equal(run_with(PHASE "rule r subtract(%x, %y) => negate(%x)" EXAMPLE, swapping),
+                     HLO_OK);
+}
+
+static void a_rule_that_does_not_descend_is_named(void **state) {
+    (void)state;
+    assert_int_equal(run_with(PHASE "rule spin %r = subtract(%x, %y) => subtract(%y, %x)" EXAMPLE,
+                              swapping),
+                     HLO_INTERNAL);
+    assert_non_null(strstr(last_message, "rule spin does not lower expression_size"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_fire_on_their_examples),
+        cmocka_unit_test(order_of_work_does_not_matter),
+        cmocka_unit_test(faults_are_found),
+        cmocka_unit_test(rules_of_a_file_run),
+        cmocka_unit_test(a_rule_that_does_not_descend_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
