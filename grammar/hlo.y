@@ -176,7 +176,7 @@ attr:
 ;
 called: NAME           { $$ = hlo_text_called(text, @1, $1); } | inline;
 inline:
-  '{'                  { hlo_text_body_begin(text, @1, "_", false); }
+  '{'                  { hlo_text_body_begin(text, @1, NULL, false); }
   body '}'             { hlo_text_body_end(text, @4); $$ = hlo_text_computation_done(text); }
 ;
 called_list: %empty | called_items;

@@ -8,9 +8,6 @@
 #include "hlo.tab.h"
 #include "hlo/text.h"
 
-/* A name whose definition was in error: uses of it are not errors of their own. */
-static hlo_instr broken_instr;
-
 /* --------------------------------------------------------------------------- stacks and errors */
 
 void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size) {
@@ -201,7 +198,7 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id) {
 
 /* --------------------------------------------------------------------------------------- names */
 
-/* The instruction of the computation being read; &broken_instr; NULL. */
+/* The instruction of the computation being read; &text->broken; NULL. */
 static hlo_instr *find_instr(hlo_text *text, const char *name) {
     const hlo_memo *memo = hlo_intern_memo(name);
     return memo->scope == hlo_text_body(text)->comp->id + 1 ? memo->instr : NULL;
@@ -228,13 +225,13 @@ static void bind(hlo_text *text, const char *name, hlo_instr *instr) {
 static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     if (!text->bodies.used) {
         hlo_text_error(text, at, "an instruction cannot be named outside a computation");
-        return &broken_instr;
+        return &text->broken;
     }
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'", name,
                    hlo_text_body(text)->comp->name);
-    return &broken_instr;
+    return &text->broken;
 }
 
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name) {
@@ -250,7 +247,7 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
     memcpy(instrs->v, text->instrs.items, text->instrs.used);
     text->instrs.used = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (instrs->v[i] == &broken_instr) return (hlo_attr){.id = id};
+        if (instrs->v[i] == &text->broken) return (hlo_attr){.id = id};
     return (hlo_attr){.id = id, .u.instrs = instrs};
 }
 
@@ -288,19 +285,19 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, h
 
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
     hlo_instr *instr = use_name(text, at, name);
-    if (shape && instr != &broken_instr && !hlo_shape_compatible(shape, instr->shape)) {
+    if (shape && instr != &text->broken && !hlo_shape_compatible(shape, instr->shape)) {
         char has[128], says[128];
         hlo_shape_format(instr->shape, false, has, sizeof has);
         hlo_shape_format(shape, false, says, sizeof says);
         hlo_text_error(text, at, "'%s' is %s here, its definition says %s", name, says, has);
-        instr = &broken_instr;
+        instr = &text->broken;
     }
     hlo_text_operand_instr(text, instr);
 }
 
 void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr) {
     hlo_stack_push(text, &text->operands, &instr, sizeof(hlo_instr *));
-    if (instr == &broken_instr) hlo_text_frame(text)->broken = true;
+    if (instr == &text->broken) hlo_text_frame(text)->broken = true;
 }
 
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number) {
@@ -370,7 +367,7 @@ static void check_name(hlo_text *text, const hlo_frame *frame) {
     if (!before) return;
     hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'", frame->name,
                    hlo_text_body(text)->comp->name);
-    if (before != &broken_instr && text->errors < HLO_MOST_ERRORS)
+    if (before != &text->broken && text->errors < HLO_MOST_ERRORS)
         hlo_diag_emit(text->module, text->sink, HLO_NOTE, before->offset, 1, "the first is here");
 }
 
@@ -402,7 +399,7 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     if (!frame->broken) check_required(text, frame);
     if (!frame->broken && !frame->shape) infer_shape(text, frame);
     check_name(text, frame);
-    hlo_instr *instr = &broken_instr;
+    hlo_instr *instr = &text->broken;
     if (frame->broken)
         hlo_text_body(text)->broken = true;
     else
@@ -423,7 +420,7 @@ void hlo_text_recover(hlo_text *text) {
         text->operands.used = frame->operands;
         text->frames.used = body->frames;
     }
-    if (name) bind(text, name, &broken_instr);
+    if (name) bind(text, name, &text->broken);
     text->def = NULL;
     text->shapes.used = text->comps.used = text->instrs.used = 0;
 }
@@ -434,7 +431,7 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
     hlo_module *module = text->module;
     if (entry && module->entry) hlo_text_error(text, at, "the module has two entries");
     hlo_body body = {
-        .comp = hlo_computation_new(module, name),
+        .comp = hlo_computation_new(module, name ? name : "_"),
         .name = name,
         .at = at,
         .depth = text->depth + (text->bodies.used == 0),
@@ -513,8 +510,7 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     comp->attrs = take_attrs(text, frame);
     pop_frame(text);
     text->bodies.used -= sizeof *body;
-    bool inlined = text->bodies.used > 0;
-    if (!inlined) {
+    if (body->name) {
         hlo_memo *memo = hlo_intern_memo(body->name);
         if (memo->comp)
             hlo_text_error(text, body->at, "computation '%s' is defined twice", body->name);

@@ -49,7 +49,7 @@ typedef struct hlo_frame {
 /* A computation that is being read; they nest when one stands in an attribute. */
 typedef struct hlo_body {
     hlo_computation *comp;
-    const char *name; /* as the text has it */
+    const char *name; /* as the text has it; NULL when it is inline */
     hlo_span at;
     uint32_t depth;                    /* of braces, inside the body */
     size_t frames, parameters, hidden; /* sizes of the stacks when it began */
@@ -76,6 +76,8 @@ typedef struct hlo_text {
     bool def_root;
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
     hlo_stack files, functions, locations, stack_frames;
+    hlo_instr broken; /* stands for every name whose definition was in error: uses of it are not
+                         errors of their own */
 } hlo_text;
 
 enum { HLO_MOST_ERRORS = 20, HLO_LARGEST_RANK = 64, HLO_LARGEST_SOURCE = 1 << 30 };

@@ -212,8 +212,15 @@ LOOP2(atan2_f32, float, float, atan2f(x, y))
 LOOP2(atan2_f64, double, double, atan2(x, y))
 KERNEL(atan2, {2, HLO_OUT_SAME, 4, {FLOATS(atan2)}})
 
-LOOP2(complex_f32, float, complex128, CMPLX((double)x, (double)y))
-LOOP2(complex_f64, double, complex128, CMPLX(x, y))
+/* CMPLX() is not there with every compiler that the C library is used with. */
+static complex128 complex_of(double real, double imaginary) {
+    const double parts[] = {real, imaginary};
+    complex128 z;
+    memcpy(&z, parts, sizeof z);
+    return z;
+}
+LOOP2(complex_f32, float, complex128, complex_of((double)x, (double)y))
+LOOP2(complex_f64, double, complex128, complex_of(x, y))
 KERNEL(complex, {2, HLO_OUT_COMPLEX, 0, {FLOATS(complex)}})
 
 #define BITWISE(name, op)                                                                          \
