@@ -20,7 +20,7 @@ typedef struct buffer {
 
 struct rules_draft {
     buffer terms, args, attrs, ints, guards, actions, sets, roots, rules;
-    const char *phase, *measure, *doc;
+    const char *phase, *measure, *lets;
     uint16_t measure_code;
     /* of the rule at hand */
     const char *slots[HLO_RULE_SLOTS];
@@ -451,7 +451,7 @@ static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m) {
 /* ------------------------------------------------------------------------------- rules, statements
  */
 
-void rules_let(rules_parser *p, span name, node *params, node *body) {
+void rules_let(rules_parser *p, span whole, span name, node *params, node *body) {
     const char *text = name_of(p, name);
     if (find_let(p, name)) rules_fault(p, name, "'%s' is defined already", text);
     if (hlo_op_find(text, strlen(text)) != HLO_OP_INVALID || find_function(p, text) >= 0)
@@ -459,6 +459,9 @@ void rules_let(rules_parser *p, span name, node *params, node *body) {
     let_node *let = rules_new(p, sizeof *let);
     *let = (let_node){.next = p->lets, .name = name, .params = params, .body = body};
     p->lets = let;
+    p->draft->lets =
+        hlo_arena_format(p->owner->arena, "%s%.*s\n", p->draft->lets,
+                         (int)(whole.last - whole.first), p->owner->source + whole.first);
 }
 
 static int reason_code(rules_parser *p, span name) {
@@ -621,7 +624,7 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
 
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules) {
-    struct rules_draft draft = {0};
+    struct rules_draft draft = {.lets = ""};
     rules_parser p = {.owner = owner, .words = words, .sink = sink, .draft = &draft};
     yyscan_t scanner;
     if (rules_yylex_init_extra(&p, &scanner)) return HLO_OUT_OF_MEMORY;
@@ -635,6 +638,7 @@ hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
 
     hlo_rules *rules = hlo_arena_zero(owner->arena, sizeof *rules);
     rules->file = owner->file;
+    rules->lets = draft.lets;
     rules->doc = comment_text(&p, p.file_comment);
 #define TABLE(name) (rules->name##s = draft.name##s.data, rules->name##_count = draft.name##s.count)
     TABLE(term);

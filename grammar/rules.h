@@ -3,7 +3,7 @@
  * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set
  * is a few arrays that refer to each other by index, so that both are the same. `let` definitions
  * are gone by then: each use is a copy of its body with variables of its own.
- * passes/README.md describes the notation. */
+ * docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_H
 #define HLO_GRAMMAR_RULES_H
 
@@ -130,7 +130,8 @@ typedef struct hlo_rule {
 
 typedef struct hlo_rules {
     const char *file;
-    const char *doc; /* the comment at the top of the file */
+    const char *doc;  /* the comment at the top of the file */
+    const char *lets; /* the definitions as written */
     uint32_t term_count, arg_count, attr_count, int_count, guard_count, action_count, set_count,
         root_count, rule_count;
     const hlo_rule_term *terms;

@@ -1,4 +1,4 @@
-/* The grammar of `.rules` files; passes/README.md explains it. */
+/* The grammar of `.rules` files; docs/rules.md explains it. */
 %define api.pure full
 %define api.prefix {rules_yy}
 %define parse.error detailed
@@ -71,7 +71,9 @@ file: %empty | file statement;
 
 statement: let | phase | rule;
 
-let: "let" T_NAME '(' params ')' '=' pattern { rules_let(p, $2, $4, $7); };
+let: "let" T_NAME '(' params ')' '=' pattern {
+        rules_let(p, (span){@1.first, @7.last}, $2, $4, $7);
+    };
 
 params: %empty { $$ = NULL; } | vars { $$ = $1; };
 

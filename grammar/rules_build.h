@@ -109,7 +109,7 @@ void rules_comment(rules_parser *p, span where);
 /* A zeroed object of the owner's arena. */
 void *rules_new(rules_parser *p, size_t size);
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
-void rules_let(rules_parser *p, span name, node *params, node *body);
+void rules_let(rules_parser *p, span whole, span name, node *params, node *body);
 void rules_phase(rules_parser *p, span name, span measure);
 void rules_rule(rules_parser *p, span whole, span name, span subject, root_node *roots,
                 guard_node *guards, action_node *actions, span example);

@@ -12,10 +12,10 @@ typedef struct hlo_pass_context {
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
     hlo_report *report;
-    hlo_arena *scratch; /* working memory of one pass, taken back after it */
+    hlo_arena *scratch;            /* working memory of one pass, taken back after it */
     const struct hlo_rules *rules; /* loaded from a file; NULL: none */
-    uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the module
-                         is as it was */
+    uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the
+                         module is as it was */
 } hlo_pass_context;
 
 /* A pass that is C code. */

@@ -353,6 +353,7 @@ static bool guards_hold(hlo_rule_env *env) {
             continue;
         if (g->reason != HLO_RULE_NO_REASON && env->reason == HLO_WHY_COUNT) {
             env->reason = g->reason;
+            if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;
             if (g->at >= 0 && env->slots[g->at].kind != HLO_BOUND_NOT)
                 env->blocker = env->slots[g->at].instr;
         }

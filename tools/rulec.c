@@ -164,6 +164,8 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     put_string(out, base_name(r->file));
     fputs(",\n    .doc = ", out);
     put_string(out, r->doc);
+    fputs(",\n    .lets = ", out);
+    put_string(out, r->lets);
 #define TABLE(name)                                                                                \
     if (r->name##_count)                                                                           \
     fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, file)
@@ -210,6 +212,11 @@ static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
         const char *phase = "";
         fprintf(out, "\n## %s\n\n", base_name(r->file));
         put_lines(out, r->doc, "");
+        if (*r->lets) {
+            fputs("\n```\n", out);
+            put_lines(out, r->lets, "");
+            fputs("```\n", out);
+        }
         for (uint32_t j = 0; j < r->rule_count; j++) {
             const hlo_rule *rule = &r->rules[j];
             if (strcmp(phase, rule->phase))

@@ -13,20 +13,20 @@ extern "C" {
 /* How a run of passes is to go. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
-    const char *passes;    /* names separated by commas, in order; "" for none; default "default" */
-    int target;            /* compute capability * 10: 80, 89, 90, 100 or 120; default 90 */
+    const char *passes; /* names separated by commas, in order; "" for none; default "default" */
+    int target;         /* compute capability * 10: 80, 89, 90, 100 or 120; default 90 */
     int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8 */
-    bool scales_used;      /* --scale-operands=used: only the scale operands that have a meaning;
-                              default false: all four */
-    const char *rules; /* a file of more rewrite rules (docs/rules.md): those of a phase run after the
-                          built-in ones of that phase; NULL: none */
+    bool scales_used;    /* --scale-operands=used: only the scale operands that have a meaning;
+                            default false: all four */
+    const char *rules;   /* a file of more rewrite rules (docs/rules.md): those of a phase run after
+                            the   built-in ones of that phase; NULL: none */
     uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
                             backwards, any other number shuffled by it. The result is the same */
-    bool verify_each;      /* verify after every pass, not only at the end */
-    bool verify_none;      /* not even at the end */
-    bool time_passes;      /* record times for hlo_report_print_times() */
-    const char *print_after; /* a pass's name, or "all": print the module to `dump` after it */
-    FILE *dump;              /* where `print_after` prints; must not be NULL with it */
+    bool verify_each;    /* verify after every pass, not only at the end */
+    bool verify_none;    /* not even at the end */
+    bool time_passes;    /* record times for hlo_report_print_times() */
+    const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
+    FILE *dump;                /* where `print_after` prints; must not be NULL with it */
     const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */
 } hlo_pass_options;
 
@@ -45,14 +45,14 @@ typedef enum hlo_verdict_kind {
 
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
-    const char *instr;       /* name of the dot as it was, or of the call as it is */
-    const char *shape;       /* of the result, e.g. "bf16[32,64]" */
-    const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
-    const char *epilogue;    /* of the call: "RELU", with " +amax" and " +fp8-output"; "" when wide */
-    const char *reason;      /* a stable id, e.g. "not-quantised"; NULL when there is none */
-    const char *message;     /* the reason as a sentence; NULL when there is none */
-    const char *blocker;     /* name of the instruction that blocked it; NULL when there is none */
-    const char *op_name;     /* from its metadata; NULL when there is none */
+    const char *instr;    /* name of the dot as it was, or of the call as it is */
+    const char *shape;    /* of the result, e.g. "bf16[32,64]" */
+    const char *operands; /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
+    const char *epilogue; /* of the call: "RELU", with " +amax" and " +fp8-output"; "" when wide */
+    const char *reason;   /* a stable id, e.g. "not-quantised"; NULL when there is none */
+    const char *message;  /* the reason as a sentence; NULL when there is none */
+    const char *blocker;  /* name of the instruction that blocked it; NULL when there is none */
+    const char *op_name;  /* from its metadata; NULL when there is none */
     const char *source_file; /* of the program that was compiled, through the stack frames; NULL */
     long source_line;        /* 0 when unknown */
     const char *file;        /* of the HLO text */
@@ -61,14 +61,13 @@ typedef struct hlo_verdict {
 
 typedef struct hlo_report hlo_report;
 
-/* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused leaves
- * it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report (which may
- * be asked for with NULL when it is not wanted).
- * HLO_INVALID_INPUT: a cuBLASLt matmul call in the module has operands, results or a config that do not
- * fit each other (hlo_module_verify() does not look inside custom calls).
- * HLO_INVALID_USAGE as hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify, a
- * bug of the library; diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be
- * freed. */
+/* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused
+ * leaves it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report
+ * (which may be asked for with NULL when it is not wanted). HLO_INVALID_INPUT: a cuBLASLt matmul
+ * call in the module has operands, results or a config that do not fit each other
+ * (hlo_module_verify() does not look inside custom calls). HLO_INVALID_USAGE as
+ * hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify, a bug of the library;
+ * diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
