@@ -2,7 +2,7 @@
 """XLA's GPU compiler takes our output: `hlo-fp8-opt --scale-operands=used` of every model is compiled
 by it, keeps every FP8 call, and the calls mean what they should.
 
-For the seed modules "mean" is exact: the step that XLA makes of our call hands cuBLASLt the same
+For the seed modules, on both targets that XLA can be asked about, "mean" is exact: the step that XLA makes of our call hands cuBLASLt the same
 buffers in the same roles (by parameter number, type and size), with the same matrix layouts and
 epilogue, as the step that XLA makes of the original module by itself. For the others the call must be
 kept with the type of every buffer as cuBLASLt wants it.
@@ -38,10 +38,10 @@ def run(command):
     return r.stdout
 
 
-def compile_module(path, executable, handoff):
-    """The optimised HLO text and the matmuls of the compiled program."""
-    text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable]
-               + ['--handoff'] * handoff)
+def compile_module(path, executable, handoff, target='sm_90'):
+    """The optimised HLO text, the FP8 matmuls of the compiled program and its parameters."""
+    text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable,
+                '--target', target] + ['--handoff'] * handoff)
     matmuls = [m for m in _thunks.lt_matmuls(executable) if 'a_scale' in m]
     return text, matmuls, _thunks.parameters(executable)
 
@@ -72,10 +72,10 @@ def check_types(matmul):
     return problems
 
 
-def rewrite(name, args, form):
+def rewrite(name, args, target):
     """The path of our output, and the FP8 calls in it."""
-    ours = os.path.join(args.work, f'{name}.{form}.hlo')
-    run([os.path.join(args.bin, 'hlo-fp8-opt'), f'--scale-operands={form}',
+    ours = os.path.join(args.work, f'{name}.{target}.hlo')
+    run([os.path.join(args.bin, 'hlo-fp8-opt'), '--scale-operands=used', f'--target={target}',
          os.path.join(args.models, name + '.hlo'), '-o', ours])
     with open(ours) as f:
         return ours, f.read().count(FP8_CALL)
@@ -90,16 +90,16 @@ def control(args):
     return []
 
 
-def check(name, args):
+def check(name, target, args):
     """The problems of one model; None when XLA cannot tell."""
     source = os.path.join(args.models, name + '.hlo')
-    ours, calls = rewrite(name, args, 'used')
+    ours, calls = rewrite(name, args, target)
     executable = os.path.join(args.work, name + '.bin')
     try:
-        text, matmuls, parameters = compile_module(ours, executable, True)
+        text, matmuls, parameters = compile_module(ours, executable, True, target)
     except Refused as refused:
         try:
-            compile_module(source, executable, True)
+            compile_module(source, executable, True, target)
         except Refused:
             return None
         return [str(refused)]
@@ -112,7 +112,7 @@ def check(name, args):
         return problems
     if calls != 1:
         problems.append(f'{calls} FP8 calls instead of 1')
-    _, theirs, their_parameters = compile_module(source, executable, False)
+    _, theirs, their_parameters = compile_module(source, executable, False, target)
     want = [meaning(m, their_parameters) for m in theirs]
     have = [meaning(m, parameters) for m in matmuls]
     if want != have:
@@ -133,17 +133,22 @@ def main():
     names = args.names or sorted(
         os.path.basename(path)[:-len('.hlo')] for path in glob.glob(os.path.join(args.models, '*.hlo'))
         if '.' not in os.path.basename(path)[:-len('.hlo')])
+    runs = [(name, 'sm_90') for name in names]
+    runs += [(name, 'sm_100') for name in names if name.startswith('seed_')]
+    jobs = [(f'{name} {target}', check, (name, target, args)) for name, target in runs]
+    if not args.names:
+        jobs.append(('control', control, (args,)))
     passed = failed = 0
-    for name in names + ['(control)'] * (not args.names):
+    for title, function, arguments in jobs:
         try:
-            problems = check(name, args) if name != '(control)' else control(args)
+            problems = function(*arguments)
         except Refused as refused:
             problems = [str(refused)]
         if problems is None:
-            print(f'{name}: passed over, XLA does not compile the original without layout assignment')
+            print(f'{title}: passed over, XLA does not compile the original without layout assignment')
         elif problems:
             failed += 1
-            print(f'{name}: ' + '; '.join(problems))
+            print(f'{title}: ' + '; '.join(problems))
         else:
             passed += 1
     print(f'{passed} passed, {failed} failed')
