@@ -104,11 +104,10 @@ static bool store_integer(reader *r, hlo_type type, const char *from, const char
         return bad_value(r, from, to, number ? "is out of the range of" : "is no value of", type);
     }
     bool fits = true;
-    if (info->class == HLO_CLASS_SIGNED) {
-        int64_t limit = (int64_t)1 << ((info->bits - 1) & 63);
-        if (info->bits < 64) fits = value >= -limit && value < limit;
-    } else if (info->bits < 64) {
-        fits = value >= 0 && value < (int64_t)1 << info->bits;
+    if (info->bits < 64) {
+        bool has_sign = info->class == HLO_CLASS_SIGNED;
+        int64_t limit = (int64_t)1 << (info->bits - has_sign);
+        fits = value >= (has_sign ? -limit : 0) && value < limit;
     }
     if (!fits) return bad_value(r, from, to, "is out of the range of", type);
     memcpy(out, &value, info->bytes);

@@ -148,7 +148,7 @@ static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value
         return false;
     hlo_binding saved[HLO_RULE_ARGS];
     uint32_t i;
-    const hlo_rule_attr *attrs = env->rules->attrs + t->first_attr;
+    const hlo_rule_attr *attrs = t->attr_count ? env->rules->attrs + t->first_attr : NULL;
     for (i = 0; i < t->attr_count; i++) {
         if (attrs[i].kind == HLO_RULE_SLOT) saved[i] = env->slots[attrs[i].slot];
         if (!attr_is(env, &attrs[i], hlo_instr_attr(value, attrs[i].id))) break;
