@@ -52,6 +52,8 @@ typedef struct hlo_backend {
     void (*copy_in)(void *device, void *to, const void *host, size_t size);
     void (*copy_out)(void *device, void *host, const void *from, size_t size);
     void (*copy)(void *device, void *to, const void *from, size_t size);
+    /* Between two orders in memory of the same elements. */
+    void (*relayout)(void *device, const hlo_view *from, const hlo_view *to);
     void (*clear)(void *device, void *memory, size_t size);
 } hlo_backend;
 

@@ -38,6 +38,25 @@ static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, cons
         plan->backend->clear(plan->device, to.bound, like->bound_size);
 }
 
+static void run_copy(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
+    const plan_slot *from = &comp->slots[step->operands[0]], *to = &comp->slots[step->results[0]];
+    if (!step->views) {
+        copy_leaf(plan, to->place, from->place, to);
+        return;
+    }
+    hlo_view in = step->views[0], out = step->views[1];
+    in.data = from->place.data;
+    out.data = to->place.data;
+    plan->backend->relayout(plan->device, &in, &out);
+    if (to->place.bound && !from->place.bound)
+        plan->backend->clear(plan->device, to->place.bound, to->bound_size);
+    if (!to->place.bound || !from->place.bound) return;
+    in.type = out.type = HLO_TYPE_F32;
+    in.data = from->place.bound;
+    out.data = to->place.bound;
+    plan->backend->relayout(plan->device, &in, &out);
+}
+
 static hlo_status run_job(const run *r, const plan_comp *comp, const plan_step *step) {
     hlo_job *job = step->job;
     for (uint32_t i = 0; i < step->operand_count; i++) {
@@ -122,11 +141,7 @@ static hlo_status run_step(const run *r, const plan_comp *comp, const plan_step 
     case STEP_JOB: return run_job(r, comp, step);
     case STEP_WHILE: return run_while(r, comp, step);
     case STEP_CONDITIONAL: return run_conditional(r, comp, step);
-    case STEP_COPY: {
-        const plan_slot *to = &comp->slots[step->results[0]];
-        copy_leaf(r->plan, to->place, comp->slots[step->operands[0]].place, to);
-        return HLO_OK;
-    }
+    case STEP_COPY: run_copy(r->plan, comp, step); return HLO_OK;
     case STEP_CALL: break;
     }
     lend(comp, step);

@@ -19,24 +19,27 @@ static const hlo_backend *find_backend(const char *name) {
     return NULL;
 }
 
-/* The computations that an instruction runs as a whole, in the order of its attributes. */
-static void want_called(const hlo_instr *instr, bool *wanted) {
+/* The computations that an instruction runs as a whole, and the layouts at which they meet. A
+ * loop's state is laid out as the body's parameter; the branches of a conditional all return its
+ * own layout. */
+static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     switch (instr->op) {
     case HLO_OP_CALL: wanted[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true; break;
     case HLO_OP_FUSION: wanted[hlo_instr_comp(instr, HLO_ATTR_CALLS)->id] = true; break;
-    case HLO_OP_WHILE:
-        wanted[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id] = true;
-        wanted[hlo_instr_comp(instr, HLO_ATTR_BODY)->id] = true;
-        break;
-    case HLO_OP_CONDITIONAL: {
-        const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-        for (uint32_t i = 0; branches && i < branches->u.comps->count; i++)
-            wanted[branches->u.comps->v[i]->id] = true;
-        if (branches) break;
-        wanted[hlo_instr_comp(instr, HLO_ATTR_TRUE_COMPUTATION)->id] = true;
-        wanted[hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION)->id] = true;
+    case HLO_OP_WHILE: {
+        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+        const hlo_computation *body = hlo_instr_comp(instr, HLO_ATTR_BODY);
+        wanted[condition->id] = wanted[body->id] = true;
+        plan->arguments_like[condition->id] = body->parameters[0]->shape;
+        plan->results_like[body->id] = body->parameters[0]->shape;
         break;
     }
+    case HLO_OP_CONDITIONAL:
+        for (uint32_t i = 0; i < plan_branch_count(instr); i++) {
+            wanted[plan_branch(instr, i)->id] = true;
+            plan->results_like[plan_branch(instr, i)->id] = instr->shape;
+        }
+        break;
     default: break;
     }
 }
@@ -45,11 +48,15 @@ static void want_called(const hlo_instr *instr, bool *wanted) {
  * to the last it is planned. */
 static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     const hlo_module *module = plan->module;
-    bool *wanted = hlo_arena_zero(plan->arena, module->next_computation_id);
-    plan->comps = hlo_arena_zero(plan->arena, module->next_computation_id * sizeof *plan->comps);
+    size_t comps = module->next_computation_id;
+    bool *wanted = hlo_arena_zero(plan->arena, comps);
+    plan->comps = hlo_arena_zero(plan->arena, comps * sizeof *plan->comps);
+    plan->arguments_like = hlo_arena_zero(plan->arena, comps * sizeof *plan->arguments_like);
+    plan->results_like = hlo_arena_zero(plan->arena, comps * sizeof *plan->results_like);
     wanted[module->entry->id] = true;
     for (const hlo_computation *c = module->last; c; c = c->prev)
-        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = i->next) want_called(i, wanted);
+        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = i->next)
+            want_called(plan, i, wanted);
     bool good = true;
     for (const hlo_computation *c = module->first; c; c = c->next) {
         if (!wanted[c->id]) continue;

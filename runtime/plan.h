@@ -42,7 +42,7 @@ typedef struct plan_slot {
 
 typedef enum plan_step_kind {
     STEP_JOB,
-    STEP_COPY, /* one leaf, byte by byte */
+    STEP_COPY, /* one leaf, as it is or to another layout */
     STEP_CALL, /* call, fusion */
     STEP_WHILE,
     STEP_CONDITIONAL
@@ -60,6 +60,7 @@ typedef struct plan_step {
     uint32_t work;      /* a slot for the time of the step: the callee's frame, a job's scratch,
                            a loop's predicate; PLAN_NONE */
     hlo_job *job;       /* STEP_JOB */
+    hlo_view *views;    /* STEP_COPY: from and to; NULL: byte by byte */
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
@@ -73,9 +74,11 @@ typedef struct plan_comp {
     const hlo_computation *comp;
     plan_slot *slots;
     plan_step *steps;
-    uint32_t slot_count, slot_capacity, step_count;
+    uint32_t slot_count, slot_capacity, step_count, step_capacity;
     uint32_t argument_count, result_count;
-    uint32_t *results; /* the slots of the root's leaves */
+    const hlo_shape **argument_shapes; /* the layouts in which the caller hands arguments in */
+    const hlo_shape **result_shapes;   /* and those in which it gets results */
+    uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
 } plan_comp;
 
@@ -86,6 +89,9 @@ struct hlo_plan {
     void *device;
     hlo_plan_options options;
     plan_comp **comps; /* by computation id; NULL: not called */
+    /* By computation id, shapes in place of the parameter's and the root's: text does not promise
+     * that the layouts on both sides of a call are the same. NULL: the computation's own. */
+    const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
     hlo_leaves inputs, outputs;
     plan_place *arguments, *results; /* of the entry */
@@ -94,13 +100,17 @@ struct hlo_plan {
     double seconds;
 };
 
-/* steps.c: the steps and slots of one computation, whose callees are planned; liveness. False when
- * an instruction cannot run, after an error in `sink`. */
+/* steps.c, calls.c: the steps and slots of one computation, whose callees are planned; liveness.
+ * False when an instruction cannot run, after an error in `sink`. */
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
 /* execute.c: runs the entry on what is in plan->arguments, to plan->results. */
 hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink);
+
+/* calls.c: the branches of a conditional. */
+uint32_t plan_branch_count(const hlo_instr *conditional);
+hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
 
 /* Whether result `index` of the computation is made by it, in the memory that the caller lends. */
 bool plan_makes_result(const plan_comp *comp, uint32_t index);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/eval/kernel.h"
 #include "matmul/call.h"
 
 enum { ALIGN = 64 };
@@ -134,6 +135,11 @@ static void cpu_copy(void *device, void *to, const void *from, size_t size) {
     if (size) memcpy(to, from, size);
 }
 
+static void cpu_relayout(void *device, const hlo_view *from, const hlo_view *to) {
+    const cpu_device *cpu = device;
+    hlo_view_copy(&cpu->env, from, to);
+}
+
 static void cpu_clear(void *device, void *memory, size_t size) {
     (void)device;
     if (size) memset(memory, 0, size);
@@ -152,6 +158,7 @@ static const hlo_backend cpu_backend = {
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
     .copy = cpu_copy,
+    .relayout = cpu_relayout,
     .clear = cpu_clear,
 };
 
