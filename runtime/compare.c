@@ -1,21 +1,81 @@
 /* Comparing outputs, element by element. */
-#include <math.h>
 #include <string.h>
 
-#include "ir/eval/float.h"
+#include "ir/eval/bound.h"
 #include "runtime/arrays.h"
 
-hlo_status hlo_array_compare(const hlo_array *expected, const hlo_array *found,
-                             hlo_comparison *out) {
-    (void)expected;
-    (void)found;
-    *out = (hlo_comparison){0};
-    return HLO_OK;
+static bool same_kind(const hlo_array *a, const hlo_array *b) {
+    return strcmp(a->type, b->type) == 0 && a->rank == b->rank && a->size == b->size &&
+           (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
-hlo_status hlo_arrays_compare(const hlo_arrays *expected, const hlo_arrays *found, FILE *out) {
-    (void)expected;
-    (void)found;
-    (void)out;
-    return HLO_OK;
+/* All elements in one dimension: their order is the same in both. */
+static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
+    return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
+}
+
+hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo_difference *out) {
+    *out = (hlo_difference){.worst = -1};
+    if (!same_kind(judge, other)) return HLO_INVALID_USAGE;
+    hlo_type type = hlo_type_find(judge->type, strlen(judge->type));
+    int64_t count = (int64_t)(judge->size / hlo_types[type].bytes), one = 1;
+    hlo_view a = flat(type, &count, &one, judge->data), b = flat(type, &count, &one, other->data);
+    hlo_view sigma = flat(HLO_TYPE_F32, &count, &one, judge->bound);
+    hlo_bound_comparison c;
+    hlo_bound_compare(&a, &b, &sigma, &c);
+    *out = (hlo_difference){.equal = c.equal,
+                            .within = c.within,
+                            .one_step = c.steps,
+                            .violations = c.violations,
+                            .largest = c.largest,
+                            .worst = c.worst_index,
+                            .judge = c.worst_a,
+                            .other = c.worst_b,
+                            .bound = c.worst_bound};
+    return c.violations ? HLO_MISMATCH : HLO_OK;
+}
+
+static void print_kind(const hlo_array *array, FILE *out) {
+    fprintf(out, "%s[", array->type);
+    for (uint32_t i = 0; i < array->rank; i++)
+        fprintf(out, i ? ",%lld" : "%lld", (long long)array->dims[i]);
+    fputc(']', out);
+}
+
+static hlo_status compare_one(const hlo_array *judge, const hlo_array *other, size_t index,
+                              FILE *out) {
+    hlo_difference d;
+    hlo_status status = hlo_array_compare(judge, other, &d);
+    fprintf(out, "output %zu ", index);
+    print_kind(judge, out);
+    if (status == HLO_INVALID_USAGE) {
+        fputs(" against ", out);
+        print_kind(other, out);
+        fputc('\n', out);
+        return HLO_MISMATCH;
+    }
+    fprintf(out, ": %lld equal, %lld within bound, %lld one fp8 step, %lld violations",
+            (long long)d.equal, (long long)d.within, (long long)d.one_step,
+            (long long)d.violations);
+    if (d.within) fprintf(out, ", largest %.2g of the bound", d.largest);
+    if (d.worst >= 0)
+        fprintf(out, ", worst at %lld: %.9g and %.9g, bound %.3g", (long long)d.worst, d.judge,
+                d.other, d.bound);
+    fputc('\n', out);
+    return status;
+}
+
+hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
+    if (judge->count != other->count) {
+        fprintf(out, "compare: %zu outputs against %zu\n", judge->count, other->count);
+        return HLO_MISMATCH;
+    }
+    size_t differ = 0;
+    for (size_t i = 0; i < judge->count; i++)
+        differ += compare_one(&judge->items[i], &other->items[i], i, out) != HLO_OK;
+    if (differ)
+        fprintf(out, "compare: %zu of %zu outputs differ\n", differ, judge->count);
+    else
+        fprintf(out, "compare: %zu outputs agree\n", judge->count);
+    return differ ? HLO_MISMATCH : HLO_OK;
 }

@@ -78,7 +78,7 @@ static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool 
     size_t size = (size_t)hlo_shape_bytes(shape);
     plan_place place = {base + *at, NULL};
     *at += plan_align(size);
-    if (bounded && plan->options.bounds && hlo_type_is_float(shape->type)) {
+    if (bounded && plan->options.bounds) {
         place.bound = (float *)(void *)(base + *at);
         *at += plan_align(size / hlo_types[shape->type].bytes * sizeof(float));
     }
@@ -88,7 +88,7 @@ static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool 
 /* Bytes that a leaf and its bounds take. */
 static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
     size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(size);
-    if (bounded && plan->options.bounds && hlo_type_is_float(shape->type))
+    if (bounded && plan->options.bounds)
         all += plan_align(size / hlo_types[shape->type].bytes * sizeof(float));
     return all;
 }

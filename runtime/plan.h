@@ -18,7 +18,7 @@
 /* Where a leaf is now. */
 typedef struct plan_place {
     void *data;
-    float *bound; /* NULL: exact, or no float */
+    float *bound; /* NULL: exact */
 } plan_place;
 
 typedef enum plan_slot_kind {

@@ -55,7 +55,7 @@ static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) 
     if (shape) {
         slot->type = shape->type;
         slot->size = (size_t)hlo_shape_bytes(shape);
-        if (b->plan->options.bounds && hlo_type_is_float(shape->type))
+        if (b->plan->options.bounds)
             slot->bound_size = slot->size / hlo_types[shape->type].bytes * sizeof(float);
     }
     return comp->slot_count++;

@@ -30,9 +30,8 @@ typedef struct hlo_array {
     const int64_t *dims; /* rank entries */
     void *data;          /* `size` bytes; may be written to */
     size_t size;
-    float *bound; /* per element, how far rounding may have taken it from the value that exact
-                     arithmetic gives, as one standard deviation; NULL when the plan did not keep
-                     it or the type is no float */
+    float *bound; /* per element, how far another legitimate execution may be from this one, as a
+                     standard deviation (0: must be equal); NULL when the plan did not keep it */
 } hlo_array;
 
 /* Arrays in order; owns everything in them. */
@@ -111,29 +110,27 @@ double hlo_plan_seconds(const hlo_plan *plan);
 
 /* ----------------------------------------------------------------------------------- comparison */
 
-/* How one output compares. */
-typedef struct hlo_comparison {
-    int64_t elements;
-    int64_t equal;      /* same bits, or both zero, or both NaN */
-    int64_t within;     /* not equal, and within the bound */
-    int64_t one_step;   /* fp8 neighbours, where the exact value lies within the bound of the
-                           boundary between them */
-    int64_t violations; /* all others */
-    double worst; /* largest difference among elements that are finite in both, in multiples of
-                     the bound; 0 when all are equal, infinity where the bound is 0 */
-    int64_t worst_index;    /* row-major; -1 when all elements are equal */
-    double expected, found; /* there */
-} hlo_comparison;
+/* How one array compares with another. Every element is in one of the first four counts. */
+typedef struct hlo_difference {
+    int64_t equal;      /* the same value, or both NaN */
+    int64_t within;     /* not the same, but within the bound */
+    int64_t one_step;   /* fp8 neighbours, with a rounding boundary within the bound */
+    int64_t violations; /* further apart, or infinite or NaN on one side only */
+    double largest;     /* of |a - b| / bound, where the bound is not 0 and all is finite */
+    int64_t worst; /* row-major index of the element that is furthest beyond its bound; -1: none
+                      is */
+    double judge, other, bound; /* there */
+} hlo_difference;
 
-/* Compares output by output. `expected` comes from a plan with `bounds`: integers and predicates
- * are to be equal, floats to lie within the bound, elements that are not finite to be the same in
- * both. *out is set for index `index`. HLO_MISMATCH: there is a violation. HLO_INVALID_USAGE: types
- * or dimensions differ, or `expected` has no bounds. */
-hlo_status hlo_array_compare(const hlo_array *expected, const hlo_array *found,
-                             hlo_comparison *out_comparison);
-/* Compares all outputs, writes a line for each to `out` and a last line that says how many agree.
- * HLO_MISMATCH: there is a violation, or the outputs differ in number, type or dimensions. */
-hlo_status hlo_arrays_compare(const hlo_arrays *expected, const hlo_arrays *found, FILE *out);
+/* Compares two arrays of one type. `judge` comes from a plan with `bounds`, which say how far
+ * `other` may be from it; without them the two must be equal. HLO_MISMATCH: there is a violation.
+ * HLO_INVALID_USAGE: types or dimensions differ. */
+hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
+                             hlo_difference *out_difference);
+/* Compares all, writes a line for each array to `out` and a last line that begins with `compare:`
+ * and says how many agree. HLO_MISMATCH: one does not, or the two differ in number, type or
+ * dimensions. */
+hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);
 
 #ifdef __cplusplus
 }

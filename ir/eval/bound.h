@@ -74,7 +74,7 @@ double hlo_bound_rounded(hlo_type type, double value, double sigma,
                          const hlo_bound_options *options);
 
 /* What comparing two arrays found. Every element is in one of the first four counts. */
-typedef struct hlo_comparison {
+typedef struct hlo_bound_comparison {
     int64_t equal;      /* the same value, or both NaN */
     int64_t within;     /* not the same, but within lambda*sigma */
     int64_t steps;      /* fp8: neighbours, with a rounding boundary within the bound */
@@ -84,10 +84,10 @@ typedef struct hlo_comparison {
     /* The element that is furthest beyond its bound; index -1 without a violation. */
     int64_t worst_index; /* row-major */
     double worst_a, worst_b, worst_bound;
-} hlo_comparison;
+} hlo_bound_comparison;
 
 /* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. */
 void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
-                       hlo_comparison *out_comparison);
+                       hlo_bound_comparison *out_comparison);
 
 #endif

@@ -37,7 +37,7 @@ static double excess(element e) {
 }
 
 /* Counts one element (or one part of a complex one). */
-static void judge(hlo_comparison *c, element e, bool step, int64_t index, double *worst) {
+static void judge(hlo_bound_comparison *c, element e, bool step, int64_t index, double *worst) {
     if (e.same) {
         c->equal++;
         return;
@@ -61,8 +61,8 @@ static void judge(hlo_comparison *c, element e, bool step, int64_t index, double
 }
 
 void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
-                       hlo_comparison *out_comparison) {
-    hlo_comparison c = {.worst_index = -1};
+                       hlo_bound_comparison *out_comparison) {
+    hlo_bound_comparison c = {.worst_index = -1};
     int64_t count = hlo_view_count(a), index[HLO_EVAL_MAX_RANK] = {0};
     bool complex = hlo_lane_of(a->type) == HLO_LANE_C128, fp8 = hlo_type_is_fp8(a->type);
     bool integer = hlo_lane_of(a->type) == HLO_LANE_S64 || hlo_lane_of(a->type) == HLO_LANE_U64;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/eval/bound.h"
 #include "ir/eval/kernel.h"
 #include "matmul/call.h"
 
@@ -100,7 +101,12 @@ static void cpu_prepare(void *device, hlo_job *job, hlo_arena *arena) {
 
 static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
     if (is_matmul(job->instr)) return cpu_matmul_execute(cpu, job, why);
-    return hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
+    hlo_status status =
+        hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
+    if (status != HLO_OK || !job->bounded) return status;
+    const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    return hlo_eval_bound(&cpu->env, job->instr, job->operands, job->operand_sigmas, job->results,
+                          job->result_sigmas, &options, cpu->scratch, why);
 }
 
 static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why) {

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "ir/eval/bound.h"
 #include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
 #include "matmul/call.h"
@@ -59,7 +60,7 @@ void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena) {
     p->workspace = (int)job->result_count > known ? known : -1;
     p->n = hlo_matmul_extents(m).n;
     job->untouched = p->workspace;
-    job->scratch_size = (size_t)hlo_shape_count(m->d) * sizeof(float) * (job->bounded ? 2 : 1);
+    job->scratch_size = (size_t)hlo_shape_count(m->d) * sizeof(float);
     job->state = p;
 }
 
@@ -134,6 +135,158 @@ static void write_result(const cpu_device *cpu, float *values, const hlo_view *o
     hlo_view_convert(&cpu->env, &view, out);
 }
 
+/* ---------------------------------------------------------------------------------------- bounds
+ */
+
+/* Sigmas (ir/eval/bound.h) of the epilogue, element by element as above. */
+typedef struct bounds {
+    const epilogue *e;
+    const float *product, *product_sigma; /* A x B, before the epilogue overwrote it */
+    const float *c_sigma, *bias_sigma;    /* dense; NULL: exact */
+    double product_scale_sigma, c_scale_sigma, d_scale_sigma;
+    hlo_type type, aux_type;
+    const hlo_bound_options *options;
+    float *d, *aux;      /* results; NULL: not wanted */
+    double above, below; /* what the abs-max would be, all elements moved up, and all down */
+} bounds;
+
+static double squared(double x) {
+    return x * x;
+}
+
+static double activate(const epilogue *e, double x) {
+    if (e->relu) return x < 0 ? 0 : x;
+    return e->gelu ? 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) : x;
+}
+
+/* Of a value rounded to fp8 with saturation: where it would go, moved up or down. */
+static double saturated_sigma(const bounds *b, double value, double sigma) {
+    double limit = b->e->limit, move = HLO_BOUND_LAMBDA * sigma,
+           ends[] = {value - move, value, value + move};
+    if (!isfinite(value) || !isfinite(move))
+        return hlo_bound_rounded(b->type, value, sigma, b->options);
+    for (int i = 0; i < 3; i++) {
+        double clipped = ends[i] > limit ? limit : ends[i] < -limit ? -limit : ends[i];
+        ends[i] = hlo_float_decode(b->type, hlo_float_encode(b->type, clipped));
+    }
+    return fmax(ends[2] - ends[1], ends[1] - ends[0]) / HLO_BOUND_LAMBDA;
+}
+
+static void bound_element(bounds *b, int64_t i) {
+    const epilogue *e = b->e;
+    const double unit = 0x1p-24;
+    double x = (double)e->product_scale * b->product[i];
+    double variance = squared(e->product_scale * (double)b->product_sigma[i]) +
+                      squared(b->product_scale_sigma * b->product[i]) + squared(unit * x);
+    if (e->c) {
+        double term = (double)e->c_scale * e->c[i];
+        variance += squared(b->c_scale_sigma * e->c[i]) + squared(unit * term);
+        if (b->c_sigma) variance += squared(e->c_scale * (double)b->c_sigma[i]);
+        x += term;
+        variance += squared(unit * x);
+    }
+    if (e->bias) {
+        x += e->bias[i % e->n];
+        variance += squared(unit * x);
+        if (b->bias_sigma) variance += squared(b->bias_sigma[i % e->n]);
+    }
+    double sigma = sqrt(variance), move = HLO_BOUND_LAMBDA * sigma;
+    if (b->aux) b->aux[i] = (float)hlo_bound_rounded(b->aux_type, x, sigma, b->options);
+    double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
+    sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_BOUND_LAMBDA;
+    if (e->gelu) sigma = hypot(sigma, 8 * unit * y);
+    move = HLO_BOUND_LAMBDA * sigma;
+    b->above = fmax(b->above, fabs(y) + move);
+    b->below = fmax(b->below, fabs(y) - move);
+    double value = y * e->d_scale;
+    sigma =
+        sqrt(squared(sigma * e->d_scale) + squared(b->d_scale_sigma * y) + squared(unit * value));
+    b->d[i] = (float)(isinf(e->limit) ? hlo_bound_rounded(b->type, value, sigma, b->options)
+                                      : saturated_sigma(b, value, sigma));
+}
+
+/* Of an operand's elements as dense f32; NULL: exact. */
+static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int operand) {
+    if (operand < 0 || !job->operand_sigmas[operand].data) return NULL;
+    const hlo_view *from = &job->operand_sigmas[operand];
+    hlo_view dense = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, from);
+    hlo_view_copy(&cpu->env, from, &dense);
+    return dense.data;
+}
+
+static double scale_sigma(const hlo_job *job, int operand) {
+    if (operand < 0 || !job->operand_sigmas[operand].data) return 0;
+    return *(const float *)job->operand_sigmas[operand].data;
+}
+
+/* The product of the two scales is wrong by what each is, and its own rounding. */
+static double product_scale_sigma(const hlo_job *job, const parts *p) {
+    double a = scale(job, p->a_scale), b = scale(job, p->b_scale), alpha = p->matmul.alpha;
+    return fabs(alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * b) +
+                              squared(scale_sigma(job, p->b_scale) * a) + squared(0x1p-23 * a * b));
+}
+
+static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epilogue *e,
+                            const float *product, const char **why) {
+    const parts *p = job->state;
+    const hlo_matmul *m = &p->matmul;
+    const hlo_view *d = &job->results[0];
+    size_t count = (size_t)hlo_view_count(d);
+    hlo_dims strides;
+    hlo_view values = dense_f32(d, (void *)product, &strides);
+    hlo_view sigmas = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, d);
+    hlo_dot_dims dims = {m->a_batch, m->a_contracting, m->b_batch, m->b_contracting};
+    const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    hlo_status status = hlo_bound_dot_views(
+        &cpu->env, dims, &job->operands[p->a], &job->operand_sigmas[p->a], &job->operands[p->b],
+        &job->operand_sigmas[p->b], &values, &sigmas, &options, cpu->scratch, why);
+    if (status != HLO_OK) return status;
+    bounds b = {
+        .e = e,
+        .product = product,
+        .product_sigma = sigmas.data,
+        .c_sigma = dense_sigma(cpu, job, p->c),
+        .bias_sigma = dense_sigma(cpu, job, p->bias),
+        .product_scale_sigma = product_scale_sigma(job, p),
+        .c_scale_sigma = fabs(m->beta) * scale_sigma(job, p->c_scale),
+        .d_scale_sigma = scale_sigma(job, p->d_scale),
+        .type = d->type,
+        .options = &options,
+        .d = hlo_arena_array(cpu->scratch, count, sizeof(float)),
+    };
+    if (p->aux >= 0) {
+        b.aux = hlo_arena_array(cpu->scratch, count, sizeof(float));
+        b.aux_type = job->results[p->aux].type;
+    }
+    for (size_t i = 0; i < count; i++) bound_element(&b, (int64_t)i);
+    write_result(cpu, b.d, &job->result_sigmas[0]);
+    if (b.aux) write_result(cpu, b.aux, &job->result_sigmas[p->aux]);
+    if (p->amax >= 0) {
+        double amax = *(const float *)job->results[p->amax].data;
+        *(float *)job->result_sigmas[p->amax].data =
+            (float)(fmax(b.above - amax, amax - b.below) / HLO_BOUND_LAMBDA);
+    }
+    return HLO_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- calls
+ */
+
+static void write_amax(const hlo_job *job, const parts *p, epilogue *e) {
+    if (p->amax < 0) return;
+    unsigned bits = atomic_load(&e->amax);
+    memcpy(job->results[p->amax].data, &bits, sizeof bits);
+}
+
+/* Nobody reads a workspace; where a program returns it all the same, it is zeros. */
+static void clear_workspace(const hlo_job *job, const parts *p) {
+    if (p->workspace < 0 || !job->results[p->workspace].data) return;
+    size_t count = (size_t)hlo_view_count(&job->results[p->workspace]);
+    memset(job->results[p->workspace].data, 0, count);
+    if (job->result_sigmas[p->workspace].data)
+        memset(job->result_sigmas[p->workspace].data, 0, count * sizeof(float));
+}
+
 hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const char **why) {
     const parts *p = job->state;
     const hlo_matmul *m = &p->matmul;
@@ -158,16 +311,13 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         .gelu = info->gelu,
     };
     int64_t count = hlo_view_count(d);
+    const float *before = NULL;
+    if (job->bounded) before = hlo_arena_copy(cpu->scratch, e.d, (size_t)count * sizeof(float));
     if (p->aux >= 0) e.aux = hlo_arena_array(cpu->scratch, (size_t)count, sizeof(float));
     cpu->env.parallel(cpu->env.user, count, finish_range, &e);
     write_result(cpu, e.d, d);
     if (p->aux >= 0) write_result(cpu, e.aux, &job->results[p->aux]);
-    if (p->amax >= 0) {
-        unsigned bits = atomic_load(&e.amax);
-        memcpy(job->results[p->amax].data, &bits, sizeof bits);
-    }
-    if (p->workspace >= 0 && job->results[p->workspace].data)
-        memset(job->results[p->workspace].data, 0,
-               (size_t)hlo_view_count(&job->results[p->workspace]));
-    return HLO_OK;
+    write_amax(job, p, &e);
+    clear_workspace(job, p);
+    return job->bounded ? bound_all(cpu, job, &e, before, why) : HLO_OK;
 }
