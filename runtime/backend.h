@@ -54,7 +54,7 @@ typedef struct hlo_backend {
     void (*copy)(void *device, void *to, const void *from, size_t size);
     /* Between two orders in memory of the same elements. */
     void (*relayout)(void *device, const hlo_view *from, const hlo_view *to);
-    void (*clear)(void *device, void *memory, size_t size);
+    void (*fill)(void *device, void *memory, unsigned char byte, size_t size);
 } hlo_backend;
 
 /* Every backend of this build, ended by NULL. */

@@ -98,7 +98,7 @@ build_value build_while(build *b, const hlo_instr *instr) {
     plan_step *step = build_step(b, STEP_WHILE, instr, operands, own);
     step->spare = spare.slots;
     finish(b, step, 2, callee);
-    step->predicate = build_work(b, hlo_types[HLO_TYPE_PRED].bytes);
+    step->predicate = result_slots(b, callee[0]).slots[0];
     return build_adapt(b, instr, v, body->result_shapes, build_leaves(b, instr->shape));
 }
 

@@ -35,7 +35,7 @@ static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, cons
     if (to.bound && from.bound)
         plan->backend->copy(plan->device, to.bound, from.bound, like->bound_size);
     else if (to.bound)
-        plan->backend->clear(plan->device, to.bound, like->bound_size);
+        plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
 static void run_copy(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
@@ -49,7 +49,7 @@ static void run_copy(const hlo_plan *plan, const plan_comp *comp, const plan_ste
     out.data = to->place.data;
     plan->backend->relayout(plan->device, &in, &out);
     if (to->place.bound && !from->place.bound)
-        plan->backend->clear(plan->device, to->place.bound, to->bound_size);
+        plan->backend->fill(plan->device, to->place.bound, 0, to->bound_size);
     if (!to->place.bound || !from->place.bound) return;
     in.type = out.type = HLO_TYPE_F32;
     in.data = from->place.bound;
@@ -86,18 +86,37 @@ static void lend(const plan_comp *comp, const plan_step *step) {
             step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
 }
 
+/* Whether another execution may have taken another way at this predicate or index. */
+static bool is_uncertain(const hlo_plan *plan, plan_place place) {
+    float sigma = 0;
+    if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
+    return sigma != 0;
+}
+
+/* Nothing is known of the results of a step that another execution may have run otherwise: bounds
+ * are as large as a float of one repeated byte can be, 3.4e38. */
+static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        if (step->results[i] == PLAN_NONE) continue;
+        const plan_slot *slot = &comp->slots[step->results[i]];
+        plan->backend->fill(plan->device, slot->place.bound, 0x7f, slot->bound_size);
+    }
+}
+
 /* The state is where `arguments` says; the body writes the next one to whichever of its two slots
  * the state is not in. */
 static hlo_status run_while(const run *r, const plan_comp *comp, const plan_step *step) {
     const hlo_plan *plan = r->plan;
     char *frame = comp->slots[step->work].place.data;
     plan_place test = comp->slots[step->predicate].place;
+    bool uncertain = false;
     lend(comp, step);
     for (;;) {
         hlo_status status = execute(r, step->called[0], frame, step->arguments, &test);
         if (status != HLO_OK) return status;
         unsigned char more;
         plan->backend->copy_out(plan->device, &more, test.data, sizeof more);
+        uncertain |= is_uncertain(plan, test);
         if (!more) break;
         for (uint32_t i = 0; i < step->result_count; i++) {
             if (step->results[i] == PLAN_NONE) continue;
@@ -116,6 +135,7 @@ static hlo_status run_while(const run *r, const plan_comp *comp, const plan_step
         if (step->arguments[i].data != own->place.data)
             copy_leaf(plan, own->place, step->arguments[i], own);
     }
+    if (uncertain) forget(plan, comp, step);
     return HLO_OK;
 }
 
@@ -132,8 +152,10 @@ static hlo_status run_conditional(const run *r, const plan_comp *comp, const pla
     else if (chosen.index >= 0 && (uint32_t)chosen.index < branch)
         branch = (uint32_t)chosen.index;
     lend(comp, step);
-    return execute(r, step->called[branch], comp->slots[step->work].place.data,
-                   step->arguments + step->branch_operands[branch], step->lent);
+    hlo_status status = execute(r, step->called[branch], comp->slots[step->work].place.data,
+                                step->arguments + step->branch_operands[branch], step->lent);
+    if (status == HLO_OK && is_uncertain(r->plan, selector->place)) forget(r->plan, comp, step);
+    return status;
 }
 
 static hlo_status run_step(const run *r, const plan_comp *comp, const plan_step *step) {

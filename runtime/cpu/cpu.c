@@ -146,9 +146,9 @@ static void cpu_relayout(void *device, const hlo_view *from, const hlo_view *to)
     hlo_view_copy(&cpu->env, from, to);
 }
 
-static void cpu_clear(void *device, void *memory, size_t size) {
+static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size) {
     (void)device;
-    if (size) memset(memory, 0, size);
+    if (size) memset(memory, byte, size);
 }
 
 static const hlo_backend cpu_backend = {
@@ -165,7 +165,7 @@ static const hlo_backend cpu_backend = {
     .copy_out = cpu_copy,
     .copy = cpu_copy,
     .relayout = cpu_relayout,
-    .clear = cpu_clear,
+    .fill = cpu_fill,
 };
 
 const hlo_backend *const hlo_backends[] = {&cpu_backend, NULL};
