@@ -9,6 +9,9 @@
 
 #define LAMBDA HLO_BOUND_LAMBDA
 
+/* Below this, f32 arithmetic may take results for zero. */
+#define FLUSHED 0x1p-126
+
 static const double infinite = (double)INFINITY;
 
 double hlo_bound_roundoff(hlo_type type) {
@@ -211,7 +214,9 @@ static void finish(const row *r, analysis *a, double ulps, int64_t count, char *
     double u = ulps * hlo_bound_roundoff(r->result);
     bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
     for (int64_t i = 0; i < count; i++) {
-        double own = real && isfinite(a->value[i]) ? u * fabs(a->value[i]) : 0;
+        double size = fabs(a->value[i]);
+        double own = !real || !isfinite(size) ? 0 : u * size;
+        if (own > 0 && size < 2 * FLUSHED) own += FLUSHED / LAMBDA;
         sigma[i] = sqrt(a->variance[i] + own * own);
     }
     if (real) {

@@ -9,12 +9,18 @@ typedef struct types {
 } types;
 
 static void test_nonzero(hlo_lane lane, const void *in, int64_t count, uint64_t *out) {
-    for (int64_t i = 0; i < count; i++) switch (lane) {
-        case HLO_LANE_F32: out[i] = ((const float *)in)[i] != 0; break;
-        case HLO_LANE_F64: out[i] = ((const double *)in)[i] != 0; break;
-        case HLO_LANE_C128: out[i] = ((const double _Complex *)in)[i] != 0; break;
-        default: out[i] = ((const uint64_t *)in)[i] != 0; break;
-        }
+    switch (lane) {
+#define TEST(lane, T)                                                                              \
+    case HLO_LANE_##lane:                                                                          \
+        for (int64_t i = 0; i < count; i++) out[i] = ((const T *)in)[i] != 0;                      \
+        break;
+        TEST(F32, float)
+        TEST(F64, double)
+        TEST(S64, int64_t)
+        TEST(U64, uint64_t)
+        TEST(C128, double _Complex)
+    case HLO_LANE_NONE: break;
+    }
 }
 
 static void convert_chunk(types t, const void *in, int64_t step, int64_t count, void *out,

@@ -140,7 +140,7 @@ KERNEL(imag, {1, HLO_OUT_REAL, 0, {FLOATS(imag), COMPLEX(imag)}})
 #define LOW(x) ((uint64_t)(x) << (64 - l->bits) >> (64 - l->bits))
 #define HIGH(x) ((int64_t)((uint64_t)(x) << (64 - l->bits)) >> (64 - l->bits))
 
-LOOP1(not_u64, uint64_t, uint64_t, ~x)
+LOOP1(not_u64, uint64_t, uint64_t, LOW(~x))
 KERNEL(not, {1, HLO_OUT_SAME, 0, {WRAPS(not )}})
 LOOP1(popcnt_u64, uint64_t, uint64_t, __builtin_popcountll(LOW(x)))
 KERNEL(popcnt, {1, HLO_OUT_SAME, 0, {WRAPS(popcnt)}})
@@ -330,16 +330,19 @@ const hlo_kernel hlo_eval_compare = {.run = hlo_elementwise_run,
 
 /* --------------------------------------------------------------------------- reduce-precision */
 
-/* The nearest value of a format with `exponent` and `mantissa` bits; what is subnormal there
- * becomes zero. */
-static double reduce_precision(double value, int exponent, int mantissa) {
+/* The nearest value with `mantissa` bits, counted from the last place of subnormals where the value
+ * is one of `type`. A narrower exponent than the type's overflows to infinity and underflows to
+ * zero. */
+static double reduce_precision(double value, hlo_type type, int exponent, int mantissa) {
     if (value == 0 || !isfinite(value)) return value;
-    int bias = (1 << (exponent - 1)) - 1, at;
-    double fraction = frexp(value, &at); /* [0.5, 1) * 2^at */
-    double rounded = ldexp(rint(ldexp(fraction, mantissa + 1)), at - mantissa - 1);
+    int wide = type == HLO_TYPE_F64 ? 11 : type == HLO_TYPE_F16 ? 5 : 8;
+    int lowest = 3 - (1 << (wide - 1)), bias = (1 << (exponent - 1)) - 1, at;
+    frexp(value, &at); /* value = [0.5, 1) * 2^at */
+    int place = (at > lowest ? at : lowest) - mantissa - 1;
+    double rounded = ldexp(rint(ldexp(value, -place)), place);
+    if (exponent >= wide) return rounded;
     if (fabs(rounded) >= ldexp(1, bias + 1)) return copysign((double)INFINITY, value);
-    if (fabs(rounded) < ldexp(1, 1 - bias)) return copysign(0.0, value);
-    return rounded;
+    return fabs(rounded) < ldexp(1, 1 - bias) ? copysign(0.0, value) : rounded;
 }
 
 static void reduce_precision_f64(const hlo_lanes *l) {
@@ -347,7 +350,8 @@ static void reduce_precision_f64(const hlo_lanes *l) {
     int mantissa = (int)hlo_instr_int(l->instr, HLO_ATTR_MANTISSA_BITS, 52);
     const double *in = l->in[0];
     double *out = l->out;
-    for (int64_t i = 0; i < l->count; i++) out[i] = reduce_precision(in[i], exponent, mantissa);
+    for (int64_t i = 0; i < l->count; i++)
+        out[i] = reduce_precision(in[i], l->instr->shape->type, exponent, mantissa);
 }
 
 static void reduce_precision_f32(const hlo_lanes *l) {
@@ -356,7 +360,7 @@ static void reduce_precision_f32(const hlo_lanes *l) {
     const float *in = l->in[0];
     float *out = l->out;
     for (int64_t i = 0; i < l->count; i++)
-        out[i] = (float)reduce_precision((double)in[i], exponent, mantissa);
+        out[i] = (float)reduce_precision((double)in[i], l->instr->shape->type, exponent, mantissa);
 }
 KERNEL(reduce_precision, {1, HLO_OUT_SAME, 0, {FLOATS(reduce_precision)}})
 

@@ -42,7 +42,6 @@ size_t hlo_lane_size(hlo_lane lane) {
     X(S1, int8_t, int64_t)                                                                         \
     X(S2, int8_t, int64_t)                                                                         \
     X(S4, int8_t, int64_t)                                                                         \
-    X(PRED, uint8_t, uint64_t)                                                                     \
     X(U1, uint8_t, uint64_t)                                                                       \
     X(U2, uint8_t, uint64_t)                                                                       \
     X(U4, uint8_t, uint64_t)
@@ -60,6 +59,7 @@ void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, v
                 ((lane *)out_lanes)[i] = (lane) * (const cell *)at;                                \
         }                                                                                          \
         break;
+        LOAD(PRED, uint8_t, uint64_t)
         WHOLE_CELLS(LOAD)
         PART_CELLS(LOAD)
     default: hlo_float_decode_row(type, in, step, count, out_lanes); break;
@@ -92,6 +92,10 @@ void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, 
     case HLO_TYPE_##id:                                                                            \
         for (int64_t i = 0; i < count; i++, at += step)                                            \
             *(cell *)at = (cell)low_##lane(((const lane *)lanes)[i], bits);                        \
+        break;
+    case HLO_TYPE_PRED:
+        for (int64_t i = 0; i < count; i++, at += step)
+            *(uint8_t *)at = ((const uint64_t *)lanes)[i] != 0;
         break;
         WHOLE_CELLS(STORE)
         PART_CELLS(STORE_LOW)
