@@ -184,6 +184,7 @@ void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
     report->count = mark->count;
     memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
+    for (uint32_t i = 0; i < mark->count; i++) report->slots[i].instr = NULL;
     uint32_t index = 0;
     for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at)); index++)
         if (mark->order[index]) bind(report, mark->order[index] - 1, at);

@@ -155,13 +155,17 @@ static void set_position(const closing *c, hlo_verdict *verdict, uint32_t offset
     verdict->column = offset - c->lines[low] + 1;
 }
 
+static bool is_present(const closing *c, const slot *s) {
+    return s->instr && c->present[s->instr->id];
+}
+
 static hlo_verdict judge(closing *c, const slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
     verdict.kind = HLO_VERDICT_WIDE;
     const slot *now = s;
     while (now->same_as) now = &report->slots[now->same_as - 1];
-    if (!c->present[now->instr->id]) {
+    if (!is_present(c, now)) {
         set_reason(c, &verdict, HLO_WHY_UNUSED, NULL);
     } else if (hlo_matmul_is_call(now->instr)) {
         hlo_verdict call = hlo_report_describe(report->arena, now->instr);
@@ -216,7 +220,7 @@ void hlo_report_close(hlo_pass_context *context) {
     for (uint32_t i = 0; i < report->count; i++) {
         slot *s = &report->slots[i];
         /* The copies stand for a matmul whose computation was inlined away. */
-        if (!s->copied || present[s->instr->id]) order[count++] = s;
+        if (!s->copied || is_present(&c, s)) order[count++] = s;
     }
     if (count) qsort(order, count, sizeof *order, by_position);
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
