@@ -66,7 +66,7 @@ typedef struct hlo_text {
     void *scanner; /* flex's */
     char *source;  /* module->source, with two NULs behind it */
     size_t size;
-    uint32_t end; /* of the last token */
+    uint32_t end;                /* of the last token */
     const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
     unsigned errors;
     unsigned depth;  /* of braces */

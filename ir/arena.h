@@ -1,9 +1,10 @@
 /* Region allocation: everything that belongs to a module dies with it, in one call.
  *
  * An arena never returns NULL. When memory runs out, or more than `limit` bytes were asked for, it
- * jumps to the recovery point that the API entry point at the bottom of the stack has set (`recover`),
- * which frees what it was making and returns HLO_OUT_OF_MEMORY. So no code between them checks. What
- * is allocated outside an arena while one may grow must be reachable from that entry point. */
+ * jumps to the recovery point that the API entry point at the bottom of the stack has set
+ * (`recover`), which frees what it was making and returns HLO_OUT_OF_MEMORY. So no code between
+ * them checks. What is allocated outside an arena while one may grow must be reachable from that
+ * entry point. */
 #ifndef HLO_IR_ARENA_H
 #define HLO_IR_ARENA_H
 
@@ -18,7 +19,8 @@ typedef struct hlo_arena hlo_arena;
 hlo_arena *hlo_arena_new(jmp_buf *recover);
 void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
 
-/* Sets the recovery point and returns the one before, which the caller puts back when it returns. */
+/* Sets the recovery point and returns the one before, which the caller puts back when it returns.
+ */
 jmp_buf *hlo_arena_set_recover(hlo_arena *arena, jmp_buf *recover);
 
 /* Refuses to grow past `bytes` in all (0: no limit). */

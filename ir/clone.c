@@ -15,8 +15,7 @@ static const char *copy_string(copier *c, const char *text) {
 
 static const hlo_shape *copy_shape(copier *c, const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) return hlo_shape_intern(c->to, shape);
-    const hlo_shape **elements =
-        hlo_arena_array(c->to->arena, shape->rank, sizeof *elements);
+    const hlo_shape **elements = hlo_arena_array(c->to->arena, shape->rank, sizeof *elements);
     for (uint32_t i = 0; i < shape->rank; i++) elements[i] = copy_shape(c, shape->elements[i]);
     hlo_shape copy = *shape;
     copy.elements = elements;
@@ -51,18 +50,22 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
-    case HLO_KIND_PADDING: attr.u.ints = hlo_ints_new(c->to, attr.u.ints->count, attr.u.ints->v); break;
+    case HLO_KIND_PADDING:
+        attr.u.ints = hlo_ints_new(c->to, attr.u.ints->count, attr.u.ints->v);
+        break;
     case HLO_KIND_COMPUTATION: attr.u.comp = c->comps[attr.u.comp->id]; break;
     case HLO_KIND_COMPUTATIONS: {
         const hlo_comps *from = attr.u.comps;
-        hlo_comps *comps = hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
+        hlo_comps *comps =
+            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
         for (uint32_t i = 0; i < comps->count; i++) comps->v[i] = c->comps[from->v[i]->id];
         attr.u.comps = comps;
         break;
     }
     case HLO_KIND_INSTRS: {
         const hlo_instrs *from = attr.u.instrs;
-        hlo_instrs *list = hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
+        hlo_instrs *list =
+            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
         for (uint32_t i = 0; i < list->count; i++) list->v[i] = c->instrs[from->v[i]->id];
         attr.u.instrs = list;
         break;
@@ -70,7 +73,8 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_SHAPES:
     case HLO_KIND_LAYOUT: {
         const hlo_shapes *from = attr.u.shapes;
-        hlo_shapes *list = hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
+        hlo_shapes *list =
+            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
         for (uint32_t i = 0; i < list->count; i++) list->v[i] = copy_shape(c, from->v[i]);
         attr.u.shapes = list;
         break;
@@ -110,8 +114,7 @@ static void copy_tables(copier *c, const hlo_tables *from) {
 }
 
 static void copy_instr(copier *c, hlo_computation *comp, const hlo_instr *instr) {
-    hlo_instr **operands =
-        hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
+    hlo_instr **operands = hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
     for (uint32_t i = 0; i < instr->operand_count; i++)
         operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
     hlo_instr *copy = hlo_instr_new(comp, NULL, instr->op, copy_shape(c, instr->shape),

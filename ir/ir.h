@@ -5,7 +5,8 @@
  * reference counts. Strings and shapes are interned: equal ones of one module are the same pointer.
  *
  * Order: the instructions of a computation form a list in which every operand stands before its
- * users. It is also the schedule of a scheduled module, so passes insert beside what they replace. */
+ * users. It is also the schedule of a scheduled module, so passes insert beside what they replace.
+ */
 #ifndef HLO_IR_IR_H
 #define HLO_IR_IR_H
 
@@ -140,12 +141,12 @@ typedef struct hlo_layout {
  * the same (layouts included) exactly when their pointers are. */
 typedef struct hlo_shape hlo_shape;
 struct hlo_shape {
-    hlo_type type;             /* HLO_TYPE_TUPLE for tuples */
-    bool buffer;               /* b(...): a buffer of that array */
-    uint32_t rank;             /* dimensions of an array, elements of a tuple */
-    const int64_t *dims;       /* of an array; -1: unbounded `?` */
-    const bool *dynamic;       /* of an array: `<=n`; NULL when no dimension is dynamic */
-    const hlo_layout *layout;  /* of an array; NULL: none given */
+    hlo_type type;              /* HLO_TYPE_TUPLE for tuples */
+    bool buffer;                /* b(...): a buffer of that array */
+    uint32_t rank;              /* dimensions of an array, elements of a tuple */
+    const int64_t *dims;        /* of an array; -1: unbounded `?` */
+    const bool *dynamic;        /* of an array: `<=n`; NULL when no dimension is dynamic */
+    const hlo_layout *layout;   /* of an array; NULL: none given */
     const hlo_shape **elements; /* of a tuple */
     uint64_t hash;
 };
@@ -265,18 +266,18 @@ struct hlo_use {
 
 struct hlo_instr {
     hlo_op op;
-    uint32_t id;         /* unique in the module, below hlo_module.next_id: an index for side tables */
-    const char *name;    /* without `%`; unique in the module */
+    uint32_t id;      /* unique in the module, below hlo_module.next_id: an index for side tables */
+    const char *name; /* without `%`; unique in the module */
     const hlo_shape *shape;
     hlo_computation *parent;
     hlo_instr *next, *prev;
-    hlo_use *operands;   /* operand_count of them */
-    hlo_use *uses;       /* newest first */
+    hlo_use *operands; /* operand_count of them */
+    hlo_use *uses;     /* newest first */
     uint32_t operand_count, use_count;
     const hlo_attr *attrs; /* attr_count of them, in the order in which they were set */
     uint32_t attr_count;
-    uint32_t offset;     /* where the instruction stands in the module's source; made by a pass:
-                            that of the instruction it was made for */
+    uint32_t offset; /* where the instruction stands in the module's source; made by a pass:
+                        that of the instruction it was made for */
     union {
         const hlo_literal *literal; /* HLO_OP_CONSTANT */
         int64_t parameter;          /* HLO_OP_PARAMETER: its number */
@@ -304,7 +305,7 @@ typedef struct hlo_file_location {
 } hlo_file_location;
 typedef struct hlo_stack_frame {
     int64_t file_location; /* 0: none */
-    int64_t parent;        /* as in the text, `parent_frame_id`: the parent's number plus one; 1: none */
+    int64_t parent; /* as in the text, `parent_frame_id`: the parent's number plus one; 1: none */
 } hlo_stack_frame;
 
 typedef struct hlo_tables {
@@ -344,11 +345,11 @@ const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
 /* What the reader of a text remembers about an interned string; all zero at first. */
 typedef struct hlo_memo {
-    struct hlo_instr *instr;      /* called so in the computation whose id is `scope` - 1 */
-    struct hlo_computation *comp; /* called so in the text */
+    struct hlo_instr *instr;       /* called so in the computation whose id is `scope` - 1 */
+    struct hlo_computation *comp;  /* called so in the text */
     const struct hlo_shape *shape; /* written so */
     uint32_t scope;
-    uint8_t op, attr;             /* called so, plus one; 0: not yet looked up */
+    uint8_t op, attr; /* called so, plus one; 0: not yet looked up */
 } hlo_memo;
 /* Valid until the module is freed. */
 hlo_memo *hlo_intern_memo(const char *interned);
@@ -367,12 +368,13 @@ void hlo_computation_remove(hlo_computation *comp);
 void hlo_computation_move_last(hlo_computation *comp);
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
 
-/* A new instruction before `before`, or last when that is NULL. Its name is `name`, made unique with
+/* A new instruction before `before`, or last when that is NULL. Its name is `name`, made unique
+ * with
  * `.N`, the opcode's name when NULL. A parameter is entered in comp->parameters by
  * hlo_instr_set_parameter(), not by this. */
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                         const hlo_shape *shape, uint32_t operand_count,
-                         hlo_instr *const *operands, const char *name);
+                         const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
+                         const char *name);
 /* The same with a name that is interned. */
 hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
                                   const hlo_shape *shape, uint32_t operand_count,
@@ -384,8 +386,8 @@ void hlo_instr_remove(hlo_instr *instr);
 /* Moves it within its computation to stand before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
-/* A copy of `instr` in a computation of the same module, with other operands (as many). A parameter's
- * copy is entered in comp->parameters. */
+/* A copy of `instr` in a computation of the same module, with other operands (as many). A
+ * parameter's copy is entered in comp->parameters. */
 hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
                           hlo_instr *const *operands);
 
@@ -433,16 +435,17 @@ hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_typ
 
 /* ------------------------------------------------------------------------ shape rules, verifier */
 
-/* The result shape of an instruction of opcode `op`, by op.def's rule. Its layout is the default one,
- * except where XLA's own inference carries the operand's over (elementwise opcodes; transpose, whose
- * result is then the same bytes). NULL when operands and attributes do not tell the shape (GIVEN,
- * broadcast, reshape, convert, ...), or when they break the rule; then `why` (of `why_size` bytes, may
- * be NULL) says how, e.g. "add of f32[2] and f32[3]: the operands' dimensions differ". */
+/* The result shape of an instruction of opcode `op`, by op.def's rule. Its layout is the default
+ * one, except where XLA's own inference carries the operand's over (elementwise opcodes; transpose,
+ * whose result is then the same bytes). NULL when operands and attributes do not tell the shape
+ * (GIVEN, broadcast, reshape, convert, ...), or when they break the rule; then `why` (of `why_size`
+ * bytes, may be NULL) says how, e.g. "add of f32[2] and f32[3]: the operands' dimensions differ".
+ */
 const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
                            hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
                            char *why, size_t why_size);
-/* Whether an instruction keeps op.def's rule: operands, attributes, called computations, and the shape
- * that it has. Layouts are not compared. When not, `why` says how. */
+/* Whether an instruction keeps op.def's rule: operands, attributes, called computations, and the
+ * shape that it has. Layouts are not compared. When not, `why` says how. */
 bool hlo_infer_check(const hlo_instr *instr, char *why, size_t why_size);
 
 /* --------------------------------------------------------------------------------- diagnostics */
@@ -455,9 +458,9 @@ typedef struct hlo_place {
 
 /* Emits one diagnostic about `length` bytes at `offset` of the module's source. */
 void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
-                size_t offset, size_t length, const char *format, ...)
+                   size_t offset, size_t length, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
-                 size_t offset, size_t length, const char *format, va_list args);
+                    size_t offset, size_t length, const char *format, va_list args);
 
 #endif

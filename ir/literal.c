@@ -33,8 +33,7 @@ void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value) {
 }
 
 hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal) {
-    hlo_instr *instr =
-        hlo_instr_new(comp, before, HLO_OP_CONSTANT, literal->shape, 0, NULL, NULL);
+    hlo_instr *instr = hlo_instr_new(comp, before, HLO_OP_CONSTANT, literal->shape, 0, NULL, NULL);
     instr->u.literal = literal;
     return instr;
 }

@@ -76,8 +76,7 @@ static void unlink_computation(hlo_computation *comp) {
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
     comp->id = module->next_computation_id++;
-    comp->name =
-        hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
+    comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
     comp->module = module;
     link_computation(comp);
     return comp;
@@ -130,8 +129,8 @@ static void unlink_instr(hlo_instr *instr) {
 }
 
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                         const hlo_shape *shape, uint32_t operand_count,
-                         hlo_instr *const *operands, const char *name) {
+                         const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
+                         const char *name) {
     const char *interned = hlo_intern_string(comp->module, name ? name : hlo_ops[op].name);
     return hlo_instr_new_interned(comp, before, op, shape, operand_count, operands, interned);
 }

@@ -122,8 +122,7 @@ const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32
     }
     hlo_layout layout = {.minor_to_major = order};
     /* A scalar has no layout in text; to keep one pointer per shape it has none here either. */
-    hlo_shape shape = {
-        .type = type, .rank = rank, .dims = dims, .layout = rank ? &layout : NULL};
+    hlo_shape shape = {.type = type, .rank = rank, .dims = dims, .layout = rank ? &layout : NULL};
     return hlo_shape_intern(module, &shape);
 }
 

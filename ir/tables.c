@@ -4,7 +4,7 @@
 #include "ir/ir.h"
 
 const hlo_type_info hlo_types[HLO_TYPE_COUNT] = {
-#define HLO_TYPE(id, name, bits, class) \
+#define HLO_TYPE(id, name, bits, class)                                                            \
     [HLO_TYPE_##id] = {name, bits, (bits + 7) / 8, HLO_CLASS_##class},
 #include "ir/type.def"
 #undef HLO_TYPE
@@ -20,20 +20,19 @@ const hlo_attr_info hlo_attrs_info[HLO_ATTR_COUNT] = {
 #define NONE
 #define A(id) HLO_ATTR_##id,
 const hlo_op_info hlo_ops[HLO_OP_COUNT] = {
-#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)        \
-    [HLO_OP_##id] = {name,                                                       \
-                     min,                                                        \
-                     max,                                                        \
-                     flags,                                                      \
-                     (const uint8_t[]){required HLO_ATTR_COUNT},                 \
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
+    [HLO_OP_##id] = {name,                                                                         \
+                     min,                                                                          \
+                     max,                                                                          \
+                     flags,                                                                        \
+                     (const uint8_t[]){required HLO_ATTR_COUNT},                                   \
                      (const uint8_t[]){allowed HLO_ATTR_COUNT}},
 #include "ir/op.def"
 #undef HLO_OP
 };
 /* What every instruction may carry. */
-static const uint8_t common[] = {A(DOMAIN) A(SHARDING) A(FRONTEND_ATTRIBUTES) A(STATISTICS)
-                                     A(ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA)
-                                         A(BACKEND_CONFIG) HLO_ATTR_COUNT};
+static const uint8_t common[] = {A(DOMAIN) A(SHARDING) A(FRONTEND_ATTRIBUTES) A(STATISTICS) A(
+    ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA) A(BACKEND_CONFIG) HLO_ATTR_COUNT};
 #undef A
 #undef NONE
 #undef ANY
@@ -77,8 +76,8 @@ bool hlo_type_is_float(hlo_type type) {
 }
 
 bool hlo_type_is_integer(hlo_type type) {
-    return type < HLO_TYPE_COUNT &&
-           (hlo_types[type].class == HLO_CLASS_SIGNED || hlo_types[type].class == HLO_CLASS_UNSIGNED);
+    return type < HLO_TYPE_COUNT && (hlo_types[type].class == HLO_CLASS_SIGNED ||
+                                     hlo_types[type].class == HLO_CLASS_UNSIGNED);
 }
 
 bool hlo_type_is_fp8(hlo_type type) {

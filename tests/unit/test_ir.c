@@ -1,8 +1,8 @@
 /* The IR by itself: names, shapes, use lists. */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 #include <string.h>
 
 #include "ir/ir.h"
