@@ -1,9 +1,10 @@
 /* The IR by itself: names, shapes, use lists. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "ir/ir.h"
 
