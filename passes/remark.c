@@ -182,7 +182,7 @@ void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
         to->blocker = from->blocker;
     }
     report->count = mark->count;
-    memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
+    if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
     for (uint32_t i = 0; i < mark->count; i++) report->slots[i].instr = NULL;
     uint32_t index = 0;
