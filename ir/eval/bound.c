@@ -41,12 +41,30 @@ static double last_place(hlo_type type, double value) {
     return ldexp(1, (exponent > lowest ? exponent : lowest) - precision);
 }
 
+/* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
+ */
+static double step_at(hlo_type type, double number) {
+    uint64_t code = hlo_float_encode(type, number);
+    double away = hlo_float_decode(type, code + 1);
+    if (!isfinite(away)) away = hlo_float_decode(type, code - 1);
+    return fabs(away - number);
+}
+
+/* Of a result whose ends round to `low` and `high`. */
+static double rounded_sigma(hlo_type type, double result, double low, double high, double sigma) {
+    double change = fmax(fabs(high - result), fabs(result - low));
+    if (change == 0) return 0;
+    double step = step_at(type, result);
+    return fmin(change / HLO_BOUND_FLIP, hypot(sigma, step / HLO_BOUND_FLIP));
+}
+
 static bool same(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
-                           const hlo_bound_options *options, int64_t count, double *sigma) {
+                           const hlo_range *range, const hlo_bound_options *options, int64_t count,
+                           double *sigma) {
     double low[HLO_CHUNK], high[HLO_CHUNK];
     bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
     bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
@@ -57,6 +75,9 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
             sigma[i] = hypot(sigma[i], last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];
+        if (!range || !(sigma[i] > 0)) continue;
+        low[i] = fmax(low[i], range->low);
+        high[i] = fmin(high[i], range->high);
     }
     if (type != HLO_TYPE_F64) {
         round_chunk(type, low, count, low);
@@ -68,15 +89,16 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
         if (!finite)
             sigma[i] = same(low[i], result[i]) && same(high[i], result[i]) ? 0 : infinite;
         else if (!wide && !dropped)
-            sigma[i] = fmax(fabs(high[i] - result[i]), fabs(result[i] - low[i])) / LAMBDA;
+            sigma[i] = rounded_sigma(type, result[i], low[i], high[i], sigma[i]);
     }
 }
 
-double hlo_bound_rounded(hlo_type type, double value, double sigma,
+double hlo_bound_rounded(hlo_type type, double value, double sigma, double limit,
                          const hlo_bound_options *options) {
-    double result = value;
-    if (type != HLO_TYPE_F64) round_chunk(type, &value, 1, &result);
-    hlo_bound_round_chunk(type, &value, &result, true, options, 1, &sigma);
+    hlo_range range = {-limit, limit};
+    double clipped = fmin(fmax(value, -limit), limit), result = clipped;
+    if (type != HLO_TYPE_F64) round_chunk(type, &clipped, 1, &result);
+    hlo_bound_round_chunk(type, &value, &result, true, &range, options, 1, &sigma);
     return sigma;
 }
 
@@ -88,7 +110,9 @@ typedef struct row {
     const hlo_elementwise *op;
     const hlo_bound_options *options;
     hlo_type types[3], result;
+    hlo_range ranges[3], spread; /* of the operands, of the result */
     uint32_t arity;
+    bool clamped;      /* to what is finite in the type of the result */
     hlo_lane produced; /* by the analysis' loop */
 } row;
 
@@ -108,17 +132,19 @@ static void load_wide(hlo_type type, const char *in, int64_t step, int64_t count
 
 /* The operand moved by `sign` * lambda * sigma; a predicate that may differ takes its other value.
  */
-static void move_chunk(hlo_type type, const hlo_chunk *x, const double *sigma, double sign,
-                       int64_t count, hlo_chunk *out) {
+static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
+                       double times, int64_t count, hlo_chunk *out) {
     for (int64_t i = 0; i < count; i++) {
-        double by = LAMBDA * sigma[i];
-        uint64_t whole = by < 0x1p62 ? (uint64_t)ceil(by) : UINT64_C(1) << 62;
+        double by = times * sigma[i], size = fabs(by);
+        uint64_t whole = size < 0x1p62 ? (uint64_t)ceil(size) : UINT64_C(1) << 62;
         if (type == HLO_TYPE_PRED)
             out->u64[i] = sigma[i] > 0 ? !x->u64[i] : x->u64[i];
         else if (analysed(type) == HLO_LANE_F64)
-            out->f64[i] = sigma[i] > 0 ? x->f64[i] + sign * by : x->f64[i];
+            out->f64[i] = sigma[i] > 0 && !isnan(x->f64[i])
+                              ? fmin(fmax(x->f64[i] + by, range.low), range.high)
+                              : x->f64[i];
         else
-            out->u64[i] = sign > 0 ? x->u64[i] + whole : x->u64[i] - whole;
+            out->u64[i] = times > 0 ? x->u64[i] + whole : x->u64[i] - whole;
     }
 }
 
@@ -132,12 +158,13 @@ static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double
     hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
 }
 
-/* Raises change[i] to the distance of moved[i] from value[i]. */
-static void take_change(const double *value, const double *moved, int64_t count, double *change) {
+/* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
+static void take_rate(const double *value, const double *moved, double times, int64_t count,
+                      double *rate) {
     for (int64_t i = 0; i < count; i++) {
         double d = same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
         if (isnan(d)) d = infinite;
-        if (d > change[i]) change[i] = d;
+        if (d / times > rate[i]) rate[i] = d / times;
     }
 }
 
@@ -167,26 +194,29 @@ static void run_loop(const row *r, const hlo_chunk *const *in, int64_t count, do
 
 /* What operand `which` (all of them: arity) moved both ways changes. */
 static void add_changes(const row *r, analysis *a, uint32_t which, int64_t count) {
+    static const double times[] = {-LAMBDA, -1, 1, LAMBDA};
     hlo_chunk moved[3];
-    double out[HLO_CHUNK], change[HLO_CHUNK] = {0};
-    for (int sign = -1; sign <= 1; sign += 2) {
+    double out[HLO_CHUNK], rate[HLO_CHUNK] = {0};
+    for (int t = 0; t < 4; t++) {
         const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
         for (uint32_t o = 0; o < r->arity; o++) {
             if (which != o && which != r->arity) continue;
-            move_chunk(r->types[o], &a->x[o], a->sigma[o], sign, count, &moved[o]);
+            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], times[t], count,
+                       &moved[o]);
             in[o] = &moved[o];
         }
         run_loop(r, in, count, out);
-        take_change(a->value, out, count, change);
+        take_rate(a->value, out, fabs(times[t]), count, rate);
     }
-    for (int64_t i = 0; i < count; i++) {
-        if (which < r->arity && has_pole(r, which) && a->sigma[which][i] > 0 &&
-            fabs(a->x[which].f64[i]) <= LAMBDA * a->sigma[which][i])
-            change[i] = infinite;
-        if (which < r->arity && isinf(a->sigma[which][i]))
-            change[i] = r->result == HLO_TYPE_PRED ? 1 : infinite;
-        a->variance[i] += change[i] / LAMBDA * (change[i] / LAMBDA);
+    for (int64_t i = 0; i < count && which < r->arity; i++) {
+        double x = a->x[which].f64[i], sigma = a->sigma[which][i];
+        hlo_range range = r->ranges[which];
+        if (has_pole(r, which) && sigma > 0 && fabs(x) <= LAMBDA * sigma && range.low <= 0 &&
+            range.high >= 0)
+            rate[i] = infinite;
+        if (isinf(sigma)) rate[i] = r->result == HLO_TYPE_PRED ? 1 : infinite;
     }
+    for (int64_t i = 0; i < count; i++) a->variance[i] += rate[i] * rate[i];
 }
 
 static void load_analysis(const row *r, analysis *a, int64_t count, int64_t done, char *const *data,
@@ -217,11 +247,12 @@ static void finish(const row *r, analysis *a, double ulps, int64_t count, char *
         double size = fabs(a->value[i]);
         double own = !real || !isfinite(size) ? 0 : u * size;
         if (own > 0 && size < 2 * FLUSHED) own += FLUSHED / LAMBDA;
-        sigma[i] = sqrt(a->variance[i] + own * own);
+        sigma[i] = fmin(sqrt(a->variance[i] + own * own), (r->spread.high - r->spread.low) / 2);
     }
     if (real) {
         hlo_lane_load_f64(r->result, data[0], steps[0], count, result);
-        hlo_bound_round_chunk(r->result, a->value, result, ulps > 0, r->options, count, sigma);
+        hlo_bound_round_chunk(r->result, a->value, result, ulps > 0, NULL, r->options, count,
+                              sigma);
     }
     store_sigma(sigma, count, data[1], steps[1]);
 }
@@ -257,10 +288,17 @@ static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
     r->options = b->options;
     r->arity = b->call.operand_count;
     r->result = views[0]->type;
+    r->spread = hlo_range_of(r->instr);
     for (uint32_t o = 0; o < r->arity; o++) {
         r->types[o] = b->call.operands[o].type;
+        r->ranges[o] = hlo_range_of(hlo_instr_operand(b->call.instr, o));
         views[2 + 2 * o] = &b->call.operands[o];
         views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
+    }
+    if (r->clamped) {
+        double limit = hlo_float_max(r->result);
+        r->ranges[0].low = fmax(r->ranges[0].low, -limit);
+        r->ranges[0].high = fmin(r->ranges[0].high, limit);
     }
     hlo_walk walk;
     hlo_walk_init(&walk, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
@@ -307,7 +345,7 @@ static void select_row(void *arg, int64_t count, char *const *data, const int64_
             double sigma = a.sigma[a.x[0].u64[i] ? 1 : 2][i];
             if (a.sigma[0][i] > 0) {
                 sigma = fmax(a.sigma[1][i], a.sigma[2][i]);
-                if (!same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / LAMBDA;
+                if (!same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_BOUND_FLIP;
             }
             store_sigma(&sigma, 1, data[1] + (done + i) * steps[1], steps[1]);
         }
@@ -408,7 +446,8 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
                         : a.sigma[0][i];
             double result[HLO_CHUNK];
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
-            hlo_bound_round_chunk(r->result, a.value, result, rounds, r->options, n, sigma);
+            hlo_bound_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
+                                  sigma);
         } else {
             discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
         }
@@ -416,8 +455,19 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
     }
 }
 
+/* Whether all values are finite in an fp8 type: they are taken to have been clamped, then. Where
+ * they were not, one execution may have a NaN that the bound does not foresee; it is not
+ * overlooked. */
+static bool fits_fp8(const hlo_bound_call *b) {
+    hlo_type to = b->call.results[0].type;
+    hlo_range r;
+    if (!hlo_type_is_fp8(to) || !hlo_type_is_float(b->call.operands[0].type)) return false;
+    hlo_view_extent(&b->call.operands[0], &r);
+    return r.low >= -hlo_float_max(to) && r.high <= hlo_float_max(to);
+}
+
 hlo_status hlo_bound_convert(const hlo_bound_call *b) {
-    row r = {0};
+    row r = {.clamped = fits_fp8(b)};
     walk_bound(b, &r, complex_call(&b->call) ? complex_row : convert_sigma_row);
     return HLO_OK;
 }

@@ -2,42 +2,47 @@
  *
  * Two executions are legitimate when both follow HLO, and differ only in what HLO leaves open: the
  * order and the width of accumulation, contraction into fused multiply-adds, the last places of
- * transcendental functions, and, by option, whether an intermediate bf16 or f16 rounding happens.
- * With each array of values goes an f32 array `sigma` of the same dimensions: the size, like a
- * standard deviation, of the difference between the two at that element. A difference is accepted
- * up to HLO_BOUND_LAMBDA * sigma. Sigma 0 says that the element must be equal, infinity that one of
- * the two may even be infinite or NaN where the other is not.
+ * transcendental functions, subnormals taken for zero and, by option, whether an intermediate bf16
+ * or f16 rounding happens. With each array of values goes an f32 array `sigma` of the same
+ * dimensions: the size, like a standard deviation, of the difference between the two at that
+ * element. A difference is accepted up to HLO_BOUND_LAMBDA * sigma. Sigma 0 says that the element
+ * must be equal, infinity that it may be anything, not finite included.
  *
- * Method. Rounding errors are taken to be independent, with mean zero and at most the unit roundoff
- * u of the type: then they add up in quadrature, and a sum of K terms is off by about sqrt(K)*u
- * instead of K*u, with a probability of error that falls exponentially in lambda^2 (N. J. Higham
- * and T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 41(5),
- * 2019, theorem 2.4; Sharper probabilistic backward error analysis for basic linear algebra kernels
- * with random data, 42(5), 2020). "Running" means that the bound is made of the values of this very
- * execution (J. H. Wilkinson, Error analysis revisited, IMA Bulletin 22, 1986).
+ * Method. Rounding errors are taken to be independent, with mean zero and at most the unit
+ * roundoff u of the type: then they add up in quadrature, and a sum of K terms is off by about
+ * sqrt(K)*u instead of K*u, with a probability of failure that falls exponentially in lambda^2
+ * (N. J. Higham and T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci.
+ * Comput. 41(5), 2019; Sharper probabilistic backward error analysis for basic linear algebra
+ * kernels with random data, 42(5), 2020). "Running" means that the bound is made of the values of
+ * this very execution (J. H. Wilkinson, Error analysis revisited, IMA Bulletin 22, 1986).
  *
- * - Elementwise: let d_i be the larger change of the exact result when operand i alone is moved by
- *   +lambda*sigma_i and by -lambda*sigma_i. Then sigma^2 = sum (d_i/lambda)^2 +
- * (ulps*u*|result|)^2, ulps being a column of the table of operations (elementwise.c), 0 for exact
- * ones. A compare may differ where the difference of its operands is within its own bound; so may
- * what it selects.
- * - Rounding to fp8, and to every narrow type unless roundings may be dropped: with r the value
- *   before rounding, sigma = (distance of round(r -+ lambda*sigma) to the result)/lambda: 0 where
- * no rounding boundary lies within the bound, one step/lambda where one does. Where roundings to
- * bf16 and f16 may be dropped, each rounding adds a uniform error on either side: sigma^2 +=
- * 2*ulp^2/12.
- * - Dot, in f32: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2 (as matrix products of squares) + the
- * error of accumulation; that of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the
- * expected sum of u^2/3 * (partial sum)^2 if the terms are centred, and if they are all of one size
- * and sign.
- * - Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2. Largest and smallest element,
- *   and logical sums: the results with every element moved up, and down.
- * - Movement: sigma moves with the elements. Places that are uncertain make the whole result
- *   uncertain by the range of what they choose from.
- * - Anything else: the results with each operand as a whole moved up, and down.
+ * Elementwise: let d_i(k) be the larger change of the exact result when operand i alone is moved
+ * by +k*sigma_i and by -k*sigma_i, and e_i the larger of d_i(1) and d_i(lambda)/lambda, which are
+ * equal where the operation is linear. Then sigma^2 = sum e_i^2 + (ulps*u*|result|)^2, ulps being
+ * a column of the table of operations (elementwise.c), 0 for exact ones. A compare may differ
+ * where the difference of its operands is within its own bound; so may what a select chooses.
+ *
+ * Rounding to fp8, and to every narrow type unless roundings may be dropped: sigma becomes
+ * sqrt(sigma^2 + (step/HLO_BOUND_FLIP)^2), but at most the distance of round(r -+ lambda*sigma) to
+ * the result, divided by HLO_BOUND_FLIP, r being the value before rounding: 0 where no rounding
+ * boundary lies within the bound, a quarter of a step where one does. Where roundings to bf16 and
+ * f16 may be dropped, each adds a uniform error on either side: sigma^2 += 2*ulp^2/12.
+ *
+ * Dot: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2, as matrix products of squares, + the error of
+ * accumulating. That of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the expected
+ * sum of u^2/3 * (partial sum)^2 if the terms are centred, and if they are all of one size and
+ * sign. Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2. Largest and smallest
+ * element, and logical sums: the results with every element moved up, and down.
+ *
+ * Movement: sigma moves with the elements. Places that are uncertain make the whole result
+ * uncertain by the range of what they choose from. Anything else: the results with each operand as
+ * a whole moved up, and down.
+ *
+ * Nothing is moved further than what the instructions before make sure (range.c): a clamp's ends,
+ * 0 for what is squared, 1 for a softmax; no sigma exceeds half of that range.
  *
  * Integers and predicates have sigmas, too: where they are not 0, the element may differ.
- * For complex arrays only whether they are exact is known: sigma is 0, rounding, or infinity. */
+ * Of complex arrays only whether they are exact is known: sigma is 0, rounding, or infinity. */
 #ifndef HLO_IR_EVAL_BOUND_H
 #define HLO_IR_EVAL_BOUND_H
 
@@ -47,6 +52,12 @@
  * them if the analysis were sharp; it is not, as errors are not Gaussian and operands not
  * independent, so this leaves room for both. */
 #define HLO_BOUND_LAMBDA 8.0
+
+/* A change of one step by rounding, or from one choice of a select to the other, counts as this
+ * many sigmas. Whether it happens is a matter of where the value lies between boundaries; on
+ * average over that, and while sigma is at most half a step, its variance is at most that of
+ * (step/4)^2 for all elements with a boundary within lambda*sigma. */
+#define HLO_BOUND_FLIP 4.0
 
 typedef struct hlo_bound_options {
     bool roundings_may_be_dropped; /* of intermediate bf16 and f16 results, as when one of the two
@@ -69,8 +80,9 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
                                const hlo_view *result_sigma, const hlo_bound_options *options,
                                hlo_arena *scratch, const char **why);
 
-/* The sigma of `value`, known to `sigma`, once it is rounded to `type`. */
-double hlo_bound_rounded(hlo_type type, double value, double sigma,
+/* The sigma of `value`, known to `sigma`, once it is clamped to +-limit (infinity: not at all) and
+ * rounded to `type`. */
+double hlo_bound_rounded(hlo_type type, double value, double sigma, double limit,
                          const hlo_bound_options *options);
 
 /* What comparing two arrays found. Every element is in one of the first four counts. */
@@ -86,7 +98,8 @@ typedef struct hlo_bound_comparison {
     double worst_a, worst_b, worst_bound;
 } hlo_bound_comparison;
 
-/* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. */
+/* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. An fp8
+ * element is allowed HLO_BOUND_FLIP sigmas, that is, one step where one boundary is near. */
 void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
                        hlo_bound_comparison *out_comparison);
 

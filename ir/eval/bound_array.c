@@ -59,12 +59,18 @@ static double spread_of(const extent *e) {
     return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
 }
 
-bool hlo_bound_is_exact(const hlo_view *sigma) {
-    hlo_view none = {.data = NULL};
+void hlo_view_extent(const hlo_view *view, hlo_range *out_range) {
+    hlo_view exact = {.data = NULL};
     extent e = nothing;
+    extend(&e, view, &exact);
+    *out_range = (hlo_range){e.lowest, e.highest};
+}
+
+bool hlo_bound_is_exact(const hlo_view *sigma) {
+    hlo_range range;
     if (!sigma->data) return true;
-    extend(&e, sigma, &none);
-    return !(e.highest > 0);
+    hlo_view_extent(sigma, &range);
+    return !(range.high > 0);
 }
 
 static bool all_exact(const hlo_bound_call *b) {
@@ -207,7 +213,7 @@ static void finish(const hlo_bound_call *b, uint32_t result, const double *varia
     for (int64_t i = 0; i < count; i++) s[i] = isnan(variance[i]) ? INFINITY : sqrt(variance[i]);
     if (hlo_type_is_float(value->type))
         for (int64_t done = 0; done < count; done += HLO_CHUNK)
-            hlo_bound_round_chunk(value->type, v + done, v + done, rounds, b->options,
+            hlo_bound_round_chunk(value->type, v + done, v + done, rounds, NULL, b->options,
                                   count - done < HLO_CHUNK ? count - done : HLO_CHUNK, s + done);
     hlo_view_convert(b->call.env, &sigma, &b->result_sigmas[result]);
 }

@@ -83,7 +83,8 @@ void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sig
         e.same = integer ? memcmp(hlo_view_at(a, at_a), hlo_view_at(b, at_b), size) == 0
                          : same_number(e.a, e.b);
         if (sigma && sigma->data)
-            e.bound = HLO_BOUND_LAMBDA * (double)((const float *)sigma->data)[at_sigma];
+            e.bound = (fp8 ? HLO_BOUND_FLIP : HLO_BOUND_LAMBDA) *
+                      (double)((const float *)sigma->data)[at_sigma];
         bool step = fp8 && neighbours(a->type, (const void *)hlo_view_at(a, at_a),
                                       (const void *)hlo_view_at(b, at_b));
         judge(&c, e, step, i, &worst);

@@ -207,10 +207,21 @@ hlo_status hlo_bound_indexed(const hlo_bound_call *bound);
 hlo_status hlo_bound_sort(const hlo_bound_call *bound);
 hlo_status hlo_bound_moved(const hlo_bound_call *bound);
 
-/* For a chunk: the sigmas of `value`, known to `sigma`, once rounded to `type`. `rounds`: whether
+/* What the elements of a value are sure to be, NaN excepted; infinite ends when nothing is known.
+ * Looks back over a few instructions. */
+typedef struct hlo_range {
+    double low, high;
+} hlo_range;
+hlo_range hlo_range_of(const hlo_instr *instr);
+/* The smallest and largest element of an array of real numbers; infinities when there is a NaN. */
+void hlo_view_extent(const hlo_view *view, hlo_range *out_range);
+
+/* For a chunk: the sigmas of `value`, known to `sigma` and to lie in `range` (NULL: anywhere), once
+ * rounded to `type`. `rounds`: whether
  * the operation rounds to the type at all. In place. */
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
-                           const hlo_bound_options *options, int64_t count, double *sigma);
+                           const hlo_range *range, const hlo_bound_options *options, int64_t count,
+                           double *sigma);
 /* The unit roundoff of what `type` is computed in: f32, but f64 for f64. */
 double hlo_bound_roundoff(hlo_type type);
 /* Sets all sigmas of a view. */

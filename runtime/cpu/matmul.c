@@ -159,19 +159,6 @@ static double activate(const epilogue *e, double x) {
     return e->gelu ? 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) : x;
 }
 
-/* Of a value rounded to fp8 with saturation: where it would go, moved up or down. */
-static double saturated_sigma(const bounds *b, double value, double sigma) {
-    double limit = b->e->limit, move = HLO_BOUND_LAMBDA * sigma,
-           ends[] = {value - move, value, value + move};
-    if (!isfinite(value) || !isfinite(move))
-        return hlo_bound_rounded(b->type, value, sigma, b->options);
-    for (int i = 0; i < 3; i++) {
-        double clipped = ends[i] > limit ? limit : ends[i] < -limit ? -limit : ends[i];
-        ends[i] = hlo_float_decode(b->type, hlo_float_encode(b->type, clipped));
-    }
-    return fmax(ends[2] - ends[1], ends[1] - ends[0]) / HLO_BOUND_LAMBDA;
-}
-
 static void bound_element(bounds *b, int64_t i) {
     const epilogue *e = b->e;
     const double unit = 0x1p-24;
@@ -191,7 +178,7 @@ static void bound_element(bounds *b, int64_t i) {
         if (b->bias_sigma) variance += squared(b->bias_sigma[i % e->n]);
     }
     double sigma = sqrt(variance), move = HLO_BOUND_LAMBDA * sigma;
-    if (b->aux) b->aux[i] = (float)hlo_bound_rounded(b->aux_type, x, sigma, b->options);
+    if (b->aux) b->aux[i] = (float)hlo_bound_rounded(b->aux_type, x, sigma, INFINITY, b->options);
     double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
     sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_BOUND_LAMBDA;
     if (e->gelu) sigma = hypot(sigma, 8 * unit * y);
@@ -201,8 +188,7 @@ static void bound_element(bounds *b, int64_t i) {
     double value = y * e->d_scale;
     sigma =
         sqrt(squared(sigma * e->d_scale) + squared(b->d_scale_sigma * y) + squared(unit * value));
-    b->d[i] = (float)(isinf(e->limit) ? hlo_bound_rounded(b->type, value, sigma, b->options)
-                                      : saturated_sigma(b, value, sigma));
+    b->d[i] = (float)hlo_bound_rounded(b->type, value, sigma, e->limit, b->options);
 }
 
 /* Of an operand's elements as dense f32; NULL: exact. */
