@@ -42,7 +42,6 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
     const hlo_shape *shape;
     const hlo_literal *literal;
     hlo_attr_id attr;
-    hlo_instr *instr;
     hlo_computation *comp;
     size_t from; /* where a list begins on its stack */
 }
@@ -67,7 +66,6 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
 %type <from> shapes shape_items
 %type <comp> called inline
 %type <i> entry
-%type <instr> operation
 
 %%
 
@@ -110,8 +108,10 @@ parameter: NAME ':' shape;
 
 body: %empty | body line;
 line:
-  DEFINITION                { hlo_text_define(text, @1, $1, false); } operation
-| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); } operation
+  DEFINITION                { hlo_text_define(text, @1, $1, false); }
+  operation attrs           { hlo_text_instr_end(text); }
+| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
+  operation attrs           { hlo_text_instr_end(text); }
 | error                     { hlo_text_recover(text);
                               if (yychar == END || text->errors >= HLO_MOST_ERRORS) YYABORT;
                               hlo_text_skip(text, yychar);
@@ -120,10 +120,9 @@ line:
 ;
 operation:
   typed NAME '('            { hlo_text_instr_begin(text, @2, $1, hlo_text_op(text, @2, $2)); }
-  operands ')' attrs        { $$ = hlo_text_instr_end(text); }
+  operands ')'
 | typed CONSTANT_OPEN       { hlo_text_instr_begin(text, @2, $1, HLO_OP_CONSTANT); }
   LITERAL ')'               { hlo_text_constant(text, $4); }
-  attrs                     { $$ = hlo_text_instr_end(text); }
 ;
 typed:
   %empty                    { $$ = text->last_shape = NULL; }
@@ -133,7 +132,7 @@ operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list
 operand_list: operand | operand_list ',' operand;
 operand:
   typed NAME                { hlo_text_operand(text, @2, $1, $2); }
-| operation                 { hlo_text_operand_instr(text, $1); }
+| operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
 ;
 
 shape:
@@ -234,11 +233,14 @@ static void name_wanted(hlo_text *text, const yypcontext_t *context, const char 
 
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
+    yysymbol_kind_t found = yypcontext_token(context);
+    bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_ATTRS_ATTR;
     const char *list;
     name_wanted(text, context, &list);
-    if (yypcontext_token(context) == YYSYMBOL_YYEOF)
+    if (found == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else
-        hlo_text_error(text, at, "unexpected '%s'%s", hlo_text_quote(text, at), list);
+        hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s" : "unexpected '%s'%s",
+                       hlo_text_quote(text, at), list);
     return 0;
 }

@@ -351,21 +351,12 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
 
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out) {
-    reader r = {.text = text, .at = text->source + offset, .end = text->source + text->size};
-    const char *from = r.at;
+    const char *from = text->source + offset;
+    reader r = {.text = text, .at = from, .end = text->source + text->size};
     *out = NULL;
     if (shape)
         *out = read_literal(&r, shape);
-    else if (!text->skipping)
+    else
         hlo_text_error(text, span(&r, from, from + 1), "a constant needs a shape in front");
-    if (!*out) {
-        /* Behind the value, as well as can be told: where its bracket closes. */
-        int depth = 0;
-        for (r.at = from; r.at < r.end; r.at++) {
-            depth += *r.at == '(' || *r.at == '{';
-            depth -= *r.at == ')' || *r.at == '}';
-            if (depth < 0) break;
-        }
-    }
-    return (uint32_t)(r.at > from ? r.at - from : 1);
+    return *out ? (uint32_t)(r.at - from) : 0;
 }

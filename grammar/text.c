@@ -133,7 +133,6 @@ static bool lacks_value(hlo_attr attr) {
     case HLO_KIND_COMPUTATION: return !attr.u.comp;
     case HLO_KIND_COMPUTATIONS: return !attr.u.comps;
     case HLO_KIND_INSTRS: return !attr.u.instrs;
-    case HLO_KIND_LITERAL: return !attr.u.literal;
     default: return false;
     }
 }
@@ -315,9 +314,7 @@ void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number) {
 }
 
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal) {
-    hlo_frame *frame = hlo_text_frame(text);
-    frame->literal = literal;
-    frame->broken |= !literal;
+    hlo_text_frame(text)->literal = literal;
 }
 
 static uint32_t operand_count(const hlo_text *text, const hlo_frame *frame) {
@@ -434,7 +431,7 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
         .comp = hlo_computation_new(module, name ? name : "_"),
         .name = name,
         .at = at,
-        .depth = text->depth + (text->bodies.used == 0),
+        .depth = text->depth + (name != NULL), /* an inline one's brace has been read */
         .frames = text->frames.used,
         .parameters = text->parameters.used,
         .hidden = text->hidden.used,

@@ -101,7 +101,8 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
 const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at);
 const hlo_shape *hlo_text_buffer(hlo_text *text, const hlo_shape *shape);
 
-/* literal.c: the value of a constant of that shape (NULL: unknown, only skipped). */
+/* literal.c: the value of a constant of that shape; NULL after an error, as when the shape is NULL.
+ */
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out);
 

@@ -302,8 +302,11 @@ static bool read_order(shape_reader *r) {
         int64_t dim;
         hlo_span where = here(r, 1);
         if (!read_int(r->text, &r->at, &dim)) return false;
-        if (dim < 0 || dim >= r->rank || seen[dim]) {
-            hlo_text_error(r->text, where, "%lld is not another dimension of the shape",
+        bool none = dim < 0 || dim >= r->rank;
+        if (none || seen[dim]) {
+            hlo_text_error(r->text, where,
+                           none ? "the shape has no dimension %lld"
+                                : "dimension %lld is in the layout twice",
                            (long long)dim);
             return false;
         }

@@ -51,12 +51,11 @@ static const char *severity_name(hlo_severity severity) {
     return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }
 
-/* Control characters and bytes that are no UTF-8 text are shown as `?`, tabs as one space. */
+/* Every byte takes one column, so that the caret stands under it: what is not printable ASCII is shown
+ * as `?`, a tab as a space. */
 static void put_source(FILE *out, const char *text, size_t size) {
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        fputc(c == '\t' ? ' ' : c < 0x20 || c == 0x7f ? '?' : c, out);
-    }
+    for (size_t i = 0; i < size; i++)
+        fputc(text[i] == '\t' ? ' ' : text[i] < 0x20 || text[i] > 0x7e ? '?' : text[i], out);
 }
 
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {

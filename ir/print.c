@@ -262,19 +262,30 @@ static void put_element(out *o, const hlo_shape *shape, const char *data) {
     }
 }
 
-/* The elements of dimension `dim` and those inside it; returns what comes after them. */
-static const char *put_dimension(out *o, const hlo_shape *shape, uint32_t dim, const char *data) {
+/* The elements of dimension `dim` and those inside it; returns what comes after them. A vector's
+ * braces stand close, as do those round at most one element; from four dimensions on, the outer
+ * braces are numbered: this one is number `index` of those around it. */
+static const char *put_dimension(out *o, const hlo_shape *shape, uint32_t dim, int64_t index,
+                                 const char *data) {
     if (dim == shape->rank) {
         put_element(o, shape, data);
         return data + hlo_types[shape->type].bytes;
     }
     bool innermost = dim + 1 == shape->rank;
-    put_string(o, innermost ? "{" : "{ ");
+    bool close = innermost && (dim == 0 || shape->dims[dim] <= 1);
+    put_string(o, close ? "{" : "{ ");
+    if (shape->rank > 3 && dim > 0 && !innermost) {
+        PUT(o, "/*i");
+        put_uint(o, dim - 1);
+        put_char(o, '=');
+        put_int(o, index);
+        PUT(o, "*/ ");
+    }
     for (int64_t i = 0; i < shape->dims[dim]; i++) {
         if (i) PUT(o, ", ");
-        data = put_dimension(o, shape, dim + 1, data);
+        data = put_dimension(o, shape, dim + 1, i, data);
     }
-    put_string(o, innermost ? "}" : " }");
+    put_string(o, close ? "}" : " }");
     return data;
 }
 
@@ -289,13 +300,14 @@ static void put_literal(out *o, const hlo_literal *literal) {
         }
         put_char(o, ')');
     } else {
-        put_dimension(o, literal->shape, 0, literal->data);
+        put_dimension(o, literal->shape, 0, 0, literal->data);
     }
 }
 
 /* ---------------------------------------------------------------------------------- attributes */
 
-static void put_attr(out *o, const hlo_attr *attr);
+static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char *first,
+                      const char *others);
 
 static void put_ints(out *o, const hlo_ints *ints) {
     put_char(o, '{');
@@ -395,16 +407,11 @@ static void put_value(out *o, const hlo_attr *attr) {
         put_char(o, '}');
         break;
     }
-    case HLO_KIND_ATTRS: {
+    case HLO_KIND_ATTRS:
         put_char(o, '{');
-        const hlo_attrs *nested = attr->u.attrs;
-        for (uint32_t i = 0; i < nested->count; i++) {
-            if (i) put_char(o, ' ');
-            put_attr(o, &nested->v[i]);
-        }
+        put_attrs(o, attr->u.attrs->v, attr->u.attrs->count, "", " ");
         put_char(o, '}');
         break;
-    }
     }
 }
 
@@ -414,16 +421,17 @@ static void put_attr(out *o, const hlo_attr *attr) {
     put_value(o, attr);
 }
 
-/* In the order of attr.def, each with a comma in front. There are few of them, so the next one is
- * looked for anew each time. */
-static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count) {
+/* In the order of attr.def, with `first` in front of the first and `others` in front of the others.
+ * There are few of them, so the next one is looked for anew each time. */
+static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char *first,
+                      const char *others) {
     int printed = -1;
     for (uint32_t done = 0; done < count; done++) {
         const hlo_attr *next = NULL;
         for (uint32_t i = 0; i < count; i++)
             if ((int)attrs[i].id > printed && (!next || attrs[i].id < next->id)) next = &attrs[i];
         if (!next) return;
-        PUT(o, ", ");
+        put_string(o, done ? others : first);
         put_attr(o, next);
         printed = (int)next->id;
     }
@@ -446,7 +454,7 @@ static void put_instr(out *o, const hlo_instr *instr) {
         put_name(o, hlo_instr_operand(instr, i)->name);
     }
     put_char(o, ')');
-    put_attrs(o, instr->attrs, instr->attr_count);
+    put_attrs(o, instr->attrs, instr->attr_count, ", ", ", ");
 }
 
 static void put_computation(out *o, const hlo_computation *comp) {
@@ -468,7 +476,7 @@ static void put_computation(out *o, const hlo_computation *comp) {
         put_char(o, '\n');
     }
     put_char(o, '}');
-    put_attrs(o, comp->attrs, comp->attr_count);
+    put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     PUT(o, "\n\n");
 }
 
@@ -536,7 +544,7 @@ static void put_module(out *o, const hlo_module *module) {
         layout |= module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
     PUT(o, "HloModule ");
     put_interned(o, module->name);
-    put_attrs(o, module->attrs, module->attr_count);
+    put_attrs(o, module->attrs, module->attr_count, ", ", ", ");
     if (!layout) put_entry_layout(o, module->entry);
     PUT(o, "\n\n");
     put_tables(o, &module->tables);
