@@ -1,0 +1,267 @@
+/* Reading text from C: what is in the module, and what the sink is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hlo/text.h"
+#include "ir/ir.h"
+#include "ir/print.h"
+
+/* The diagnostics of one reading, as `line:column+length message` each on a line. */
+typedef struct heard {
+    char text[4096];
+    unsigned count;
+} heard;
+
+static void hear(void *user, const hlo_diag *diag) {
+    heard *h = user;
+    size_t used = strlen(h->text);
+    snprintf(h->text + used, sizeof h->text - used, "%u:%u+%zu %s\n", diag->line, diag->column,
+             diag->length, diag->message);
+    h->count++;
+}
+
+static hlo_module *read(const char *text) {
+    heard h = {.count = 0};
+    hlo_diag_sink sink = {hear, &h};
+    hlo_module *module;
+    if (hlo_module_parse(text, strlen(text), "test", &sink, &module) != HLO_OK)
+        fail_msg("%s", h.text);
+    return module;
+}
+
+static void refused(const char *text, const char *said) {
+    heard h = {.count = 0};
+    hlo_diag_sink sink = {hear, &h};
+    hlo_module *module = (hlo_module *)&h;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "test", &sink, &module),
+                     HLO_INVALID_INPUT);
+    assert_null(module);
+    assert_string_equal(h.text, said);
+    assert_int_equal(hlo_module_parse(text, strlen(text), "test", NULL, &module),
+                     HLO_INVALID_INPUT);
+}
+
+static void text_becomes_ir(void **state) {
+    (void)state;
+    hlo_module *m = read("HloModule m, num_partitions=2\n"
+                         "ENTRY %e (p: f32[2,3]) -> f32[3,2] {\n"
+                         "  %p = f32[2,3]{0,1} parameter(0)\n"
+                         "  ROOT %t = f32[3,2]{1,0} transpose(%p), dimensions={1,0}, "
+                         "metadata={op_name=\"a\\\"b\\0c\" source_line=7}\n}\n");
+    assert_string_equal(hlo_module_name(m), "m");
+    assert_int_equal(m->attrs[0].id, HLO_ATTR_NUM_PARTITIONS);
+    const hlo_computation *e = m->entry;
+    assert_ptr_equal(e, m->first);
+    assert_int_equal(e->parameter_count, 1);
+    const hlo_instr *p = e->parameters[0], *t = e->root;
+    assert_ptr_equal(hlo_instr_operand(t, 0), p);
+    assert_int_equal(p->use_count, 1);
+    assert_int_equal(p->shape->layout->minor_to_major[0], 0);
+    assert_ptr_equal(t->shape, hlo_shape_array(m, HLO_TYPE_F32, 2, (int64_t[]){3, 2}));
+    assert_int_equal(hlo_instr_ints(t, HLO_ATTR_DIMENSIONS)->v[0], 1);
+    assert_memory_equal(m->source + t->offset, "%t =", 4);
+    const char *name = hlo_instr_op_name(t);
+    assert_int_equal(hlo_intern_length(name), 5);
+    assert_memory_equal(name, "a\"b\0c", 6);
+    hlo_module_free(m);
+}
+
+static void names_of_inline_computations_hide_outer_ones(void **state) {
+    (void)state;
+    hlo_module *m = read("ENTRY e { a = f32[] parameter(0)\n b = f32[] negate(a)\n"
+                         " c = f32[] call(b), to_apply={ b = f32[] parameter(0)\n"
+                         "   ROOT a = f32[] sine(b) }\n"
+                         " ROOT d = f32[] add(a, b) }\n");
+    assert_ptr_not_equal(m->first, m->entry);
+    assert_int_equal(m->first->root->op, HLO_OP_SINE);
+    const hlo_instr *d = m->entry->root;
+    assert_int_equal(hlo_instr_operand(d, 0)->op, HLO_OP_PARAMETER);
+    assert_int_equal(hlo_instr_operand(d, 1)->op, HLO_OP_NEGATE);
+    hlo_module_free(m);
+}
+
+static void shapes_left_out_are_inferred(void **state) {
+    (void)state;
+    hlo_module *m =
+        read("ENTRY e { a = f32[2]{0} parameter(0)\n ROOT c = compare(a, a), direction=LT }");
+    assert_ptr_equal(m->entry->root->shape, hlo_shape_array(m, HLO_TYPE_PRED, 1, (int64_t[]){2}));
+    hlo_module_free(m);
+}
+
+/* A constant of one element: its bits, or the error. */
+static void literals_have_these_bits(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *text;
+        uint64_t bits;
+    } cases[] = {
+        {"f32", "0.1", 0x3dcccccd},
+        {"f32", "-0", 0},
+        {"f32", "-0.0", 0x80000000},
+        {"f32", "1e-45", 1},
+        {"f32", "3.40282347e+38", 0x7f7fffff},
+        {"f32", "16777217", 0x4b800000},
+        {"f32", "nan(0x200001)", 0x7fa00001},
+        {"f32", "-nan", 0xffc00000},
+        {"f64", "0.1", 0x3fb999999999999a},
+        {"f64", "123456789012345678901234567890e-10", 0x43e56a95319d63e2},
+        {"f64", "9007199254740993.0", 0x4340000000000000},
+        {"bf16", "0.1", 0x3dcd},
+        {"f16", "65519", 0x7bff},
+        {"f8e4m3fn", "464", 0x7e},
+        {"f8e4m3fn", "-nan", 0xff},
+        {"f8e5m2", "-inf", 0xfc},
+        {"f8e4m3fnuz", "nan", 0x80},
+        {"f8e8m0fnu", "1", 0x7f},
+        {"f4e2m1fn", "1e3", 0x7},
+        {"s4", "-8", 0xf8},
+        {"u4", "15", 0xf},
+        {"s8", "18446744073709551615", 0xff},
+        {"s64", "9223372036854775808", 0x8000000000000000},
+        {"u64", "-1", 0xffffffffffffffff},
+        {"pred", "7", 1},
+        {"pred", "false", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "ENTRY e { ROOT c = %s[] constant(%s) }", cases[i].type,
+                 cases[i].text);
+        hlo_module *m = read(text);
+        const hlo_literal *literal = m->entry->root->u.literal;
+        uint64_t bits = 0;
+        memcpy(&bits, literal->data, hlo_types[literal->shape->type].bytes);
+        if (bits != cases[i].bits)
+            fail_msg("%s %s: 0x%llx", cases[i].type, cases[i].text, (unsigned long long)bits);
+        hlo_module_free(m);
+    }
+}
+
+static void elided_constants_take_no_memory(void **state) {
+    (void)state;
+    hlo_module *m = read("ENTRY e { ROOT c = f64[1000000,1000000] constant({...}) }");
+    assert_true(m->entry->root->u.literal->elided);
+    assert_null(m->entry->root->u.literal->data);
+    assert_true(hlo_arena_used(m->arena) < 100000);
+    hlo_module_free(m);
+}
+
+static void errors_say_where(void **state) {
+    (void)state;
+    refused("ENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[2] ad(a, a)\n\tc = f32[2] add(a, aa)\n"
+            "  ROOT d = f32[2] add(b, c)\n}\n",
+            "3:14+2 there is no opcode 'ad'\n"
+            "4:20+2 no instruction 'aa' stands before this in computation 'e'\n");
+    refused("\n\n  x", "3:4+0 the text ends too early, expected '(' or '{'\n");
+}
+
+static void only_so_many_errors_are_said(void **state) {
+    (void)state;
+    char text[4096] = "ENTRY e {\n";
+    for (int i = 0; i < 100; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " a%d = f32[] nop()\n", i);
+    strcat(text, "}\n");
+    heard h = {.count = 0};
+    hlo_diag_sink sink = {hear, &h};
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "test", &sink, &module),
+                     HLO_INVALID_INPUT);
+    assert_int_equal(h.count, 21); /* and a note */
+}
+
+static void places_are_found_in_any_order(void **state) {
+    (void)state;
+    hlo_module *m = read("HloModule m\n\nENTRY e {\r\n  ROOT a = f32[] parameter(0)\r}\n");
+    heard h = {.count = 0};
+    hlo_diag_sink sink = {hear, &h};
+    size_t root = (size_t)(strstr(m->source, "ROOT") - m->source);
+    hlo_diag_emit(m, &sink, HLO_ERROR, root, 4, "root");
+    hlo_diag_emit(m, &sink, HLO_ERROR, 0, 9, "start");
+    hlo_diag_emit(m, &sink, HLO_ERROR, m->source_size - 2, 100, "brace");
+    hlo_diag_emit(m, &sink, HLO_ERROR, root, 4, "root");
+    hlo_diag_emit(m, &sink, HLO_ERROR, m->source_size + 10, 1, "end");
+    assert_string_equal(h.text, "4:3+4 root\n1:1+9 start\n5:1+1 brace\n4:3+4 root\n6:1+0 end\n");
+    hlo_module_free(m);
+}
+
+static void long_lines_are_clipped_round_the_caret(void **state) {
+    (void)state;
+    char line[401];
+    memset(line, '.', 400);
+    memcpy(line + 200, "HERE", 4);
+    hlo_diag diag = {.severity = HLO_WARNING,
+                     .message = "look",
+                     .file = "f",
+                     .line = 3,
+                     .column = 201,
+                     .source = line,
+                     .source_size = 400,
+                     .length = 4};
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    hlo_diag_print(out, &diag, 40);
+    fclose(out);
+    const char *first = "f:3:201: warning: look\n";
+    assert_memory_equal(text, first, strlen(first));
+    const char *source = text + strlen(first), *caret = strchr(source, '\n') + 1;
+    assert_int_equal(caret - 1 - source, 40);
+    size_t column = strspn(caret, " ");
+    assert_memory_equal(source + column, "HERE", 4);
+    assert_string_equal(caret + column, "^~~~\n");
+    free(text);
+}
+
+static void parts_are_printed(void **state) {
+    (void)state;
+    hlo_module *m = read("ENTRY e { a = f32[2] parameter(0)\n"
+                         " ROOT b = f32[2] broadcast(a), dimensions={0} }");
+    char text[256] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    assert_int_equal(hlo_instr_print(m->entry->root, out), HLO_OK);
+    fputc('\n', out);
+    assert_int_equal(hlo_attr_print(&m->entry->root->attrs[0], out), HLO_OK);
+    fclose(out);
+    assert_string_equal(text, "%b = f32[2]{0} broadcast(%a), dimensions={0}\ndimensions={0}");
+    hlo_module_free(m);
+}
+
+static void failures_of_files_are_told(void **state) {
+    (void)state;
+    hlo_module *m = read("ENTRY e { ROOT a = f32[2] parameter(0) }");
+    FILE *full = fopen("/dev/full", "w");
+    if (full) {
+        assert_int_equal(hlo_module_print(m, full), HLO_INVALID_INPUT);
+        fclose(full);
+    }
+    hlo_module_free(m);
+    heard h = {.count = 0};
+    hlo_diag_sink sink = {hear, &h};
+    assert_int_equal(hlo_module_parse_file("/no/such/file", &sink, &m), HLO_INVALID_INPUT);
+    assert_string_equal(h.text, "0:0+0 cannot read the file: No such file or directory\n");
+    assert_int_equal(hlo_module_parse_file("/", &sink, &m), HLO_INVALID_INPUT);
+    assert_int_equal(h.count, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_becomes_ir),
+        cmocka_unit_test(names_of_inline_computations_hide_outer_ones),
+        cmocka_unit_test(shapes_left_out_are_inferred),
+        cmocka_unit_test(literals_have_these_bits),
+        cmocka_unit_test(elided_constants_take_no_memory),
+        cmocka_unit_test(errors_say_where),
+        cmocka_unit_test(only_so_many_errors_are_said),
+        cmocka_unit_test(places_are_found_in_any_order),
+        cmocka_unit_test(long_lines_are_clipped_round_the_caret),
+        cmocka_unit_test(parts_are_printed),
+        cmocka_unit_test(failures_of_files_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
