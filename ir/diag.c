@@ -51,8 +51,8 @@ static const char *severity_name(hlo_severity severity) {
     return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }
 
-/* Every byte takes one column, so that the caret stands under it: what is not printable ASCII is shown
- * as `?`, a tab as a space. */
+/* Every byte takes one column, so that the caret stands under it: what is not printable ASCII is
+ * shown as `?`, a tab as a space. */
 static void put_source(FILE *out, const char *text, size_t size) {
     for (size_t i = 0; i < size; i++)
         fputc(text[i] == '\t' ? ' ' : text[i] < 0x20 || text[i] > 0x7e ? '?' : text[i], out);
