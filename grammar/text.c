@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hlo.tab.h"
 #include "hlo/text.h"
@@ -688,13 +689,10 @@ hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
 
 /* All bytes of `file`; NULL with errno set. The caller frees. */
 static char *read_all(FILE *file, size_t *out_size) {
-    size_t room = 1 << 16, size = 0;
-    if (fseek(file, 0, SEEK_END) == 0) {
-        long end = ftell(file);
-        if (end > 0) room = (size_t)end + 1;
-        rewind(file);
-    }
-    errno = 0; /* a pipe cannot seek */
+    struct stat about;
+    bool sized = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
+    size_t room = sized ? (size_t)about.st_size + 1 : 1 << 16, size = 0;
+    errno = 0;
     char *buffer = malloc(room);
     while (buffer) {
         size += fread(buffer + size, 1, room - size, file);

@@ -39,16 +39,19 @@ static const char *unescape(const char *from, const char *end, char *out) {
 
 /* The quote that ends the string at `from`, or NULL. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
-    for (const char *at = from + 1; at < end; at++) {
-        if (*at == *from) return at;
-        if (*at == '\\') *out_escapes = true, at++;
+    *out_escapes = false;
+    for (const char *at = from + 1;;) {
+        const char *quote = memchr(at, *from, (size_t)(end - at));
+        const char *escape = quote ? memchr(at, '\\', (size_t)(quote - at)) : NULL;
+        if (!escape) return quote;
+        *out_escapes = true;
+        at = escape + 2; /* at most the end, as the quote comes after the backslash */
     }
-    return NULL;
 }
 
 uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset;
-    bool escapes = false;
+    bool escapes;
     const char *quote = string_end(from, text->source + text->size, &escapes);
     *out = NULL;
     if (!quote) {

@@ -8,7 +8,6 @@
 #include "ir/ir.h"
 
 typedef struct entry {
-    uint64_t hash;
     uint32_t length;
     uint32_t suffix; /* the next N to try for `name.N`; 0: not yet asked for */
     bool taken[2];   /* by hlo_namespace */
@@ -16,8 +15,14 @@ typedef struct entry {
     char text[];
 } entry;
 
+/* The hash stands beside the entry, so that probing does not touch the entries passed by. */
+typedef struct slot {
+    uint64_t hash;
+    entry *entry; /* NULL: free */
+} slot;
+
 struct hlo_strings {
-    entry **slots; /* open addressing, linear probing */
+    slot *slots; /* open addressing, linear probing */
     size_t mask, count;
 };
 
@@ -27,7 +32,7 @@ static entry *entry_of(const char *interned) {
 
 struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
     struct hlo_strings *strings = hlo_arena_zero(arena, sizeof *strings);
-    size_t slots = 1024;
+    size_t slots = 256;
     strings->slots = hlo_arena_zero(arena, slots * sizeof *strings->slots);
     strings->mask = slots - 1;
     return strings;
@@ -35,13 +40,13 @@ struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
 
 static void grow(hlo_arena *arena, struct hlo_strings *strings) {
     size_t mask = strings->mask * 2 + 1;
-    entry **slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
+    slot *slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
     for (size_t i = 0; i <= strings->mask; i++) {
-        entry *e = strings->slots[i];
-        if (!e) continue;
-        size_t at = e->hash & mask;
-        while (slots[at]) at = (at + 1) & mask;
-        slots[at] = e;
+        slot s = strings->slots[i];
+        if (!s.entry) continue;
+        size_t at = s.hash & mask;
+        while (slots[at].entry) at = (at + 1) & mask;
+        slots[at] = s;
     }
     strings->slots = slots;
     strings->mask = mask;
@@ -51,14 +56,14 @@ const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
     struct hlo_strings *strings = module->strings;
     uint64_t hash = XXH3_64bits(bytes, length);
     size_t at = hash & strings->mask;
-    for (entry *e; (e = strings->slots[at]); at = (at + 1) & strings->mask)
-        if (e->hash == hash && e->length == length && memcmp(e->text, bytes, length) == 0)
-            return e->text;
+    for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask)
+        if (s->hash == hash && s->entry->length == length &&
+            memcmp(s->entry->text, bytes, length) == 0)
+            return s->entry->text;
     entry *e = hlo_arena_zero(module->arena, sizeof *e + length + 1);
-    e->hash = hash;
     e->length = (uint32_t)length;
     memcpy(e->text, bytes, length);
-    strings->slots[at] = e;
+    strings->slots[at] = (slot){hash, e};
     if (++strings->count * 2 > strings->mask) grow(module->arena, strings);
     return e->text;
 }

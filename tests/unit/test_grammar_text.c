@@ -246,7 +246,7 @@ static void failures_of_files_are_told(void **state) {
     assert_int_equal(hlo_module_parse_file("/no/such/file", &sink, &m), HLO_INVALID_INPUT);
     assert_string_equal(h.text, "0:0+0 cannot read the file: No such file or directory\n");
     assert_int_equal(hlo_module_parse_file("/", &sink, &m), HLO_INVALID_INPUT);
-    assert_int_equal(h.count, 2);
+    assert_non_null(strstr(h.text, "0:0+0 cannot read the file: Is a directory\n"));
 }
 
 int main(void) {
