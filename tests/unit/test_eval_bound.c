@@ -1,0 +1,257 @@
+/* Error bounds: where they are zero, where they are a step, that they are about as large as what
+ * random errors do, and what a comparison counts. */
+#include <cmocka.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hlo/text.h"
+#include "ir/eval/bound.h"
+#include "ir/eval/float.h"
+
+enum { MAX_COUNT = 4096 };
+
+/* One instruction, the root of a module's entry, on f32 parameters. */
+typedef struct setup {
+    hlo_module *module;
+    const hlo_instr *root;
+    hlo_view operands[3], operand_sigmas[3], result, sigma;
+} setup;
+
+static hlo_view dense_view(hlo_arena *arena, hlo_type type, const hlo_shape *shape) {
+    int64_t *strides = hlo_arena_array(arena, shape->rank + 1, sizeof *strides), stride = 1;
+    for (uint32_t d = shape->rank; d-- > 0; stride *= shape->dims[d]) strides[d] = stride;
+    size_t count = (size_t)hlo_shape_count(shape);
+    void *data = hlo_arena_zero(arena, count * hlo_types[type].bytes);
+    return (hlo_view){type, shape->rank, shape->dims, strides, data};
+}
+
+/* Operands and sigmas are zero until the test sets them. */
+static setup prepare(const char *text, jmp_buf *recover) {
+    setup s = {0};
+    assert_int_equal(hlo_module_parse(text, strlen(text), "test", NULL, &s.module), HLO_OK);
+    hlo_arena *arena = s.module->arena;
+    hlo_arena_set_recover(arena, recover);
+    s.root = s.module->entry->root;
+    s.result = dense_view(arena, s.root->shape->type, s.root->shape);
+    s.sigma = dense_view(arena, HLO_TYPE_F32, s.root->shape);
+    for (uint32_t o = 0; o < s.root->operand_count; o++) {
+        const hlo_shape *shape = hlo_instr_operand(s.root, o)->shape;
+        s.operands[o] = dense_view(arena, shape->type, shape);
+        s.operand_sigmas[o] = dense_view(arena, HLO_TYPE_F32, shape);
+    }
+    return s;
+}
+
+static void run(setup *s, bool dropped) {
+    hlo_bound_options options = {.roundings_may_be_dropped = dropped};
+    const char *why = NULL;
+    hlo_arena *arena = s->module->arena;
+    assert_int_equal(hlo_eval(NULL, s->root, s->operands, &s->result, arena, &why), HLO_OK);
+    assert_int_equal(hlo_eval_bound(NULL, s->root, s->operands, s->operand_sigmas, &s->result,
+                                    &s->sigma, &options, arena, &why),
+                     HLO_OK);
+}
+
+static void set(hlo_view *view, int64_t index, double value) {
+    hlo_number_store(view->type, (char *)view->data + index * hlo_types[view->type].bytes, value);
+}
+
+static double at(const hlo_view *view, int64_t index) {
+    return hlo_number_load(view->type,
+                           (const char *)view->data + index * hlo_types[view->type].bytes);
+}
+
+#define MODULE(parameters, root) "HloModule m\n\nENTRY %e " parameters " {\n" root "\n}\n"
+#define X "  %x = f32[4]{0} parameter(0)\n"
+#define Y "  %y = f32[4]{0} parameter(1)\n"
+
+static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(
+        MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
+    static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
+    for (int i = 0; i < 4; i++) {
+        set(&s.operands[0], i, x[i]);
+        set(&s.operand_sigmas[0], i, sigma[i]);
+    }
+    run(&s, true);
+    assert_true(at(&s.sigma, 0) == 0);
+    assert_true(at(&s.sigma, 1) == 2 / HLO_BOUND_FLIP);
+    assert_true(at(&s.sigma, 2) == 0);
+    assert_true(at(&s.sigma, 3) == 0);
+    hlo_module_free(s.module);
+}
+
+static void exact_operations_stay_exact(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(
+        MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} maximum(%x, %y)"),
+        &recover);
+    set(&s.operands[0], 0, 1.0 / 3);
+    set(&s.operands[0], 1, 5);
+    set(&s.operand_sigmas[0], 1, 0.25);
+    set(&s.operands[1], 2, 5);
+    set(&s.operand_sigmas[0], 2, 0.25);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 0);
+    assert_true(at(&s.sigma, 1) == 0.25);
+    assert_true(at(&s.sigma, 2) == 0);
+    hlo_module_free(s.module);
+}
+
+static void arithmetic_rounds(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(
+        MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} divide(%x, %y)"),
+        &recover);
+    for (int i = 0; i < 4; i++) {
+        set(&s.operands[0], i, 3);
+        set(&s.operands[1], i, 4);
+    }
+    set(&s.operand_sigmas[0], 1, 0.4);
+    set(&s.operand_sigmas[1], 2, 1); /* the divisor may be zero */
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) > 0 && at(&s.sigma, 0) < 1e-6);
+    assert_true(fabs(at(&s.sigma, 1) - 0.1) < 1e-6);
+    assert_true(isinf(at(&s.sigma, 2)));
+    hlo_module_free(s.module);
+}
+
+static void compares_may_differ_within_the_bound(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(MODULE("(x: f32[4], y: f32[4]) -> pred[4]",
+                             X Y "  ROOT %r = pred[4]{0} compare(%x, %y), direction=LT"),
+                      &recover);
+    for (int i = 0; i < 4; i++) set(&s.operands[1], i, 1);
+    set(&s.operand_sigmas[0], 0, 0.2);
+    set(&s.operand_sigmas[0], 1, 0.1);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) > 0);
+    assert_true(at(&s.sigma, 1) == 0);
+    hlo_module_free(s.module);
+}
+
+static void bf16_roundings_that_may_be_dropped(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s =
+        prepare(MODULE("(x: f32[4]) -> bf16[4]", X "  ROOT %r = bf16[4]{0} convert(%x)"), &recover);
+    set(&s.operands[0], 0, 1.001);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 0);
+    run(&s, true);
+    double ulp = 0x1p-7;
+    assert_true(at(&s.sigma, 0) > 0.3 * ulp && at(&s.sigma, 0) < ulp);
+    hlo_module_free(s.module);
+}
+
+/* A number from a normal distribution, by the sum of twelve uniform ones. */
+static double normal(uint64_t *seed) {
+    double sum = -6;
+    for (int i = 0; i < 12; i++) {
+        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+        sum += (double)(*seed >> 11) * 0x1p-53;
+    }
+    return sum;
+}
+
+/* The root-mean-square difference that random errors of the operands' sigmas make, in sigmas. */
+static void errors_are_about_as_large_as_the_bound(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    static const char *const modules[] = {
+        MODULE("(x: f32[16,32], y: f32[32,8]) -> f32[16,8]",
+               "  %x = f32[16,32]{1,0} parameter(0)\n  %y = f32[32,8]{1,0} parameter(1)\n"
+               "  ROOT %r = f32[16,8]{1,0} dot(%x, %y), lhs_contracting_dims={1}, "
+               "rhs_contracting_dims={0}"),
+        MODULE("(x: f32[64], y: f32[64]) -> f32[64]",
+               "  %x = f32[64]{0} parameter(0)\n  %y = f32[64]{0} parameter(1)\n"
+               "  ROOT %r = f32[64]{0} multiply(%x, %y)"),
+        MODULE("(x: f32[64]) -> f32[64]",
+               "  %x = f32[64]{0} parameter(0)\n  ROOT %r = f32[64]{0} tanh(%x)"),
+    };
+    for (size_t m = 0; m < sizeof modules / sizeof modules[0]; m++) {
+        setup s = prepare(modules[m], &recover);
+        uint64_t seed = 1;
+        double x[2][MAX_COUNT], square = 0;
+        int64_t counts[2] = {0}, count = hlo_shape_count(s.root->shape);
+        for (uint32_t o = 0; o < s.root->operand_count; o++) {
+            counts[o] = hlo_shape_count(hlo_instr_operand(s.root, o)->shape);
+            for (int64_t i = 0; i < counts[o]; i++) {
+                set(&s.operands[o], i, x[o][i] = normal(&seed));
+                set(&s.operand_sigmas[o], i, 0.001 * fabs(normal(&seed)));
+            }
+        }
+        run(&s, false);
+        double value[MAX_COUNT];
+        for (int64_t i = 0; i < count; i++) value[i] = at(&s.result, i);
+        const int trials = 50;
+        for (int t = 0; t < trials; t++) {
+            for (uint32_t o = 0; o < s.root->operand_count; o++)
+                for (int64_t i = 0; i < counts[o]; i++)
+                    set(&s.operands[o], i, x[o][i] + at(&s.operand_sigmas[o], i) * normal(&seed));
+            const char *why;
+            assert_int_equal(hlo_eval(NULL, s.root, s.operands, &s.result, s.module->arena, &why),
+                             HLO_OK);
+            for (int64_t i = 0; i < count; i++)
+                square += pow((at(&s.result, i) - value[i]) / at(&s.sigma, i), 2);
+        }
+        double ratio = sqrt(square / (double)(count * trials));
+        if (!(ratio > 0.8 && ratio < 1.2)) fail_msg("module %zu: %g of the bound", m, ratio);
+        hlo_module_free(s.module);
+    }
+}
+
+static void comparing_counts_every_case(void **state) {
+    (void)state;
+    static const int64_t dims[] = {6}, strides[] = {1};
+    float a[] = {1, NAN, 2, 3, INFINITY, 5}, b[] = {1, NAN, 2.5f, 4, 7, 6};
+    float s[] = {0, 0, 0.1f, 0.1f, 0.1f, INFINITY};
+    hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, s};
+    hlo_bound_comparison c;
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.equal, 2);
+    assert_int_equal(c.within, 2);
+    assert_int_equal(c.violations, 2);
+    assert_int_equal(c.nonfinite, 1);
+    assert_int_equal(c.worst_index, 4);
+    hlo_bound_compare(&va, &vb, NULL, &c);
+    assert_int_equal(c.violations, 4);
+    unsigned char p[] = {0x38, 0x38, 0x80, 0x38, 0x7f, 0}, q[] = {0x39, 0x3a, 0x01, 0x38, 0x7f, 0};
+    float step[] = {0.03125f, 0.03125f, 0.01f, 0, 0, 0};
+    hlo_view vp = {HLO_TYPE_F8E4M3FN, 1, dims, strides, p},
+             vq = {HLO_TYPE_F8E4M3FN, 1, dims, strides, q},
+             vt = {HLO_TYPE_F32, 1, dims, strides, step};
+    hlo_bound_compare(&vp, &vq, &vt, &c);
+    assert_int_equal(c.steps, 2);
+    assert_int_equal(c.violations, 1);
+    assert_int_equal(c.equal, 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp8_moves_by_a_step_only_near_a_boundary),
+        cmocka_unit_test(exact_operations_stay_exact),
+        cmocka_unit_test(arithmetic_rounds),
+        cmocka_unit_test(compares_may_differ_within_the_bound),
+        cmocka_unit_test(bf16_roundings_that_may_be_dropped),
+        cmocka_unit_test(errors_are_about_as_large_as_the_bound),
+        cmocka_unit_test(comparing_counts_every_case),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
