@@ -1,12 +1,13 @@
 /* Error bounds: where they are zero, where they are a step, that they are about as large as what
  * random errors do, and what a comparison counts. */
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "hlo/text.h"
 #include "ir/eval/bound.h"

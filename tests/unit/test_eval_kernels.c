@@ -1,12 +1,13 @@
 /* The kernels, by modules whose result is known: what only a few inputs show, such as division by
  * zero, indices out of bounds, NaN. What many inputs show, the peer tests compare with XLA. */
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "hlo/text.h"
 #include "ir/eval/eval.h"
