@@ -226,7 +226,7 @@ primary: T_VAR { $$ = NODE(NODE_VAR, @1); $$->name = $1; }
     | "splat" '(' pattern ')' { $$ = NODE(NODE_SPLAT, @$); $$->args = $3; }
     | '(' pattern ')' {
         $$ = $2;
-        if ($2->bind.last) {
+        if ($2->bind.last || $2->kind == NODE_VAR || $2->kind == NODE_RESULT) {
             $$ = NODE(NODE_ALT, @$);
             $$->args = $2;
         }

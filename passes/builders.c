@@ -113,6 +113,11 @@ TEST(one_use) {
     return has_instr(args) && hlo_instr_user_count(args->instr) == 1;
 }
 
+TEST(uses) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && hlo_instr_user_count(args->instr) == (uint32_t)args[1].number;
+}
+
 TEST(only_uses) {
     UNUSED(env);
     if (!has_instr(args)) return true;
@@ -199,12 +204,22 @@ TEST(amax_of) {
     return decode(args[2].instr, &m) && hlo_epilogues[m.epilogue].relu;
 }
 
-TEST(along_last) {
+TEST(along_n) {
     UNUSED(env), UNUSED(count);
     const hlo_instr *broadcast = args->instr;
-    if (!has_instr(args) || broadcast->op != HLO_OP_BROADCAST) return false;
+    const hlo_shape *d = shape_of(args + 1);
+    if (!has_instr(args) || broadcast->op != HLO_OP_BROADCAST || !d || !d->rank) return false;
+    const hlo_shape *row = hlo_instr_operand(broadcast, 0)->shape;
     const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
-    return dims->count == 1 && dims->v[0] == (int64_t)broadcast->shape->rank - 1;
+    for (uint32_t i = 0; i < dims->count; i++)
+        if (dims->v[i] != (int64_t)(broadcast->shape->rank - dims->count + i)) return false;
+    return dims->count && hlo_shape_count(row) == d->dims[d->rank - 1];
+}
+
+TEST(sole_view) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && has_instr(args + 1) &&
+           (args[0].instr == args[1].instr || hlo_instr_user_count(args[1].instr) == 1);
 }
 
 /* ----------------------------------------------------------------------------------------- matmuls
@@ -215,13 +230,24 @@ TEST(matmul) {
     return has_instr(args) && hlo_matmul_is_call(args->instr);
 }
 
-TEST(mendable) {
+enum { ALIGNMENT = 16 };
+
+static int64_t misaligned(const hlo_matmul *m) {
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    return (size.m % ALIGNMENT != 0) + (size.n % ALIGNMENT != 0) + (size.k % ALIGNMENT != 0);
+}
+
+TEST(aligned) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
-    if (!has_instr(args) || args->instr->op != HLO_OP_DOT) return false;
-    hlo_matmul_from_dot(args->instr, &m);
-    hlo_matmul_sizes size = hlo_matmul_extents(&m);
-    return size.m % 16 == 0 && size.n % 16 == 0 && size.k % 16 == 0;
+    return has_instr(args) && decode(args->instr, &m) && !misaligned(&m);
+}
+
+TEST(pads_amax) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    return has_instr(args) && decode(args[1].instr, &m) && m.bias &&
+           hlo_matmul_extents(&m).m % ALIGNMENT;
 }
 
 /* One operand of a call, and the order of its dimensions that has the contracting one last. */
@@ -233,7 +259,7 @@ typedef struct side {
     bool placed;
 } side;
 
-static bool side_of(hlo_rule_env *env, const hlo_instr *call, bool b, side *out) {
+static bool side_of(const hlo_rule_env *env, const hlo_instr *call, bool b, side *out) {
     hlo_matmul m;
     if (!decode(call, &m)) return false;
     *out = (side){.value = b ? m.b : m.a,
@@ -437,6 +463,104 @@ MAKE(placed_operand_b) {
     return place_side(env, args->instr, true, out);
 }
 
+static int64_t rounded_up(int64_t size) {
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Zeros behind the elements, up to multiples of 16 in the dimensions that `batch` does not hold. */
+static bool pad_value(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out) {
+    hlo_module *module = env->context->module;
+    const hlo_shape *old = value->shape;
+    int64_t dims[HLO_RULE_ARGS], padding[3 * HLO_RULE_ARGS] = {0};
+    if (old->rank > HLO_RULE_ARGS) return false;
+    bool same = true;
+    for (uint32_t i = 0; i < old->rank; i++) dims[i] = rounded_up(old->dims[i]);
+    for (uint32_t i = 0; batch && i < batch->count; i++) dims[batch->v[i]] = old->dims[batch->v[i]];
+    for (uint32_t i = 0; i < old->rank; i++) {
+        padding[3 * i + 1] = dims[i] - old->dims[i];
+        same &= dims[i] == old->dims[i];
+    }
+    *out = value;
+    if (same) return true;
+    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, old->type, 0, NULL));
+    hlo_literal_set_number(zero, 0, 0);
+    hlo_instr *operands[] = {value, hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL)};
+    operands[1]->u.literal = zero;
+    const hlo_shape *shape = hlo_shape_with_layout(
+        module, old->type, old->rank, dims, old->layout ? old->layout->minor_to_major : NULL);
+    *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3 * old->rank, padding);
+    return *out != NULL;
+}
+
+MAKE(padded_a) {
+    UNUSED(count);
+    hlo_matmul m;
+    return decode(args->instr, &m) && pad_value(env, m.a, m.a_batch, out);
+}
+
+MAKE(padded_b) {
+    UNUSED(count);
+    hlo_matmul m;
+    return decode(args->instr, &m) && pad_value(env, m.b, m.b_batch, out);
+}
+
+MAKE(padded_c) {
+    UNUSED(count);
+    hlo_matmul m;
+    if (!decode(args->instr, &m)) return false;
+    *out = NULL;
+    if (!m.c) return true;
+    int64_t first[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < m.a_batch->count; i++) first[i] = i;
+    return pad_value(env, m.c, hlo_ints_new(env->context->module, m.a_batch->count, first), out);
+}
+
+MAKE(padded_bias) {
+    UNUSED(count);
+    hlo_matmul m;
+    if (!decode(args->instr, &m)) return false;
+    *out = NULL;
+    return !m.bias || pad_value(env, m.bias, NULL, out);
+}
+
+MAKE(cut) {
+    UNUSED(count);
+    hlo_instr *value = args->instr;
+    const hlo_shape *shape = args[1].instr->shape;
+    int64_t slices[3 * HLO_RULE_ARGS];
+    if (shape->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        slices[3 * i] = 0;
+        slices[3 * i + 1] = shape->dims[i];
+        slices[3 * i + 2] = 1;
+    }
+    *out = value;
+    if (hlo_shape_same_dims(value->shape, shape)) return true;
+    *out = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &value);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, 3 * shape->rank, slices);
+    return *out != NULL;
+}
+
+MAKE(flat) {
+    UNUSED(count);
+    *out = args->instr;
+    int64_t size = hlo_shape_count((*out)->shape);
+    if ((*out)->shape->rank == 1) return true;
+    const hlo_shape *shape = hlo_shape_array(env->context->module, (*out)->shape->type, 1, &size);
+    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &args->instr);
+    return *out != NULL;
+}
+
+MAKE(shaped) {
+    UNUSED(count);
+    *out = args->instr;
+    const hlo_shape *shape = args[1].instr->shape;
+    if (hlo_shape_same_dims((*out)->shape, shape)) return true;
+    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &args->instr);
+    return *out != NULL;
+}
+
 /* ---------------------------------------------------------------------------------------- measures
  */
 
@@ -476,10 +600,13 @@ MEASURE(wide_links) {
 }
 
 MEASURE(misplaced_operands) {
+    while (value->op == HLO_OP_SLICE || value->op == HLO_OP_GET_TUPLE_ELEMENT)
+        value = hlo_instr_operand(value, 0);
     side a, b;
-    hlo_rule_env *unchanged = (hlo_rule_env *)env;
-    return (side_of(unchanged, value, false, &a) && !a.placed) +
-           (side_of(unchanged, value, true, &b) && !b.placed);
+    hlo_matmul m;
+    if (!decode(value, &m)) return 0;
+    return misaligned(&m) + (side_of(env, value, false, &a) && !a.placed) +
+           (side_of(env, value, true, &b) && !b.placed);
 }
 
 const hlo_rule_functions hlo_rule_function_table[] = {

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "ir/eval/float.h"
+
 enum { FUEL = 4096, USER_LIMIT = 64, CLIMB_LIMIT = 4 };
 
 typedef struct goal {
@@ -77,13 +79,19 @@ hlo_instr *hlo_splat_source(hlo_instr *value) {
     return NULL;
 }
 
+static double rounded(hlo_type type, double number) {
+    if (!hlo_type_is_float(type) || type == HLO_TYPE_F64) return number;
+    return hlo_float_decode(type, hlo_float_encode(type, number));
+}
+
+/* A number of a rule stands for what it is in the constant's type. */
 static bool is_constant(const hlo_instr *value, double number) {
     if (value->op != HLO_OP_CONSTANT || !hlo_shape_is_array(value->shape)) return false;
     const hlo_literal *literal = value->u.literal;
     hlo_type type = value->shape->type;
     return literal->data && (hlo_type_is_float(type) || hlo_type_is_integer(type)) &&
            (hlo_shape_count(value->shape) == 1 || hlo_literal_is_splat(literal)) &&
-           hlo_literal_number(literal, 0) == number;
+           hlo_literal_number(literal, 0) == rounded(type, number);
 }
 
 /* --------------------------------------------------------------------------------------- bindings
@@ -316,7 +324,9 @@ static bool match_next_root(hlo_rule_env *env) {
     const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
     env->next_root = index + 1;
     hlo_instr *base = bound_value(env, root->term);
-    bool ok = (base && climb(env, root->term, base, CLIMB_LIMIT)) || match_next_root(env);
+    bool ok = (base && (match_term(env, root->term, base, NULL) ||
+                        climb(env, root->term, base, CLIMB_LIMIT))) ||
+              match_next_root(env);
     env->next_root = index;
     return ok;
 }

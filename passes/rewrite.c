@@ -300,6 +300,20 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
+/* D's dimensions follow from the operands'; its layout stays. */
+static void resize_result(hlo_rule_env *env, hlo_matmul *m) {
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    const hlo_shape *d = m->d;
+    uint32_t batch = m->a_batch->count;
+    if (d->rank != batch + 2 || (d->dims[batch] == size.m && d->dims[batch + 1] == size.n)) return;
+    int64_t dims[HLO_RULE_ARGS];
+    memcpy(dims, d->dims, batch * sizeof dims[0]);
+    dims[batch] = size.m;
+    dims[batch + 1] = size.n;
+    m->d = hlo_shape_with_layout(env->context->module, d->type, d->rank, dims,
+                                 d->layout ? d->layout->minor_to_major : NULL);
+}
+
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
     hlo_matmul m;
@@ -311,6 +325,7 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
         return hlo_rule_refuse(env, NULL, NULL), NULL;
     for (uint32_t i = 0; i < action->set_count; i++)
         if (!set_field(env, &env->rules->sets[action->first_set + i], &m, source)) return NULL;
+    resize_result(env, &m);
     why = hlo_matmul_check(&m, &env->context->target);
     if (why) return hlo_rule_refuse(env, why, source), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
