@@ -1,4 +1,6 @@
 /* The functions of builder.def. */
+#include <string.h>
+
 #include "ir/eval/float.h"
 #include "passes/match.h"
 
@@ -157,6 +159,16 @@ static bool constant_number(hlo_instr *value, double *out_number) {
     return true;
 }
 
+TEST(is) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && !strcmp(hlo_ops[args->instr->op].name, args[1].word);
+}
+
+TEST(fixed) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && args->instr->op == HLO_OP_CONSTANT && args->instr->u.literal->data;
+}
+
 TEST(repeats) {
     UNUSED(env), UNUSED(count);
     return has_instr(args) && hlo_splat_source(args->instr) != NULL;
@@ -241,6 +253,21 @@ TEST(aligned) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
     return has_instr(args) && decode(args->instr, &m) && !misaligned(&m);
+}
+
+TEST(linear) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    if (!has_instr(args) || !decode(args->instr, &m)) return false;
+    return !m.c && !hlo_epilogues[m.epilogue].relu && !hlo_epilogues[m.epilogue].gelu;
+}
+
+TEST(unscaled) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    if (!has_instr(args) || !decode(args->instr, &m)) return false;
+    return !m.c && m.epilogue == HLO_EPILOGUE_DEFAULT && m.alpha == 1 && !m.a_scale &&
+           !hlo_type_is_fp8(m.d->type);
 }
 
 TEST(pads_amax) {
