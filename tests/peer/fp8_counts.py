@@ -13,7 +13,6 @@ import sys
 
 # Module: (our count, why).
 DIFFERENT = {
-    "unaligned": (0, "sizes are not padded to multiples of 16"),
     "qkv_shared": (3, "XLA merges the three dots of one operand before it looks for fp8, and none is left"),
 }
 
