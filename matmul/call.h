@@ -71,6 +71,9 @@ typedef struct hlo_matmul {
     const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
 } hlo_matmul;
 
+/* cuBLASLt wants n and k of an FP8 matmul to be multiples of this (16 bytes); XLA also pads m. */
+enum { HLO_MATMUL_ALIGNMENT = 16 };
+
 /* The matmul's extents, each the product of the dimensions of its kind. */
 typedef struct hlo_matmul_sizes {
     int64_t batch, m, n, k;
@@ -112,11 +115,14 @@ hlo_status hlo_matmul_verify(const hlo_module *module, const hlo_diag_sink *sink
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
 /* The first row of limit.def that the matmul breaks on that target, as the name that passes/why.def
- * has for it (e.g. "type-combination"); NULL when it can be a call. The rows about sizes and
- * layouts, which padding and transposing mend, are looked at only by hlo_matmul_check_geometry().
- */
+ * has for it (e.g. "type-combination"); NULL when it can be a call. */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
-const char *hlo_matmul_check_geometry(const hlo_matmul *matmul, const hlo_target *target);
+
+/* Whether operand a, or `b`, lies as calls are made: row-major, batch dimensions first, in their
+ * order, and, where the target wants that, the contracting dimension last. (cuBLASLt also takes a
+ * column-major operand whose contracting dimension comes first: the same memory. One form lets
+ * transposes cancel.) */
+bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
 /* Makes the FP8 call before `before` (NULL: at the end). Absent scales become one shared f32[]
  * constant(1), first in the computation, where the form wants them. `like` gives metadata and

@@ -6,7 +6,6 @@
 typedef struct side {
     bool fp8, e5m2;
     uint32_t contracting, free; /* dimensions of that kind */
-    bool contracting_minor, batch_minor;
 } side;
 
 typedef struct facts {
@@ -14,7 +13,6 @@ typedef struct facts {
     const hlo_target_info *target;
     int cuda;
     const hlo_epilogue_info *epilogue;
-    hlo_matmul_sizes size;
     side a, b;
     bool d_fp8, types_known, algorithm_fp8;
     bool d_batch_minor, d_n_minor;
@@ -30,14 +28,11 @@ static int64_t minor_dimension(const hlo_shape *shape) {
 }
 
 static side side_facts(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
-    int64_t minor = minor_dimension(shape);
     return (side){
         .fp8 = shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2,
         .e5m2 = shape->type == HLO_TYPE_F8E5M2,
         .contracting = contracting->count,
         .free = shape->rank - batch->count - contracting->count,
-        .contracting_minor = minor < 0 || hlo_ints_contain(contracting, minor),
-        .batch_minor = hlo_ints_contain(batch, minor),
     };
 }
 
@@ -69,7 +64,6 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
         .target = hlo_target_find(target->sm),
         .cuda = target->cuda,
         .epilogue = &hlo_epilogues[m->epilogue],
-        .size = hlo_matmul_extents(m),
         .a = side_facts(m->a->shape, m->a_batch, m->a_contracting),
         .b = side_facts(m->b->shape, m->b_batch, m->b_contracting),
         .d_fp8 = hlo_type_is_fp8(m->d->type),
@@ -82,22 +76,21 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     return f;
 }
 
-typedef enum limit_kind { MEANING, GEOMETRY } limit_kind;
-
-static const char *first_broken(const facts *f, limit_kind kind) {
-#define HLO_LIMIT(name, about, test)                                                               \
-    if (kind == about && (test)) return name;
+const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target) {
+    const facts found = find_facts(matmul, target), *f = &found;
+#define HLO_LIMIT(name, test)                                                                      \
+    if (test) return name;
 #include "matmul/limit.def"
 #undef HLO_LIMIT
     return NULL;
 }
 
-const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target) {
-    facts f = find_facts(matmul, target);
-    return first_broken(&f, MEANING);
-}
-
-const char *hlo_matmul_check_geometry(const hlo_matmul *matmul, const hlo_target *target) {
-    facts f = find_facts(matmul, target);
-    return first_broken(&f, GEOMETRY);
+bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b) {
+    const hlo_shape *shape = b ? matmul->b->shape : matmul->a->shape;
+    const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
+    const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
+    if (!hlo_shape_is_row_major(shape)) return false;
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->v[i] != i) return false;
+    return !hlo_target_find(target->sm)->tn_only || hlo_ints_contain(contracting, shape->rank - 1);
 }

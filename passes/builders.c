@@ -242,11 +242,10 @@ TEST(matmul) {
     return has_instr(args) && hlo_matmul_is_call(args->instr);
 }
 
-enum { ALIGNMENT = 16 };
-
 static int64_t misaligned(const hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
-    return (size.m % ALIGNMENT != 0) + (size.n % ALIGNMENT != 0) + (size.k % ALIGNMENT != 0);
+    return (size.m % HLO_MATMUL_ALIGNMENT != 0) + (size.n % HLO_MATMUL_ALIGNMENT != 0) +
+           (size.k % HLO_MATMUL_ALIGNMENT != 0);
 }
 
 TEST(aligned) {
@@ -274,7 +273,7 @@ TEST(pads_amax) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
     return has_instr(args) && decode(args[1].instr, &m) && m.bias &&
-           hlo_matmul_extents(&m).m % ALIGNMENT;
+           hlo_matmul_extents(&m).m % HLO_MATMUL_ALIGNMENT;
 }
 
 /* One operand of a call, and the order of its dimensions that has the contracting one last. */
@@ -303,10 +302,7 @@ static bool side_of(const hlo_rule_env *env, const hlo_instr *call, bool b, side
     for (uint32_t i = 0; i < shape->rank; i++)
         if (!taken[i]) out->order[out->rank++] = i;
     out->order[out->rank++] = out->contracting->v[0];
-    out->placed = hlo_shape_is_row_major(shape);
-    for (uint32_t i = 0; i < out->rank; i++) out->placed &= out->order[i] == i;
-    const hlo_target_info *target = hlo_target_find(env->context->target.sm);
-    if (target && !target->tn_only && hlo_shape_is_row_major(shape)) out->placed = true;
+    out->placed = hlo_matmul_operand_lies(&m, &env->context->target, b);
     return true;
 }
 
@@ -491,7 +487,7 @@ MAKE(placed_operand_b) {
 }
 
 static int64_t rounded_up(int64_t size) {
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (size + HLO_MATMUL_ALIGNMENT - 1) / HLO_MATMUL_ALIGNMENT * HLO_MATMUL_ALIGNMENT;
 }
 
 /* Zeros behind the elements, up to multiples of 16 in the dimensions that `batch` does not hold. */

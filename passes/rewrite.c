@@ -327,7 +327,7 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
         if (!set_field(env, &env->rules->sets[action->first_set + i], &m, source)) return NULL;
     resize_result(env, &m);
     why = hlo_matmul_check(&m, &env->context->target);
-    if (why) return hlo_rule_refuse(env, why, source), NULL;
+    if (why) return hlo_rule_refuse(env, why, NULL), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }
 

@@ -156,7 +156,7 @@ static void test_reasons_by_name(void **state) {
 static void test_limits_have_sentences(void **state) {
     (void)state;
     static const char *const names[] = {
-#define HLO_LIMIT(name, about, test) name,
+#define HLO_LIMIT(name, test) name,
 #include "matmul/limit.def"
 #undef HLO_LIMIT
     };
