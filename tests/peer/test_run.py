@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""hlo-fp8-run computes what real XLA computes on the CPU.
+
+- Inputs drawn from a seed are numpy's, bit for bit; .npz files go both ways.
+- Every model agrees with XLA on the same inputs, within the bound that the program derives.
+- XLA's own compiled form of a model (NAME.xla.hlo), where it has FP8 calls and no Triton kernels, agrees
+  with the model. What is compiled for four devices is refused with a reason.
+- Every model agrees with itself after --optimize, in both operand forms.
+- The comparison has teeth: programs that are wrong in one place are told from the right one.
+"""
+import argparse
+import concurrent.futures
+import glob
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TYPES = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
+         'f8e4m3fn': ml_dtypes.float8_e4m3fn, 'f8e5m2': ml_dtypes.float8_e5m2,
+         's32': np.int32, 's64': np.int64, 'u8': np.uint8, 'pred': np.bool_}
+
+
+class Checks:
+    """Counts what held and says what did not."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, name, good, detail=''):
+        self.passed += bool(good)
+        self.failed += not good
+        if not good:
+            print(f'FAILED {name}\n{detail}')
+
+
+def run(program, *arguments):
+    done = subprocess.run([program, *arguments], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def raw(array):
+    """Bytes, as numpy stores types that it does not have."""
+    return array.view(f'V{array.dtype.itemsize}') if array.dtype.kind in 'Vf' and \
+        array.dtype not in (np.float16, np.float32, np.float64) else array
+
+
+def identity(shapes):
+    """A module that returns its parameters: [(type, dims, op_name)]."""
+    text = [f'{t}[{",".join(map(str, d))}]' for t, d, _ in shapes]
+    lines = [f'  %p{i} = {s} parameter({i}), metadata={{op_name="{shapes[i][2]}"}}'
+             for i, s in enumerate(text)]
+    head = ', '.join(f'p{i}: {s}' for i, s in enumerate(text))
+    names = ', '.join(f'%p{i}' for i in range(len(text)))
+    return (f'HloModule identity\n\nENTRY %main ({head}) -> ({", ".join(text)}) {{\n'
+            + '\n'.join(lines) + f'\n  ROOT %t = ({", ".join(text)}) tuple({names})\n}}\n')
+
+
+def write(path, text):
+    with open(path, 'w') as file:
+        file.write(text)
+    return path
+
+
+def check_draws(checks, program, work):
+    shapes = [('f32', (1000, 1500), 'x'), ('s32', (999,), 'ids'), ('bf16', (64, 65), 'a.nu'),
+              ('pred', (77,), 'mask'), ('f8e4m3fn', (33, 31), "v[\\'input_scale\\']"),
+              ('f8e5m2', (5, 7), 'dy'), ('f64', (3, 4), 'amax_history'), ('f16', (), 'nut.nux'),
+              ('u8', (50,), 'bytes'), ('s64', (), 'step'), ('f32', (0, 4), 'empty'),
+              ('f32', (1000, 1500), "v[\\'scale\\']")]
+    module = write(f'{work}/identity.hlo', identity(shapes))
+    for seed in (0, 1, 987654321):
+        status, said = run(program, module, f'--seed={seed}', f'--outputs={work}/drawn.npz')
+        checks.check(f'draw with seed {seed}', status == 0, said)
+        if status:
+            continue
+        rng, drawn = np.random.default_rng(seed), np.load(f'{work}/drawn.npz')
+        for i, (name, dims, op_name) in enumerate(shapes):
+            dtype = np.dtype(TYPES[name])
+            if dtype == np.bool_:
+                want = rng.integers(0, 2, dims).astype(dtype)
+            elif np.issubdtype(dtype, np.integer):
+                want = rng.integers(0, 8, dims).astype(dtype)
+            else:
+                want = np.asarray(rng.standard_normal(dims)).astype(np.float32)
+                positive = any(word in op_name for word in ('_scale', 'amax', "[\\'scale")) or \
+                    op_name.endswith('.nu')
+                want = (abs(want) if positive else want).astype(dtype)
+            same = drawn[str(i)].shape == want.shape and drawn[str(i)].tobytes() == want.tobytes()
+            checks.check(f'seed {seed}, array {i} of type {name}', same)
+
+
+def check_files(checks, program, work):
+    shapes = [(name, (4, 6), 'x') for name in TYPES]
+    module = write(f'{work}/files.hlo', identity(shapes))
+    rng = np.random.default_rng(5)
+    arrays = {str(i): raw(rng.integers(0, 2, (4, 6)).astype(TYPES[name]))
+              for i, (name, _, _) in enumerate(shapes)}
+    fortran = {k: np.asfortranarray(v) for k, v in arrays.items()}
+    for kind, save, source in (('plain', np.savez, arrays), ('deflated', np.savez_compressed, arrays),
+                               ('in Fortran order', np.savez, fortran)):
+        save(f'{work}/in.npz', **source)
+        status, said = run(program, module, f'--inputs={work}/in.npz', f'--outputs={work}/out.npz')
+        checks.check(f'.npz {kind}', status == 0, said)
+        back = np.load(f'{work}/out.npz')
+        for key, array in arrays.items():
+            checks.check(f'.npz {kind}: {shapes[int(key)][0]}',
+                         back[key].tobytes() == array.tobytes() and
+                         back[key].dtype.itemsize == array.dtype.itemsize)
+
+
+def run_xla(name, models, work):
+    """XLA's outputs for the inputs that seed 0 gives, and those inputs."""
+    done = subprocess.run([sys.executable, f'{HERE}/_xla_cpu.py', f'{models}/{name}.hlo',
+                           '--save-inputs', f'{work}/{name}.in.npz',
+                           '--outputs', f'{work}/{name}.xla.npz'], capture_output=True, text=True)
+    return name, done.returncode, done.stdout + done.stderr
+
+
+def check_model(checks, program, models, work, name):
+    inputs = f'--inputs={work}/{name}.in.npz'
+    model = f'{models}/{name}.hlo'
+    status, said = run(program, model, inputs, f'--compare={work}/{name}.xla.npz')
+    checks.check(f'{name} against XLA', status == 0 and 'outputs agree' in said, said)
+    for form in ('all', 'used'):
+        status, said = run(program, model, inputs, '--optimize', f'--scale-operands={form}',
+                           '--compare=before')
+        checks.check(f'{name} --optimize --scale-operands={form}',
+                     status == 0 and 'outputs agree' in said, said)
+
+
+def check_compiled(checks, program, models, work, name):
+    path = f'{models}/{name}.xla.hlo'
+    text = open(path).read()
+    if '__cublas$lt$matmul$f8' not in text or '__triton' in text:
+        return
+    if 'num_partitions=4' in text:
+        status, said = run(program, path)
+        checks.check(f'{name}.xla is refused', status == 1 and '`all-gather' in said, said)
+        return
+    status, said = run(program, path, f'--inputs={work}/{name}.in.npz',
+                       f'--compare={models}/{name}.hlo')
+    checks.check(f'{name}.xla against the model', status == 0 and 'outputs agree' in said, said)
+
+
+RIGHT = '''HloModule right
+
+%largest (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %m = f32[] maximum(%a, %b)
+}
+
+ENTRY %main (x: f8e4m3fn[64,64], w: f8e4m3fn[64,64], sx: f32[], sw: f32[], c: TYPE[64]) -> (TYPE[64,64], f32[]) {
+  %x = f8e4m3fn[64,64] parameter(0)
+  %w = f8e4m3fn[64,64] parameter(1)
+  %sx = f32[] parameter(2), metadata={op_name="x_scale"}
+  %sw = f32[] parameter(3), metadata={op_name="w_scale"}
+  %c = TYPE[64] parameter(4)
+  %xt = TYPE[64,64] convert(%x)
+  %wt = TYPE[64,64] convert(%w)
+  %sxt = TYPE[] convert(%sx)
+  %swt = TYPE[] convert(%sw)
+  %sxb = TYPE[64,64] broadcast(%sxt), dimensions={}
+  %swb = TYPE[64,64] broadcast(%swt), dimensions={}
+  %xs = TYPE[64,64] multiply(%xt, %sxb)
+  %ws = TYPE[64,64] multiply(%wt, %swb)
+  %d = TYPE[64,64] dot(%xs, %ws), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %cb = TYPE[64,64] broadcast(%c), dimensions={1}
+  %s = TYPE[64,64] add(%d, %cb)
+  %zero = TYPE[] constant(0)
+  %zeros = TYPE[64,64] broadcast(%zero), dimensions={}
+  %r = TYPE[64,64] maximum(%s, %zeros)
+  %wide = f32[64,64] convert(%r)
+  %abs = f32[64,64] abs(%wide)
+  %low = f32[] constant(0)
+  %amax = f32[] reduce(%abs, %low), dimensions={0,1}, to_apply=%largest
+  ROOT %t = (TYPE[64,64], f32[]) tuple(%r, %amax)
+}
+'''
+
+# What is wrong, and how.
+WRONG = [
+    ('a scale dropped', '%xs = TYPE[64,64] multiply(%xt, %sxb)', '%xs = TYPE[64,64] copy(%xt)'),
+    ('a scale divides', 'multiply(%xt, %sxb)', 'divide(%xt, %sxb)'),
+    ('the scales of both operands swapped for one', 'broadcast(%swt)', 'broadcast(%sxt)'),
+    ('the right operand transposed', 'rhs_contracting_dims={0}', 'rhs_contracting_dims={1}'),
+    ('the left operand transposed', 'lhs_contracting_dims={1}', 'lhs_contracting_dims={0}'),
+    ('no relu', 'maximum(%s, %zeros)', 'copy(%s)'),
+    ('no bias', 'add(%d, %cb)', 'copy(%d)'),
+    ('the bias along the other dimension', 'broadcast(%c), dimensions={1}',
+     'broadcast(%c), dimensions={0}'),
+    ('abs-max before relu', 'convert(%r)', 'convert(%s)'),
+    ('the operand of another type', 'convert(%w)', 'convert(%w5)'),
+]
+EXTRA = '  %w5 = f8e5m2[64,64] convert(%w)\n  %wt ='
+
+
+def check_teeth(checks, program, work):
+    for kind in ('f32', 'bf16', 'f16'):
+        right = write(f'{work}/right.{kind}.hlo', RIGHT.replace('TYPE', kind))
+        status, said = run(program, right, f'--compare={right}')
+        checks.check(f'{kind}: the same module agrees', status == 0, said)
+        for what, old, new in WRONG:
+            text = RIGHT.replace(old, new)
+            if '%w5' in new:
+                text = text.replace('  %wt =', EXTRA, 1)
+            checks.check(f'{what}: the text has it', text != RIGHT)
+            wrong = write(f'{work}/wrong.{kind}.hlo', text.replace('TYPE', kind))
+            status, said = run(program, wrong, f'--compare={right}')
+            checks.check(f'{kind}: {what} is seen', status == 3 and 'violations' in said, said)
+        # One element in error by a few percent, in outputs that are compared by value.
+        run(program, right, f'--outputs={work}/out.npz')
+        outputs = dict(np.load(f'{work}/out.npz'))
+        for key, index in (('0', (3, 5)), ('1', ())):
+            values = outputs[key].view(TYPES[kind]) if key == '0' else outputs[key]
+            values = values.copy()
+            row = np.argmax(values.reshape(-1)) if key == '0' else 0
+            values.reshape(-1)[row] = values.reshape(-1)[row] * np.asarray(1.03, values.dtype)
+            np.savez(f'{work}/bad.npz', **{**outputs, key: raw(values)})
+            status, said = run(program, right, f'--compare={work}/bad.npz')
+            checks.check(f'{kind}: output {key}, one element 3% off, is seen',
+                         status == 3 and '1 violations' in said, said)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--bin', required=True)
+    parser.add_argument('--models', required=True)
+    parser.add_argument('--work', required=True)
+    options = parser.parse_args()
+    program, work = f'{options.bin}/hlo-fp8-run', options.work
+    checks = Checks()
+    check_draws(checks, program, work)
+    check_files(checks, program, work)
+    check_teeth(checks, program, work)
+    names = sorted(os.path.basename(p)[:-4] for p in glob.glob(f'{options.models}/*.hlo')
+                   if os.path.basename(p).count('.') == 1)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for name, status, said in pool.map(lambda n: run_xla(n, options.models, work), names):
+            checks.check(f'XLA runs {name}', status == 0, said)
+            if status == 0:
+                check_model(checks, program, options.models, work, name)
+                check_compiled(checks, program, options.models, work, name)
+    checks.check('there are 40 models', len(names) == 40)
+    print(f'{checks.passed} passed, {checks.failed} failed')
+    return checks.failed != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
