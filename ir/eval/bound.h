@@ -31,8 +31,13 @@
  * Dot: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2, as matrix products of squares, + the error of
  * accumulating. That of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the expected
  * sum of u^2/3 * (partial sum)^2 if the terms are centred, and if they are all of one size and
- * sign. Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2. Largest and smallest
- * element, and logical sums: the results with every element moved up, and down.
+ * sign. Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2, and u that of the type, as
+ * HLO's reducer rounds every partial sum. Largest and smallest element, and logical sums: the
+ * results with every element moved up, and down.
+ *
+ * A dot whose result is fp8 may be rounded to f16 on the way: sigma^2 += (2^-11 * result)^2. XLA's
+ * CPU also converts both operands to the result's type first; where that is the narrower one (e4m3
+ * times e5m2 to e5m2), each adds u^2/3 * sum p_l^2, with its u.
  *
  * Movement: sigma moves with the elements. Places that are uncertain make the whole result
  * uncertain by the range of what they choose from. Anything else: the results with each operand as

@@ -203,17 +203,20 @@ static hlo_view as_f64(const hlo_bound_call *b, const hlo_view *value) {
     return out;
 }
 
-/* Rounds the results as their type does, and writes their sigmas. `variance` is dense. */
-static void finish(const hlo_bound_call *b, uint32_t result, const double *variance, bool rounds) {
+/* Rounds the results as their type does, and writes their sigmas. `variance` is dense; so is
+ * `unrounded`, the results before rounding, NULL where only the rounded ones are known. */
+static void finish(const hlo_bound_call *b, uint32_t result, const double *variance,
+                   const double *unrounded, bool rounds) {
     const hlo_view *value = &b->call.results[result];
     hlo_view exact = as_f64(b, value);
     hlo_view sigma = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, value);
-    double *v = exact.data, *s = sigma.data;
+    double *s = sigma.data;
+    const double *rounded = exact.data, *v = unrounded ? unrounded : rounded;
     int64_t count = hlo_view_count(value);
     for (int64_t i = 0; i < count; i++) s[i] = isnan(variance[i]) ? INFINITY : sqrt(variance[i]);
     if (hlo_type_is_float(value->type))
         for (int64_t done = 0; done < count; done += HLO_CHUNK)
-            hlo_bound_round_chunk(value->type, v + done, v + done, rounds, NULL, b->options,
+            hlo_bound_round_chunk(value->type, v + done, rounded + done, rounds, NULL, b->options,
                                   count - done < HLO_CHUNK ? count - done : HLO_CHUNK, s + done);
     hlo_view_convert(b->call.env, &sigma, &b->result_sigmas[result]);
 }
@@ -269,7 +272,7 @@ hlo_status hlo_bound_moved(const hlo_bound_call *b) {
             add_change(&value, &up[r], &down[r], variance[r]);
         }
     }
-    for (uint32_t r = 0; r < count; r++) finish(b, r, variance[r], false);
+    for (uint32_t r = 0; r < count; r++) finish(b, r, variance[r], NULL, false);
     return HLO_OK;
 }
 
@@ -298,6 +301,13 @@ static double accumulation(double u, double terms, double sum_of_squares, double
     return u * u * (terms / 6 * sum_of_squares + terms / 9 * sum * sum);
 }
 
+/* The roundoff of partial sums. HLO's reducer adds in its own type, and XLA's CPU does so step by
+ * step; a sum in f32 that is rounded once is the other legitimate way. */
+static double partial_roundoff(hlo_type type) {
+    double own = hlo_type_is_float(type) ? ldexp(1, -hlo_float_precision(type)) : 0;
+    return fmax(own, hlo_bound_roundoff(type));
+}
+
 /* For a kernel that adds elements to elements: its results on sigma^2, on value^2 and on ones say
  * what the sums are off by. Operand `indices` (of scatter; else operand_count) is passed on. */
 static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
@@ -321,11 +331,11 @@ static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
     }
     hlo_view value = as_f64(b, &call->results[0]);
     bool real = hlo_type_is_float(call->results[0].type);
-    double *variance = sums[0].data, u = hlo_bound_roundoff(call->results[0].type);
+    double *variance = sums[0].data, u = partial_roundoff(call->results[0].type);
     const double *squared = sums[1].data, *terms = sums[2].data, *v = value.data;
     for (int64_t i = 0; real && i < hlo_view_count(&value); i++)
         variance[i] += accumulation(u, terms[i], squared[i], v[i]);
-    finish(b, 0, variance, true);
+    finish(b, 0, variance, NULL, true);
     return HLO_OK;
 }
 
@@ -349,7 +359,7 @@ static hlo_status bound_monotone(const hlo_bound_call *b, uint32_t indices) {
     hlo_view value = as_f64(b, &b->call.results[0]);
     double *variance = new_variance(b, 0);
     add_change(&value, &high, &low, variance);
-    finish(b, 0, variance, false);
+    finish(b, 0, variance, NULL, false);
     return HLO_OK;
 }
 
@@ -429,6 +439,28 @@ static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
     return terms;
 }
 
+/* The product before it is rounded to the result's type, as doubles. */
+static hlo_status unrounded(const hlo_bound_call *b, hlo_dot_dims dims, const hlo_view *lhs,
+                            const hlo_view *rhs, const double **out_value, const char **why) {
+    const hlo_view *result = &b->call.results[0];
+    hlo_view wide = *result;
+    hlo_status status = HLO_OK;
+    if (hlo_type_is_float(result->type) && hlo_types[result->type].bits < 32) {
+        wide = hlo_view_scratch(b->call.scratch, HLO_TYPE_F32, result);
+        status = hlo_eval_dot_views(b->call.env, dims, lhs, rhs, &wide, b->call.scratch, why);
+    }
+    *out_value = as_f64(b, &wide).data;
+    return status;
+}
+
+/* The variance relative to the sum of the terms' squares, when an operand may first be converted to
+ * the result's type, which is narrower. */
+static double narrowing(hlo_type operand, hlo_type result) {
+    bool narrower = hlo_type_is_fp8(operand) && hlo_type_is_fp8(result) &&
+                    hlo_float_precision(operand) > hlo_float_precision(result);
+    return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
+}
+
 hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                                const hlo_view *lhs_sigma, const hlo_view *rhs,
                                const hlo_view *rhs_sigma, const hlo_view *result,
@@ -447,13 +479,17 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     int64_t count = hlo_view_count(result);
     hlo_view a = scaled_squares(b.call.env, scratch, lhs, false, &a_scale);
     hlo_view c = scaled_squares(b.call.env, scratch, rhs, false, &c_scale);
-    hlo_status status = HLO_OK;
-    if (hlo_type_is_float(result->type)) {
+    const double *value;
+    hlo_status status = unrounded(&b, dims, lhs, rhs, &value, why);
+    if (status == HLO_OK && hlo_type_is_float(result->type)) {
+        /* A product whose type is fp8 may come by way of f16, and of operands of that type. */
+        double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
+        double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
         status = add_product(b.call.env, dims, &a, &c, a_scale * a_scale * c_scale * c_scale,
                              result, variance, scratch, why);
-        hlo_view value = as_f64(&b, result);
         for (int64_t i = 0; i < count; i++)
-            variance[i] = accumulation(u, terms, variance[i], ((const double *)value.data)[i]);
+            variance[i] = accumulation(u, terms, variance[i], value[i]) + narrow * variance[i] +
+                          by_f16 * value[i] * value[i];
     }
     bool lhs_exact = hlo_bound_is_exact(lhs_sigma), rhs_exact = hlo_bound_is_exact(rhs_sigma);
     if (status == HLO_OK && !lhs_exact) {
@@ -472,7 +508,7 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
                             result, variance, scratch, why);
         }
     }
-    if (status == HLO_OK) finish(&b, 0, variance, true);
+    if (status == HLO_OK) finish(&b, 0, variance, value, true);
     hlo_arena_release(scratch, mark);
     return status;
 }
