@@ -130,17 +130,11 @@ bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to) {
     return true;
 }
 
-bool hlo_infer_has(const hlo_ints *list, int64_t value) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == value) return true;
-    return false;
-}
-
 bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what) {
     for (uint32_t i = 0; i < dims->count; i++) {
         if (dims->v[i] < 0 || dims->v[i] >= rank) {
-            hlo_infer_fail(q, "%s %lld is out of range for %u dimension%s", what,
-                           (long long)dims->v[i], rank, rank == 1 ? "" : "s");
+            hlo_infer_fail(q, "%s %lld is out of range for rank %u", what, (long long)dims->v[i],
+                           rank);
             return false;
         }
         for (uint32_t j = 0; j < i; j++)
@@ -171,7 +165,7 @@ bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b) {
 static bool takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
                   const hlo_shape *const *parameters, const hlo_shape *result) {
     if (comp->parameter_count != count)
-        return hlo_infer_fail(q, "%%%s takes %u parameters, not %u", comp->name,
+        return hlo_infer_fail(q, "the parameter count of %%%s is %u, not %u", comp->name,
                               comp->parameter_count, count);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_instr *parameter = comp->parameters[i];
@@ -314,10 +308,6 @@ const hlo_shape *hlo_infer_CONVERT(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0), *to = hlo_infer_given(q);
     if (!to) return NULL;
     if (!hlo_shape_is_array(to)) return hlo_infer_fail(q, "the result is no array");
-    if (hlo_types[from->type].class == HLO_CLASS_COMPLEX &&
-        hlo_types[to->type].class != HLO_CLASS_COMPLEX)
-        return hlo_infer_fail(q, "a complex number does not convert to %s",
-                              hlo_types[to->type].name);
     return retyped(q, from, to->type);
 }
 
@@ -446,8 +436,8 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
         return hlo_infer_fail(q, "operand 0 must be pred[]%s", list ? " or s32[]" : "");
     uint32_t branches = list ? list->u.comps->count : 2;
     if (branches + 1 != q->count || (by_pred && branches != 2))
-        return hlo_infer_fail(q, "%u branches do not go with %u operands for them", branches,
-                              q->count - 1);
+        return hlo_infer_fail(q, "branches and operands for them differ in number: %u and %u",
+                              branches, q->count - 1);
     for (uint32_t i = 0; i < branches; i++) {
         const hlo_computation *branch =
             list ? list->u.comps->v[i] : (i == 0 ? on_true : on_false)->u.comp;

@@ -1,6 +1,6 @@
 /* Inside shape inference: what a rule sees, and what rules share. One rule per name in op.def's
- * `infer` column; they live in infer.c (elementwise, tuples, calls), infer_movement.c and
- * infer_product.c (products, reductions, collectives). */
+ * `infer` column; they live in infer.c (elementwise, tuples, calls), infer_movement.c,
+ * infer_product.c (products, reductions) and infer_device.c (collectives). */
 #ifndef HLO_IR_INFER_H
 #define HLO_IR_INFER_H
 
@@ -59,7 +59,6 @@ static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
 bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
 /* Type and dimensions agree, through tuples, an unbounded dimension with any. */
 bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
-bool hlo_infer_has(const hlo_ints *list, int64_t value);
 
 /* The computation of attribute `id` takes exactly those parameters and returns `result` (NULL:
  * any). Returns the computation, NULL when not so. */

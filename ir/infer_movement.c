@@ -31,14 +31,14 @@ const hlo_shape *hlo_infer_BROADCAST(const hlo_inference *q) {
     if (!to) return NULL;
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' names %u dimensions, the operand has %u",
-                              dims->count, from->rank);
+        return hlo_infer_fail(q, "'dimensions' has length %u, the operand has rank %u", dims->count,
+                              from->rank);
     if (!hlo_infer_dims(q, dims, to->rank, "dimension")) return NULL;
     for (uint32_t i = 0; i < dims->count; i++)
         if (!hlo_infer_dim_fits(from->dims[i], to->dims[dims->v[i]]))
             return hlo_infer_fail(
-                q, "dimension %u of the operand has %lld elements, dimension %lld of %s has %lld",
-                i, (long long)from->dims[i], (long long)dims->v[i], hlo_infer_text(q, to),
+                q, "dimension %u of the operand has size %lld, dimension %lld of %s has %lld", i,
+                (long long)from->dims[i], (long long)dims->v[i], hlo_infer_text(q, to),
                 (long long)to->dims[dims->v[i]]);
     return to;
 }
@@ -100,8 +100,8 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' names %u dimensions, the operand has %u",
-                              dims->count, from->rank);
+        return hlo_infer_fail(q, "'dimensions' has length %u, the operand has rank %u", dims->count,
+                              from->rank);
     if (!hlo_infer_dims(q, dims, from->rank, "dimension")) return NULL;
     uint32_t rank = from->rank;
     int64_t *moved = hlo_infer_scratch(q, rank, sizeof *moved);
@@ -138,7 +138,7 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *slice = hlo_infer_ints(q, HLO_ATTR_SLICE);
     if (slice->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'slice' has %u ranges, the operand %u dimensions",
+        return hlo_infer_fail(q, "'slice' is for rank %u, the operand has rank %u",
                               slice->count / 3, from->rank);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
@@ -160,7 +160,7 @@ static bool start_indices(const hlo_inference *q, uint32_t first, const hlo_shap
     bool vector = q->count == first + 1 && hlo_infer_operand(q, first)->rank == 1;
     if (vector ? hlo_infer_operand(q, first)->dims[0] != shape->rank
                : q->count - first != shape->rank)
-        return hlo_infer_fail(q, "the operand has %u dimensions, but there are %lld start indices",
+        return hlo_infer_fail(q, "the operand has rank %u, the number of start indices is %lld",
                               shape->rank,
                               vector ? (long long)hlo_infer_operand(q, first)->dims[0]
                                      : (long long)(q->count - first));
@@ -179,7 +179,7 @@ const hlo_shape *hlo_infer_DYNAMIC_SLICE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_DYNAMIC_SLICE_SIZES);
     if (sizes->count != from->rank)
-        return hlo_infer_fail(q, "'dynamic_slice_sizes' has %u sizes, the operand %u dimensions",
+        return hlo_infer_fail(q, "'dynamic_slice_sizes' has length %u, the operand has rank %u",
                               sizes->count, from->rank);
     for (uint32_t i = 0; i < from->rank; i++)
         if (sizes->v[i] < 0 || (from->dims[i] >= 0 && sizes->v[i] > from->dims[i]))
@@ -195,7 +195,7 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     if (into->type != update->type)
         return hlo_infer_fail(q, "the element types of operand and update differ");
     if (into->rank != update->rank)
-        return hlo_infer_fail(q, "operand and update have unlike numbers of dimensions");
+        return hlo_infer_fail(q, "operand and update have unlike ranks");
     for (uint32_t i = 0; i < into->rank; i++)
         if (into->dims[i] >= 0 && update->dims[i] > into->dims[i])
             return hlo_infer_fail(q, "an update of %lld does not fit dimension %u, which has %lld",
@@ -222,7 +222,7 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
         return hlo_infer_fail(q, "the element types of operand and padding value differ");
     const hlo_ints *padding = hlo_infer_ints(q, HLO_ATTR_PADDING);
     if (padding->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'padding' is for %u dimensions, the operand has %u",
+        return hlo_infer_fail(q, "'padding' is for rank %u, the operand has rank %u",
                               padding->count / 3, from->rank);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
@@ -250,7 +250,7 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
         if (next->type != first->type)
             return hlo_infer_fail(q, "the element types of operands 0 and %u differ", i);
         if (next->rank != first->rank)
-            return hlo_infer_fail(q, "operands 0 and %u have unlike numbers of dimensions", i);
+            return hlo_infer_fail(q, "operands 0 and %u have unlike ranks", i);
         for (uint32_t d = 0; d < first->rank; d++)
             if (d != along->v[0] && !hlo_infer_dim_fits(next->dims[d], first->dims[d]))
                 return hlo_infer_fail(q, "operands 0 and %u differ in dimension %u", i, d);
@@ -288,7 +288,7 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
     if (!hlo_type_is_integer(w->indices->type))
         return hlo_infer_fail(q, "the indices are no integers");
     if (w->vector_dim < 0 || w->vector_dim > indices_rank)
-        return hlo_infer_fail(q, "index_vector_dim %lld is out of range for %u dimensions",
+        return hlo_infer_fail(q, "index_vector_dim %lld is out of range for rank %u",
                               (long long)w->vector_dim, indices_rank);
     if (!hlo_infer_dims(q, w->dropped, rank, "dimension") ||
         !hlo_infer_dims(q, w->batch, rank, "batching dimension") ||
@@ -299,24 +299,25 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
         return hlo_infer_fail(q, "a list of window or batching dimensions is not in order");
     int64_t length = w->vector_dim == indices_rank ? 1 : w->indices->dims[w->vector_dim];
     if (!hlo_infer_dim_fits(length, w->map->count))
-        return hlo_infer_fail(q, "index vectors have %lld entries for %u indexed dimensions",
-                              (long long)length, w->map->count);
+        return hlo_infer_fail(
+            q, "the length of an index vector is %lld, the number of indexed dimensions %u",
+            (long long)length, w->map->count);
     if (w->batch->count != w->indices_batch->count)
-        return hlo_infer_fail(q, "operand and indices have unlike numbers of batching dimensions");
+        return hlo_infer_fail(q, "the batching dimensions of operand and indices differ in number");
     for (uint32_t i = 0; i < w->batch->count; i++) {
         int64_t dim = w->batch->v[i], of_indices = w->indices_batch->v[i];
-        if (hlo_infer_has(w->dropped, dim) || hlo_infer_has(w->map, dim) ||
+        if (hlo_ints_contain(w->dropped, dim) || hlo_ints_contain(w->map, dim) ||
             of_indices == w->vector_dim)
             return hlo_infer_fail(q, "dimension %lld is a batching dimension and something else",
                                   (long long)dim);
         if (!hlo_infer_dim_fits(w->operand->dims[dim], w->indices->dims[of_indices]))
-            return hlo_infer_fail(q, "batching dimension %lld has %lld elements, the indices' %lld",
+            return hlo_infer_fail(q, "batching dimension %lld has size %lld, the indices' %lld",
                                   (long long)dim, (long long)w->operand->dims[dim],
                                   (long long)w->indices->dims[of_indices]);
     }
     if (w->window_dims->count + w->dropped->count + w->batch->count != rank)
         return hlo_infer_fail(
-            q, "%u window dimensions and %u others do not make the operand's %u dimensions",
+            q, "window dimensions (%u) and others (%u) do not make the operand's rank (%u)",
             w->window_dims->count, w->dropped->count + w->batch->count, rank);
     return true;
 }
@@ -332,8 +333,9 @@ static int64_t *windowed_dims(const hlo_inference *q, const windows *w, const in
     int64_t *dims = hlo_infer_scratch(q, rank, sizeof *dims);
     uint32_t of_operand = 0, of_indices = 0;
     for (uint32_t i = 0; i < rank; i++) {
-        if (hlo_infer_has(w->window_dims, i)) {
-            while (hlo_infer_has(w->dropped, of_operand) || hlo_infer_has(w->batch, of_operand))
+        if (hlo_ints_contain(w->window_dims, i)) {
+            while (hlo_ints_contain(w->dropped, of_operand) ||
+                   hlo_ints_contain(w->batch, of_operand))
                 of_operand++;
             dims[i] = sizes[of_operand++];
         } else {
@@ -357,14 +359,14 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
     if (!check_windows(q, &w)) return NULL;
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_SLICE_SIZES);
     if (sizes->count != w.operand->rank)
-        return hlo_infer_fail(q, "'slice_sizes' has %u sizes, the operand %u dimensions",
+        return hlo_infer_fail(q, "'slice_sizes' has length %u, the operand has rank %u",
                               sizes->count, w.operand->rank);
     for (uint32_t i = 0; i < sizes->count; i++) {
-        bool gone = hlo_infer_has(w.dropped, i) || hlo_infer_has(w.batch, i);
+        bool gone = hlo_ints_contain(w.dropped, i) || hlo_ints_contain(w.batch, i);
         if (sizes->v[i] < 0 || (w.operand->dims[i] >= 0 && sizes->v[i] > w.operand->dims[i]) ||
             (gone && sizes->v[i] > 1))
-            return hlo_infer_fail(q, "a slice of %lld does not fit %s dimension %u, which has %lld",
-                                  (long long)sizes->v[i], gone ? "the dropped" : "the", i,
+            return hlo_infer_fail(q, "a slice of %lld does not fit %sdimension %u, which has %lld",
+                                  (long long)sizes->v[i], gone ? "the dropped " : "", i,
                                   (long long)w.operand->dims[i]);
     }
     uint32_t rank;
@@ -376,12 +378,12 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
 static bool check_updates(const hlo_inference *q, const windows *w, const hlo_shape *updates,
                           const int64_t *windowed, uint32_t rank) {
     if (updates->rank != rank)
-        return hlo_infer_fail(q, "the updates have %u dimensions, not %u", updates->rank, rank);
+        return hlo_infer_fail(q, "the updates have rank %u, not %u", updates->rank, rank);
     for (uint32_t i = 0; i < rank; i++) {
-        bool window = hlo_infer_has(w->window_dims, i);
+        bool window = hlo_ints_contain(w->window_dims, i);
         if (window ? windowed[i] >= 0 && updates->dims[i] > windowed[i]
                    : !hlo_infer_dim_fits(updates->dims[i], windowed[i]))
-            return hlo_infer_fail(q, "dimension %u of the updates has %lld elements, %s %lld", i,
+            return hlo_infer_fail(q, "dimension %u of the updates has size %lld, %s %lld", i,
                                   (long long)updates->dims[i],
                                   window ? "the operand's only" : "the indices'",
                                   (long long)windowed[i]);

@@ -1,4 +1,4 @@
-/* The shape rules of products, reductions, sorts, and of what devices do together. */
+/* The shape rules of products, reductions, sorts and linear algebra. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,24 +7,11 @@
 /* -------------------------------------------------------------------------------------- products
  */
 
-/* The element type of a product: the wider of the operands', unless the text gives another of the
- * same kind (f32 from bf16, s32 from s8). */
+/* The element type of a product: the given one; the wider of the operands' when there is none. */
 static hlo_type product_type(const hlo_inference *q) {
     hlo_type a = hlo_infer_operand(q, 0)->type, b = hlo_infer_operand(q, 1)->type;
-    hlo_type wider = hlo_types[b].bits > hlo_types[a].bits ? b : a;
-    if (!q->given || !hlo_shape_is_array(q->given)) return wider;
-    hlo_type given = q->given->type;
-    bool same_kind = hlo_types[given].class == hlo_types[wider].class ||
-                     (hlo_type_is_integer(given) && hlo_type_is_integer(wider));
-    return same_kind ? given : wider;
-}
-
-static bool product_operands(const hlo_inference *q) {
-    if (!hlo_infer_arrays(q, 0, 2)) return false;
-    hlo_type a = hlo_infer_operand(q, 0)->type, b = hlo_infer_operand(q, 1)->type;
-    if (a != b && !(hlo_type_is_float(a) && hlo_type_is_float(b)))
-        return hlo_infer_fail(q, "no product of %s and %s", hlo_types[a].name, hlo_types[b].name);
-    return true;
+    if (q->given && hlo_shape_is_array(q->given)) return q->given->type;
+    return hlo_types[b].bits > hlo_types[a].bits ? b : a;
 }
 
 /* Corresponding dimensions of the two operands have as many elements. */
@@ -32,8 +19,9 @@ static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints 
                    const char *what) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
     if (left->count != right->count)
-        return hlo_infer_fail(q, "%u %s dimensions of the left operand, %u of the right",
-                              left->count, what, right->count);
+        return hlo_infer_fail(
+            q, "%s dimensions differ in number: %u of the left operand, %u of the right", what,
+            left->count, right->count);
     for (uint32_t i = 0; i < left->count; i++) {
         int64_t l = left->v[i], r = right->v[i];
         if (!hlo_infer_dim_fits(a->dims[l], b->dims[r]))
@@ -49,7 +37,7 @@ static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints 
 static bool disjoint(const hlo_inference *q, const hlo_ints *batch, const hlo_ints *contracting,
                      const char *side) {
     for (uint32_t i = 0; i < batch->count; i++)
-        if (hlo_infer_has(contracting, batch->v[i]))
+        if (hlo_ints_contain(contracting, batch->v[i]))
             return hlo_infer_fail(
                 q, "dimension %lld of the %s operand is both a batch and a contracting dimension",
                 (long long)batch->v[i], side);
@@ -58,7 +46,7 @@ static bool disjoint(const hlo_inference *q, const hlo_ints *batch, const hlo_in
 
 const hlo_shape *hlo_infer_DOT(const hlo_inference *q) {
     if (q->count > 2) return hlo_infer_given(q); /* sparse: the further operands are its metadata */
-    if (!product_operands(q)) return NULL;
+    if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
     const hlo_ints *a_batch = hlo_infer_ints(q, HLO_ATTR_LHS_BATCH_DIMS);
     const hlo_ints *b_batch = hlo_infer_ints(q, HLO_ATTR_RHS_BATCH_DIMS);
@@ -75,9 +63,11 @@ const hlo_shape *hlo_infer_DOT(const hlo_inference *q) {
     uint32_t rank = 0;
     for (uint32_t i = 0; i < a_batch->count; i++) dims[rank++] = a->dims[a_batch->v[i]];
     for (uint32_t i = 0; i < a->rank; i++)
-        if (!hlo_infer_has(a_batch, i) && !hlo_infer_has(a_inner, i)) dims[rank++] = a->dims[i];
+        if (!hlo_ints_contain(a_batch, i) && !hlo_ints_contain(a_inner, i))
+            dims[rank++] = a->dims[i];
     for (uint32_t i = 0; i < b->rank; i++)
-        if (!hlo_infer_has(b_batch, i) && !hlo_infer_has(b_inner, i)) dims[rank++] = b->dims[i];
+        if (!hlo_ints_contain(b_batch, i) && !hlo_ints_contain(b_inner, i))
+            dims[rank++] = b->dims[i];
     return hlo_shape_array(q->module, product_type(q), rank, dims);
 }
 
@@ -131,14 +121,14 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
         const char *word = window_word(q, parts[p].id), *name = hlo_attrs_info[parts[p].id].name;
         int64_t extra;
         if (word && window_number(word, rank, 0, &extra)) {
-            hlo_infer_fail(q, "window %s=%s is not for %u dimensions", name, word, rank);
+            hlo_infer_fail(q, "window %s=%s is not for rank %u", name, word, rank);
             return NULL;
         }
         for (uint32_t i = 0; i < rank; i++) {
             int64_t *number = (int64_t *)(void *)((char *)&dims[i] + parts[p].member);
             *number = parts[p].missing;
             if (word && !window_number(word, i, parts[p].pair, number)) {
-                hlo_infer_fail(q, "window %s=%s is not for %u dimensions", name, word, rank);
+                hlo_infer_fail(q, "window %s=%s is not for rank %u", name, word, rank);
                 return NULL;
             }
             if (*number < parts[p].least) {
@@ -184,7 +174,7 @@ static const char *dim_labels(const char *text, const char *letters, uint32_t ra
 }
 
 const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
-    if (!product_operands(q)) return NULL;
+    if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *in = hlo_infer_operand(q, 0), *kernel = hlo_infer_operand(q, 1);
     const hlo_attr *labels = hlo_infer_attr(q, HLO_ATTR_DIM_LABELS);
     uint32_t rank = in->rank;
@@ -198,7 +188,7 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     if (rest && *rest == '_') rest = dim_labels(rest + 1, "io", rank, of_kernel);
     if (rest && strncmp(rest, "->", 2) == 0) rest = dim_labels(rest + 2, "bf", rank, of_out);
     if (!rest || *rest)
-        return hlo_infer_fail(q, "dim_labels %s do not name %u dimensions each", labels->u.str,
+        return hlo_infer_fail(q, "dim_labels %s do not name %u dimensions of each", labels->u.str,
                               rank);
     const window_dim *window = window_dims(q, rank - 2);
     if (!window) return NULL;
@@ -210,7 +200,7 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
         batch % batch_groups)
         return hlo_infer_fail(q, "the group counts do not divide features and batch");
     if (features % groups || features / groups != takes)
-        return hlo_infer_fail(q, "%lld input features in %lld groups, but the kernel takes %lld",
+        return hlo_infer_fail(q, "%lld input features, group count %lld, but the kernel takes %lld",
                               (long long)features, (long long)groups, (long long)takes);
     int64_t *dims = hlo_infer_scratch(q, rank, sizeof *dims);
     dims[of_out[0]] = batch / batch_groups;
@@ -267,7 +257,7 @@ const hlo_shape *hlo_infer_REDUCE(const hlo_inference *q) {
         return NULL;
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++)
-        if (!hlo_infer_has(gone, i)) dims[rank++] = from->dims[i];
+        if (!hlo_ints_contain(gone, i)) dims[rank++] = from->dims[i];
     return reduced(q, count, types, rank, dims);
 }
 
@@ -304,11 +294,11 @@ const hlo_shape *hlo_infer_SELECT_AND_SCATTER(const hlo_inference *q) {
     const window_dim *window = window_dims(q, operand->rank);
     if (!window) return NULL;
     if (source->rank != operand->rank)
-        return hlo_infer_fail(q, "operand and source have unlike numbers of dimensions");
+        return hlo_infer_fail(q, "operand and source have unlike ranks");
     for (uint32_t i = 0; i < operand->rank; i++)
         if (!hlo_infer_dim_fits(window_places(operand->dims[i], &window[i]), source->dims[i]))
             return hlo_infer_fail(
-                q, "dimension %u of the source has %lld elements for %lld windows", i,
+                q, "dimension %u of the source has size %lld, but the windows are %lld", i,
                 (long long)source->dims[i], (long long)window_places(operand->dims[i], &window[i]));
     return operand;
 }
@@ -323,9 +313,9 @@ const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
         scalars[i] = hlo_shape_array(q->module, hlo_infer_operand(q, i)->type, 0, NULL);
     }
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    for (uint32_t i = 0; i < dims->count; i++)
-        if (dims->count != first->rank || dims->v[i] != i)
-            return hlo_infer_fail(q, "'dimensions' must name all dimensions, in order");
+    if (dims->count && dims->count != first->rank)
+        return hlo_infer_fail(q, "'dimensions' does not name all dimensions");
+    if (!hlo_infer_dims(q, dims, first->rank, "dimension")) return NULL;
     const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_TO_APPLY, q->count, scalars, NULL);
     if (!comp) return NULL;
     if (!hlo_shape_is_scalar(comp->root->shape))
@@ -419,89 +409,4 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
         if (!hlo_infer_dim_fits(a->dims[i], b->dims[i]))
             return hlo_infer_fail(q, "the operands differ in dimension %u", i);
     return b;
-}
-
-/* ------------------------------------------------------------------------------- between devices
- */
-
-const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
-    return hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
-}
-
-static const hlo_shape *each_operand(const hlo_inference *q) {
-    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
-    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
-    return hlo_infer_tuple(q, q->count, shapes);
-}
-
-/* Reductions across devices: the combiner works on scalars of the operands' types. */
-static bool combines(const hlo_inference *q) {
-    if (!hlo_infer_arrays(q, 0, q->count)) return false;
-    hlo_type type = hlo_infer_operand(q, 0)->type;
-    const hlo_computation *comp = hlo_infer_attr(q, HLO_ATTR_TO_APPLY)->u.comp;
-    if (comp->parameter_count != 2) return hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, 1, &type);
-    for (uint32_t i = 0; i < 2; i++)
-        if (comp->parameters[i] && !hlo_shape_is_scalar(comp->parameters[i]->shape))
-            return hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, 1, &type);
-    return true;
-}
-
-const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
-    return combines(q) ? each_operand(q) : NULL;
-}
-
-const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
-    return q->count == 1 ? hlo_infer_operand(q, 0) : hlo_infer_given(q);
-}
-
-const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
-    const hlo_attr *dims = hlo_infer_attr(q, HLO_ATTR_DIMENSIONS);
-    if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
-    const hlo_shape *first = hlo_infer_operand(q, 0);
-    if (dims) {
-        if (dims->u.ints->count != 1)
-            return hlo_infer_fail(q, "'dimensions' must name one dimension");
-        return hlo_infer_dims(q, dims->u.ints, first->rank, "dimension") ? first : NULL;
-    }
-    for (uint32_t i = 1; i < q->count; i++)
-        if (!hlo_infer_fits(hlo_infer_operand(q, i), first))
-            return hlo_infer_fail(q, "the operands' shapes differ");
-    return hlo_infer_TUPLE(q);
-}
-
-/* all-gather multiplies one dimension by the number of devices of a group, reduce-scatter divides
- * it: the text tells the number. */
-static const hlo_shape *scaled(const hlo_inference *q, bool grows) {
-    const hlo_shape *given = hlo_infer_given(q);
-    if (!given || !hlo_infer_arrays(q, 0, q->count)) return NULL;
-    const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
-    bool many = given->type == HLO_TYPE_TUPLE;
-    if (many ? given->rank != q->count : q->count != 1)
-        return hlo_infer_fail(q, "there are %u operands for the result %s", q->count,
-                              hlo_infer_text(q, given));
-    for (uint32_t i = 0; i < q->count; i++) {
-        const hlo_shape *from = hlo_infer_operand(q, i), *to = many ? given->elements[i] : given;
-        if (!hlo_infer_dims(q, along, from->rank, "dimension")) return NULL;
-        bool fits = hlo_shape_is_array(to) && to->type == from->type && to->rank == from->rank;
-        for (uint32_t d = 0; fits && d < from->rank; d++) {
-            int64_t large = grows ? to->dims[d] : from->dims[d];
-            int64_t small = grows ? from->dims[d] : to->dims[d];
-            fits = d == along->v[0] && small > 0 ? large % small == 0
-                                                 : hlo_infer_dim_fits(large, small);
-        }
-        if (!fits)
-            return hlo_infer_fail(q, "%s cannot become %s along dimension %lld",
-                                  hlo_infer_text(q, from), hlo_infer_text(q, to),
-                                  (long long)along->v[0]);
-    }
-    return given;
-}
-
-const hlo_shape *hlo_infer_ALL_GATHER(const hlo_inference *q) {
-    return scaled(q, true);
-}
-
-const hlo_shape *hlo_infer_REDUCE_SCATTER(const hlo_inference *q) {
-    return combines(q) ? scaled(q, false) : NULL;
 }

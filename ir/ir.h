@@ -180,7 +180,8 @@ const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32
                                        const int64_t *dims, const int64_t *minor_to_major);
 const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
                                  const hlo_shape *const *elements);
-/* The same array (dims, layout) of another element type. */
+/* The same array (dims, layout) of another element type. E(n) of the layout goes with the type: a
+ * type of another width has its own. */
 const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type);
 
 /* ------------------------------------------------------------------------------------ literals */

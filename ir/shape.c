@@ -100,6 +100,9 @@ static void grow(hlo_arena *arena, struct hlo_shapeset *set) {
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
     struct hlo_shapeset *set = module->shapes;
     hlo_shape key = *shape;
+    const hlo_layout *l = key.layout;
+    /* A scalar has no order; to keep one pointer per shape, no layout either. */
+    if (key.rank == 0 && l && !l->rest && !l->element_bits && !l->memory_space) key.layout = NULL;
     key.hash = hash_shape(&key);
     size_t at = key.hash & set->mask;
     for (; set->slots[at]; at = (at + 1) & set->mask)
@@ -121,8 +124,7 @@ const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32
         for (uint32_t i = 0; i < rank; i++) order[i] = rank - 1 - i;
     }
     hlo_layout layout = {.minor_to_major = order};
-    /* A scalar has no layout in text; to keep one pointer per shape it has none here either. */
-    hlo_shape shape = {.type = type, .rank = rank, .dims = dims, .layout = rank ? &layout : NULL};
+    hlo_shape shape = {.type = type, .rank = rank, .dims = dims, .layout = &layout};
     return hlo_shape_intern(module, &shape);
 }
 
@@ -140,15 +142,25 @@ const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
 
 const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type) {
     hlo_shape retyped = *shape;
+    hlo_layout layout;
     retyped.type = type;
+    if (shape->layout && hlo_types[type].bits != hlo_types[shape->type].bits) {
+        layout = *shape->layout;
+        layout.element_bits = 0;
+        retyped.layout = &layout;
+    }
     return hlo_shape_intern(module, &retyped);
 }
 
 int64_t hlo_shape_count(const hlo_shape *shape) {
     int64_t count = 1;
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (shape->dims[i] < 0 || __builtin_mul_overflow(count, shape->dims[i], &count)) return -1;
-    return count;
+    bool fits = true, empty = false;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0) return -1;
+        fits &= !__builtin_mul_overflow(count, shape->dims[i], &count);
+        empty |= shape->dims[i] == 0;
+    }
+    return empty ? 0 : fits ? count : -1;
 }
 
 int64_t hlo_shape_bytes(const hlo_shape *shape) {
@@ -199,6 +211,7 @@ void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t dim = shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
         out_strides[dim] = stride;
-        stride *= shape->dims[dim];
+        /* Wraps only where no element is: beside a dimension of 0. */
+        stride = (int64_t)((uint64_t)stride * (uint64_t)shape->dims[dim]);
     }
 }

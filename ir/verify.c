@@ -74,7 +74,7 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
 
 static bool is_word(const char *list, const char *word, size_t length) {
     for (const char *at = list; (at = strchr(at, ' ')) && at[1]; at++)
-        if (strncmp(at + 1, word, length) == 0 && at[1 + length] == ' ') return true;
+        if (strncmp(at + 1, word, length) == 0 && strchr(" ", at[1 + length])) return true;
     return false;
 }
 
@@ -83,8 +83,8 @@ static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *att
     for (const char *at = attr->u.str; *at;) {
         size_t length = strcspn(at, "{}, \t\r\n");
         if (length && !is_word(words, at, length))
-            report(v, instr->offset, "%s: %s is one of%sbut not %.*s", hlo_ops[instr->op].name,
-                   hlo_attrs_info[attr->id].name, words, (int)length, at);
+            report(v, instr->offset, "%s: %s %.*s is none of%s", hlo_ops[instr->op].name,
+                   hlo_attrs_info[attr->id].name, (int)length, at, words);
         at += length ? length : 1;
     }
 }

@@ -137,7 +137,7 @@ static void a_transpose_keeps_the_bytes(void **state) {
     EXPECT(b, HLO_OP_TRANSPOSE, &swap, "f32[3,2,4]{0,2,1}", y);
     EXPECT(b, HLO_OP_TRANSPOSE, &twice, "transpose of f32[2,3,4]: dimension 1 is named twice", x);
     EXPECT(b, HLO_OP_TRANSPOSE, &few,
-           "transpose of f32[2,3,4]: 'dimensions' names 2 dimensions, the operand has 3", x);
+           "transpose of f32[2,3,4]: 'dimensions' has length 2, the operand has rank 3", x);
 }
 
 static void movement(void **state) {
@@ -160,10 +160,10 @@ static void movement(void **state) {
     EXPECT(b, HLO_OP_SLICE, &past,
            "slice of f32[2,3,4]: [1:4:1] is no range of dimension 1, which has 3", x);
     EXPECT(b, HLO_OP_PAD, &pad, "f32[3,2,11]{2,1,0}", x, zero);
-    EXPECT(b, HLO_OP_PAD, &shrink,
-           "pad of f32[2,3,4] and f32[]: padded, dimension 0 has a size that is negative or too "
-           "large",
-           x, zero);
+    EXPECT(
+        b, HLO_OP_PAD, &shrink,
+        "pad of f32[2,3,4] and f32[]: padded, dimension 0 has a size that is negative or too large",
+        x, zero);
     EXPECT(b, HLO_OP_PAD, &more,
            "pad of s8[9223372036854775807] and s8[]: padded, dimension 0 has a size that is "
            "negative or too large",
@@ -181,8 +181,8 @@ static void movement(void **state) {
     EXPECT(b, HLO_OP_REVERSE, &along, "f32[2,3,4]{0,1,2}", x);
     EXPECT(b, HLO_OP_DYNAMIC_SLICE, &sizes, "f32[1,3,2]{2,1,0}", x, i, i, i);
     EXPECT(b, HLO_OP_DYNAMIC_SLICE, &sizes,
-           "dynamic-slice of f32[2,3,4], s32[] and s32[]: the operand has 3 dimensions, but there "
-           "are 2 start indices",
+           "dynamic-slice of f32[2,3,4], s32[] and s32[]: the operand has rank 3, the number of "
+           "start indices is 2",
            x, i, i);
     EXPECT(b, HLO_OP_DYNAMIC_UPDATE_SLICE, NULL, "f32[2,5,4]{2,1,0}", y, x, i, i, i);
 }
@@ -202,8 +202,8 @@ static void gathered_windows(void **state) {
     EXPECT(b, HLO_OP_GATHER, &list, "f32[3,7,2,1]{3,2,1,0}", x, rows);
     list.v[list.count - 1].u.i = 0;
     EXPECT(b, HLO_OP_GATHER, &list,
-           "gather of f32[9,3,4] and s32[7,1]: index vectors have 7 entries for 1 indexed "
-           "dimensions",
+           "gather of f32[9,3,4] and s32[7,1]: the length of an index vector is 7, the number of "
+           "indexed dimensions 1",
            x, rows);
 }
 
@@ -221,24 +221,22 @@ static void dots(void **state) {
     EXPECT(b, HLO_OP_DOT, &list, "bf16[8,2,5]{2,1,0}", x, y);
     ints(b, &plain, HLO_ATTR_LHS_CONTRACTING_DIMS, DIMS(1));
     ints(b, &plain, HLO_ATTR_RHS_CONTRACTING_DIMS, DIMS(0));
-    EXPECT(
-        b, HLO_OP_DOT, &plain,
-        "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: contracting dimension 1 of the left operand has "
-        "3 elements, dimension 0 of the right has 4",
-        q, w);
+    EXPECT(b, HLO_OP_DOT, &plain,
+           "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: contracting dimension 1 of the left operand "
+           "has 3 elements, dimension 0 of the right has 4",
+           q, w);
     EXPECT(b, HLO_OP_DOT, NULL, "f8e4m3fn[2,3,4,5]{3,2,1,0}", q, w);
     ints(b, &far, HLO_ATTR_LHS_CONTRACTING_DIMS, DIMS(9));
     EXPECT(b, HLO_OP_DOT, &far,
            "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: left contracting dimension 9 is out of range "
-           "for 2 dimensions",
+           "for rank 2",
            q, w);
     ints(b, &both, HLO_ATTR_LHS_CONTRACTING_DIMS, DIMS(0));
     ints(b, &both, HLO_ATTR_LHS_BATCH_DIMS, DIMS(0));
-    EXPECT(
-        b, HLO_OP_DOT, &both,
-        "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: dimension 0 of the left operand is both a batch "
-        "and a contracting dimension",
-        q, w);
+    EXPECT(b, HLO_OP_DOT, &both,
+           "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: dimension 0 of the left operand is both a "
+           "batch and a contracting dimension",
+           q, w);
     /* The text may ask for a wider result. */
     hlo_instr *pair[] = {q, q};
     const hlo_shape *wide = shape_of(b, HLO_TYPE_BF16, DIMS(2, 2), NULL);
@@ -249,8 +247,8 @@ static void dots(void **state) {
     assert_true(hlo_infer_check(dot, why, sizeof why));
     dot->shape = shape_of(b, HLO_TYPE_BF16, DIMS(2, 3), NULL);
     assert_false(hlo_infer_check(dot, why, sizeof why));
-    assert_string_equal(why, "dot of f8e4m3fn[2,3] and f8e4m3fn[2,3]: the result is bf16[2,2], not "
-                             "bf16[2,3]");
+    assert_string_equal(
+        why, "dot of f8e4m3fn[2,3] and f8e4m3fn[2,3]: the result is bf16[2,2], not bf16[2,3]");
 }
 
 static void reductions(void **state) {
@@ -297,8 +295,7 @@ static void windows_are_parsed(void **state) {
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[1,4]{1,0}", x, zero);
     window->v[0].u.str = hlo_intern_string(b->m, "1x3x1");
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list,
-           "reduce-window of f32[1,8] and f32[]: window size=1x3x1 is not for 2 dimensions", x,
-           zero);
+           "reduce-window of f32[1,8] and f32[]: window size=1x3x1 is not for rank 2", x, zero);
     window->v[0].u.str = hlo_intern_string(b->m, "3x1");
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[0,6]{1,0}", x, zero);
 
@@ -312,7 +309,7 @@ static void windows_are_parsed(void **state) {
     list.v[1].u.str = hlo_intern_string(b->m, "b0f_0io->b01f");
     EXPECT(b, HLO_OP_CONVOLUTION, &list,
            "convolution of f32[2,8,6] and f32[3,6,5]: dim_labels b0f_0io->b01f do not name 3 "
-           "dimensions each",
+           "dimensions of each",
            image, kernel);
 }
 

@@ -1,0 +1,201 @@
+/* The shape rules of what devices do together, and what their groups must be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/infer.h"
+
+const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
+    return hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
+}
+
+/* ---------------------------------------------------------------------------------------- groups
+ */
+
+/* The numbers of `{{0,1},{2,3}}`, in order; NULL, with `why` set, when one of its lists is not as
+ * long as the first. */
+static int64_t *listed(const hlo_inference *q, const char *text, size_t *out_count,
+                       int64_t *out_group) {
+    size_t room = 0;
+    for (const char *at = text; *at; at++) room += *at == ',' || *at == '}';
+    int64_t *numbers = hlo_infer_scratch(q, room, sizeof *numbers);
+    size_t count = 0, start = 0;
+    int64_t group = 0;
+    for (const char *at = text; *at;) {
+        char *end;
+        long long number = strtoll(at, &end, 10);
+        if (end != at) {
+            numbers[count++] = number;
+            at = end;
+            continue;
+        }
+        if (*at++ != '}' || count == start) continue;
+        if (group && (int64_t)(count - start) != group) {
+            hlo_infer_fail(q, "the groups of %s differ in length", text);
+            return NULL;
+        }
+        group = (int64_t)(count - start);
+        start = count;
+    }
+    *out_count = count;
+    *out_group = group;
+    return numbers;
+}
+
+/* Devices per group; 0 when the text leaves it to the run, -1, with `why` set, when the groups do
+ * not hold every device from 0 on once. */
+static int64_t group_size(const hlo_inference *q) {
+    const hlo_attr *groups = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
+    long long many, each;
+    if (hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&
+        hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0) {
+        hlo_infer_fail(q, "use_global_device_ids needs a channel_id");
+        return -1;
+    }
+    if (!groups || strncmp(groups->u.str, "mesh", 4) == 0) return 0;
+    if (sscanf(groups->u.str, "[%lld,%lld]", &many, &each) == 2) return each;
+    size_t count;
+    int64_t group;
+    const int64_t *numbers = listed(q, groups->u.str, &count, &group);
+    if (!numbers) return -1;
+    bool *seen = memset(hlo_infer_scratch(q, count, sizeof *seen), 0, count * sizeof *seen);
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] < 0 || (uint64_t)numbers[i] >= count || seen[numbers[i]]) {
+            hlo_infer_fail(q, "replica %lld is %s in %s", (long long)numbers[i],
+                           numbers[i] >= 0 && (uint64_t)numbers[i] < count ? "named twice"
+                                                                           : "out of range",
+                           groups->u.str);
+            return -1;
+        }
+        seen[numbers[i]] = true;
+    }
+    return group;
+}
+
+/* Pairs of devices. */
+static bool check_pairs(const hlo_inference *q) {
+    const char *text = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.str;
+    size_t count;
+    int64_t length;
+    const int64_t *numbers = listed(q, text, &count, &length);
+    if (!numbers) return false;
+    if (count && length != 2) return hlo_infer_fail(q, "%s are no pairs", text);
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] < 0)
+            return hlo_infer_fail(q, "there is no device %lld", (long long)numbers[i]);
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------- rules
+ */
+
+static const hlo_shape *each_operand(const hlo_inference *q) {
+    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
+    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
+    return hlo_infer_tuple(q, q->count, shapes);
+}
+
+/* The combiner works on scalars; of which type is left to it. */
+static bool combines(const hlo_inference *q) {
+    if (!hlo_infer_arrays(q, 0, q->count)) return false;
+    const hlo_computation *comp = hlo_infer_attr(q, HLO_ATTR_TO_APPLY)->u.comp;
+    hlo_type type = hlo_infer_operand(q, 0)->type;
+    for (uint32_t i = 0; i < comp->parameter_count; i++)
+        if (comp->parameters[i] && hlo_shape_is_scalar(comp->parameters[i]->shape))
+            type = comp->parameters[i]->shape->type;
+    return hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, 1, &type);
+}
+
+const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
+    return combines(q) && group_size(q) >= 0 ? each_operand(q) : NULL;
+}
+
+const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
+    if (!check_pairs(q)) return NULL;
+    return q->count == 1 ? hlo_infer_operand(q, 0) : hlo_infer_given(q);
+}
+
+const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {
+    return group_size(q) >= 0 ? each_operand(q) : NULL;
+}
+
+const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
+    const hlo_attr *dims = hlo_infer_attr(q, HLO_ATTR_DIMENSIONS);
+    int64_t group = group_size(q);
+    if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_shape *first = hlo_infer_operand(q, 0);
+    if (dims) {
+        if (dims->u.ints->count != 1)
+            return hlo_infer_fail(q, "'dimensions' must name one dimension");
+        if (!hlo_infer_dims(q, dims->u.ints, first->rank, "dimension")) return NULL;
+        int64_t size = first->dims[dims->u.ints->v[0]];
+        if (group && size >= 0 && size % group)
+            return hlo_infer_fail(q, "a size of %lld cannot be shared out to %lld devices",
+                                  (long long)size, (long long)group);
+        return first;
+    }
+    if (group && group != q->count)
+        return hlo_infer_fail(q, "there are %u operands for groups of %lld devices", q->count,
+                              (long long)group);
+    for (uint32_t i = 1; i < q->count; i++)
+        if (!hlo_infer_fits(hlo_infer_operand(q, i), first))
+            return hlo_infer_fail(q, "the operands' shapes differ");
+    return hlo_infer_TUPLE(q);
+}
+
+/* `small` times the devices of a group along that dimension makes `large`. */
+static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t along,
+                       int64_t group) {
+    if (!hlo_shape_is_array(small) || !hlo_shape_is_array(large) || small->type != large->type ||
+        small->rank != large->rank)
+        return false;
+    for (uint32_t d = 0; d < small->rank; d++) {
+        int64_t s = small->dims[d], l = large->dims[d];
+        if (d != along || s < 0 || l < 0 || s == 0) {
+            if (!hlo_infer_dim_fits(s, l)) return false;
+        } else if (l % s || (group > 1 && l / s != group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* all-gather (`grows`) and reduce-scatter: the text tells the result, for where it leaves the
+ * groups to the run, nothing else does. */
+static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
+    int64_t group = group_size(q);
+    if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
+    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
+    bool many = result->type == HLO_TYPE_TUPLE;
+    if (many ? result->rank != q->count : q->count != 1)
+        return hlo_infer_fail(q, "the number of operands is not that of the results, %s",
+                              hlo_infer_text(q, result));
+    for (uint32_t i = 0; i < q->count; i++) {
+        const hlo_shape *from = hlo_infer_operand(q, i);
+        const hlo_shape *to = many ? result->elements[i] : result;
+        if (!hlo_infer_dims(q, along, from->rank, "dimension")) return NULL;
+        if (!multiplies(grows ? from : to, grows ? to : from, along->v[0], group))
+            return hlo_infer_fail(q, "%s cannot become %s along dimension %lld",
+                                  hlo_infer_text(q, from), hlo_infer_text(q, to),
+                                  (long long)along->v[0]);
+    }
+    return result;
+}
+
+/* The shape of a start is (operands, results). */
+const hlo_shape *hlo_infer_ALL_GATHER(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    if (!given) return NULL;
+    if (q->op == HLO_OP_ALL_GATHER) return scaled(q, given, true);
+    if (given->type != HLO_TYPE_TUPLE || given->rank < 2 ||
+        !hlo_infer_fits(given->elements[0], each_operand(q)))
+        return hlo_infer_fail(q, "the result does not begin with the operands: %s",
+                              hlo_infer_text(q, given));
+    return scaled(q, given->elements[1], true) ? given : NULL;
+}
+
+const hlo_shape *hlo_infer_REDUCE_SCATTER(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    return given && combines(q) ? scaled(q, given, false) : NULL;
+}
