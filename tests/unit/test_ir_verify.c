@@ -1,0 +1,252 @@
+/* The verifier on what text cannot say, but a pass could make. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/ir.h"
+
+typedef struct bench {
+    jmp_buf recover;
+    hlo_module *m;
+    hlo_computation *c; /* the entry: two scalars and their sum */
+    hlo_instr *x, *y, *sum;
+    unsigned errors;
+    char first[512]; /* message */
+} bench;
+
+static void note(void *user, const hlo_diag *diag) {
+    bench *b = user;
+    if (b->errors++ == 0) snprintf(b->first, sizeof b->first, "%s", diag->message);
+}
+
+static const hlo_shape *f32(bench *b, uint32_t rank, const int64_t *dims) {
+    return hlo_shape_array(b->m, HLO_TYPE_F32, rank, dims);
+}
+
+static hlo_instr *parameter(hlo_computation *c, const hlo_shape *shape, const char *name) {
+    hlo_instr *p = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, shape, 0, NULL, name);
+    hlo_instr_set_parameter(p, c->parameter_count);
+    return p;
+}
+
+static int set_up(void **state) {
+    bench *b = test_calloc(1, sizeof *b);
+    *state = b;
+    b->m = hlo_module_new(&b->recover);
+    b->c = b->m->entry = hlo_computation_new(b->m, "main");
+    b->x = parameter(b->c, f32(b, 0, NULL), "x");
+    b->y = parameter(b->c, f32(b, 0, NULL), "y");
+    b->sum =
+        hlo_instr_new(b->c, NULL, HLO_OP_ADD, b->x->shape, 2, (hlo_instr *[]){b->x, b->y}, "sum");
+    hlo_computation_set_root(b->c, b->sum);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    bench *b = *state;
+    hlo_module_free(b->m);
+    test_free(b);
+    return 0;
+}
+
+static void expect(bench *b, const char *message) {
+    hlo_diag_sink sink = {note, b};
+    b->errors = 0;
+    hlo_status status = hlo_module_verify(b->m, &sink);
+    if (!message) {
+        assert_int_equal(status, HLO_OK);
+        assert_int_equal(b->errors, 0);
+        return;
+    }
+    assert_int_equal(status, HLO_INVALID_INPUT);
+    assert_string_equal(b->first, message);
+    assert_int_equal(hlo_module_verify(b->m, NULL), HLO_INVALID_INPUT);
+}
+
+static void a_sound_module(void **state) {
+    expect(*state, NULL);
+}
+
+static void an_operand_behind_its_user(void **state) {
+    bench *b = *state;
+    hlo_instr_move(b->y, NULL);
+    expect(b, "operand %y of %sum comes after it");
+}
+
+static void an_operand_of_another_computation(void **state) {
+    bench *b = *state;
+    hlo_computation *other = hlo_computation_new(b->m, "other");
+    hlo_instr *z = parameter(other, b->x->shape, "z");
+    hlo_computation_set_root(other, z);
+    hlo_instr_set_operand(b->sum, 1, z);
+    expect(b, "operand %z of %sum stands in another computation, %other");
+}
+
+static void an_operand_that_was_removed(void **state) {
+    bench *b = *state;
+    hlo_instr *n = hlo_instr_new(b->c, b->sum, HLO_OP_NEGATE, b->x->shape, 1, &b->x, "n");
+    hlo_instr_set_operand(b->sum, 0, n);
+    hlo_instr_remove(n);
+    expect(b, "operand %n of %sum was removed");
+}
+
+static void a_control_predecessor_behind(void **state) {
+    bench *b = *state;
+    hlo_instrs *list = hlo_arena_zero(b->m->arena, sizeof *list + sizeof *list->v);
+    list->count = 1;
+    list->v[0] = b->y;
+    hlo_instr_set_attr(b->x, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = list});
+    expect(b, "control predecessor %y of %x comes after it");
+}
+
+static void a_gap_in_the_parameters(void **state) {
+    bench *b = *state;
+    hlo_instr *z = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER, b->x->shape, 0, NULL, "z");
+    hlo_instr_set_parameter(z, 3);
+    expect(b, "%main has 4 parameters, but none of number 2");
+}
+
+static void a_parameter_number_twice(void **state) {
+    bench *b = *state;
+    b->y->u.parameter = 0;
+    expect(b, "%y is not the only parameter 0 of %main");
+}
+
+static void no_root(void **state) {
+    bench *b = *state;
+    b->c->root = NULL;
+    expect(b, "%main has no root");
+}
+
+static void a_root_elsewhere(void **state) {
+    bench *b = *state;
+    hlo_computation *other = hlo_computation_new(b->m, "other");
+    hlo_computation_set_root(other, b->x);
+    expect(b, "the root %x of %other does not stand in it");
+}
+
+static void no_entry(void **state) {
+    bench *b = *state;
+    b->m->entry = NULL;
+    expect(b, "the module has no entry computation");
+}
+
+static void a_call(bench *b, hlo_computation *from, hlo_computation *to) {
+    hlo_instr *p = parameter(from, b->x->shape, "p");
+    hlo_instr *q = parameter(from, b->x->shape, "q");
+    hlo_instr *call =
+        hlo_instr_new(from, NULL, HLO_OP_CALL, b->x->shape, 2, (hlo_instr *[]){p, q}, "call");
+    hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, to);
+    hlo_computation_set_root(from, call);
+}
+
+static void a_computation_that_calls_itself(void **state) {
+    bench *b = *state;
+    hlo_computation *one = hlo_computation_new(b->m, "one");
+    hlo_computation *two = hlo_computation_new(b->m, "two");
+    a_call(b, one, two);
+    a_call(b, two, one);
+    expect(b, "%call.1 calls %one, which leads back to itself");
+}
+
+static void a_call_of_the_entry(void **state) {
+    bench *b = *state;
+    a_call(b, hlo_computation_new(b->m, "one"), b->c);
+    expect(b, "%call calls the entry computation");
+}
+
+static void a_long_chain_of_calls(void **state) {
+    bench *b = *state;
+    enum { LONG = 20000 };
+    hlo_computation *callee = hlo_computation_new(b->m, "leaf");
+    hlo_computation_set_root(callee, parameter(callee, b->x->shape, "p"));
+    parameter(callee, b->x->shape, "p");
+    for (int i = 0; i < LONG; i++) {
+        hlo_computation *caller = hlo_computation_new(b->m, "link");
+        a_call(b, caller, callee);
+        callee = caller;
+    }
+    expect(b, NULL);
+}
+
+static void two_of_one_name(void **state) {
+    bench *b = *state;
+    b->y->name = b->x->name;
+    expect(b, "two instructions are called %x");
+}
+
+static void a_value_of_another_shape(void **state) {
+    bench *b = *state;
+    hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
+    one->shape = hlo_shape_array(b->m, HLO_TYPE_BF16, 0, NULL);
+    expect(b, "the value of %constant is f32[], its shape bf16[]");
+}
+
+static void attributes_that_do_not_belong(void **state) {
+    bench *b = *state;
+    hlo_instr_set_int(b->sum, HLO_ATTR_IOTA_DIMENSION, 0);
+    expect(b, "add has no attribute 'iota_dimension'");
+    hlo_attr twice[] = {{.id = HLO_ATTR_BACKEND_CONFIG, .u.str = hlo_intern_string(b->m, "{}")},
+                        {.id = HLO_ATTR_BACKEND_CONFIG, .u.str = hlo_intern_string(b->m, "{}")}};
+    b->sum->attrs = twice;
+    b->sum->attr_count = 2;
+    expect(b, "the attribute 'backend_config' is given twice");
+}
+
+static void layouts_that_are_no_order(void **state) {
+    bench *b = *state;
+    int64_t dims[] = {2, 3}, twice[] = {1, 1}, far[] = {2, 0};
+    b->x->shape = hlo_shape_with_layout(b->m, HLO_TYPE_F32, 2, dims, twice);
+    b->y->shape = b->sum->shape = f32(b, 2, dims);
+    expect(b, "the shape f32[2,3]{1,1} has a layout that names a dimension twice");
+    b->x->shape = hlo_shape_with_layout(b->m, HLO_TYPE_F32, 2, dims, far);
+    expect(b, "the shape f32[2,3]{2,0} has a layout that is no order of its dimensions");
+}
+
+static void an_array_too_large(void **state) {
+    bench *b = *state;
+    int64_t dims[] = {INT64_MAX / 4 + 1, 1};
+    b->x->shape = b->y->shape = b->sum->shape = f32(b, 2, dims);
+    expect(b, "the shape f32[2305843009213693952,1]{1,0} has more bytes than 2^63");
+}
+
+static void no_more_than_twenty_errors(void **state) {
+    bench *b = *state;
+    int64_t dims[] = {2};
+    for (int i = 0; i < 50; i++)
+        hlo_instr_new(b->c, NULL, HLO_OP_NEGATE, f32(b, 1, dims), 1, &b->x, "n");
+    expect(b, "negate of f32[]: the result is f32[], not f32[2]");
+    assert_int_equal(b->errors, 20);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_sound_module),
+        TEST(an_operand_behind_its_user),
+        TEST(an_operand_of_another_computation),
+        TEST(an_operand_that_was_removed),
+        TEST(a_control_predecessor_behind),
+        TEST(a_gap_in_the_parameters),
+        TEST(a_parameter_number_twice),
+        TEST(no_root),
+        TEST(a_root_elsewhere),
+        TEST(no_entry),
+        TEST(a_computation_that_calls_itself),
+        TEST(a_call_of_the_entry),
+        TEST(a_long_chain_of_calls),
+        TEST(two_of_one_name),
+        TEST(a_value_of_another_shape),
+        TEST(attributes_that_do_not_belong),
+        TEST(layouts_that_are_no_order),
+        TEST(an_array_too_large),
+        TEST(no_more_than_twenty_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
