@@ -90,10 +90,9 @@ static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
 }
 
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
-    uint64_t key =
-        key_of(engine, a); /* which may renumber: twice, so that both are of one numbering */
+    (void)key_of(engine, a); /* may renumber, so both are asked for afterwards */
     uint64_t other = key_of(engine, b);
-    key = key_of(engine, a);
+    uint64_t key = key_of(engine, a);
     return key < other;
 }
 
