@@ -13,8 +13,9 @@
 #include "passes/remark.h"
 #include "passes/walk.h"
 
-/* Of copies in all: nested calls can grow a module exponentially. Calls past it stay. */
-enum { BUDGET = 1 << 22 };
+/* Of copies in all: nested calls can grow a module exponentially. Calls past it stay, which a
+ * warning says. */
+enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
@@ -22,14 +23,25 @@ typedef struct inliner {
     hlo_instr **copies; /* by id of the callee's instruction */
     uint32_t room;      /* of `copies` */
     uint64_t budget;
+    bool warned;
 } inliner;
 
-static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
+static void warn(inliner *in, const hlo_instr *call) {
+    if (in->warned) return;
+    in->warned = true;
+    hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
+                  hlo_intern_length(call->name),
+                  "calls stay from here on: inlining makes %d copies at most", (int)BUDGET);
+}
+
+static hlo_computation *callee_of(inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || hlo_instr_int(instr, HLO_ATTR_IS_COMPOSITE, 0)) return NULL;
     if (in->controlled[instr->id]) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (!callee || callee->attr_count || callee->instr_count > in->budget) return NULL;
-    return callee;
+    if (!callee || callee->attr_count) return NULL;
+    if (callee->instr_count <= in->budget) return callee;
+    warn(in, instr);
+    return NULL;
 }
 
 static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {

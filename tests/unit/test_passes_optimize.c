@@ -102,6 +102,64 @@ static void test_refusals(void **state) {
     hlo_module_free(module);
 }
 
+/* Wherever memory runs out the run ends with that status, and nothing but the module is left to
+ * free. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "inline,canonicalise,default";
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    int failures = 0;
+    for (size_t room = 0; status != HLO_OK; room += 64, failures++) {
+        hlo_module *module = parse();
+        hlo_arena_set_limit(module->arena, hlo_arena_used(module->arena) + room + 1);
+        hlo_report *report = NULL;
+        status = hlo_module_optimize(module, &options, &report);
+        assert_true(status == HLO_OK || (status == HLO_OUT_OF_MEMORY && !report));
+        hlo_report_free(report);
+        hlo_module_free(module);
+    }
+    assert_true(failures > 3);
+}
+
+static void count_warnings(void *user, const hlo_diag *diag) {
+    assert_int_equal(diag->severity, HLO_WARNING);
+    ++*(int *)user;
+}
+
+/* Nested calls that would double at every level stop growing at a limit. */
+static void test_inlining_is_bounded(void **state) {
+    (void)state;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    fputs("HloModule m\n\n%f0 (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n\n", out);
+    for (int level = 1; level <= 40; level++)
+        fprintf(out,
+                "%sf%d (y%d: f32[]) -> f32[] {\n  %%y%d = f32[] parameter(0)\n"
+                "  %%a%d = f32[] call(%%y%d), to_apply=%%f%d\n"
+                "  %%n%d = f32[] negate(%%a%d)\n"
+                "  ROOT %%b%d = f32[] call(%%n%d), to_apply=%%f%d\n}\n\n",
+                level == 40 ? "ENTRY %" : "%", level, level, level, level, level, level - 1, level,
+                level, level, level, level - 1);
+    fclose(out);
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(text, size, "t.hlo", NULL, &module), HLO_OK);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "inline";
+    options.verify_none = true;
+    int warnings = 0;
+    const hlo_diag_sink sink = {.emit = count_warnings, .user = &warnings};
+    options.sink = &sink;
+    assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
+    assert_true(module->next_id < 2u << 20);
+    assert_int_equal(warnings, 1);
+    hlo_module_free(module);
+    free(text);
+}
+
 static void test_passes_are_told(void **state) {
     (void)state;
     assert_string_equal(hlo_pass_name(0), "default");
@@ -119,6 +177,8 @@ int main(void) {
         cmocka_unit_test(test_nothing_fires),
         cmocka_unit_test(test_named_pass_stays),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_inlining_is_bounded),
         cmocka_unit_test(test_passes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
