@@ -3,9 +3,6 @@ set(hlo_generated_dir ${CMAKE_BINARY_DIR}/generated/grammar)
 file(MAKE_DIRECTORY ${hlo_generated_dir})
 set(hlo_grammar_generated)
 foreach(language hlo rules)
-  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/grammar/${language}.l)  # scaffolding
-    continue()
-  endif()
   flex_target(${language}_lexer ${CMAKE_SOURCE_DIR}/grammar/${language}.l
     ${hlo_generated_dir}/${language}.lex.c
     DEFINES_FILE ${hlo_generated_dir}/${language}.lex.h)

@@ -127,7 +127,7 @@ def functions():
 
 def words():
     """Markers of unfinished work, and paths of some machine."""
-    marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|\bunimplemented\b", re.I)
+    marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|\bunimplemented\b|\bscaffolding\b", re.I)
     path = re.compile(r"(?<![\w.%}])/(work|home|root|Users|opt/venv)/|\.\./shared/")
     for name in FILES:
         if name.startswith((MODELS, "tests/lint/")) or name == "LICENSE":
