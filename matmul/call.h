@@ -24,17 +24,18 @@ typedef enum hlo_epilogue {
     HLO_EPILOGUE_COUNT
 } hlo_epilogue;
 
-/* Which scale operands stand in the custom call (architecture: "The custom call"). */
+/* Which scale operands stand in the custom call. XLA of 2024 has the first form, today's the
+ * second. */
 typedef enum hlo_scale_form {
     HLO_SCALES_ALL, /* a, b, [c], a_scale, b_scale, c_scale, d_scale, [bias] */
-    HLO_SCALES_USED /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]; XLA leaves
-                       d_scale out where it, a_scale and b_scale are 1: that is read, and not made
-                     */
+    /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]; XLA leaves d_scale out where it,
+     * a_scale and b_scale are 1: that is read, and not made */
+    HLO_SCALES_USED
 } hlo_scale_form;
 
 /* What the rewritten module is for. */
 typedef struct hlo_target {
-    int sm;   /* compute capability * 10, e.g. 90 */
+    int sm;   /* compute capability * 10, a row of target.def */
     int cuda; /* major * 100 + minor, e.g. 1208 */
     hlo_scale_form scales;
 } hlo_target;
@@ -66,7 +67,7 @@ typedef struct hlo_matmul {
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */
     const char *algorithm; /* a dot's `algorithm`, `dot_any_f8_any_f8_f32`; NULL: unset */
     hlo_epilogue epilogue;
-    bool amax;            /* result 1 is the abs-max of D before d_scale, f32[] */
+    bool amax;            /* the call also gives the abs-max of D before d_scale, f32[] */
     const hlo_shape *d;   /* shape of D with its layout */
     const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
 } hlo_matmul;
