@@ -172,6 +172,37 @@ static void test_passes_are_told(void **state) {
     }
 }
 
+/* What the programs' table says an option is by default is what the library does without it. */
+static void test_defaults_of_programs(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *fallback;
+    } rows[] = {
+#define OPTION(id, programs, letter, name, kind, argument, fallback, help) {#id, fallback},
+#include "tools/options.def"
+#undef OPTION
+    };
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    char cuda[32], target[32];
+    snprintf(cuda, sizeof cuda, "%d.%d", options.cuda_major, options.cuda_minor);
+    snprintf(target, sizeof target, "sm_%d", options.target);
+    int found = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *name = rows[i].name;
+        const char *meant = strcmp(name, "PASSES") == 0   ? options.passes
+                            : strcmp(name, "TARGET") == 0 ? target
+                            : strcmp(name, "CUDA") == 0   ? cuda
+                            : strcmp(name, "SCALE_OPERANDS") == 0
+                                ? options.scales_used ? "used" : "all"
+                                : NULL;
+        if (!meant) continue;
+        assert_string_equal(rows[i].fallback, meant);
+        found++;
+    }
+    assert_int_equal(found, 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_fires),
@@ -180,6 +211,7 @@ int main(void) {
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_inlining_is_bounded),
         cmocka_unit_test(test_passes_are_told),
+        cmocka_unit_test(test_defaults_of_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
