@@ -82,6 +82,8 @@ void hlo_walk_run(const hlo_walk *w, hlo_walk_body *body, void *arg) {
     }
 }
 
+enum { WORTH_SHARING = 1 << 15 }; /* elements */
+
 typedef struct share {
     const hlo_walk *walk;
     uint32_t dim;
@@ -100,7 +102,6 @@ static void run_share(void *arg, int64_t begin, int64_t end) {
 
 void hlo_walk_run_parallel(const hlo_eval_env *env, const hlo_walk *w, uint32_t written,
                            hlo_walk_body *body, void *arg) {
-    enum { WORTH_SHARING = 1 << 15 };
     uint32_t dim = w->rank;
     if (env->parallel && w->count >= WORTH_SHARING)
         for (uint32_t d = w->rank; d-- > 0;)
@@ -184,11 +185,83 @@ static void copy_row(void *arg, int64_t count, char *const *data, const int64_t 
     }
 }
 
+/* A copy whose rows are contiguous on one side only: rows along `along` are so in the input. Moving
+ * tile by tile keeps both sides in the cache. */
+typedef struct transposition {
+    hlo_walk outer; /* of the other dimensions */
+    size_t size;
+    int64_t rows, columns;                 /* along `along`, along the innermost dimension */
+    int64_t row_steps[2], column_steps[2]; /* bytes, output and input */
+} transposition;
+
+enum { TILE = 32 };
+
+static void copy_tiles(const transposition *t, char *out, char *in, int64_t begin, int64_t end) {
+    int64_t steps[] = {t->column_steps[0], t->column_steps[1]};
+    size_t size = t->size;
+    for (int64_t j = 0; j < t->columns; j += TILE)
+        for (int64_t i = begin; i < end; i++) {
+            int64_t count = t->columns - j < TILE ? t->columns - j : TILE;
+            char *data[] = {out + i * t->row_steps[0] + j * steps[0],
+                            in + i * t->row_steps[1] + j * steps[1]};
+            copy_row(&size, count, data, steps);
+        }
+}
+
+typedef struct tile_rows {
+    const transposition *t;
+    int64_t begin, end;
+} tile_rows;
+
+static void copy_tile_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const tile_rows *r = arg;
+    for (int64_t i = 0; i < count; i++)
+        copy_tiles(r->t, data[0] + i * steps[0], data[1] + i * steps[1], r->begin, r->end);
+}
+
+/* Blocks of TILE rows. */
+static void copy_blocks(void *arg, int64_t begin, int64_t end) {
+    const transposition *t = arg;
+    for (int64_t block = begin; block < end; block++) {
+        int64_t last = (block + 1) * TILE < t->rows ? (block + 1) * TILE : t->rows;
+        tile_rows rows = {t, block * TILE, last};
+        hlo_walk_run(&t->outer, copy_tile_rows, &rows);
+    }
+}
+
+/* False when the rows of `w` are contiguous on both sides, or along no dimension in the input. */
+static bool copy_transposed(const hlo_eval_env *env, const hlo_walk *w, size_t size) {
+    int64_t step = (int64_t)size;
+    uint32_t inner = w->rank - 1, along = 0;
+    if (w->rank < 2 || w->steps[1][inner] == step) return false;
+    while (along < inner && w->steps[1][along] != step) along++;
+    if (along == inner || w->dims[along] < TILE || w->dims[inner] < TILE) return false;
+    transposition t = {
+        .outer = *w, .size = size, .rows = w->dims[along], .columns = w->dims[inner]};
+    t.outer.rank = 0;
+    t.outer.count = w->count / (t.rows * t.columns);
+    for (uint32_t d = 0; d < w->rank; d++)
+        if (d != along && d != inner) t.outer.dims[t.outer.rank++] = w->dims[d];
+    for (uint32_t v = 0; v < 2; v++) {
+        t.row_steps[v] = w->steps[v][along];
+        t.column_steps[v] = w->steps[v][inner];
+        for (uint32_t d = 0, at = 0; d < w->rank; d++)
+            if (d != along && d != inner) t.outer.steps[v][at++] = w->steps[v][d];
+    }
+    int64_t blocks = (t.rows + TILE - 1) / TILE;
+    if (env->parallel && w->count >= WORTH_SHARING)
+        env->parallel(env->user, blocks, copy_blocks, &t);
+    else
+        copy_blocks(&t, 0, blocks);
+    return true;
+}
+
 void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out) {
     const hlo_view *views[] = {out, in};
     size_t size = hlo_types[out->type].bytes;
     hlo_walk walk;
     hlo_walk_init(&walk, out->rank, out->dims, 2, views);
+    if (walk.count > 0 && copy_transposed(env, &walk, size)) return;
     hlo_walk_run_parallel(env, &walk, 0, copy_row, &size);
 }
 
