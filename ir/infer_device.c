@@ -12,23 +12,28 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 /* ---------------------------------------------------------------------------------------- groups
  */
 
-/* The numbers of `{{0,1},{2,3}}`, in order; NULL, with `why` set, when one of its lists is not as
- * long as the first. */
+/* The numbers of `{{0,1},{2,3}}`, in order; NULL, with `why` set, when that is no list of lists of
+ * one length. */
 static int64_t *listed(const hlo_inference *q, const char *text, size_t *out_count,
                        int64_t *out_group) {
     size_t room = 0;
     for (const char *at = text; *at; at++) room += *at == ',' || *at == '}';
     int64_t *numbers = hlo_infer_scratch(q, room, sizeof *numbers);
     size_t count = 0, start = 0;
-    int64_t group = 0;
+    int64_t group = 0, depth = 0;
     for (const char *at = text; *at;) {
         char *end;
         long long number = strtoll(at, &end, 10);
         if (end != at) {
+            if (depth != 2) {
+                hlo_infer_fail(q, "%s is no list of lists", text);
+                return NULL;
+            }
             numbers[count++] = number;
             at = end;
             continue;
         }
+        depth += (*at == '{') - (*at == '}');
         if (*at++ != '}' || count == start) continue;
         if (group && (int64_t)(count - start) != group) {
             hlo_infer_fail(q, "the groups of %s differ in length", text);
