@@ -584,6 +584,7 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     rule.doc = comment_text(p, p->rule_comment);
     rule.text = name_of(p, whole);
     rule.example = example.last ? name_of(p, example) : NULL;
+    rule.offset = (uint32_t)name.first;
     for (size_t i = 0; i < whole.first; i++) rule.line += p->owner->source[i] == '\n';
     rule.line++;
 

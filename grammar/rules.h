@@ -116,9 +116,9 @@ typedef struct hlo_rule {
     const char *measure; /* a row of builder.def; every firing lowers it */
     uint16_t measure_code;
     uint16_t slot_count;
-    int16_t subject; /* the matmul whose verdict this rule is about; -1: none */
-    int16_t root;    /* the slot of the first root */
-    uint32_t line;   /* in the file */
+    int16_t subject;       /* the matmul whose verdict this rule is about; -1: none */
+    int16_t root;          /* the slot of the first root */
+    uint32_t line, offset; /* of its name in the file */
     uint32_t root_count, first_root;
     uint32_t guard_count, first_guard;
     uint32_t action_count, first_action;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "passes/match.h"
-#include "passes/vocabulary.h"
+#include "passes/walk.h"
 
 enum { FIRINGS_PER_INSTR = 16, FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64, USERS_ABOVE = 2 };
 
@@ -28,6 +28,9 @@ struct hlo_engine {
     uint32_t room;  /* of the side tables, by instruction id */
     uint64_t *keys; /* 0: none yet */
     bool *queued;
+    uint32_t old_ids; /* below it, the module's own instructions: */
+    bool *controlled; /* takes part in a control dependency */
+    bool *effects;    /* does more than compute its result */
     uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
     hlo_instr **queue;
@@ -125,14 +128,15 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
-static bool removable(const hlo_instr *instr) {
-    return instr->parent && !instr->use_count && instr->parent->root != instr &&
-           instr->op != HLO_OP_PARAMETER && !(hlo_ops[instr->op].flags & HLO_SIDE_EFFECT) &&
-           !hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
+static bool removable(const hlo_engine *e, const hlo_instr *instr) {
+    if (!instr->parent || instr->use_count || instr->parent->root == instr ||
+        instr->op == HLO_OP_PARAMETER)
+        return false;
+    return instr->id >= e->old_ids || (!e->controlled[instr->id] && !e->effects[instr->id]);
 }
 
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
-    if (!removable(instr)) return;
+    if (!removable(engine, instr)) return;
     hlo_instr *operands[HLO_RULE_ARGS];
     uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
     for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
@@ -243,6 +247,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
 
 static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     e->queued[instr->id] = false;
+    if (!hlo_instr_user_count(instr)) return; /* dead, or kept for its effects alone */
     for (const candidate *c = e->by_op[instr->op]; c && instr->parent && !e->failed; c = c->next)
         if (try_rule(e, env, c, instr)) {
             if (instr->parent) push_one(e, instr);
@@ -298,6 +303,9 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) enter_phase(e, hlo_rules_builtin[i]);
     if (context->rules) enter_phase(e, context->rules);
     reserve(e, context->module->next_id);
+    e->old_ids = context->module->next_id;
+    e->controlled = hlo_walk_controlled(context->module, context->scratch);
+    e->effects = hlo_walk_effects(context->module, context->scratch).side;
     uint64_t instrs = 0;
     for (hlo_computation *c = context->module->first; c; c = c->next) {
         number(e, c);

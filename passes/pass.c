@@ -225,6 +225,21 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     return HLO_OK;
 }
 
+/* A rule in a phase that no pass runs would be lost without a word. */
+static hlo_status check_phases(const run *r) {
+    for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
+        const hlo_rule *rule = &r->context.rules->rules[i];
+        bool known = false;
+        for (size_t p = 0; p < PASS_COUNT && !known; p++)
+            known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
+        if (known) continue;
+        hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
+                      "no pass runs phase '%s'", rule->phase);
+        return HLO_INVALID_INPUT;
+    }
+    return HLO_OK;
+}
+
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
     run r = {
@@ -238,7 +253,11 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     if (status != HLO_OK) return status;
     if (options->rules)
         status = hlo_rules_load(options->rules, options->sink, &r.rules, &r.context.rules);
-    if (status != HLO_OK) return status;
+    if (status == HLO_OK && options->rules) status = check_phases(&r);
+    if (status != HLO_OK) {
+        hlo_module_free(r.rules);
+        return status;
+    }
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);

@@ -137,10 +137,10 @@ static void put_rules(FILE *out, const hlo_rules *r, unsigned file) {
         put_string(out, rule->phase);
         fputs(", ", out);
         put_string(out, rule->measure);
-        fprintf(out, ", %u, %u, %d, %d, %u, %u, %u, %u, %u, %u, %u, slots_%u_%u,\n",
+        fprintf(out, ", %u, %u, %d, %d, %u, %u, %u, %u, %u, %u, %u, %u, slots_%u_%u,\n",
                 rule->measure_code, rule->slot_count, rule->subject, rule->root, rule->line,
-                rule->root_count, rule->first_root, rule->guard_count, rule->first_guard,
-                rule->action_count, rule->first_action, file, i);
+                rule->offset, rule->root_count, rule->first_root, rule->guard_count,
+                rule->first_guard, rule->action_count, rule->first_action, file, i);
         put_string(out, rule->doc);
         fputs(",\n", out);
         put_string(out, rule->text);

@@ -260,6 +260,36 @@ static void rules_of_a_file_run(void **state) {
                      HLO_OK);
 }
 
+static void a_phase_that_nothing_runs_is_refused(void **state) {
+    (void)state;
+    assert_int_equal(
+        run_with("phase late measure expression_size\nrule r abs(%x) => %x" EXAMPLE, swapping),
+        HLO_INVALID_INPUT);
+    assert_string_equal(last_message, "no pass runs phase 'late'");
+    assert_int_equal(last_line, 2);
+    assert_int_equal(last_column, 6);
+}
+
+/* What a control dependency names stays, replaced or not. */
+static void control_dependencies_hold(void **state) {
+    (void)state;
+    static const char hlo[] = "ENTRY e { x = f32[4] parameter(0)\n c = f32[4] copy(x)\n"
+                              " n = f32[4] negate(c)\n"
+                              " ROOT m = f32[4] abs(n), control-predecessors={c} }\n";
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(hlo, strlen(hlo), "t.hlo", &sink, &module), HLO_OK);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "algebra";
+    options.sink = &sink;
+    hlo_report *report;
+    assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
+    assert_int_equal(firings(report, "identity"), 1);
+    assert_int_equal(module->entry->instr_count, 4);
+    hlo_report_free(report);
+    hlo_module_free(module);
+}
+
 static void a_rule_that_does_not_descend_is_named(void **state) {
     (void)state;
     assert_int_equal(
@@ -274,6 +304,8 @@ int main(void) {
         cmocka_unit_test(order_of_work_does_not_matter),
         cmocka_unit_test(faults_are_found),
         cmocka_unit_test(rules_of_a_file_run),
+        cmocka_unit_test(a_phase_that_nothing_runs_is_refused),
+        cmocka_unit_test(control_dependencies_hold),
         cmocka_unit_test(a_rule_that_does_not_descend_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
