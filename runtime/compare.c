@@ -1,7 +1,9 @@
 /* Comparing outputs, element by element. */
+#include <math.h>
 #include <string.h>
 
 #include "ir/eval/bound.h"
+#include "ir/eval/float.h"
 #include "runtime/arrays.h"
 
 static bool same_kind(const hlo_array *a, const hlo_array *b) {
@@ -12,6 +14,21 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
 /* All elements in one dimension: their order is the same in both. */
 static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
+}
+
+/* Of (a - b) / sigma, over the elements where all three are finite and sigma is not 0. */
+static double root_mean_square(hlo_type type, int64_t count, const char *a, const char *b,
+                               const float *sigma) {
+    double sum = 0, counted = 0;
+    size_t width = hlo_types[type].bytes;
+    for (int64_t i = 0; sigma && i < count; i++, a += width, b += width) {
+        if (!(sigma[i] > 0) || !isfinite(sigma[i])) continue;
+        double d = (hlo_number_load(type, a) - hlo_number_load(type, b)) / sigma[i];
+        if (!isfinite(d)) continue;
+        sum += d * d;
+        counted++;
+    }
+    return counted ? sqrt(sum / counted) : 0;
 }
 
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo_difference *out) {
@@ -32,6 +49,8 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
+    if (hlo_types[type].class != HLO_CLASS_COMPLEX)
+        out->rms = root_mean_square(type, count, judge->data, other->data, judge->bound);
     return c.violations ? HLO_MISMATCH : HLO_OK;
 }
 
@@ -57,7 +76,7 @@ static hlo_status compare_one(const hlo_array *judge, const hlo_array *other, si
     fprintf(out, ": %lld equal, %lld within bound, %lld one fp8 step, %lld violations",
             (long long)d.equal, (long long)d.within, (long long)d.one_step,
             (long long)d.violations);
-    if (d.within) fprintf(out, ", largest %.2g of the bound", d.largest);
+    if (d.within) fprintf(out, ", largest %.2g of the bound, rms %.2g sigma", d.largest, d.rms);
     if (d.worst >= 0)
         fprintf(out, ", worst at %lld: %.9g and %.9g, bound %.3g", (long long)d.worst, d.judge,
                 d.other, d.bound);

@@ -117,6 +117,7 @@ typedef struct hlo_difference {
     int64_t one_step;   /* fp8 neighbours, with a rounding boundary within the bound */
     int64_t violations; /* further apart, or infinite or NaN on one side only */
     double largest;     /* of |a - b| / bound, where the bound is not 0 and all is finite */
+    double rms; /* root mean square of (a - b) / hlo_array.bound, where that is finite and not 0 */
     int64_t worst; /* row-major index of the element that is furthest beyond its bound; -1: none
                       is */
     double judge, other, bound; /* there */
