@@ -118,7 +118,7 @@ double hlo_report_flops(const hlo_instr *instr) {
 
 typedef struct closing {
     hlo_report *report;
-    const bool *present; /* by instruction id */
+    const bool *present; /* by instruction id: in a computation that runs */
     const bool *fp8;
     const uint32_t *lines; /* offsets at which lines start */
     uint32_t line_count;
@@ -197,6 +197,24 @@ static void find_lines(closing *c, const hlo_module *module, hlo_arena *arena) {
     c->line_count = count;
 }
 
+static void visit_called(void *running, hlo_computation *called) {
+    ((bool *)running)[called->id] = true;
+}
+
+static bool *find_present(const hlo_module *module, hlo_arena *arena) {
+    bool *present = hlo_arena_zero(arena, module->next_id);
+    bool *running = hlo_arena_zero(arena, module->next_computation_id);
+    if (module->entry) running[module->entry->id] = true;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (!running[comp->id]) continue;
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+            present[instr->id] = true;
+            hlo_instr_visit_called(instr, visit_called, running);
+        }
+    }
+    return present;
+}
+
 static int by_position(const void *a, const void *b) {
     const slot *const *x = a, *const *y = b;
     if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
@@ -209,11 +227,7 @@ void hlo_report_close(hlo_pass_context *context) {
     closing c = {.report = report,
                  .fp8 = hlo_walk_fp8(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
-    bool *present = hlo_arena_zero(context->scratch, module->next_id);
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
-            present[instr->id] = true;
-    c.present = present;
+    c.present = find_present(module, context->scratch);
     find_lines(&c, module, context->scratch);
     slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
     size_t count = 0;

@@ -75,6 +75,21 @@ static void test_named_pass_stays(void **state) {
     hlo_module_free(module);
 }
 
+/* The copy stands for a matmul whose computation nothing calls any more. */
+static void test_one_verdict_per_copy(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "inline";
+    hlo_report *report;
+    assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
+    assert_int_equal(hlo_report_count(report), 1);
+    assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantised");
+    hlo_report_free(report);
+    hlo_module_free(module);
+}
+
 static void count_errors(void *user, const hlo_diag *diag) {
     assert_int_equal(diag->severity, HLO_ERROR);
     ++*(int *)user;
@@ -205,13 +220,10 @@ static void test_defaults_of_programs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_fires),
-        cmocka_unit_test(test_named_pass_stays),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_inlining_is_bounded),
-        cmocka_unit_test(test_passes_are_told),
-        cmocka_unit_test(test_defaults_of_programs),
+        cmocka_unit_test(test_nothing_fires),        cmocka_unit_test(test_named_pass_stays),
+        cmocka_unit_test(test_one_verdict_per_copy), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory),        cmocka_unit_test(test_inlining_is_bounded),
+        cmocka_unit_test(test_passes_are_told),      cmocka_unit_test(test_defaults_of_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
