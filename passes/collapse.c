@@ -4,7 +4,7 @@
  *
  * Needs: nothing.
  * Keeps: dots in that form already; dots whose operands do not both come from fp8 values, which can
- *        never be FP8 calls; sparse dots.
+ *        never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
  * Numerics: unchanged, except for the order in which products are summed.
  * Tests: testdata/passes/collapse-dots/ */
 #include "passes/passes.h"
@@ -172,10 +172,16 @@ static bool comes_from_fp8(reach r, const hlo_instr *instr) {
     return instr->id < r.count ? r.fp8[instr->id] : hlo_type_is_fp8(instr->shape->type);
 }
 
+/* Merging dimensions whose sizes are not known would lose what is known of them. */
+static bool is_static(const hlo_instr *instr) {
+    return !instr->shape->dynamic && hlo_shape_count(instr->shape) >= 0;
+}
+
 static void visit(hlo_pass_context *context, hlo_instr *dot, reach r) {
     if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return;
     hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     if (!comes_from_fp8(r, left) || !comes_from_fp8(r, right)) return;
+    if (!is_static(left) || !is_static(right) || !is_static(dot)) return;
     hlo_arena *arena = context->scratch;
     hlo_arena_mark mark = hlo_arena_here(arena);
     side m = read_side(arena, left, hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS),

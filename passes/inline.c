@@ -39,6 +39,7 @@ static hlo_computation *callee_of(inliner *in, const hlo_instr *instr) {
     if (in->controlled[instr->id]) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (!callee || callee->attr_count) return NULL;
+    if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
     if (callee->instr_count <= in->budget) return callee;
     warn(in, instr);
     return NULL;
