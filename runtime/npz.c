@@ -286,7 +286,14 @@ static bool copy_out(zip_source_t *source, FILE *out) {
     return got == 0 && !ferror(out);
 }
 
+/* libzip makes no archive of nothing: its end record alone is one. */
+static hlo_status write_empty(FILE *out) {
+    static const char end[22] = "PK\5\6";
+    return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
+}
+
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
+    if (!arrays->count) return write_empty(out);
     zip_source_t *source = zip_source_buffer_create(NULL, 0, 0, NULL);
     if (!source) return HLO_OUT_OF_MEMORY;
     zip_source_keep(source);
@@ -303,7 +310,7 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (!added || zip_close(archive) != 0) {
         zip_discard(archive);
         status = HLO_OUT_OF_MEMORY;
-    } else if (arrays->count && !copy_out(source, out)) {
+    } else if (!copy_out(source, out)) {
         status = HLO_INVALID_INPUT;
     }
     zip_source_free(source);
