@@ -172,21 +172,6 @@ static hlo_status run_gather(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_gather = {.run = run_gather, .bound = hlo_bound_indexed};
 
-typedef struct combining {
-    const hlo_region *region;
-    uint32_t arrays;
-} combining;
-
-static void combine_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const combining *c = arg;
-    char *at[HLO_WALK_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
-        for (uint32_t v = 0; v < 2 * c->arrays; v++) at[v] = data[v] + done * steps[v];
-        hlo_region_run(c->region, n, at, steps, at, steps);
-    }
-}
-
 static bool fits(const places *p, const hlo_dims *start) {
     for (uint32_t d = 0; d < p->wide->rank; d++)
         if (start->v[d] < 0 || start->v[d] > p->wide->dims[d] - p->sizes[d]) return false;
@@ -203,8 +188,8 @@ static hlo_status run_scatter(hlo_call *call) {
     hlo_op simple = arrays == 1 ? hlo_region_simple(computation) : HLO_OP_INVALID;
     bool assigns = simple == HLO_OP_PARAMETER;
     bool binary = simple != HLO_OP_INVALID && hlo_kernel_elementwise(computation->root);
-    combining c = {assigns || binary ? NULL : hlo_region_new(call, computation), arrays};
-    if (!assigns && !binary && !c.region) return HLO_INVALID_INPUT;
+    const hlo_region *region = assigns || binary ? NULL : hlo_region_new(call, computation);
+    if (!assigns && !binary && !region) return HLO_INVALID_INPUT;
     for (uint32_t a = 0; a < arrays; a++)
         copy_unless_there(call, &call->operands[a], &call->results[a]);
     places p[MAX_ARRAYS];
@@ -225,7 +210,6 @@ static hlo_status run_scatter(hlo_call *call) {
     hlo_dims index = {0}, start;
     do {
         hlo_view views[HLO_WALK_VIEWS];
-        const hlo_view *pointers[HLO_WALK_VIEWS];
         for (uint32_t a = 0; a < arrays; a++) {
             int64_t offset;
             place_start(&p[a], index.v, &start, &offset);
@@ -235,8 +219,6 @@ static hlo_status run_scatter(hlo_call *call) {
                            hlo_view_at(p[a].wide, offset_of(p[a].wide, &start))};
             views[arrays + a] = (hlo_view){p[a].narrow->type, p[a].window_rank, p[a].window.v,
                                            p[a].narrow_strides.v, hlo_view_at(p[a].narrow, offset)};
-            pointers[a] = &views[a];
-            pointers[arrays + a] = &views[arrays + a];
         }
         if (!fits(p, &start)) continue;
         if (assigns) {
@@ -251,9 +233,7 @@ static hlo_status run_scatter(hlo_call *call) {
             if (hlo_elementwise_run(&one) != HLO_OK) return hlo_call_refuse(call, one.why);
             continue;
         }
-        hlo_walk walk;
-        hlo_walk_init(&walk, p->window_rank, p->window.v, 2 * arrays, pointers);
-        hlo_walk_run(&walk, combine_row, &c);
+        hlo_region_apply(region, arrays, views, views + arrays);
     } while (next_place(p, index.v));
     return HLO_OK;
 }

@@ -177,6 +177,10 @@ hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
  * in_steps[i] bytes apart; out[i] likewise of the root's leaves. An output may be an input. */
 void hlo_region_run(const hlo_region *region, int64_t count, char *const *in,
                     const int64_t *in_steps, char *const *out, const int64_t *out_steps);
+/* acc[..] = region(acc[..], x[..]) element by element, for that many arrays of the same dimensions,
+ * at most HLO_WALK_VIEWS / 2. */
+void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
+                      const hlo_view *x);
 /* Why a computation cannot be a region; NULL when it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
 /* The opcode when the region is just one binary elementwise operation on its two parameters, in

@@ -133,33 +133,6 @@ static void reduce_by(hlo_call *call, hlo_op op) {
 /* ------------------------------------------------------------------------ reduce by any
  * computation */
 
-typedef struct applying {
-    const hlo_region *region;
-    uint32_t arrays;
-} applying;
-
-/* Views: the accumulators, then the elements; the accumulators take the result. */
-static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const applying *a = arg;
-    char *at[HLO_WALK_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
-        for (uint32_t v = 0; v < 2 * a->arrays; v++) at[v] = data[v] + done * steps[v];
-        hlo_region_run(a->region, n, at, steps, at, steps);
-    }
-}
-
-static void apply(const applying *a, const hlo_view *acc, const hlo_view *x) {
-    const hlo_view *views[HLO_WALK_VIEWS];
-    for (uint32_t i = 0; i < a->arrays; i++) {
-        views[i] = &acc[i];
-        views[a->arrays + i] = &x[i];
-    }
-    hlo_walk walk;
-    hlo_walk_init(&walk, acc[0].rank, acc[0].dims, 2 * a->arrays, views);
-    hlo_walk_run(&walk, apply_row, (void *)a);
-}
-
 /* Moves to the next index below `dims`; false after the last. */
 static bool next_index(uint32_t rank, const int64_t *dims, int64_t *index) {
     for (uint32_t d = rank; d-- > 0;) {
@@ -180,8 +153,8 @@ static hlo_status run_reduce(hlo_call *call) {
         return HLO_OK;
     }
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce has too many operands");
-    applying a = {hlo_region_new(call, computation), arrays};
-    if (!a.region) return HLO_INVALID_INPUT;
+    const hlo_region *region = hlo_region_new(call, computation);
+    if (!region) return HLO_INVALID_INPUT;
     bool reduced[HLO_EVAL_MAX_RANK];
     hlo_dims spare, outer, index = {0}, strides[MAX_ARRAYS];
     hlo_view x[MAX_ARRAYS];
@@ -205,7 +178,7 @@ static hlo_status run_reduce(hlo_call *call) {
             for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * in[i].strides[d];
             x[i].data = hlo_view_at(&in[i], offset);
         }
-        apply(&a, call->results, x);
+        hlo_region_apply(region, arrays, call->results, x);
     } while (next_index(in->rank, outer.v, index.v));
     return HLO_OK;
 }
@@ -216,20 +189,15 @@ const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_bound_reduce
 
 /* One dimension of a window, as `window={size=.. stride=.. ...}` has it. */
 typedef struct window {
-    int64_t size, stride, low, high, base, dilate;
+    int64_t size, stride, low, base, dilate;
 } window;
 
-/* Number `dim` of a word such as 2x3, or 1_0x2_1 (`part` 1: behind the underscore). */
-static int64_t number_at(const char *word, uint32_t dim, int part, int64_t missing) {
+/* Number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
+static int64_t number_at(const char *word, uint32_t dim, int64_t missing) {
     if (!word) return missing;
     for (; dim > 0; dim--) {
         word = strchr(word, 'x');
         if (!word++) return missing;
-    }
-    if (part) {
-        size_t here = strcspn(word, "_x");
-        if (word[here] != '_') return missing;
-        word += here + 1;
     }
     bool minus = *word == '-';
     int64_t value = 0;
@@ -245,12 +213,11 @@ static const char *window_word(const hlo_instr *instr, hlo_attr_id id) {
 }
 
 static window window_of(const hlo_instr *instr, uint32_t dim) {
-    return (window){.size = number_at(window_word(instr, HLO_ATTR_SIZE), dim, 0, 1),
-                    .stride = number_at(window_word(instr, HLO_ATTR_STRIDE), dim, 0, 1),
-                    .low = number_at(window_word(instr, HLO_ATTR_PAD), dim, 0, 0),
-                    .high = number_at(window_word(instr, HLO_ATTR_PAD), dim, 1, 0),
-                    .base = number_at(window_word(instr, HLO_ATTR_LHS_DILATE), dim, 0, 1),
-                    .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 0, 1)};
+    return (window){.size = number_at(window_word(instr, HLO_ATTR_SIZE), dim, 1),
+                    .stride = number_at(window_word(instr, HLO_ATTR_STRIDE), dim, 1),
+                    .low = number_at(window_word(instr, HLO_ATTR_PAD), dim, 0),
+                    .base = number_at(window_word(instr, HLO_ATTR_LHS_DILATE), dim, 1),
+                    .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 1)};
 }
 
 /* Which results see an element of the input through place `at` of the window: results `out` + i *
@@ -283,8 +250,8 @@ static hlo_status run_reduce_window(hlo_call *call) {
     uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
     const hlo_view *in = call->operands, *out = call->results;
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce-window has too many operands");
-    applying a = {hlo_region_new(call, computation), arrays};
-    if (!a.region) return HLO_INVALID_INPUT;
+    const hlo_region *region = hlo_region_new(call, computation);
+    if (!region) return HLO_INVALID_INPUT;
     window windows[HLO_EVAL_MAX_RANK];
     hlo_dims sizes, index = {0};
     for (uint32_t d = 0; d < rank; d++) {
@@ -307,7 +274,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
             acc[i] = hlo_view_part(&out[i], out_start.v, dims.v, out_steps.v, &acc_strides[i]);
             x[i] = hlo_view_part(&in[i], in_start.v, dims.v, in_steps.v, &x_strides[i]);
         }
-        apply(&a, acc, x);
+        hlo_region_apply(region, arrays, acc, x);
     } while (next_index(rank, sizes.v, index.v));
     return HLO_OK;
 }

@@ -174,6 +174,34 @@ void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const i
     }
 }
 
+typedef struct applying {
+    const hlo_region *region;
+    uint32_t arrays;
+} applying;
+
+static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const applying *a = arg;
+    char *at[HLO_WALK_VIEWS];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        for (uint32_t v = 0; v < 2 * a->arrays; v++) at[v] = data[v] + done * steps[v];
+        hlo_region_run(a->region, n, at, steps, at, steps);
+    }
+}
+
+void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
+                      const hlo_view *x) {
+    const hlo_view *views[HLO_WALK_VIEWS];
+    for (uint32_t i = 0; i < arrays; i++) {
+        views[i] = &acc[i];
+        views[arrays + i] = &x[i];
+    }
+    applying a = {region, arrays};
+    hlo_walk walk;
+    hlo_walk_init(&walk, acc->rank, acc->dims, 2 * arrays, views);
+    hlo_walk_run(&walk, apply_row, &a);
+}
+
 static bool is_parameter(const hlo_instr *instr, int64_t number) {
     return instr->op == HLO_OP_PARAMETER && instr->u.parameter == number;
 }
