@@ -126,7 +126,7 @@ static void test_out_of_memory(void **state) {
     options.passes = "inline,canonicalise,default";
     hlo_status status = HLO_OUT_OF_MEMORY;
     int failures = 0;
-    for (size_t room = 0; status != HLO_OK; room += 64, failures++) {
+    for (size_t room = 0; status != HLO_OK; room += 64 + room / 8, failures++) {
         hlo_module *module = parse();
         hlo_arena_set_limit(module->arena, hlo_arena_used(module->arena) + room + 1);
         hlo_report *report = NULL;
