@@ -22,6 +22,8 @@ typedef struct inliner {
     const bool *controlled;
     hlo_instr **copies; /* by id of the callee's instruction */
     uint32_t room;      /* of `copies` */
+    hlo_instr **operands;
+    uint32_t operand_room;
     uint64_t budget;
     bool warned;
 } inliner;
@@ -98,13 +100,14 @@ static void set_control(const inliner *in, hlo_instr *copy) {
 }
 
 static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from) {
-    hlo_arena *scratch = in->context->scratch;
-    hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_instr **operands = hlo_arena_array(scratch, from->operand_count, sizeof *operands);
+    if (in->operand_room < from->operand_count) {
+        in->operand_room = 2 * from->operand_count;
+        in->operands =
+            hlo_arena_array(in->context->scratch, in->operand_room, sizeof *in->operands);
+    }
     for (uint32_t i = 0; i < from->operand_count; i++)
-        operands[i] = in->copies[hlo_instr_operand(from, i)->id];
-    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, operands);
-    hlo_arena_release(scratch, mark);
+        in->operands[i] = in->copies[hlo_instr_operand(from, i)->id];
+    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, in->operands);
     set_metadata(copy, call);
     set_control(in, copy);
     hlo_remark_copy(in->context, from, copy);
