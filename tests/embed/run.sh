@@ -18,7 +18,7 @@ cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 
 
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
 "$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" "$here/embed.c" -o "$work/embed" \
-    $(pkg-config --static --cflags --libs hlofp8)
+    $(pkg-config --cflags --libs hlofp8)
 "$work/embed" >"$work/pkgconfig.out"
 
 cmp "$work/cmake.out" "$work/pkgconfig.out"
