@@ -113,7 +113,7 @@ line:
 | ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
   operation attrs           { hlo_text_instr_end(text); }
 | error                     { hlo_text_recover(text);
-                              if (yychar == END || text->errors >= HLO_MOST_ERRORS) YYABORT;
+                              if (yychar == END || !*text->errors_left) YYABORT;
                               hlo_text_skip(text, yychar);
                               if (text->skipping) yyclearin;
                               yyerrok; }

@@ -1,10 +1,8 @@
 /* The actions of hlo.y: IR from what was read, and the checks that need names and tables. */
 #include "grammar/text.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "hlo.tab.h"
 #include "hlo/text.h"
@@ -37,12 +35,13 @@ hlo_body *hlo_text_body(hlo_text *text) {
 }
 
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
-    if (text->skipping || text->errors >= HLO_MOST_ERRORS) return;
+    if (text->skipping || !*text->errors_left) return;
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(text->module, text->sink, HLO_ERROR, at.offset, at.length, format, args);
     va_end(args);
-    if (++text->errors == HLO_MOST_ERRORS)
+    text->errors++;
+    if (--*text->errors_left == 0)
         hlo_diag_emit(text->module, text->sink, HLO_NOTE, at.offset, at.length,
                       "too many errors, the rest of the text is not read");
 }
@@ -365,7 +364,7 @@ static void check_name(hlo_text *text, const hlo_frame *frame) {
     if (!before) return;
     hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'", frame->name,
                    hlo_text_body(text)->comp->name);
-    if (before != &text->broken && text->errors < HLO_MOST_ERRORS)
+    if (before != &text->broken && *text->errors_left)
         hlo_diag_emit(text->module, text->sink, HLO_NOTE, before->offset, 1, "the first is here");
 }
 
@@ -647,14 +646,19 @@ static void begin_stacks(hlo_text *text) {
 }
 
 static hlo_status read_text(reading *r, const char *bytes, size_t size, const char *name,
-                            const hlo_diag_sink *sink) {
+                            uint32_t line, unsigned *errors_left, const hlo_diag_sink *sink) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     hlo_module *module = r->module = hlo_module_new(&recover);
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->file = hlo_intern_string(module, name);
-    hlo_text text = {.module = module, .sink = sink, .scratch = r->scratch, .size = size};
+    module->source_line = module->reported->line = line;
+    hlo_text text = {.module = module,
+                     .sink = sink,
+                     .scratch = r->scratch,
+                     .size = size,
+                     .errors_left = errors_left};
     if (size > HLO_LARGEST_SOURCE) {
         hlo_text_error(&text, (hlo_span){0, 0}, "the text has %zu bytes, at most %d are read", size,
                        HLO_LARGEST_SOURCE);
@@ -674,10 +678,11 @@ static hlo_status read_text(reading *r, const char *bytes, size_t size, const ch
     return HLO_OK;
 }
 
-hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
-                            const hlo_diag_sink *sink, hlo_module **out_module) {
+hlo_status hlo_text_parse(const char *text, size_t size, const char *name, uint32_t line,
+                          unsigned *errors_left, const hlo_diag_sink *sink,
+                          hlo_module **out_module) {
     reading r = {.module = NULL};
-    hlo_status status = read_text(&r, text, size, name, sink);
+    hlo_status status = read_text(&r, text, size, name, line, errors_left, sink);
     hlo_arena_free(r.scratch);
     if (status != HLO_OK) {
         hlo_module_free(r.module);
@@ -687,49 +692,8 @@ hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
     return status;
 }
 
-/* All bytes of `file`; NULL with errno set. The caller frees. */
-static char *read_all(FILE *file, size_t *out_size) {
-    struct stat about;
-    bool sized = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
-    size_t room = sized ? (size_t)about.st_size + 1 : 1 << 16, size = 0;
-    errno = 0;
-    char *buffer = malloc(room);
-    while (buffer) {
-        size += fread(buffer + size, 1, room - size, file);
-        if (ferror(file)) break;
-        if (size < room) {
-            *out_size = size;
-            return buffer;
-        }
-        char *grown = realloc(buffer, room *= 2);
-        if (!grown) break;
-        buffer = grown;
-    }
-    if (!errno) errno = buffer ? EIO : ENOMEM;
-    free(buffer);
-    return NULL;
-}
-
-static hlo_status cannot_read(const char *path, const hlo_diag_sink *sink) {
-    char message[256];
-    snprintf(message, sizeof message, "cannot read the file: %s", strerror(errno));
-    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = path};
-    if (sink) sink->emit(sink->user, &diag);
-    return HLO_INVALID_INPUT;
-}
-
-hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
-                                 hlo_module **out_module) {
-    *out_module = NULL;
-    bool standard = strcmp(path, "-") == 0;
-    FILE *file = standard ? stdin : fopen(path, "rb");
-    if (!file) return cannot_read(path, sink);
-    size_t size;
-    char *buffer = read_all(file, &size);
-    hlo_status status = buffer ? HLO_OK : cannot_read(path, sink);
-    if (!standard) fclose(file);
-    if (buffer)
-        status = hlo_module_parse(buffer, size, standard ? "<stdin>" : path, sink, out_module);
-    free(buffer);
-    return status;
+hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
+                            const hlo_diag_sink *sink, hlo_module **out_module) {
+    unsigned errors_left = HLO_MOST_ERRORS;
+    return hlo_text_parse(text, size, name, 1, &errors_left, sink, out_module);
 }

@@ -68,9 +68,10 @@ typedef struct hlo_text {
     size_t size;
     uint32_t end;                /* of the last token */
     const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
-    unsigned errors;
-    unsigned depth;  /* of braces */
-    bool skipping;   /* tokens are dropped until one at which reading can go on */
+    unsigned errors;             /* said */
+    unsigned *errors_left;       /* that may still be said */
+    unsigned depth;              /* of braces */
+    bool skipping;               /* tokens are dropped until one at which reading can go on */
     const char *def; /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
@@ -82,7 +83,7 @@ typedef struct hlo_text {
 
 enum { HLO_MOST_ERRORS = 20, HLO_LARGEST_RANK = 64, HLO_LARGEST_SOURCE = 1 << 30 };
 
-/* One error at those bytes; past HLO_MOST_ERRORS nothing is said any more. */
+/* One error at those bytes; when *errors_left is 0 nothing is said any more. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The text of a span, clipped, for a message: valid until the reading ends. */
@@ -147,6 +148,12 @@ void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 /* The innermost. */
 hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);
+
+/* Reads a module from a text that begins in that line of its file; see hlo_module_parse(). Counts
+ * *errors_left down. */
+hlo_status hlo_text_parse(const char *bytes, size_t size, const char *name, uint32_t line,
+                          unsigned *errors_left, const hlo_diag_sink *sink,
+                          hlo_module **out_module);
 
 /* hlo.l */
 void hlo_text_scan_begin(hlo_text *text);

@@ -147,6 +147,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     to->file = copy_string(&c, from->file);
     to->source = hlo_arena_copy(to->arena, from->source, from->source_size + 1);
     to->source_size = from->source_size;
+    to->source_line = to->reported->line = from->source_line;
     copy_tables(&c, &from->tables);
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
         hlo_computation *copy = hlo_computation_new(to, comp->name);

@@ -16,7 +16,7 @@ static void locate(const hlo_module *module, size_t offset, size_t length, hlo_d
     const char *source = module->source, *end = source + module->source_size;
     if (offset > module->source_size) offset = module->source_size;
     hlo_place *place = module->reported;
-    if (offset < place->offset) *place = (hlo_place){.line = 1};
+    if (offset < place->offset) *place = (hlo_place){.line = module->source_line};
     for (const char *at = source + place->offset; at < source + offset; at++)
         if (ends_line(at, end)) *place = (hlo_place){(size_t)(at + 1 - source), place->line + 1};
     const char *start = source + place->offset, *stop = source + offset;

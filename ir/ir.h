@@ -329,6 +329,7 @@ struct hlo_module {
     const char *file; /* name and text that the module was read from; "" when it was not */
     const char *source;
     size_t source_size;
+    uint32_t source_line;        /* of the file, at which `source` begins */
     struct hlo_place *reported;  /* see hlo_diag_emit() */
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */

@@ -31,6 +31,7 @@ static bool fill_module(hlo_module *module) {
     module->strings = hlo_strings_new(module->arena);
     module->shapes = hlo_shapeset_new(module->arena);
     module->name = module->file = module->source = hlo_intern_string(module, "");
+    module->source_line = 1;
     module->reported =
         hlo_arena_copy(module->arena, &(hlo_place){.line = 1}, sizeof *module->reported);
     return true;

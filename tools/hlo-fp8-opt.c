@@ -1,5 +1,6 @@
 /* hlo-fp8-opt: reads HLO modules, rewrites their matmuls to fused FP8 calls, prints them. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 typedef struct opt_job {
     options options;
     hlo_pass_options pass;
-    hlo_module **modules; /* one per input */
-    int count;
+    hlo_module **modules; /* of all inputs, in order */
+    size_t count;
 } opt_job;
 
 static void print_remarks(const opt_job *job, const hlo_report *report) {
@@ -21,12 +22,9 @@ static void print_remarks(const opt_job *job, const hlo_report *report) {
     if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(report, stderr);
 }
 
-static hlo_status process(opt_job *job, const char *path) {
+static hlo_status process(opt_job *job, hlo_module *module) {
     const option_value *values = job->options.values;
-    hlo_module *module;
-    hlo_status status = hlo_module_parse_file(path, &options_sink, &module);
-    if (status != HLO_OK) return status;
-    job->modules[job->count++] = module;
+    hlo_status status = HLO_OK;
     if (!values[OPTION_NO_VERIFY].given) status = hlo_module_verify(module, &options_sink);
     if (status != HLO_OK) return status;
     hlo_report *report;
@@ -36,6 +34,28 @@ static hlo_status process(opt_job *job, const char *path) {
     hlo_report_free(report);
     if (values[OPTION_STATS].given) hlo_module_print_stats(module, stderr);
     return HLO_OK;
+}
+
+static hlo_status read_file(opt_job *job, const char *path) {
+    long most = job->options.values[OPTION_MAX_ERRORS].number;
+    const hlo_parse_options reading = {.max_errors =
+                                           most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX};
+    hlo_module **read;
+    size_t count;
+    hlo_status status = hlo_modules_parse_file(path, &reading, &options_sink, &read, &count);
+    if (status != HLO_OK) return status;
+    hlo_module **all = realloc(job->modules, (job->count + count) * sizeof *all);
+    if (!all) {
+        hlo_modules_free(read, count);
+        return HLO_OUT_OF_MEMORY;
+    }
+    job->modules = all;
+    memcpy(all + job->count, read, count * sizeof *all);
+    job->count += count;
+    free(read);
+    for (size_t i = job->count - count; i < job->count && status == HLO_OK; i++)
+        status = process(job, job->modules[i]);
+    return status;
 }
 
 static hlo_status complain(const char *what, const char *name) {
@@ -48,7 +68,7 @@ static hlo_status print_all(const opt_job *job) {
     const char *path = job->options.values[OPTION_OUTPUT].text;
     if (!output_open(&out, path)) return complain("open", out.name);
     hlo_status status = HLO_OK;
-    for (int i = 0; i < job->count && status == HLO_OK; i++) {
+    for (size_t i = 0; i < job->count && status == HLO_OK; i++) {
         if (i) fputs("// -----\n", out.file);
         status = hlo_module_print(job->modules[i], out.file);
     }
@@ -65,7 +85,7 @@ static int list_passes(void) {
 static hlo_status run(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
-        status = process(job, job->options.files[i]);
+        status = read_file(job, job->options.files[i]);
     if (status == HLO_OK) status = print_all(job);
     if (status == HLO_OUT_OF_MEMORY)
         fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
@@ -80,9 +100,7 @@ int main(int argc, char **argv) {
     if (values[OPTION_LIST_PASSES].given) return list_passes();
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
-    job.modules = calloc((size_t)job.options.file_count, sizeof *job.modules);
-    hlo_status status = job.modules ? run(&job) : HLO_OUT_OF_MEMORY;
-    for (int i = 0; i < job.count; i++) hlo_module_free(job.modules[i]);
-    free(job.modules);
+    hlo_status status = run(&job);
+    hlo_modules_free(job.modules, job.count);
     return hlo_status_exit(status);
 }

@@ -23,6 +23,22 @@ hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module);
 
+typedef struct hlo_parse_options {
+    unsigned max_errors; /* after so many the rest is not read; 0: 20 */
+} hlo_parse_options;
+
+/* Reads every module of the file at `path`: a line that begins with `// -----` ends one and begins
+ * the next; parts of nothing but comments are passed over. Diagnostics count lines from the
+ * beginning of the file. `options` may be NULL. The file may be gz-compressed (for
+ * hlo_module_parse_file() too).
+ * On HLO_OK there is at least one module, and the caller frees them with hlo_modules_free(); on any
+ * other status *out_modules is NULL and *out_count 0. */
+hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
+                                  const hlo_diag_sink *sink, hlo_module ***out_modules,
+                                  size_t *out_count);
+/* Frees the modules and the array of them. NULL is allowed. */
+void hlo_modules_free(hlo_module **modules, size_t count);
+
 /* Prints the module in XLA's long form: what hlo_module_parse() and XLA read back as the same
  * module. HLO_INVALID_INPUT when writing to `out` fails (disk full). */
 hlo_status hlo_module_print(const hlo_module *module, FILE *out);

@@ -1,0 +1,212 @@
+/* Files of HLO text: gz-compressed ones, and those that hold several modules. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "grammar/text.h"
+#include "hlo/text.h"
+
+/* What a file holds; malloc'ed. */
+typedef struct content {
+    char *bytes;
+    size_t size, room;
+} content;
+
+static bool grow(content *c) {
+    size_t room = c->room ? c->room * 2 : 1 << 16;
+    char *grown = realloc(c->bytes, room);
+    if (!grown) return false;
+    c->bytes = grown;
+    c->room = room;
+    return true;
+}
+
+/* False with errno set. */
+static bool read_all(FILE *file, content *out) {
+    struct stat about;
+    bool sized = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
+    out->room = sized ? (size_t)about.st_size + 1 : 1 << 16;
+    errno = 0;
+    out->bytes = malloc(out->room);
+    while (out->bytes) {
+        out->size += fread(out->bytes + out->size, 1, out->room - out->size, file);
+        if (ferror(file)) break;
+        if (out->size < out->room) return true;
+        if (!grow(out)) break;
+    }
+    if (!errno) errno = out->bytes ? EIO : ENOMEM;
+    return false;
+}
+
+static bool is_packed(const content *c) {
+    return c->size > 2 && memcmp(c->bytes, "\x1f\x8b", 2) == 0;
+}
+
+/* The members of a gz file one after the other, at most one byte more than can be read as text;
+ * why not, or NULL. */
+static const char *inflate_all(z_stream *z, content *out) {
+    for (;;) {
+        if (out->size > HLO_LARGEST_SOURCE) return NULL;
+        if (out->size == out->room && !grow(out)) return strerror(ENOMEM);
+        size_t room = out->room - out->size;
+        z->next_out = (Bytef *)out->bytes + out->size;
+        z->avail_out = (uInt)room;
+        int status = inflate(z, Z_NO_FLUSH);
+        out->size += room - z->avail_out;
+        if (status == Z_STREAM_END) {
+            if (z->avail_in < 2 || memcmp(z->next_in, "\x1f\x8b", 2) != 0) return NULL;
+            status = inflateReset(z);
+        }
+        if (status == Z_MEM_ERROR) return strerror(ENOMEM);
+        if (status == Z_BUF_ERROR && z->avail_out) return "the compressed data ends too early";
+        if (status != Z_OK && status != Z_BUF_ERROR) return "the compressed data is damaged";
+    }
+}
+
+static const char *unpack(content *c) {
+    enum { GZIP_ONLY = 16 + MAX_WBITS };
+    if (c->size > UINT32_MAX) return "the compressed data is too large";
+    z_stream z = {.next_in = (Bytef *)c->bytes, .avail_in = (uInt)c->size};
+    content out = {.bytes = NULL};
+    if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return strerror(ENOMEM);
+    const char *why = inflate_all(&z, &out);
+    inflateEnd(&z);
+    free(c->bytes);
+    *c = out;
+    return why;
+}
+
+static hlo_status cannot_read(const char *path, const hlo_diag_sink *sink, const char *why) {
+    char message[256];
+    snprintf(message, sizeof message, "cannot read the file: %s", why);
+    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = path};
+    if (sink) sink->emit(sink->user, &diag);
+    return HLO_INVALID_INPUT;
+}
+
+/* The text in the file at `path`; the caller frees it whatever the status. */
+static hlo_status load(const char *path, const hlo_diag_sink *sink, content *out) {
+    *out = (content){.bytes = NULL};
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    const char *why = !file || !read_all(file, out) ? strerror(errno) : NULL;
+    if (file && !standard) fclose(file);
+    if (!why && is_packed(out)) why = unpack(out);
+    return why ? cannot_read(path, sink, why) : HLO_OK;
+}
+
+static const char *shown_name(const char *path) {
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
+hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
+                                 hlo_module **out_module) {
+    *out_module = NULL;
+    content text;
+    hlo_status status = load(path, sink, &text);
+    if (status == HLO_OK)
+        status = hlo_module_parse(text.bytes, text.size, shown_name(path), sink, out_module);
+    free(text.bytes);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------ several modules */
+
+/* The line that ends the part at `from`; `end` when there is none. */
+static const char *part_end(const char *from, const char *end) {
+    static const char split[] = "// -----";
+    while (from < end) {
+        if ((size_t)(end - from) >= sizeof split - 1 && memcmp(from, split, sizeof split - 1) == 0)
+            return from;
+        const char *line_end = memchr(from, '\n', (size_t)(end - from));
+        from = line_end ? line_end + 1 : end;
+    }
+    return end;
+}
+
+/* Whether there is more than white space and comments of a line. */
+static bool says_something(const char *from, const char *end) {
+    while (from < end) {
+        if (end - from > 1 && from[0] == '/' && from[1] == '/') {
+            from = memchr(from, '\n', (size_t)(end - from));
+            if (!from) return false;
+        } else if (!memchr(" \t\r\n", *from, 4)) {
+            return true;
+        } else {
+            from++;
+        }
+    }
+    return false;
+}
+
+typedef struct module_list {
+    hlo_module **modules;
+    size_t count, room;
+} module_list;
+
+static bool make_room(module_list *list) {
+    if (list->count < list->room) return true;
+    size_t room = list->room ? list->room * 2 : 4;
+    hlo_module **grown = realloc(list->modules, room * sizeof *grown);
+    if (!grown) return false;
+    list->modules = grown;
+    list->room = room;
+    return true;
+}
+
+static uint32_t count_lines(const char *from, const char *end) {
+    uint32_t lines = 0;
+    while (from < end && (from = memchr(from, '\n', (size_t)(end - from)))) lines++, from++;
+    return lines;
+}
+
+/* Every part is read, also behind one that is wrong. */
+static hlo_status parse_parts(const content *text, const char *name,
+                              const hlo_parse_options *options, const hlo_diag_sink *sink,
+                              module_list *list) {
+    const char *from = text->bytes, *end = from + text->size;
+    hlo_status status = HLO_OK;
+    uint32_t line = 1;
+    unsigned errors = options && options->max_errors ? options->max_errors : HLO_MOST_ERRORS;
+    for (bool last = false; !last && errors;) {
+        const char *stop = part_end(from, end);
+        last = stop == end;
+        if (says_something(from, stop) || (last && !list->count && status == HLO_OK)) {
+            if (!make_room(list)) return HLO_OUT_OF_MEMORY;
+            hlo_status read = hlo_text_parse(from, (size_t)(stop - from), name, line, &errors, sink,
+                                             &list->modules[list->count]);
+            if (read == HLO_OK) list->count++;
+            if (read == HLO_OUT_OF_MEMORY) return read;
+            if (read != HLO_OK) status = read;
+        }
+        const char *line_end = memchr(stop, '\n', (size_t)(end - stop));
+        const char *next = line_end ? line_end + 1 : end;
+        line += count_lines(from, next);
+        from = next;
+    }
+    return status;
+}
+
+hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
+                                  const hlo_diag_sink *sink, hlo_module ***out_modules,
+                                  size_t *out_count) {
+    content text;
+    module_list list = {.modules = NULL};
+    hlo_status status = load(path, sink, &text);
+    if (status == HLO_OK) status = parse_parts(&text, shown_name(path), options, sink, &list);
+    free(text.bytes);
+    if (status != HLO_OK) {
+        hlo_modules_free(list.modules, list.count);
+        list = (module_list){.modules = NULL};
+    }
+    *out_modules = list.modules;
+    *out_count = list.count;
+    return status;
+}
+
+void hlo_modules_free(hlo_module **modules, size_t count) {
+    for (size_t i = 0; i < count; i++) hlo_module_free(modules[i]);
+    free(modules);
+}
