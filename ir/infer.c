@@ -15,13 +15,15 @@ static hlo_infer_rule *const rules[HLO_OP_COUNT] = {
 enum { SHAPE_TEXT = 160, SHOWN_OPERANDS = 4 };
 
 const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape) {
-    char *text = hlo_arena_alloc(q->module->arena, SHAPE_TEXT);
+    char *text = hlo_arena_alloc(q->scratch, SHAPE_TEXT);
     if (hlo_shape_format(shape, false, text, SHAPE_TEXT) >= SHAPE_TEXT)
         memcpy(text + SHAPE_TEXT - 4, "...", 4);
     return text;
 }
 
-const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...) {
+static const hlo_shape *fail(const hlo_inference *q, uint32_t blamed, const char *format,
+                             va_list args) {
+    if (q->blamed) *q->blamed = blamed;
     if (!q->why || q->why_size == 0) return NULL;
     FILE *out = fmemopen(q->why, q->why_size, "w");
     if (!out) return NULL;
@@ -34,12 +36,26 @@ const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
                 hlo_infer_text(q, hlo_infer_operand(q, i)));
     if (q->count > SHOWN_OPERANDS) fprintf(out, " and %u more", q->count - SHOWN_OPERANDS);
     fputs(": ", out);
-    va_list args;
-    va_start(args, format);
     vfprintf(out, format, args);
-    va_end(args);
     fclose(out);
     q->why[q->why_size - 1] = '\0';
+    return NULL;
+}
+
+const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail(q, HLO_NOWHERE, format, args);
+    va_end(args);
+    return NULL;
+}
+
+const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format,
+                                   ...) {
+    va_list args;
+    va_start(args, format);
+    fail(q, blamed, format, args);
+    va_end(args);
     return NULL;
 }
 
@@ -64,11 +80,21 @@ static bool check_form(const hlo_inference *q) {
 const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
                            hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
                            char *why, size_t why_size) {
-    hlo_inference q = {module, op, operand_count, operands, attr_count, attrs, NULL, why, why_size};
+    hlo_inference q = {.module = module,
+                       .op = op,
+                       .count = operand_count,
+                       .operands = operands,
+                       .attr_count = attr_count,
+                       .attrs = attrs,
+                       .why = why,
+                       .why_size = why_size,
+                       .scratch = module->arena};
     return check_form(&q) ? rules[op](&q) : NULL;
 }
 
-bool hlo_infer_check(const hlo_instr *instr, char *why, size_t why_size) {
+bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
+                     uint32_t *out_blamed) {
+    *out_blamed = HLO_NOWHERE;
     enum { FEW = 16 };
     hlo_instr *few[FEW];
     hlo_inference q = {.module = instr->parent->module,
@@ -78,7 +104,9 @@ bool hlo_infer_check(const hlo_instr *instr, char *why, size_t why_size) {
                        .attrs = instr->attrs,
                        .given = instr->shape,
                        .why = why,
-                       .why_size = why_size};
+                       .why_size = why_size,
+                       .blamed = out_blamed,
+                       .scratch = scratch};
     hlo_instr **operands =
         q.count <= FEW ? few : hlo_infer_scratch(&q, q.count, sizeof(hlo_instr *));
     for (uint32_t i = 0; i < q.count; i++) operands[i] = hlo_instr_operand(instr, i);
@@ -114,7 +142,7 @@ int64_t hlo_infer_int(const hlo_inference *q, hlo_attr_id id, int64_t missing) {
 }
 
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size) {
-    return hlo_arena_array(q->module->arena, count, size);
+    return hlo_arena_array(q->scratch, count, size);
 }
 
 const hlo_shape *hlo_infer_given(const hlo_inference *q) {
@@ -124,24 +152,21 @@ const hlo_shape *hlo_infer_given(const hlo_inference *q) {
 bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++)
         if (!hlo_shape_is_array(hlo_infer_operand(q, i))) {
-            hlo_infer_fail(q, "operand %u is no array", i);
+            hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is no array", i);
             return false;
         }
     return true;
 }
 
 bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what) {
+    bool *named = memset(hlo_infer_scratch(q, rank, sizeof *named), 0, rank * sizeof *named);
     for (uint32_t i = 0; i < dims->count; i++) {
-        if (dims->v[i] < 0 || dims->v[i] >= rank) {
-            hlo_infer_fail(q, "%s %lld is out of range for rank %u", what, (long long)dims->v[i],
-                           rank);
-            return false;
-        }
-        for (uint32_t j = 0; j < i; j++)
-            if (dims->v[j] == dims->v[i]) {
-                hlo_infer_fail(q, "%s %lld is named twice", what, (long long)dims->v[i]);
-                return false;
-            }
+        const int64_t dim = dims->v[i];
+        if (dim < 0 || dim >= rank)
+            return hlo_infer_fail(q, "%s %lld is out of range for rank %u", what, (long long)dim,
+                                  rank);
+        if (named[dim]) return hlo_infer_fail(q, "%s %lld is named twice", what, (long long)dim);
+        named[dim] = true;
     }
     return true;
 }
@@ -165,19 +190,19 @@ bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b) {
 static bool takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
                   const hlo_shape *const *parameters, const hlo_shape *result) {
     if (comp->parameter_count != count)
-        return hlo_infer_fail(q, "the parameter count of %%%s is %u, not %u", comp->name,
-                              comp->parameter_count, count);
+        return hlo_infer_fail_at(q, comp->offset, "the parameter count of %%%s is %u, not %u",
+                                 comp->name, comp->parameter_count, count);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_instr *parameter = comp->parameters[i];
         if (parameter && !hlo_infer_fits(parameter->shape, parameters[i]))
-            return hlo_infer_fail(q, "parameter %u of %%%s is %s, not %s", i, comp->name,
-                                  hlo_infer_text(q, parameter->shape),
-                                  hlo_infer_text(q, parameters[i]));
+            return hlo_infer_fail_at(q, parameter->offset, "parameter %u of %%%s is %s, not %s", i,
+                                     comp->name, hlo_infer_text(q, parameter->shape),
+                                     hlo_infer_text(q, parameters[i]));
     }
     if (!comp->root) return hlo_infer_fail(q, "%%%s has no root", comp->name);
     if (result && !hlo_infer_fits(comp->root->shape, result))
-        return hlo_infer_fail(q, "%%%s returns %s, not %s", comp->name,
-                              hlo_infer_text(q, comp->root->shape), hlo_infer_text(q, result));
+        return hlo_infer_fail_at(q, comp->root->offset, "%%%s returns %s, not %s", comp->name,
+                                 hlo_infer_text(q, comp->root->shape), hlo_infer_text(q, result));
     return true;
 }
 
@@ -226,9 +251,10 @@ static const hlo_shape *elementwise(const hlo_inference *q, int classes) {
     for (uint32_t i = 1; i < q->count; i++) {
         const hlo_shape *other = hlo_infer_operand(q, i);
         if (other->type != first->type)
-            return hlo_infer_fail(q, "the operands' element types differ");
+            return hlo_infer_fail_at(q, q->operands[i]->offset,
+                                     "the operands' element types differ");
         if (!hlo_infer_dims_fit(first, other))
-            return hlo_infer_fail(q, "the operands' dimensions differ");
+            return hlo_infer_fail_at(q, q->operands[i]->offset, "the operands' dimensions differ");
     }
     return first;
 }
@@ -361,46 +387,20 @@ const hlo_shape *hlo_infer_FIRST(const hlo_inference *q) {
     return hlo_infer_operand(q, 0);
 }
 
-const hlo_shape *hlo_infer_TOKEN(const hlo_inference *q) {
-    if (q->op == HLO_OP_AFTER_ALL)
-        for (uint32_t i = 0; i < q->count; i++)
-            if (hlo_infer_operand(q, i)->type != HLO_TYPE_TOKEN)
-                return hlo_infer_fail(q, "operand %u is no token", i);
-    hlo_shape token = {.type = HLO_TYPE_TOKEN};
-    return hlo_shape_intern(q->module, &token);
-}
-
 const hlo_shape *hlo_infer_TUPLE(const hlo_inference *q) {
     const hlo_shape **elements = hlo_infer_scratch(q, q->count, sizeof *elements);
     for (uint32_t i = 0; i < q->count; i++) elements[i] = hlo_infer_operand(q, i);
     return hlo_shape_tuple(q->module, q->count, elements);
 }
 
-static const hlo_shape *element(const hlo_inference *q, int64_t index) {
+const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
     const hlo_shape *tuple = hlo_infer_operand(q, 0);
+    int64_t index = hlo_infer_int(q, HLO_ATTR_INDEX, 0);
     if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is no tuple");
     if (index < 0 || index >= tuple->rank)
         return hlo_infer_fail(q, "the tuple has %u elements, none of index %lld", tuple->rank,
                               (long long)index);
     return tuple->elements[index];
-}
-
-const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
-    return element(q, hlo_infer_int(q, HLO_ATTR_INDEX, 0));
-}
-
-const hlo_shape *hlo_infer_COPY_DONE(const hlo_inference *q) {
-    return element(q, 0);
-}
-
-const hlo_shape *hlo_infer_DONE(const hlo_inference *q) {
-    return element(q, 1);
-}
-
-const hlo_shape *hlo_infer_COPY_START(const hlo_inference *q) {
-    const hlo_shape *shape = hlo_infer_operand(q, 0);
-    const hlo_shape *context = hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
-    return hlo_shape_tuple(q->module, 3, (const hlo_shape *[]){shape, shape, context});
 }
 
 static const hlo_shape **operand_shapes(const hlo_inference *q) {
@@ -413,6 +413,22 @@ const hlo_shape *hlo_infer_CALL(const hlo_inference *q) {
     hlo_attr_id id = q->op == HLO_OP_FUSION ? HLO_ATTR_CALLS : HLO_ATTR_TO_APPLY;
     const hlo_computation *comp = hlo_infer_called(q, id, q->count, operand_shapes(q), NULL);
     return comp ? comp->root->shape : NULL;
+}
+
+const hlo_shape *hlo_infer_CUSTOM_CALL(const hlo_inference *q) {
+    const hlo_attr *wanted = hlo_infer_attr(q, HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS);
+    if (!wanted) return hlo_infer_given(q);
+    const hlo_shapes *shapes = wanted->u.shapes;
+    if (shapes->count != q->count)
+        return hlo_infer_fail(q, "operand_layout_constraints has %u shapes for %u operands",
+                              shapes->count, q->count);
+    for (uint32_t i = 0; i < q->count; i++)
+        if (!hlo_infer_fits(shapes->v[i], hlo_infer_operand(q, i)))
+            return hlo_infer_fail_at(
+                q, q->operands[i]->offset,
+                "operand_layout_constraints has %s for operand %u, which is %s",
+                hlo_infer_text(q, shapes->v[i]), i, hlo_infer_text(q, hlo_infer_operand(q, i)));
+    return hlo_infer_given(q);
 }
 
 const hlo_shape *hlo_infer_WHILE(const hlo_inference *q) {
@@ -501,4 +517,8 @@ const hlo_shape *hlo_infer_RNG_BITS(const hlo_inference *q) {
     if (!hlo_shape_is_array(pair ? given->elements[1] : given))
         return hlo_infer_fail(q, "the result is no array of random bits");
     return given;
+}
+
+const hlo_shape *hlo_infer_RNG_STATE(const hlo_inference *q) {
+    return hlo_shape_array(q->module, HLO_TYPE_U64, 1, (const int64_t[]){2});
 }

@@ -1,6 +1,7 @@
 /* Inside shape inference: what a rule sees, and what rules share. One rule per name in op.def's
  * `infer` column; they live in infer.c (elementwise, tuples, calls), infer_movement.c,
- * infer_product.c (products, reductions) and infer_device.c (collectives). */
+ * infer_product.c (products, reductions), infer_device.c (collectives) and infer_async.c (tokens,
+ * starts and dones). */
 #ifndef HLO_IR_INFER_H
 #define HLO_IR_INFER_H
 
@@ -17,6 +18,8 @@ typedef struct hlo_inference {
     const hlo_shape *given; /* the shape it has; NULL while it has none */
     char *why;              /* why_size bytes; NULL: nobody asks */
     size_t why_size;
+    uint32_t *blamed;   /* see hlo_infer_check(); NULL: nobody asks */
+    hlo_arena *scratch; /* what a rule allocates, besides shapes */
 } hlo_inference;
 
 /* The shape that the operands and attributes lead to; NULL, with `why` set, when they break the
@@ -31,7 +34,10 @@ typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
 /* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. */
 const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The text of a shape without layout, in the module's arena; for messages. */
+/* The same, when another place in the text, `blamed`, is what the instruction does not go with. */
+const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The text of a shape without layout, in q->scratch; for messages. */
 const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
 
 /* NULL, with `why` set, when the text must give the shape and there is none. */
@@ -73,7 +79,7 @@ bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
 /* The one element, or the tuple of them when there are several. */
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
                                  const hlo_shape *const *elements);
-/* Scratch in the module's arena. */
+/* Uninitialised memory of q->scratch. */
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
 
 #endif

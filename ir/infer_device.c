@@ -77,7 +77,12 @@ static int64_t group_size(const hlo_inference *q) {
     return group;
 }
 
-/* Pairs of devices. */
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Pairs of devices: nobody sends twice, nobody receives twice. */
 static bool check_pairs(const hlo_inference *q) {
     const char *text = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.str;
     size_t count;
@@ -85,9 +90,17 @@ static bool check_pairs(const hlo_inference *q) {
     const int64_t *numbers = listed(q, text, &count, &length);
     if (!numbers) return false;
     if (count && length != 2) return hlo_infer_fail(q, "%s are no pairs", text);
-    for (size_t i = 0; i < count; i++)
-        if (numbers[i] < 0)
-            return hlo_infer_fail(q, "there is no device %lld", (long long)numbers[i]);
+    int64_t *end = hlo_infer_scratch(q, count / 2, sizeof *end);
+    for (size_t which = 0; which < 2; which++) {
+        for (size_t i = 0; i < count / 2; i++) end[i] = numbers[2 * i + which];
+        qsort(end, count / 2, sizeof *end, by_number);
+        for (size_t i = 0; i < count / 2; i++) {
+            if (end[i] < 0) return hlo_infer_fail(q, "there is no device %lld", (long long)end[i]);
+            if (i && end[i] == end[i - 1])
+                return hlo_infer_fail(q, "device %lld is the %s of two pairs of %s",
+                                      (long long)end[i], which ? "target" : "source", text);
+        }
+    }
     return true;
 }
 
@@ -117,7 +130,42 @@ const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
 
 const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
     if (!check_pairs(q)) return NULL;
-    return q->count == 1 ? hlo_infer_operand(q, 0) : hlo_infer_given(q);
+    return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZES) ? hlo_infer_given(q) : each_operand(q);
+}
+
+/* (operands, results, whatever the backend keeps); with slice_sizes the result is an operand. */
+const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    if (!given || !check_pairs(q)) return NULL;
+    if (given->type != HLO_TYPE_TUPLE || given->rank < 2)
+        return hlo_infer_fail(q, "the result is %s, not a tuple of operands and results",
+                              hlo_infer_text(q, given));
+    const hlo_shape *wanted = each_operand(q);
+    for (uint32_t i = 0; i < 2 && !hlo_infer_attr(q, HLO_ATTR_SLICE_SIZES); i++)
+        if (!hlo_infer_fits(given->elements[i], wanted))
+            return hlo_infer_fail(q, "element %u of the result is %s, not %s", i,
+                                  hlo_infer_text(q, given->elements[i]), hlo_infer_text(q, wanted));
+    return given;
+}
+
+/* Operands: what is sent, what is received into, then four arrays of offsets and sizes. */
+const hlo_shape *hlo_infer_RAGGED_ALL_TO_ALL(const hlo_inference *q) {
+    if (group_size(q) < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_shape *sent = hlo_infer_operand(q, 0), *received = hlo_infer_operand(q, 1);
+    if (sent->type != received->type)
+        return hlo_infer_fail_at(q, q->operands[1]->offset, "it sends %s, but receives %s",
+                                 hlo_types[sent->type].name, hlo_types[received->type].name);
+    for (uint32_t i = 2; i < q->count; i++) {
+        const hlo_shape *shape = hlo_infer_operand(q, i);
+        if (!hlo_type_is_integer(shape->type))
+            return hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is %s, no integers", i,
+                                     hlo_infer_text(q, shape));
+        if (!hlo_infer_fits(shape, hlo_infer_operand(q, 2)))
+            return hlo_infer_fail_at(
+                q, q->operands[i]->offset, "operands 2 and %u, %s and %s, differ", i,
+                hlo_infer_text(q, hlo_infer_operand(q, 2)), hlo_infer_text(q, shape));
+    }
+    return received;
 }
 
 const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {

@@ -422,3 +422,23 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
     if (!hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types)) return NULL;
     return hlo_infer_tuple(q, count, results);
 }
+
+/* The sizes that the dimensions have, at most those of the given shape. */
+const hlo_shape *hlo_infer_DYNAMIC_RESHAPE(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    if (!given || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_shape *from = hlo_infer_operand(q, 0);
+    if (!hlo_shape_is_array(given)) return hlo_infer_fail(q, "the result is no array");
+    if (q->count != given->rank + 1)
+        return hlo_infer_fail(q, "the result %s has %u dimensions, but there are %u sizes",
+                              hlo_infer_text(q, given), given->rank, q->count - 1);
+    for (uint32_t i = 1; i < q->count; i++)
+        if (hlo_infer_operand(q, i)->rank || hlo_infer_operand(q, i)->type != HLO_TYPE_S32)
+            return hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is %s, not s32[]", i,
+                                     hlo_infer_text(q, hlo_infer_operand(q, i)));
+    int64_t has = hlo_shape_count(from), gives = hlo_shape_count(given);
+    if (given->type != from->type || (has >= 0 && gives >= 0 && has != gives))
+        return hlo_infer_fail(q, "the result %s is not as many elements of that type",
+                              hlo_infer_text(q, given));
+    return given;
+}

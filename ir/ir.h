@@ -447,8 +447,13 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
                            hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
                            char *why, size_t why_size);
 /* Whether an instruction keeps op.def's rule: operands, attributes, called computations, and the
- * shape that it has. Layouts are not compared. When not, `why` says how. */
-bool hlo_infer_check(const hlo_instr *instr, char *why, size_t why_size);
+ * shape that it has. Layouts are not compared. When not, `why` says how, and *out_blamed is where
+ * in the source that stands which the instruction does not go with: an operand, a called
+ * computation's parameter; HLO_NOWHERE when the instruction itself is all there is to it. `scratch`
+ * is allocated from; besides that, only shapes are interned in the module. */
+#define HLO_NOWHERE UINT32_MAX
+bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
+                     uint32_t *out_blamed);
 
 /* --------------------------------------------------------------------------------- diagnostics */
 

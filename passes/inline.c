@@ -1,12 +1,11 @@
 /* Replaces each call by the instructions of the computation that it calls.
  *
  * Needs: callees before callers.
- * Keeps: composites, asynchronous computations (an execution thread of their own), calls that take
- * part in a control dependency. Called computations stay for dead code elimination. Metadata as
- * XLA's inliner leaves it: `op_name` becomes caller/callee. The stack frame stays that of the
- * callee, which is where the user wrote the operation; the caller's fills in where there is none.
- * Numerics: unchanged.
- * Tests: testdata/passes/inline/ */
+ * Keeps: composites, asynchronous computations (an execution thread of their own), computations
+ * with fusions, calls that take part in a control dependency. Called computations stay for dead
+ * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
+ * frame stays that of the callee, which is where the user wrote the operation; the caller's fills
+ * in where there is none. Numerics: unchanged. Tests: testdata/passes/inline/ */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -20,6 +19,7 @@ enum { BUDGET = 1 << 20 };
 typedef struct inliner {
     hlo_pass_context *context;
     const bool *controlled;
+    const bool *fuses;  /* by id of a computation: see with_fusions() */
     hlo_instr **copies; /* by id of the callee's instruction */
     uint32_t room;      /* of `copies` */
     hlo_instr **operands;
@@ -40,7 +40,7 @@ static hlo_computation *callee_of(inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || hlo_instr_int(instr, HLO_ATTR_IS_COMPOSITE, 0)) return NULL;
     if (in->controlled[instr->id]) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (!callee || callee->attr_count) return NULL;
+    if (!callee || callee->attr_count || in->fuses[callee->id]) return NULL;
     if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
     if (callee->instr_count <= in->budget) return callee;
     warn(in, instr);
@@ -133,10 +133,20 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     in->context->changes++;
 }
 
+/* A fused computation has one fusion, so what has fusions in it is not copied. */
+static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
+    bool *fuses = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fuses);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (instr->op == HLO_OP_FUSION) fuses[comp->id] = true;
+    return fuses;
+}
+
 hlo_status hlo_pass_inline(hlo_pass_context *context) {
     hlo_module *module = context->module;
     inliner in = {.context = context, .budget = BUDGET};
     in.controlled = hlo_walk_controlled(module, context->scratch);
+    in.fuses = with_fusions(module, context->scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;

@@ -244,9 +244,10 @@ static void dots(void **state) {
     hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, DIMS(1));
     hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, DIMS(1));
     char why[256];
-    assert_true(hlo_infer_check(dot, why, sizeof why));
+    uint32_t blamed;
+    assert_true(hlo_infer_check(dot, b->m->arena, why, sizeof why, &blamed));
     dot->shape = shape_of(b, HLO_TYPE_BF16, DIMS(2, 3), NULL);
-    assert_false(hlo_infer_check(dot, why, sizeof why));
+    assert_false(hlo_infer_check(dot, b->m->arena, why, sizeof why, &blamed));
     assert_string_equal(
         why, "dot of f8e4m3fn[2,3] and f8e4m3fn[2,3]: the result is bf16[2,2], not bf16[2,3]");
 }

@@ -1,0 +1,32 @@
+/* Inside the verifier: verify.c looks at instructions and computations one by one, verify_module.c
+ * at what holds between them and of the header. */
+#ifndef HLO_IR_VERIFY_H
+#define HLO_IR_VERIFY_H
+
+#include "ir/ir.h"
+
+typedef struct verifier {
+    const hlo_module *module;
+    const hlo_diag_sink *sink;
+    hlo_arena *scratch;
+    unsigned errors;
+    const hlo_computation **place; /* by instruction id: where it stands, once it was passed */
+} verifier;
+
+enum { HLO_VERIFY_TEXT = 640 };
+
+/* One error, about the word at `offset` of the source. */
+void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Another place that the last error is about. */
+void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The text of a shape without layout, in v->scratch. */
+const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
+/* What is wrong with a shape in itself is an error. */
+void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
+
+/* Names, calls, channels, the header's attributes. */
+void hlo_verify_module(verifier *v);
+
+#endif
