@@ -3,6 +3,7 @@
 
 #include "ir/eval/float.h"
 #include "passes/match.h"
+#include "passes/rows.h"
 
 #define UNUSED(x) ((void)(x))
 #define TEST(name)                                                                                 \
@@ -157,6 +158,13 @@ static bool constant_number(hlo_instr *value, double *out_number) {
         number = hlo_float_decode(types[depth], hlo_float_encode(types[depth], number));
     *out_number = number;
     return true;
+}
+
+TEST(any) {
+    UNUSED(env);
+    for (uint32_t i = 0; i < count; i++)
+        if (has_instr(&args[i])) return true;
+    return false;
 }
 
 TEST(is) {
@@ -339,6 +347,12 @@ static bool moves_only(const hlo_instr *link) {
     }
 }
 
+TEST(along_rows) {
+    UNUSED(env), UNUSED(count);
+    return !has_instr(args + 3) ||
+           hlo_rows_constant(args[0].instr, (unsigned)args[1].number, args + 2, args[3].instr);
+}
+
 TEST(movable) {
     UNUSED(count);
     for (const hlo_instr *link = args->instr; link != args->inner;
@@ -438,10 +452,32 @@ MAKE(carry) {
     uint32_t length = 0;
     for (const hlo_instr *l = args->instr; l != args->inner; l = hlo_instr_operand(l, 0))
         links[length++] = l;
+    *out = NULL;
+    if (!has_instr(args + 1)) return true;
     hlo_instr *value = args[1].instr;
     while (value && length-- > 0) value = carry_link(env, links[length], value);
     *out = value;
     return value != NULL;
+}
+
+static bool with_rows(hlo_rule_env *env, hlo_op op, const hlo_binding *args, hlo_instr **out) {
+    *out = args[0].instr;
+    if (!has_instr(args + 3)) return true;
+    hlo_instr *operands[] = {
+        args[0].instr,
+        hlo_rows_beside(env, args[1].instr, (unsigned)args[2].number, args[3].instr)};
+    *out = operands[1] ? hlo_rule_new(env, op, operands[0]->shape, 2, operands) : NULL;
+    return *out != NULL;
+}
+
+MAKE(times_rows) {
+    UNUSED(count);
+    return with_rows(env, HLO_OP_MULTIPLY, args, out);
+}
+
+MAKE(over_rows) {
+    UNUSED(count);
+    return with_rows(env, HLO_OP_DIVIDE, args, out);
 }
 
 MAKE(compose) {
@@ -610,6 +646,11 @@ static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned
 MEASURE(expression_size) {
     enum { DEPTH = 10 };
     return size_of(env, value, DEPTH);
+}
+
+MEASURE(dots) {
+    UNUSED(env);
+    return value->op == HLO_OP_DOT;
 }
 
 MEASURE(wide_links) {

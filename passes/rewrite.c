@@ -270,6 +270,15 @@ static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
     return true;
 }
 
+/* The same dimensions with elements of the type that is called so. */
+static bool set_type(hlo_rule_env *env, const char *word, void *member) {
+    const hlo_shape **shape = member;
+    hlo_type type = hlo_type_find(word, strlen(word));
+    if (type == HLO_TYPE_INVALID) return hlo_rule_refuse(env, NULL, NULL);
+    *shape = hlo_shape_retype(env->context->module, *shape, type);
+    return true;
+}
+
 static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
                       const hlo_instr *source) {
     const field_row *row = &fields[set->field];
@@ -278,6 +287,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     if (row->kind == EPILOGUE)
         return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
     if (row->kind == DIMS) return set_dims(env, set, (const hlo_ints **)(void *)member, m);
+    if (row->kind == TYPE && t->kind == HLO_TERM_WORD) return set_type(env, t->word, member);
     if (row->kind == NUMBER && t->kind == HLO_TERM_NUMBER) {
         *(double *)(void *)member = t->number;
         return true;

@@ -16,7 +16,7 @@
 #include "passes/vocabulary.h"
 
 static const char every_phase[] =
-    "algebra,move-dequantise,fp8-matmul,fp8-epilogue,fp8-rescale,fp8-geometry,algebra";
+    "algebra,move-dequantise,fp8-matmul,fp8-rows,fp8-epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void print(void *user, const hlo_diag *diag) {
     (void)user;
