@@ -345,13 +345,14 @@ void hlo_module_swap(hlo_module *a, hlo_module *b);
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
-/* What the reader of a text remembers about an interned string; all zero at first. */
+/* What readers remember about an interned string; all zero at first. */
 typedef struct hlo_memo {
     struct hlo_instr *instr;       /* called so in the computation whose id is `scope` - 1 */
     struct hlo_computation *comp;  /* called so in the text */
     const struct hlo_shape *shape; /* written so */
     uint32_t scope;
-    uint8_t op, attr; /* called so, plus one; 0: not yet looked up */
+    const void *config; /* what it says as a backend_config, once matmul/ has read it */
+    uint8_t op, attr;   /* called so, plus one; 0: not yet looked up */
 } hlo_memo;
 /* Valid until the module is freed. */
 hlo_memo *hlo_intern_memo(const char *interned);

@@ -202,26 +202,43 @@ static const hlo_ints *keep_dims(hlo_module *module, const hlo_config_dims *dims
     return hlo_ints_new(module, dims->count, dims->v);
 }
 
-hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why) {
-    hlo_module *module = call->parent->module;
+typedef struct known_config {
+    const char *wrong; /* why it cannot be read; NULL: it can */
+    hlo_matmul matmul; /* the members that it tells */
+} known_config;
+
+/* Calls are read many times, so what a config says is kept with its text. */
+static const known_config *read_config(hlo_module *module, const char *text) {
+    hlo_memo *memo = text ? hlo_intern_memo(text) : NULL;
+    if (memo && memo->config) return memo->config;
+    known_config *known = hlo_arena_zero(module->arena, sizeof *known);
     hlo_config config;
-    *why = hlo_config_read(hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG), &config);
-    if (*why) return HLO_INVALID_INPUT;
-    hlo_matmul m = {
-        .wide = hlo_matmul_is_wide_call(call),
-        .alpha = config.alpha,
-        .beta = config.beta,
-        .epilogue = config.epilogue,
-        .amax = config.amax,
-        .a_batch = keep_dims(module, &config.a_batch),
-        .a_contracting = keep_dims(module, &config.a_contracting),
-        .b_batch = keep_dims(module, &config.b_batch),
-        .b_contracting = keep_dims(module, &config.b_contracting),
-    };
+    known->wrong = hlo_config_read(text, &config);
+    if (memo) memo->config = known;
+    if (known->wrong) return known;
+    hlo_matmul *m = &known->matmul;
+    m->alpha = config.alpha;
+    m->beta = config.beta;
+    m->epilogue = config.epilogue;
+    m->amax = config.amax;
+    m->a_batch = keep_dims(module, &config.a_batch);
+    m->a_contracting = keep_dims(module, &config.a_contracting);
+    m->b_batch = keep_dims(module, &config.b_batch);
+    m->b_contracting = keep_dims(module, &config.b_contracting);
     if (strcmp(config.precision[0], "default") != 0 || strcmp(config.precision[1], "default") != 0)
-        m.precision =
+        m->precision =
             hlo_arena_format(module->arena, "{%s,%s}", config.precision[0], config.precision[1]);
-    if (*config.algorithm) m.algorithm = hlo_intern_string(module, config.algorithm);
+    if (*config.algorithm) m->algorithm = hlo_intern_string(module, config.algorithm);
+    return known;
+}
+
+hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why) {
+    const known_config *known =
+        read_config(call->parent->module, hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG));
+    *why = known->wrong;
+    if (*why) return HLO_INVALID_INPUT;
+    hlo_matmul m = known->matmul;
+    m.wide = hlo_matmul_is_wide_call(call);
     *why = take_results(call, &m);
     if (!*why) *why = take_operands(call, &m);
     if (!*why) *why = check_dimensions(&m);
