@@ -241,6 +241,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     m.wide = hlo_matmul_is_wide_call(call);
     *why = take_results(call, &m);
     if (!*why) *why = take_operands(call, &m);
+    m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
     if (!*why) *why = check_dimensions(&m);
     if (!*why) *why = check_bias(&m);
     if (*why) return HLO_INVALID_INPUT;
@@ -334,6 +335,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                                     operands, "cublas-gemm");
     call->offset = like->offset;
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, fp8_target);
+    if (matmul->in_place && matmul->beta != 0 && matmul->c->shape == matmul->d)
+        hlo_instr_set_str(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, "{{0}: (2, {})}");
     const hlo_attr *metadata = hlo_instr_attr(like, HLO_ATTR_METADATA);
     if (metadata) hlo_instr_set_attr(call, *metadata);
     hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, config);

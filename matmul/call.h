@@ -68,6 +68,7 @@ typedef struct hlo_matmul {
     const char *algorithm; /* a dot's `algorithm`, `dot_any_f8_any_f8_f32`; NULL: unset */
     hlo_epilogue epilogue;
     bool amax;            /* the call also gives the abs-max of D before d_scale, f32[] */
+    bool in_place;        /* D is written over C, which must be as D is */
     const hlo_shape *d;   /* shape of D with its layout */
     const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
 } hlo_matmul;

@@ -3,6 +3,7 @@
 
 #include "ir/eval/float.h"
 #include "passes/match.h"
+#include "passes/movement.h"
 #include "passes/rows.h"
 
 #define UNUSED(x) ((void)(x))
@@ -137,9 +138,7 @@ TEST(only_uses) {
 /* ------------------------------------------------------------------------------------------ values
  */
 
-/* The constant that a value repeats, looking through exact reshapes; NULL when it is none. A
- * convert of a constant is that constant rounded, which `out_number` has. */
-static bool constant_number(hlo_instr *value, double *out_number) {
+bool hlo_constant_number(hlo_instr *value, double *out_number) {
     hlo_instr *source = hlo_splat_source(value);
     hlo_type types[4];
     unsigned depth = 0;
@@ -185,15 +184,16 @@ TEST(repeats) {
 TEST(at_most) {
     UNUSED(env), UNUSED(count);
     double number;
-    return !has_instr(args) || (constant_number(args->instr, &number) && number <= args[1].number);
+    return !has_instr(args) ||
+           (hlo_constant_number(args->instr, &number) && number <= args[1].number);
 }
 
 TEST(extremes) {
     UNUSED(env), UNUSED(count);
     double low, high;
     const hlo_shape *s = shape_of(args + 2);
-    if (!s || !hlo_type_is_float(s->type) || !constant_number(args[0].instr, &low) ||
-        !constant_number(args[1].instr, &high))
+    if (!s || !hlo_type_is_float(s->type) || !hlo_constant_number(args[0].instr, &low) ||
+        !hlo_constant_number(args[1].instr, &high))
         return false;
     double most = hlo_float_max(s->type);
     return low == -most && high == most;
@@ -238,8 +238,12 @@ TEST(along_n) {
 
 TEST(sole_view) {
     UNUSED(env), UNUSED(count);
-    return has_instr(args) && has_instr(args + 1) &&
-           (args[0].instr == args[1].instr || hlo_instr_user_count(args[1].instr) == 1);
+    const hlo_shape *view = shape_of(args), *from = shape_of(args + 1);
+    if (!view || !from) return false;
+    if (args[0].instr->op == HLO_OP_BITCAST &&
+        (view->type != from->type || !same_order(view, from)))
+        return false;
+    return args[0].instr == args[1].instr || hlo_instr_user_count(args[1].instr) == 1;
 }
 
 /* ----------------------------------------------------------------------------------------- matmuls
@@ -256,6 +260,12 @@ static int64_t misaligned(const hlo_matmul *m) {
            (size.k % HLO_MATMUL_ALIGNMENT != 0);
 }
 
+/* The addend dies here, and is neither somebody else's nor written anywhere else. */
+static bool may_overwrite(const hlo_matmul *m) {
+    return m->c && !m->in_place && m->c->shape == m->d && hlo_instr_user_count(m->c) == 1 &&
+           m->c->op != HLO_OP_PARAMETER && m->c->op != HLO_OP_CONSTANT;
+}
+
 TEST(aligned) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
@@ -269,12 +279,42 @@ TEST(linear) {
     return !m.c && !hlo_epilogues[m.epilogue].relu && !hlo_epilogues[m.epilogue].gelu;
 }
 
-TEST(unscaled) {
+/* What `alpha` and a_scale multiply is all that the result is made of, but for a relu. */
+static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
+    return has_instr(arg) && decode(arg->instr, m) && !m->c && !hlo_type_is_fp8(m->d->type) &&
+           (m->epilogue == HLO_EPILOGUE_DEFAULT || m->epilogue == HLO_EPILOGUE_RELU);
+}
+
+TEST(alpha_free) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
-    if (!has_instr(args) || !decode(args->instr, &m)) return false;
-    return !m.c && m.epilogue == HLO_EPILOGUE_DEFAULT && m.alpha == 1 && !m.a_scale &&
-           !hlo_type_is_fp8(m.d->type);
+    return decode_product(args, &m) && m.alpha == 1;
+}
+
+TEST(a_scale_free) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    return decode_product(args, &m) && !m.a_scale;
+}
+
+TEST(passes_relu) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    return decode_product(args + 1, &m) &&
+           (m.epilogue == HLO_EPILOGUE_DEFAULT || hlo_sign_least(args->instr) >= HLO_SIGN_ZERO);
+}
+
+TEST(divides_relu) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    return decode_product(args + 1, &m) &&
+           (m.epilogue == HLO_EPILOGUE_DEFAULT || hlo_sign_least(args->instr) == HLO_SIGN_PLUS);
+}
+
+TEST(overwritable) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    return has_instr(args) && decode(args->instr, &m) && may_overwrite(&m);
 }
 
 TEST(pads_amax) {
@@ -326,27 +366,6 @@ TEST(placed_b) {
     return !side_of(env, args->instr, true, &s) || s.placed;
 }
 
-static bool moves_only(const hlo_instr *link) {
-    const hlo_instr *from = hlo_instr_operand(link, 0);
-    if (link->shape->type != from->shape->type) return false;
-    switch (link->op) {
-    case HLO_OP_BITCAST:
-    case HLO_OP_BROADCAST:
-    case HLO_OP_COPY:
-    case HLO_OP_DYNAMIC_SLICE:
-    case HLO_OP_GATHER:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_REVERSE:
-    case HLO_OP_SLICE:
-    case HLO_OP_TRANSPOSE: return true;
-    case HLO_OP_PAD: {
-        double number;
-        return constant_number(hlo_instr_operand(link, 1), &number) && number == 0;
-    }
-    default: return false;
-    }
-}
-
 TEST(along_rows) {
     UNUSED(env), UNUSED(count);
     return !has_instr(args + 3) ||
@@ -355,13 +374,27 @@ TEST(along_rows) {
 
 TEST(movable) {
     UNUSED(count);
+    hlo_dequantised below;
+    if (!hlo_dequantised_read(args->inner, &below)) return false;
     for (const hlo_instr *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))
-        if (!moves_only(link)) {
+        if (!hlo_link_moves(link, &below)) {
             env->blocker = link;
             return false;
         }
     return true;
+}
+
+TEST(branches_dequantised) {
+    UNUSED(env), UNUSED(count);
+    hlo_dequantised leaf;
+    return has_instr(args) && hlo_tree_moves(args->instr, false, &leaf);
+}
+
+TEST(branches_alike) {
+    UNUSED(env), UNUSED(count);
+    hlo_dequantised leaf;
+    return has_instr(args) && hlo_tree_moves(args->instr, true, &leaf);
 }
 
 /* ---------------------------------------------------------------------------------------- builders
@@ -378,7 +411,7 @@ static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     hlo_module *module = env->context->module;
     double number;
     if (hlo_shape_count(value->shape) != 1) {
-        if (value->op != HLO_OP_CONSTANT || !constant_number(value, &number)) return NULL;
+        if (value->op != HLO_OP_CONSTANT || !hlo_constant_number(value, &number)) return NULL;
         hlo_literal *one =
             hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
         hlo_literal_set_number(one, 0, number);
@@ -424,28 +457,6 @@ MAKE(as_type) {
 }
 
 /* Each link is made again on the value that the link below has become. */
-static hlo_instr *carry_link(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
-    hlo_instr *operands[HLO_RULE_ARGS] = {value};
-    if (link->operand_count > HLO_RULE_ARGS) return NULL;
-    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    hlo_module *module = env->context->module;
-    if (link->op == HLO_OP_PAD) {
-        hlo_literal *zero =
-            hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
-        hlo_literal_set_number(zero, 0, 0);
-        operands[1] = hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL);
-        operands[1]->u.literal = zero;
-    }
-    const hlo_shape *shape = hlo_shape_retype(module, link->shape, value->shape->type);
-    hlo_instr *copy = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
-    if (copy) {
-        hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
-        hlo_instr_copy_attrs(copy, link);
-        copy->offset = link->offset;
-    }
-    return copy;
-}
-
 MAKE(carry) {
     UNUSED(count);
     const hlo_instr *links[HLO_CHAIN_LIMIT];
@@ -455,7 +466,22 @@ MAKE(carry) {
     *out = NULL;
     if (!has_instr(args + 1)) return true;
     hlo_instr *value = args[1].instr;
-    while (value && length-- > 0) value = carry_link(env, links[length], value);
+    while (value && length-- > 0) value = hlo_link_carry(env, links[length], value);
+    *out = value;
+    return value != NULL;
+}
+
+MAKE(dequantised_tree) {
+    UNUSED(count);
+    hlo_dequantised leaf;
+    hlo_instr *top = args->instr;
+    if (!hlo_tree_moves(top, true, &leaf)) return false;
+    hlo_instr *value = hlo_tree_carry(env, top);
+    if (value) value = hlo_rule_new(env, HLO_OP_CONVERT, top->shape, 1, &value);
+    if (value && leaf.scale) {
+        hlo_instr *operands[] = {value, hlo_rule_splat(env, leaf.scale, top->shape)};
+        value = operands[1] ? hlo_rule_new(env, leaf.op, top->shape, 2, operands) : NULL;
+    }
     *out = value;
     return value != NULL;
 }
@@ -653,14 +679,25 @@ MEASURE(dots) {
     return value->op == HLO_OP_DOT;
 }
 
+/* Of a tree, the links down to the first that branches, and that one. */
 MEASURE(wide_links) {
     UNUSED(env);
     int64_t links = 0;
-    for (uint32_t i = 0; i < value->operand_count; i++)
-        for (const hlo_instr *v = hlo_instr_operand(value, i); hlo_ops[v->op].flags & HLO_MOVEMENT;
-             v = hlo_instr_operand(v, 0))
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        const hlo_instr *v = hlo_instr_operand(value, i);
+        for (; hlo_ops[v->op].flags & HLO_MOVEMENT; v = hlo_instr_operand(v, 0))
             links += hlo_types[v->shape->type].bits > 8;
+        links += v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT;
+    }
     return links;
+}
+
+MEASURE(fp8_operands) {
+    UNUSED(env);
+    int64_t operands = 0;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        operands += hlo_type_is_fp8(hlo_instr_operand(value, i)->shape->type);
+    return operands;
 }
 
 MEASURE(misplaced_operands) {
@@ -669,7 +706,7 @@ MEASURE(misplaced_operands) {
     side a, b;
     hlo_matmul m;
     if (!decode(value, &m)) return 0;
-    return misaligned(&m) + (side_of(env, value, false, &a) && !a.placed) +
+    return misaligned(&m) + may_overwrite(&m) + (side_of(env, value, false, &a) && !a.placed) +
            (side_of(env, value, true, &b) && !b.placed);
 }
 

@@ -1,6 +1,7 @@
-/* Brings dots into the form of a matmul: at most one batch, one contracting and one free dimension
- * on each side. Several of a kind become one by a reshape of the operand, after a transpose where
- * they do not stand side by side; a reshape of the result undoes it.
+/* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and one
+ * free dimension on each side. Several of a kind become one by a reshape of the operand, after a
+ * transpose where they do not stand side by side; a vector becomes a matrix with one row. A reshape
+ * of the result undoes it.
  *
  * Needs: nothing.
  * Keeps: dots in that form already; dots whose operands do not both come from fp8 values, which can
@@ -58,7 +59,13 @@ static void sort_contracting(group *left, group *right) {
         }
 }
 
+/* A vector, or one for each batch: it is to get a free dimension. */
+static bool is_vector(const side *s) {
+    return !s->groups[FREE].count && s->groups[CONTRACTING].count;
+}
+
 static bool is_collapsed(const side *s) {
+    if (is_vector(s)) return false;
     for (int kind = 0; kind < KINDS; kind++)
         if (s->groups[kind].count > 1) return false;
     return true;
@@ -105,6 +112,10 @@ static void reshape_side(hlo_instr *dot, side *s) {
         for (int kind = 0; kind < KINDS; kind++) {
             const group *g = &s->groups[kind];
             if (g->count == 0 || g->dims[0] != i) continue;
+            if (kind == CONTRACTING && is_vector(s)) {
+                s->at[FREE] = rank;
+                s->extents[FREE] = dims[rank++] = 1;
+            }
             s->at[kind] = rank;
             dims[rank] = 1;
             for (uint32_t j = 0; j < g->count; j++) dims[rank] *= shape->dims[i + j];
@@ -142,8 +153,8 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, side *left, side
     int64_t dims[KINDS];
     uint32_t rank = 0;
     if (left->groups[BATCH].count) dims[rank++] = left->extents[BATCH];
-    if (left->groups[FREE].count) dims[rank++] = left->extents[FREE];
-    if (right->groups[FREE].count) dims[rank++] = right->extents[FREE];
+    if (left->groups[FREE].count || is_vector(left)) dims[rank++] = left->extents[FREE];
+    if (right->groups[FREE].count || is_vector(right)) dims[rank++] = right->extents[FREE];
     hlo_module *module = context->module;
     const hlo_shape *shape = hlo_shape_array(module, dot->shape->type, rank, dims);
     hlo_instr *operands[] = {left->operand, right->operand};

@@ -4,7 +4,8 @@
  *   rewrite.c   templates to instructions; replacing roots, all or none
  *   engine.c    the worklist of a phase, to its fixpoint
  *   load.c      rules from a file at run time
- *   builders.c  the functions of builder.def */
+ *   builders.c  the functions of builder.def
+ *   sign.c      which values are never negative */
 #ifndef HLO_PASSES_MATCH_H
 #define HLO_PASSES_MATCH_H
 
@@ -83,6 +84,17 @@ int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
 /* The value that `value` repeats: it has one element, or is a constant of equal elements. NULL when
  * `value` is no splat. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
+
+/* The number that a constant repeats, also through movement and converts, each of which rounds it.
+ */
+bool hlo_constant_number(hlo_instr *value, double *out_number);
+
+/* What is known of the sign of all elements, whatever the inputs are. NaN may be among them. */
+typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
+hlo_sign hlo_sign_least(hlo_instr *value);
+
+/* `value`, which has one element or repeats one, repeated over `shape`. NULL: it cannot be made. */
+hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape);
 
 /* An argument of a guard or of a builder: a variable, a result, a number or a word. */
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term);

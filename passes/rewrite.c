@@ -138,8 +138,7 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     return instr;
 }
 
-/* `value`, which has one element, repeated over `shape`. */
-static hlo_instr *build_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
+hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
     hlo_module *module = env->context->module;
     hlo_type type = shape->type;
     if (value->op == HLO_OP_CONSTANT && hlo_shape_count(value->shape) != 1) {
@@ -169,7 +168,7 @@ static hlo_instr *build_constant(hlo_rule_env *env, const hlo_rule_term *t) {
     hlo_literal_set_number(one, 0, t->number);
     hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
     value->u.literal = one;
-    return build_splat(env, value, shape);
+    return hlo_rule_splat(env, value, shape);
 }
 
 static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
@@ -213,7 +212,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
         hlo_instr *value = build(env, env->rules->args[t->first_arg]);
         const hlo_shape *shape = slot_shape(env, t->shape_code);
         if (!value || !shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
-        return build_splat(env, value, shape);
+        return hlo_rule_splat(env, value, shape);
     }
     case HLO_TERM_FUNCTION: return build_function(env, t);
     default: return NULL;
@@ -310,8 +309,8 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
-/* D's dimensions follow from the operands'; its layout stays. */
-static void resize_result(hlo_rule_env *env, hlo_matmul *m) {
+/* The dimensions of D, and of the auxiliary result, follow from the operands'; layouts stay. */
+static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;
     uint32_t batch = m->a_batch->count;
@@ -320,8 +319,12 @@ static void resize_result(hlo_rule_env *env, hlo_matmul *m) {
     memcpy(dims, d->dims, batch * sizeof dims[0]);
     dims[batch] = size.m;
     dims[batch + 1] = size.n;
-    m->d = hlo_shape_with_layout(env->context->module, d->type, d->rank, dims,
-                                 d->layout ? d->layout->minor_to_major : NULL);
+    const hlo_shape **results[] = {&m->d, &m->aux};
+    for (int i = 0; i < 1 + (m->aux != NULL); i++) {
+        const hlo_layout *layout = (*results[i])->layout;
+        *results[i] = hlo_shape_with_layout(env->context->module, (*results[i])->type, d->rank,
+                                            dims, layout ? layout->minor_to_major : NULL);
+    }
 }
 
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
@@ -335,7 +338,7 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
         return hlo_rule_refuse(env, NULL, NULL), NULL;
     for (uint32_t i = 0; i < action->set_count; i++)
         if (!set_field(env, &env->rules->sets[action->first_set + i], &m, source)) return NULL;
-    resize_result(env, &m);
+    resize_results(env, &m);
     why = hlo_matmul_check(&m, &env->context->target);
     if (why) return hlo_rule_refuse(env, why, NULL), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);

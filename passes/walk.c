@@ -60,6 +60,9 @@ bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
             *known = hlo_type_is_fp8(instr->shape->type);
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
             if (instr->op == HLO_OP_MULTIPLY) *known |= fp8[hlo_instr_operand(instr, 1)->id];
+            if (instr->op != HLO_OP_CONCATENATE && instr->op != HLO_OP_SELECT) continue;
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                *known |= fp8[hlo_instr_operand(instr, i)->id];
         }
     return fp8;
 }

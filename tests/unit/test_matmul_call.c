@@ -403,6 +403,8 @@ static void limits_have_reasons(void **state) {
     x = m, x.d = array(f, HLO_TYPE_F32, 3, 2, 16, 32), x.bias = f->bias;
     assert_string_equal(check(f, x), "");
     x = m, x.epilogue = HLO_EPILOGUE_GELU_AUX, x.aux = m.d;
+    assert_string_equal(check(f, x), "");
+    x.aux = array(f, HLO_TYPE_F32, 3, 2, 16, 32);
     assert_string_equal(check(f, x), "aux-output");
     x = m, x.d_scale = f->scale[3];
     assert_string_equal(check(f, x), "output-scale-not-fp8");

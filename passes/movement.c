@@ -1,0 +1,186 @@
+/* Links and trees of movement. */
+#include "passes/movement.h"
+
+#include "ir/eval/float.h"
+
+enum { TREE_LIMIT = 256 };
+
+static bool from_fp8(const hlo_instr *value) {
+    if (value->op != HLO_OP_CONVERT) return false;
+    hlo_type from = hlo_instr_operand(value, 0)->shape->type, to = value->shape->type;
+    return (from == HLO_TYPE_F8E4M3FN || from == HLO_TYPE_F8E5M2) &&
+           (to == HLO_TYPE_F32 || to == HLO_TYPE_BF16 || to == HLO_TYPE_F16);
+}
+
+bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
+    hlo_instr *convert = value, *scale = NULL;
+    if (value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE) {
+        bool second = value->op == HLO_OP_MULTIPLY && !from_fp8(hlo_instr_operand(value, 0));
+        convert = hlo_instr_operand(value, second);
+        scale = hlo_splat_source(hlo_instr_operand(value, !second));
+        if (!scale) return false;
+    }
+    if (!from_fp8(convert)) return false;
+    hlo_instr *fp8 = hlo_instr_operand(convert, 0);
+    *out = (hlo_dequantised){fp8, scale, value->op, fp8->shape->type, convert->shape->type};
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- links
+ */
+
+static bool filler_moves(hlo_instr *filler, const hlo_dequantised *below) {
+    double number;
+    if (!hlo_constant_number(filler, &number)) return false;
+    if (number == 0) return true;
+    return !below->scale &&
+           hlo_float_decode(below->from, hlo_float_encode(below->from, number)) == number;
+}
+
+bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
+    const hlo_instr *from = hlo_instr_operand(link, 0);
+    if (link->shape->type != from->shape->type) return false;
+    switch (link->op) {
+    case HLO_OP_BITCAST:
+    case HLO_OP_BROADCAST:
+    case HLO_OP_COPY:
+    case HLO_OP_DYNAMIC_SLICE:
+    case HLO_OP_GATHER:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_REVERSE:
+    case HLO_OP_SLICE:
+    case HLO_OP_TRANSPOSE: return true;
+    case HLO_OP_PAD: return filler_moves(hlo_instr_operand(link, 1), below);
+    default: return false;
+    }
+}
+
+/* The constant that fills up, in another type, as an array where it is one. */
+static hlo_instr *carry_filler(hlo_rule_env *env, hlo_instr *filler, hlo_type type) {
+    double number;
+    if (!hlo_constant_number(filler, &number)) return NULL;
+    hlo_module *module = env->context->module;
+    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
+    hlo_literal_set_number(one, 0, number);
+    hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
+    value->u.literal = one;
+    if (!filler->shape->rank) return value;
+    const hlo_shape *shape = hlo_shape_retype(module, filler->shape, type);
+    value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
+    if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
+    return value;
+}
+
+/* `like` with other operands, of which the one at `moved` has the new type. */
+static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
+                           uint32_t moved) {
+    const hlo_shape *shape =
+        hlo_shape_retype(env->context->module, like->shape, operands[moved]->shape->type);
+    hlo_instr *copy = hlo_rule_new(env, like->op, shape, like->operand_count, operands);
+    if (!copy) return NULL;
+    hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(copy, like);
+    copy->offset = like->offset;
+    return copy;
+}
+
+hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
+    hlo_instr *operands[HLO_RULE_ARGS] = {value};
+    if (link->operand_count > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    if (link->op == HLO_OP_PAD) operands[1] = carry_filler(env, operands[1], value->shape->type);
+    if (link->op == HLO_OP_PAD && !operands[1]) return NULL;
+    return carry_as(env, link, operands, 0);
+}
+
+/* ------------------------------------------------------------------------------------------- trees
+ */
+
+typedef struct tree {
+    bool alike, found;
+    hlo_dequantised leaf; /* the first one */
+    uint32_t fuel;
+} tree;
+
+static bool same_leaf(const hlo_dequantised *a, const hlo_dequantised *b) {
+    return a->op == b->op && a->from == b->from && a->to == b->to && a->scale == b->scale;
+}
+
+static bool leaf_moves(tree *t, hlo_instr *value) {
+    hlo_dequantised leaf;
+    if (!hlo_dequantised_read(value, &leaf)) return false;
+    if (t->found && t->alike) return same_leaf(&leaf, &t->leaf);
+    if (!t->found) t->leaf = leaf;
+    t->found = true;
+    return true;
+}
+
+static bool branch_moves(tree *t, hlo_instr *value);
+
+static bool is_filler(hlo_instr *value) {
+    double number;
+    return hlo_constant_number(value, &number);
+}
+
+/* One side or both come from fp8 values; the filler is looked at when the scale is known. */
+static bool select_moves(tree *t, const hlo_instr *select) {
+    hlo_instr *fillers[2] = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        hlo_instr *side = hlo_instr_operand(select, i + 1);
+        if (is_filler(side))
+            fillers[i] = side;
+        else if (!branch_moves(t, side))
+            return false;
+    }
+    if (fillers[0] && fillers[1]) return false;
+    hlo_instr *filler = fillers[0] ? fillers[0] : fillers[1];
+    return !filler || filler_moves(filler, &t->leaf);
+}
+
+static bool branch_moves(tree *t, hlo_instr *value) {
+    if (!t->fuel) return false;
+    t->fuel--;
+    if (value->op == HLO_OP_SELECT) return select_moves(t, value);
+    if (value->op != HLO_OP_CONCATENATE)
+        return hlo_ops[value->op].flags & HLO_MOVEMENT
+                   ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
+                   : leaf_moves(t, value);
+    if (value->operand_count > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (!branch_moves(t, hlo_instr_operand(value, i))) return false;
+    return value->operand_count > 0;
+}
+
+bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out) {
+    tree t = {.alike = alike, .fuel = TREE_LIMIT};
+    if (!branch_moves(&t, value)) return false;
+    *out = t.leaf;
+    return true;
+}
+
+hlo_instr *hlo_tree_carry(hlo_rule_env *env, hlo_instr *value) {
+    hlo_dequantised leaf;
+    if (hlo_dequantised_read(value, &leaf)) return leaf.fp8;
+    bool branches = value->op == HLO_OP_CONCATENATE || value->op == HLO_OP_SELECT;
+    if (!branches) {
+        hlo_instr *below = hlo_tree_carry(env, hlo_instr_operand(value, 0));
+        return below ? hlo_link_carry(env, value, below) : NULL;
+    }
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t first = value->op == HLO_OP_SELECT, moved = first;
+    if (first) operands[0] = hlo_instr_operand(value, 0);
+    for (uint32_t i = first; i < value->operand_count; i++) {
+        hlo_instr *side = hlo_instr_operand(value, i);
+        if (first && is_filler(side)) continue;
+        operands[i] = hlo_tree_carry(env, side);
+        if (!operands[i]) return NULL;
+        moved = i;
+    }
+    for (uint32_t i = first; first && i < value->operand_count; i++) {
+        hlo_instr *side = hlo_instr_operand(value, i);
+        if (!is_filler(side)) continue;
+        operands[i] = carry_filler(env, side, operands[moved]->shape->type);
+        if (!operands[i]) return NULL;
+    }
+    return carry_as(env, value, operands, moved);
+}
