@@ -125,6 +125,9 @@ extern const hlo_op_info hlo_ops[HLO_OP_COUNT];
 hlo_op hlo_op_find(const char *name, size_t length);
 /* Whether an instruction `op` may carry `attr` (required, allowed, or common to all). */
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
+/* Whether `next` may end, or hand on, what `start` starts (chain.def). HLO_OP_INVALID stands for
+ * any: hlo_op_chains(op, HLO_OP_INVALID) is whether `op` starts anything. */
+bool hlo_op_chains(hlo_op start, hlo_op next);
 
 /* -------------------------------------------------------------------------------------- shapes */
 

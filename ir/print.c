@@ -421,20 +421,27 @@ static void put_attr(out *o, const hlo_attr *attr) {
     put_value(o, attr);
 }
 
-/* In the order of attr.def, with `first` in front of the first and `others` in front of the others.
- * There are few of them, so the next one is looked for anew each time. */
-static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char *first,
-                      const char *others) {
-    int printed = -1;
+/* Those with ids in (after, before), in the order of attr.def, with `first` in front of the first
+ * and `others` in front of the others. There are few of them, so the next one is looked for anew
+ * each time. */
+static void put_attrs_between(out *o, const hlo_attr *attrs, uint32_t count, int after, int before,
+                              const char *first, const char *others) {
     for (uint32_t done = 0; done < count; done++) {
         const hlo_attr *next = NULL;
         for (uint32_t i = 0; i < count; i++)
-            if ((int)attrs[i].id > printed && (!next || attrs[i].id < next->id)) next = &attrs[i];
+            if ((int)attrs[i].id > after && (int)attrs[i].id < before &&
+                (!next || attrs[i].id < next->id))
+                next = &attrs[i];
         if (!next) return;
         put_string(o, done ? others : first);
         put_attr(o, next);
-        printed = (int)next->id;
+        after = (int)next->id;
     }
+}
+
+static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char *first,
+                      const char *others) {
+    put_attrs_between(o, attrs, count, -1, HLO_ATTR_COUNT, first, others);
 }
 
 /* -------------------------------------------------------------------- instructions, computations
@@ -544,8 +551,10 @@ static void put_module(out *o, const hlo_module *module) {
         layout |= module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
     PUT(o, "HloModule ");
     put_interned(o, module->name);
-    put_attrs(o, module->attrs, module->attr_count, ", ", ", ");
+    const int middle = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
+    put_attrs_between(o, module->attrs, module->attr_count, -1, middle + layout, ", ", ", ");
     if (!layout) put_entry_layout(o, module->entry);
+    put_attrs_between(o, module->attrs, module->attr_count, middle, HLO_ATTR_COUNT, ", ", ", ");
     PUT(o, "\n\n");
     put_tables(o, &module->tables);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)

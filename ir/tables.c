@@ -71,6 +71,21 @@ hlo_op hlo_op_find(const char *name, size_t length) {
     return HLO_OP_INVALID;
 }
 
+bool hlo_op_chains(hlo_op start, hlo_op next) {
+    static const struct {
+        uint8_t start, next;
+    } chains[] = {
+#define HLO_CHAIN(start, next) {HLO_OP_##start, HLO_OP_##next},
+#include "ir/chain.def"
+#undef HLO_CHAIN
+    };
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+        if ((start == HLO_OP_INVALID || chains[i].start == start) &&
+            (next == HLO_OP_INVALID || chains[i].next == next))
+            return true;
+    return false;
+}
+
 bool hlo_type_is_float(hlo_type type) {
     return type < HLO_TYPE_COUNT && hlo_types[type].class == HLO_CLASS_FLOAT;
 }

@@ -150,34 +150,10 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
 /* ------------------------------------------------------------------------------ starts and dones
  */
 
-static const struct {
-    uint8_t start, next;
-} chains[] = {
-#define HLO_CHAIN(start, next) {HLO_OP_##start, HLO_OP_##next},
-#include "ir/chain.def"
-#undef HLO_CHAIN
-};
-
-typedef struct chain_roles {
-    bool starts, follows; /* has rows as the one, as the other */
-    bool goes;            /* there is a row with both */
-} chain_roles;
-
-/* The rows that have `start`, and those that have `next`. */
-static chain_roles roles(hlo_op start, hlo_op next) {
-    chain_roles found = {0};
-    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
-        found.starts |= chains[i].start == start;
-        found.follows |= chains[i].next == next;
-        found.goes |= chains[i].start == start && chains[i].next == next;
-    }
-    return found;
-}
-
 static void check_follower(verifier *v, const hlo_instr *instr) {
     const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
-    chain_roles role = roles(start ? start->op : HLO_OP_INVALID, instr->op);
-    if (!role.follows || role.goes || !start) return;
+    if (!start || !hlo_op_chains(HLO_OP_INVALID, instr->op) || hlo_op_chains(start->op, instr->op))
+        return;
     hlo_verify_error(v, instr->offset, "%s ends %%%s, which is no start of it but %s",
                      hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
     hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
@@ -185,7 +161,7 @@ static void check_follower(verifier *v, const hlo_instr *instr) {
 
 /* A start has one user, and that ends it or hands it on. */
 static void check_start(verifier *v, const hlo_instr *instr) {
-    if (!roles(instr->op, HLO_OP_INVALID).starts) return;
+    if (!hlo_op_chains(instr->op, HLO_OP_INVALID)) return;
     if (hlo_instr_user_count(instr) != 1) {
         hlo_verify_error(v, instr->offset, "%s %%%s has %u users: it needs one, which ends it",
                          hlo_ops[instr->op].name, instr->name, hlo_instr_user_count(instr));
@@ -194,7 +170,7 @@ static void check_start(verifier *v, const hlo_instr *instr) {
     } else if (!instr->uses) {
         hlo_verify_error(v, instr->offset, "%s %%%s is the root: nothing ends it",
                          hlo_ops[instr->op].name, instr->name);
-    } else if (!roles(instr->op, instr->uses->user->op).goes) {
+    } else if (!hlo_op_chains(instr->op, instr->uses->user->op)) {
         const hlo_instr *user = instr->uses->user;
         hlo_verify_error(v, instr->offset, "%s %%%s is used by %s %%%s, which does not end it",
                          hlo_ops[instr->op].name, instr->name, hlo_ops[user->op].name, user->name);

@@ -99,6 +99,10 @@ static uint64_t hash_value(const hlo_instr *instr) {
         else if (kind == HLO_KIND_INTS || kind == HLO_KIND_SLICES)
             hash = XXH3_64bits_withSeed(attr->u.ints->v,
                                         attr->u.ints->count * sizeof *attr->u.ints->v, hash);
+        else if (kind == HLO_KIND_WORD || kind == HLO_KIND_STRING || kind == HLO_KIND_RAW)
+            hash = XXH3_64bits_withSeed(&attr->u.str, sizeof attr->u.str, hash);
+        else if (kind == HLO_KIND_COMPUTATION)
+            hash = XXH3_64bits_withSeed(&attr->u.comp, sizeof attr->u.comp, hash);
     }
     return hash;
 }
@@ -126,7 +130,8 @@ static void merge_computation(hlo_pass_context *context, hlo_computation *comp,
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         next = instr->next;
         if (instr->op == HLO_OP_PARAMETER || effects->side[instr->id] ||
-            effects->random[instr->id] || controlled[instr->id])
+            effects->random[instr->id] || controlled[instr->id] ||
+            hlo_op_chains(instr->op, HLO_OP_INVALID))
             continue;
         hlo_instr *first = find_or_add(&seen, instr);
         if (first == instr) continue;

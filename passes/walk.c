@@ -32,6 +32,12 @@ static bool own_side_effect(const hlo_instr *instr) {
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
+/* What ends a start that stays must stay as well. */
+static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
+    return hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count &&
+           effects->side[hlo_instr_operand(instr, 0)->id];
+}
+
 hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
     hlo_effects effects = {.side = hlo_arena_zero(arena, module->next_id),
                            .random = hlo_arena_zero(arena, module->next_id)};
@@ -41,7 +47,8 @@ hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
             called_effects called = {.side = side, .random = random};
             hlo_instr_visit_called(instr, visit_called, &called);
-            effects.side[instr->id] = own_side_effect(instr) || called.any_side;
+            effects.side[instr->id] =
+                own_side_effect(instr) || called.any_side || ends_side_effect(instr, &effects);
             effects.random[instr->id] = hlo_ops[instr->op].flags & HLO_NONDET || called.any_random;
             side[comp->id] |= effects.side[instr->id];
             random[comp->id] |= effects.random[instr->id];
