@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/eval/float.h"
+#include "passes/devices.h"
 #include "passes/match.h"
 #include "passes/movement.h"
 #include "passes/rows.h"
@@ -179,6 +180,11 @@ TEST(fixed) {
 TEST(repeats) {
     UNUSED(env), UNUSED(count);
     return has_instr(args) && hlo_splat_source(args->instr) != NULL;
+}
+
+TEST(everywhere) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && hlo_devices_agree(args->instr);
 }
 
 TEST(at_most) {
@@ -486,6 +492,12 @@ MAKE(dequantised_tree) {
     return value != NULL;
 }
 
+MAKE(again) {
+    UNUSED(count);
+    *out = hlo_link_carry(env, args->instr, args[1].instr);
+    return *out != NULL;
+}
+
 static bool with_rows(hlo_rule_env *env, hlo_op op, const hlo_binding *args, hlo_instr **out) {
     *out = args[0].instr;
     if (!has_instr(args + 3)) return true;
@@ -677,6 +689,11 @@ MEASURE(expression_size) {
 MEASURE(dots) {
     UNUSED(env);
     return value->op == HLO_OP_DOT;
+}
+
+MEASURE(wide_collectives) {
+    UNUSED(env);
+    return hlo_ops[value->op].flags & HLO_COLLECTIVE && hlo_types[value->shape->type].bits > 8;
 }
 
 /* Of a tree, the links down to the first that branches, and that one. */

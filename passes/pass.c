@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "hlo/text.h"
+#include "passes/devices.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "passes/remark.h"
@@ -165,6 +166,18 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     return status;
 }
 
+/* XLA's partitioner can split a dot, but not a custom call. */
+static void warn_unpartitioned(const run *r) {
+    const hlo_instr *marked;
+    if (!r->decided || !hlo_devices_unpartitioned(r->context.module, &marked)) return;
+    hlo_diag_emit(
+        r->context.module, r->context.sink, HLO_WARNING, marked->offset,
+        hlo_intern_length(marked->name),
+        "not-partitioned: the module is for %d partitions and is not partitioned yet, which "
+        "FP8 calls cannot be",
+        (int)hlo_devices_partitions(r->context.module));
+}
+
 static hlo_status run_all(run *r) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
@@ -175,7 +188,9 @@ static hlo_status run_all(run *r) {
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && !options->verify_none && !options->verify_each)
         status = verify(r, options->passes);
-    if (status == HLO_OK) hlo_report_close(context);
+    if (status != HLO_OK) return status;
+    warn_unpartitioned(r);
+    hlo_report_close(context);
     return status;
 }
 

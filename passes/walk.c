@@ -1,5 +1,7 @@
 #include "passes/walk.h"
 
+#include "passes/devices.h"
+
 bool *hlo_walk_controlled(const hlo_module *module, hlo_arena *arena) {
     bool *controlled = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -24,11 +26,13 @@ static void visit_called(void *user, hlo_computation *called) {
     effects->any_random |= effects->random[called->id];
 }
 
-/* A collective with a channel talks to other programs, not only to other replicas of this one. */
+/* A collective with a channel talks to other programs, except where the module is for several
+ * partitions: then these all run it, and leave it out together. */
 static bool own_side_effect(const hlo_instr *instr) {
     uint8_t flags = hlo_ops[instr->op].flags;
     return flags & HLO_SIDE_EFFECT ||
-           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID)) ||
+           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) &&
+            hlo_devices_partitions(instr->parent->module) == 1) ||
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
@@ -61,8 +65,9 @@ bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
             bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
-            bool carries =
-                scaled || instr->op == HLO_OP_CONVERT || hlo_ops[instr->op].flags & HLO_MOVEMENT;
+            bool carries = scaled || instr->op == HLO_OP_CONVERT ||
+                           (hlo_ops[instr->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) &&
+                            instr->operand_count);
             bool *known = &fp8[instr->id];
             *known = hlo_type_is_fp8(instr->shape->type);
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];

@@ -15,8 +15,9 @@
 #include "passes/report.h"
 #include "passes/vocabulary.h"
 
-static const char every_phase[] = "algebra,move-dequantise,fp8-matmul,fp8-rows,f16-dots,fp8-"
-                                  "epilogue,fp8-rescale,fp8-geometry,algebra";
+static const char every_phase[] =
+    "algebra,fp8-devices,move-dequantise,fp8-matmul,fp8-rows,f16-dots,fp8-"
+    "epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void print(void *user, const hlo_diag *diag) {
     (void)user;
