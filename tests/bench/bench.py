@@ -4,7 +4,8 @@
 usage: bench.py --bin DIR --model FILE [--repeat N]
 
 Prints the best of N, in milliseconds, and how many times as fast as jaxlib's C++ parser and printer the library is.
-Optimising has no counterpart that can be timed alone; it is set against the time XLA takes to read the same text.
+Optimising is set against the time XLA takes to read the same text, and the whole process of hlo-fp8-opt against
+XLA's GPU compiler, from the module in memory to the program, where its plugin is installed.
 """
 import argparse
 import os
@@ -35,6 +36,15 @@ def jaxlib_times(text, repeat):
     return {"parse": best_of(repeat, lambda: read(text)), "print": best_of(repeat, module.to_string)}
 
 
+def compile_times(program, model, repeat):
+    """The whole process of hlo-fp8-opt, and XLA's GPU compile of the same module, without its start and its reading."""
+    command = [program, model, "-o", os.devnull]
+    ours = best_of(repeat, lambda: subprocess.run(command, check=True))
+    peer = pathlib.Path(__file__).parent.parent / "peer" / "_xla_gpu.py"
+    ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)
+    return ours, float(ran.stdout) if not ran.returncode else None, ran.stderr.strip()[-300:]
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--bin", type=pathlib.Path, required=True)
@@ -55,6 +65,12 @@ def main():
             row += f"{theirs[name] * 1e3:10.2f}{theirs[name] / ours[name]:7.1f}x"
         print(row)
     print(f"optimising takes {ours['optimize'] / theirs['parse']:.2f} of the time that jaxlib takes to read the text")
+    whole, xla, refusal = compile_times(a.bin / "hlo-fp8-opt", a.model, a.repeat)
+    if xla is None:
+        print(f"hlo-fp8-opt, the whole process: {whole * 1e3:.1f} ms; XLA's GPU compiler says: {refusal}")
+    else:
+        print(f"hlo-fp8-opt, the whole process: {whole * 1e3:.1f} ms; XLA's GPU compiler: {xla * 1e3:.0f} ms, "
+              f"{xla / whole:.0f} times as long")
 
 
 main()

@@ -12,6 +12,7 @@
                                holds cuBLASLt calls (some programs need that pass, and then fail)
   --keep DIR                   every dump that XLA writes (per stage, text and .hlo.pb)
   --executable FILE            the compiled program, serialised (_thunks.py reads it)
+  --time                       print the seconds that compiling takes, not the module; nothing is dumped
 
 It also tells whether XLA accepts a module that already holds __cublas$lt$matmul$f8 calls.
 Exit status: 0 printed a module, 1 XLA refused it or crashed (its message on stderr), 2 bad use.
@@ -24,6 +25,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 FLAGS = [
     # Every matmul to cuBLASLt, however small ...
@@ -140,7 +142,7 @@ def find_plugin():
     return None
 
 
-def child(plugin, config, path, devices, executable):
+def child(plugin, config, path, devices, executable, timed):
     """Parse and compile; the module dumps are what the parent reads."""
     import numpy as np
     from jaxlib import _hlo, xla_client
@@ -158,8 +160,11 @@ def child(plugin, config, path, devices, executable):
         build.device_assignment = xla_client.DeviceAssignment.create(
             np.arange(devices, dtype=np.int32).reshape(1, devices))
     pjrt = Pjrt(plugin)
-    compiled = pjrt.compile(pjrt.topology(config, devices), proto,
-                            opts.SerializeAsString())
+    topology, options = pjrt.topology(config, devices), opts.SerializeAsString()
+    start = time.perf_counter()
+    compiled = pjrt.compile(topology, proto, options)
+    if timed:
+        print(time.perf_counter() - start)
     if executable:
         with open(executable, 'wb') as f:
             f.write(pjrt.serialize(compiled))
@@ -198,10 +203,11 @@ def drop_unknown(config, message):
 
 def main():
     if len(sys.argv) > 1 and sys.argv[1] == '--child':
-        plugin, config, path, devices, executable = sys.argv[2:7]
+        plugin, config, path, devices, executable, timed = sys.argv[2:8]
         with open(config) as f:
             try:
-                child(plugin, f.read(), path, int(devices), executable)
+                child(plugin, f.read(), path, int(devices), executable,
+                      timed == 'timed')
             except Exception as e:  # shown to the user by the parent
                 print(e, file=sys.stderr)
                 sys.exit(1)
@@ -220,6 +226,7 @@ def main():
         os.path.dirname(os.path.abspath(__file__)), 'targets'))
     ap.add_argument('--keep', help='folder for every dump XLA writes')
     ap.add_argument('--executable', help='file for the compiled program')
+    ap.add_argument('--time', action='store_true')
     a = ap.parse_args()
     plugin = a.plugin or find_plugin()
     if not plugin:
@@ -239,7 +246,7 @@ def main():
         config = os.path.join(tmp, 'config')
         text = target_config(a.configs, a.target, a.cuda)
         flags = FLAGS + [f'--xla_dump_to={dump}', '--xla_dump_hlo_as_text',
-                              '--xla_dump_hlo_pass_re=cublas-gemm-rewriter']
+                         '--xla_dump_hlo_pass_re=cublas-gemm-rewriter'] * (not a.time)
         if rewriter_only:
             flags.append('--xla_enable_hlo_passes_only=cublas-gemm-rewriter')
         if a.handoff:
@@ -252,13 +259,14 @@ def main():
                 f.write(text)
             r = subprocess.run([sys.executable, os.path.abspath(__file__),
                                 '--child', plugin, config, a.file,
-                                str(a.devices), a.executable or ''],
+                                str(a.devices), a.executable or '',
+                                'timed' if a.time else ''],
                                capture_output=True, text=True, env=env)
             less = drop_unknown(text, r.stderr) if r.returncode else None
             if less is None:
                 break
             text = less
-        out = pick(dump, rewriter_only)
+        out = r.stdout if a.time and not r.returncode else pick(dump, rewriter_only)
         if out is None:
             sys.stderr.write(r.stderr)
             sys.exit(1)
