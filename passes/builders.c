@@ -702,8 +702,8 @@ MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         const hlo_instr *v = hlo_instr_operand(value, i);
-        for (; hlo_ops[v->op].flags & HLO_MOVEMENT; v = hlo_instr_operand(v, 0))
-            links += hlo_types[v->shape->type].bits > 8;
+        for (; hlo_chain_link(v); v = hlo_instr_operand(v, 0))
+            links += v->op != HLO_OP_CONVERT && hlo_types[v->shape->type].bits > 8;
         links += v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT;
     }
     return links;

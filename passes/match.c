@@ -197,14 +197,29 @@ static bool match_result(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *v
     return false;
 }
 
+static bool wide(const hlo_instr *value) {
+    hlo_type type = value->shape->type;
+    return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
+}
+
+bool hlo_chain_link(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_CONVERT) return wide(instr) && wide(hlo_instr_operand(instr, 0));
+    return hlo_ops[instr->op].flags & HLO_MOVEMENT;
+}
+
 static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                         const goal *next) {
     hlo_instr *links[HLO_CHAIN_LIMIT + 1] = {value};
-    uint32_t count = 0, least = t->kind == HLO_TERM_CHAIN1;
-    while (count < HLO_CHAIN_LIMIT && hlo_ops[links[count]->op].flags & HLO_MOVEMENT) {
+    uint32_t count = 0, least = 0;
+    while (count < HLO_CHAIN_LIMIT && hlo_chain_link(links[count])) {
+        if (!least && links[count]->op != HLO_OP_CONVERT) least = count + 1;
         links[count + 1] = hlo_instr_operand(links[count], 0);
         count++;
     }
+    if (t->kind != HLO_TERM_CHAIN1)
+        least = 0;
+    else if (!least)
+        return false;
     hlo_binding *slot = t->slot < 0 ? NULL : &env->slots[t->slot];
     if (slot && slot->kind != HLO_BOUND_NOT) return false;
     for (uint32_t length = count + 1; length-- > least;) {

@@ -81,6 +81,9 @@ bool hlo_rule_match(hlo_rule_env *env);
 hlo_instr *hlo_rule_result_value(const hlo_instr *call, hlo_rule_result which);
 /* Index of the result in the call's tuple; -1 when it has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
+/* Whether a chain may have `instr` as a link: movement, or a convert from one wide type (f32, bf16,
+ * f16) to another. */
+bool hlo_chain_link(const hlo_instr *instr);
 /* The value that `value` repeats: it has one element, or is a constant of equal elements. NULL when
  * `value` is no splat. */
 hlo_instr *hlo_splat_source(hlo_instr *value);

@@ -39,6 +39,7 @@ static bool filler_moves(hlo_instr *filler, const hlo_dequantised *below) {
 
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
     const hlo_instr *from = hlo_instr_operand(link, 0);
+    if (link->op == HLO_OP_CONVERT) return hlo_chain_link(link);
     if (link->shape->type != from->shape->type) return false;
     switch (link->op) {
     case HLO_OP_BITCAST:
@@ -86,6 +87,7 @@ static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
 
 hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
     hlo_instr *operands[HLO_RULE_ARGS] = {value};
+    if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     if (link->op == HLO_OP_PAD) operands[1] = carry_filler(env, operands[1], value->shape->type);

@@ -21,7 +21,8 @@ bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out);
  * operand 0 is moved, and what it fills up with is 0, which every scale leaves 0, or, without a
  * scale, a value of the fp8 type. */
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below);
-/* The link made on the fp8 value that stands for its operand. NULL: it cannot be made. */
+/* The link made on the fp8 value that stands for its operand; of a convert, that value. NULL: it
+ * cannot be made. */
 hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 
 /* Whether all branches of the tree above dequantised values are just that and can be moved; with

@@ -133,6 +133,7 @@ static bool links_move(const hlo_binding *chain) {
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         switch (l->op) {
         case HLO_OP_BROADCAST:
+        case HLO_OP_CONVERT:
         case HLO_OP_COPY:
         case HLO_OP_DYNAMIC_SLICE:
         case HLO_OP_RESHAPE:
