@@ -19,4 +19,4 @@ set(hlo_rules_doc --doc ${CMAKE_SOURCE_DIR}/docs/rules.md ${hlo_rules_dir}/HEAD.
 add_custom_target(rules-doc COMMAND rulec ${hlo_rules_doc} VERBATIM)
 
 hlo_sources(passes passes)
-hlo_room(passes SEES ir grammar matmul SOURCES ${passes} ${hlo_rules_c} LINK PkgConfig::XXHASH)
+hlo_room(passes SEES ir grammar matmul SOURCES ${passes} ${hlo_rules_c} LINK PkgConfig::XXHASH PkgConfig::JANSSON)

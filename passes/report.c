@@ -1,4 +1,4 @@
-/* Verdicts: made from the slots when the passes are done, told as text. */
+/* Verdicts: made from the slots when the passes are done. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,6 +181,7 @@ static hlo_verdict judge(closing *c, const slot *s) {
         set_plain_reason(c, &verdict, now->instr);
     }
     set_position(c, &verdict, s->offset);
+    verdict.flops = s->flops;
     return verdict;
 }
 
@@ -238,12 +239,8 @@ void hlo_report_close(hlo_pass_context *context) {
     }
     if (count) qsort(order, count, sizeof *order, by_position);
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
-    report->flops = hlo_arena_array(report->arena, count, sizeof *report->flops);
-    for (; report->verdict_count < count; report->verdict_count++) {
-        const slot *s = order[report->verdict_count];
-        report->verdicts[report->verdict_count] = judge(&c, s);
-        report->flops[report->verdict_count] = s->flops;
-    }
+    for (; report->verdict_count < count; report->verdict_count++)
+        report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
 }
 
 void hlo_report_free(hlo_report *report) {
@@ -256,99 +253,6 @@ size_t hlo_report_count(const hlo_report *report) {
 
 const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index) {
     return &report->verdicts[index];
-}
-
-/* -------------------------------------------------------------------------------------- printing
- */
-
-enum { PLACE, KIND, NAME, SHAPE, OPERANDS, OUTCOME, SOURCE, COLUMNS };
-enum { CELL = 256 };
-typedef char cells[COLUMNS][CELL];
-
-static const char *const kind_names[] = {
-    [HLO_VERDICT_FP8] = "fp8", [HLO_VERDICT_MISSED] = "missed", [HLO_VERDICT_WIDE] = "wide"};
-
-static void fill_cells(const hlo_verdict *v, cells out) {
-    if (v->line)
-        snprintf(out[PLACE], CELL, "%s:%u:%u:", v->file, v->line, v->column);
-    else
-        snprintf(out[PLACE], CELL, "%s", v->file);
-    snprintf(out[KIND], CELL, "%s", kind_names[v->kind]);
-    snprintf(out[NAME], CELL, "%s", v->instr);
-    snprintf(out[SHAPE], CELL, "%s", v->shape);
-    snprintf(out[OPERANDS], CELL, "%s", v->operands);
-    snprintf(out[OUTCOME], CELL, "%s%s%s%s%s", v->epilogue, *v->epilogue && v->reason ? ", " : "",
-             v->reason ? v->reason : "", v->blocker ? " at " : "", v->blocker ? v->blocker : "");
-    if (v->source_file)
-        snprintf(out[SOURCE], CELL, "%s:%ld", v->source_file, v->source_line);
-    else
-        out[SOURCE][0] = '\0';
-}
-
-static bool is_wanted(const hlo_verdict *v, hlo_remarks which) {
-    switch (which) {
-    case HLO_REMARKS_MISSED: return v->kind != HLO_VERDICT_FP8;
-    case HLO_REMARKS_PASSED: return v->kind != HLO_VERDICT_WIDE;
-    case HLO_REMARKS_ALL: return true;
-    }
-    return false;
-}
-
-/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of why.def. */
-static void print_kind(const hlo_report *report, hlo_verdict_kind kind, const char *label,
-                       FILE *out) {
-    size_t total = 0, counts[HLO_WHY_COUNT] = {0};
-    for (size_t i = 0; i < report->verdict_count; i++) {
-        if (report->verdicts[i].kind != kind) continue;
-        total++;
-        counts[hlo_reason_find(report->verdicts[i].reason)]++;
-    }
-    if (!total) return;
-    fprintf(out, "; %zu %s", total, label);
-    const char *lead = ":";
-    for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
-        if (!counts[reason]) continue;
-        fprintf(out, "%s %zu %s", lead, counts[reason], reasons[reason].name);
-        lead = ",";
-    }
-}
-
-static void print_summary(const hlo_report *report, FILE *out) {
-    size_t fp8 = 0;
-    double fp8_flops = 0, flops = 0;
-    for (size_t i = 0; i < report->verdict_count; i++) {
-        bool is_fp8 = report->verdicts[i].kind != HLO_VERDICT_WIDE;
-        fp8 += is_fp8;
-        fp8_flops += is_fp8 ? report->flops[i] : 0;
-        flops += report->flops[i];
-    }
-    fprintf(out, "%zu of %zu matmuls in FP8", fp8, report->verdict_count);
-    if (flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * fp8_flops / flops);
-    print_kind(report, HLO_VERDICT_MISSED, "with something missed", out);
-    print_kind(report, HLO_VERDICT_WIDE, "wide", out);
-    fputc('\n', out);
-}
-
-void hlo_report_print(const hlo_report *report, hlo_remarks which, FILE *out) {
-    int widths[COLUMNS] = {0};
-    cells row;
-    for (size_t i = 0; i < report->verdict_count; i++) {
-        if (!is_wanted(&report->verdicts[i], which)) continue;
-        fill_cells(&report->verdicts[i], row);
-        for (int column = 0; column < COLUMNS; column++) {
-            int width = (int)strlen(row[column]);
-            if (width > widths[column]) widths[column] = width;
-        }
-    }
-    for (size_t i = 0; i < report->verdict_count; i++) {
-        const hlo_verdict *v = &report->verdicts[i];
-        if (!is_wanted(v, which)) continue;
-        fill_cells(v, row);
-        for (int column = 0; column < COLUMNS; column++)
-            if (widths[column]) fprintf(out, "%-*s  ", widths[column], row[column]);
-        fprintf(out, "%s\n", v->op_name ? v->op_name : "");
-    }
-    print_summary(report, out);
 }
 
 void hlo_report_print_times(const hlo_report *report, FILE *out) {

@@ -35,7 +35,6 @@ struct hlo_report {
     uint32_t *slot_of; /* by instruction id: its slot plus one; 0: none */
     uint32_t ids;      /* room of slot_of */
     hlo_verdict *verdicts;
-    double *flops; /* of each verdict */
     size_t verdict_count;
     tallies passes, rules;
 };

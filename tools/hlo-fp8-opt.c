@@ -12,26 +12,18 @@ typedef struct opt_job {
     options options;
     hlo_pass_options pass;
     hlo_module **modules; /* of all inputs, in order */
+    hlo_report **reports; /* of the modules; NULL where there is none */
     size_t count;
 } opt_job;
 
-static void print_remarks(const opt_job *job, const hlo_report *report) {
-    const option_value *values = job->options.values;
-    if (values[OPTION_REMARKS].given)
-        hlo_report_print(report, (hlo_remarks)values[OPTION_REMARKS].number, stderr);
-    if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(report, stderr);
-}
-
-static hlo_status process(opt_job *job, hlo_module *module) {
+static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
     if (!values[OPTION_NO_VERIFY].given) status = hlo_module_verify(module, &options_sink);
     if (status != HLO_OK) return status;
-    hlo_report *report;
-    status = hlo_module_optimize(module, &job->pass, &report);
+    status = hlo_module_optimize(module, &job->pass, out_report);
     if (status != HLO_OK) return status;
-    print_remarks(job, report);
-    hlo_report_free(report);
+    if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
     if (values[OPTION_STATS].given) hlo_module_print_stats(module, stderr);
     return HLO_OK;
 }
@@ -45,16 +37,19 @@ static hlo_status read_file(opt_job *job, const char *path) {
     hlo_status status = hlo_modules_parse_file(path, &reading, &options_sink, &read, &count);
     if (status != HLO_OK) return status;
     hlo_module **all = realloc(job->modules, (job->count + count) * sizeof *all);
-    if (!all) {
+    if (all) job->modules = all;
+    hlo_report **reports = realloc(job->reports, (job->count + count) * sizeof *reports);
+    if (reports) job->reports = reports;
+    if (!all || !reports) {
         hlo_modules_free(read, count);
         return HLO_OUT_OF_MEMORY;
     }
-    job->modules = all;
     memcpy(all + job->count, read, count * sizeof *all);
+    memset(reports + job->count, 0, count * sizeof *reports);
     job->count += count;
     free(read);
     for (size_t i = job->count - count; i < job->count && status == HLO_OK; i++)
-        status = process(job, job->modules[i]);
+        status = process(job, all[i], &reports[i]);
     return status;
 }
 
@@ -76,6 +71,33 @@ static hlo_status print_all(const opt_job *job) {
     return status;
 }
 
+static hlo_status print_remarks(const opt_job *job) {
+    const option_value *values = job->options.values;
+    const char *path = values[OPTION_REMARKS_FILE].text;
+    if (!values[OPTION_REMARKS].given && !path) return HLO_OK;
+    output out = {.file = stderr, .name = "standard error"};
+    if (path && !output_open(&out, path)) return complain("open", out.name);
+    hlo_remarks which =
+        values[OPTION_REMARKS].given ? (hlo_remarks)values[OPTION_REMARKS].number : HLO_REMARKS_ALL;
+    hlo_status status =
+        hlo_reports_print((const hlo_report *const *)job->reports, job->count, which,
+                          (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number, out.file);
+    if (path && !output_close(&out, status == HLO_OK)) return complain("write", out.name);
+    return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
+}
+
+static hlo_status check_gate(const opt_job *job, size_t count) {
+    const option_value *values = job->options.values;
+    const char *reasons = values[OPTION_FAIL_ON_MISSED].text;
+    char why[256];
+    hlo_status status = hlo_reports_gate(
+        (const hlo_report *const *)job->reports, count, values[OPTION_EXPECT_FP8].text,
+        values[OPTION_FAIL_ON_MISSED].given && !reasons ? "" : reasons, why, sizeof why);
+    if (status == HLO_INVALID_USAGE) options_refuse(PROGRAM_OPT, "%s", why);
+    if (status == HLO_MISMATCH && count) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
+    return status;
+}
+
 static int list_passes(void) {
     for (size_t i = 0; i < hlo_pass_count(); i++)
         printf("%-24s  %s\n", hlo_pass_name(i), hlo_pass_help(i));
@@ -86,7 +108,9 @@ static hlo_status run(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
         status = read_file(job, job->options.files[i]);
+    if (status == HLO_OK) status = print_remarks(job);
     if (status == HLO_OK) status = print_all(job);
+    if (status == HLO_OK) status = check_gate(job, job->count);
     if (status == HLO_OUT_OF_MEMORY)
         fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
     return status;
@@ -100,7 +124,11 @@ int main(int argc, char **argv) {
     if (values[OPTION_LIST_PASSES].given) return list_passes();
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
+    /* Over no reports, to know before any work whether the gate is one. */
+    if (check_gate(&job, 0) == HLO_INVALID_USAGE) return HLO_INVALID_USAGE;
     hlo_status status = run(&job);
+    for (size_t i = 0; i < job.count; i++) hlo_report_free(job.reports[i]);
+    free(job.reports);
     hlo_modules_free(job.modules, job.count);
     return hlo_status_exit(status);
 }

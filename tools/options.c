@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-typedef enum kind { FLAG, TEXT, CHOICE, NUMBER, TARGET, VERSION } kind;
+typedef enum kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION } kind;
 
 typedef struct row {
     int programs;
@@ -55,7 +55,11 @@ static void print_help(program_id program, FILE *out) {
             at += snprintf(left + at, sizeof left - (size_t)at, "%s%s", lead, r->name);
         }
         if (r->argument)
-            snprintf(left + at, sizeof left - (size_t)at, "%c%s", r->name ? '=' : ' ', r->argument);
+            snprintf(left + at, sizeof left - (size_t)at,
+                     r->kind == MAYBE ? "[=%s]"
+                     : r->name        ? "=%s"
+                                      : " %s",
+                     r->argument);
         bool fits = strlen(left) <= 28;
         fprintf(out, "%-28s%s%s", left, fits ? "  " : "\n                              ", r->help);
         if (r->fallback) fprintf(out, " (default: %s)", r->fallback);
@@ -99,7 +103,8 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     out->text = text;
     switch (r->kind) {
     case FLAG:
-    case TEXT: return true;
+    case TEXT:
+    case MAYBE: return true;
     case CHOICE: return (out->number = find_word(r->argument, text, strlen(text))) >= 0;
     case NUMBER: return parse_number(text, '\0', NULL, &out->number);
     case TARGET: {
@@ -163,7 +168,9 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
         const row *r = &rows[id];
         if (!(r->programs & (int)program)) continue;
         if (r->fallback) read_value(r, r->fallback, &out->values[id]);
-        int argument = r->kind == FLAG ? no_argument : required_argument;
+        int argument = r->kind == FLAG    ? no_argument
+                       : r->kind == MAYBE ? optional_argument
+                                          : required_argument;
         if (r->name) longs[count++] = (struct option){r->name, argument, NULL, FIRST_LONG + id};
         if (r->letter) strcat(letters, (char[]){r->letter, argument ? ':' : '\0', '\0'});
     }

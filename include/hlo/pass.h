@@ -57,6 +57,7 @@ typedef struct hlo_verdict {
     long source_line;        /* 0 when unknown */
     const char *file;        /* of the HLO text */
     uint32_t line, column;   /* of the dot there */
+    double flops;            /* floating-point operations of one execution, 2*batch*m*n*k */
 } hlo_verdict;
 
 typedef struct hlo_report hlo_report;
@@ -78,8 +79,31 @@ size_t hlo_report_count(const hlo_report *report);
 const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
 
 typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
-/* A line per verdict and a summary line, as text. */
-void hlo_report_print(const hlo_report *report, hlo_remarks which, FILE *out);
+typedef enum hlo_remarks_format {
+    HLO_REMARKS_TEXT,  /* an aligned line per verdict, then a summary */
+    HLO_REMARKS_JSON,  /* one object, docs/diagnostics.md has its schema */
+    HLO_REMARKS_SARIF, /* SARIF 2.1.0: a result per verdict that has a reason, a rule per reason */
+    HLO_REMARKS_JUNIT  /* JUnit XML: a case per verdict, a failure where it has a reason */
+} hlo_remarks_format;
+/* Tells the chosen verdicts of `count` reports as one document; its summary counts all of them.
+ * HLO_INVALID_INPUT when writing to `out` fails, HLO_OUT_OF_MEMORY. */
+hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
+                             hlo_remarks_format format, FILE *out);
+
+/* Whether the verdicts of `count` reports are what a build wants them to be.
+ *   expect   "N", "N%" or "all": so many matmuls, or percent of them, are FP8 (at least); NULL: any
+ *   fail_on  "" or reason ids separated by commas: no verdict has a reason, or one of these; NULL:
+ *            any may
+ * HLO_OK when both hold. HLO_MISMATCH: one line in `why`, always NUL-terminated, says what does
+ * not. HLO_INVALID_USAGE: `expect` or `fail_on` is not of that form; `why` says how. */
+hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
+                            const char *fail_on, char *why, size_t why_size);
+
+/* The reason ids that verdicts may have, with the sentence for each. */
+size_t hlo_reason_count(void);
+const char *hlo_reason_name(size_t index);
+const char *hlo_reason_text(size_t index);
+
 /* The time of each pass and how often each rule fired. */
 void hlo_report_print_times(const hlo_report *report, FILE *out);
 

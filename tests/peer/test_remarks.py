@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The remarks of all models, in the formats for machines, as their own readers see them.
+
+JSON against docs/remarks.schema.json; JUnit XML through ElementTree; all formats and the gates against one another.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import jsonschema
+
+SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "remarks.schema.json"
+
+
+def run(program, *arguments):
+    return subprocess.run([program, *map(str, arguments), "-o", "/dev/null"], capture_output=True, text=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("bin", "models", "work"):
+        parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    args = parser.parse_args()
+    program = args.bin / "hlo-fp8-opt"
+    models = sorted(p for p in args.models.glob("*.hlo") if p.name.count(".") == 1)
+    told = {}
+    for kind in ("json", "sarif", "junit"):
+        path = args.work / f"remarks.{kind}"
+        done = run(program, f"--remarks-format={kind}", f"--remarks-file={path}", *models)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        told[kind] = path.read_text()
+
+    report = json.loads(told["json"])
+    jsonschema.validate(report, json.loads(SCHEMA.read_text()), cls=jsonschema.Draft202012Validator)
+    dots = report["dots"]
+    summary = json.loads((args.models / "summary.json").read_text())
+    assert len(dots) == report["summary"]["matmuls"] == sum(m["dots"] for m in summary.values())
+    fp8 = sum(d["verdict"] != "wide" for d in dots)
+    assert fp8 == report["summary"]["fp8"] >= sum(m["fp8"] for m in summary.values())
+    reasons = [d["reason"] for d in dots if d["reason"]]
+    assert report["summary"]["reasons"] == {r: reasons.count(r) for r in reasons}
+    attention = [d for d in dots if "llama_train" in d["file"] and d["verdict"] == "wide"]
+    assert len(attention) == 8 and all(d["source_file"] and d["source_line"] for d in attention)
+
+    cases = ElementTree.fromstring(told["junit"]).findall("testsuite/testcase")
+    assert len(cases) == len(dots)
+    assert [c.find("failure").get("type") for c in cases if c.find("failure") is not None] == reasons
+
+    log = json.loads(told["sarif"])
+    assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
+    rules = {r["id"] for r in log["runs"][0]["tool"]["driver"]["rules"]}
+    assert [r["ruleId"] for r in log["runs"][0]["results"]] == reasons and rules.issuperset(reasons)
+    for result in log["runs"][0]["results"]:
+        place = result["locations"][0]["physicalLocation"]
+        line = pathlib.Path(place["artifactLocation"]["uri"]).read_text().splitlines()[place["region"]["startLine"] - 1]
+        assert "dot(" in line, line
+
+    for gate, status in ((f"--expect-fp8={fp8}", 0), (f"--expect-fp8={fp8 + 1}", 3), ("--expect-fp8=all", 3),
+                         ("--expect-fp8=50%", 0), ("--fail-on-missed", 3), ("--fail-on-missed=amax-init", 0),
+                         ("--fail-on-missed=amax-init,not-quantised", 3), ("--fail-on-missed=nonsense", 2)):
+        done = run(program, gate, *models)
+        assert done.returncode == status, (gate, done.returncode, done.stderr)
+        assert len(done.stderr.splitlines()) == (status != 0), done.stderr
+    print(f"{len(dots)} verdicts: the formats and the gates agree")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
