@@ -1,4 +1,4 @@
-/* Files of HLO text: gz-compressed ones, and those that hold several modules. */
+/* Files of HLO text and binary modules: gz-compressed ones, and those that hold several modules. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "grammar/text.h"
+#include "hlo/proto.h"
 #include "hlo/text.h"
 
 /* What a file holds; malloc'ed. */
@@ -101,13 +102,21 @@ static const char *shown_name(const char *path) {
     return strcmp(path, "-") == 0 ? "<stdin>" : path;
 }
 
+static hlo_status parse_binary(const char *bytes, size_t size, const char *name,
+                               const hlo_diag_sink *sink, hlo_module **out_module) {
+    return hlo_module_parse_proto(bytes, size, name, sink, out_module);
+}
+
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module) {
     *out_module = NULL;
     content text;
     hlo_status status = load(path, sink, &text);
-    if (status == HLO_OK)
-        status = hlo_module_parse(text.bytes, text.size, shown_name(path), sink, out_module);
+    if (status == HLO_OK) {
+        bool binary = hlo_proto_recognise(text.bytes, text.size);
+        status = (binary ? parse_binary : hlo_module_parse)(text.bytes, text.size, shown_name(path),
+                                                            sink, out_module);
+    }
     free(text.bytes);
     return status;
 }
@@ -195,7 +204,14 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     content text;
     module_list list = {.modules = NULL};
     hlo_status status = load(path, sink, &text);
-    if (status == HLO_OK) status = parse_parts(&text, shown_name(path), options, sink, &list);
+    bool binary = status == HLO_OK && hlo_proto_recognise(text.bytes, text.size);
+    if (binary && !make_room(&list)) status = HLO_OUT_OF_MEMORY;
+    if (binary && status == HLO_OK) {
+        status = parse_binary(text.bytes, text.size, shown_name(path), sink, list.modules);
+        list.count = status == HLO_OK;
+    } else if (status == HLO_OK) {
+        status = parse_parts(&text, shown_name(path), options, sink, &list);
+    }
     free(text.bytes);
     if (status != HLO_OK) {
         hlo_modules_free(list.modules, list.count);

@@ -47,6 +47,7 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_FLOAT: break;
     case HLO_KIND_WORD:
     case HLO_KIND_STRING:
+    case HLO_KIND_BYTES:
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
@@ -145,7 +146,8 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     };
     to->name = copy_string(&c, from->name);
     to->file = copy_string(&c, from->file);
-    to->source = hlo_arena_copy(to->arena, from->source, from->source_size + 1);
+    to->source =
+        from->source ? hlo_arena_copy(to->arena, from->source, from->source_size + 1) : NULL;
     to->source_size = from->source_size;
     to->source_line = to->reported->line = from->source_line;
     copy_tables(&c, &from->tables);

@@ -35,7 +35,7 @@ void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_sev
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof message, format, args);
     hlo_diag diag = {.severity = severity, .message = message, .file = module->file};
-    if (*module->file) locate(module, offset, length, &diag);
+    if (*module->file && module->source) locate(module, offset, length, &diag);
     sink->emit(sink->user, &diag);
 }
 

@@ -96,7 +96,8 @@ typedef enum hlo_attr_kind {
     HLO_KIND_SHAPE,
     HLO_KIND_LITERAL,
     HLO_KIND_LAYOUT,
-    HLO_KIND_ATTRS
+    HLO_KIND_ATTRS,
+    HLO_KIND_BYTES
 } hlo_attr_kind;
 
 typedef struct hlo_attr_info {
@@ -123,6 +124,8 @@ extern const hlo_op_info hlo_ops[HLO_OP_COUNT];
 
 /* HLO_OP_INVALID when no opcode is called so. */
 hlo_op hlo_op_find(const char *name, size_t length);
+/* What every instruction may carry; ended by HLO_ATTR_COUNT. */
+extern const uint8_t hlo_common_attrs[];
 /* Whether an instruction `op` may carry `attr` (required, allowed, or common to all). */
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
 /* Whether `next` may end, or hand on, what `start` starts (chain.def). HLO_OP_INVALID stands for
@@ -329,8 +332,8 @@ struct hlo_module {
     hlo_tables tables;
     uint32_t next_id; /* above every instruction's id */
     uint32_t next_computation_id;
-    const char *file; /* name and text that the module was read from; "" when it was not */
-    const char *source;
+    const char *file;   /* name and text that the module was read from; "" when it was not */
+    const char *source; /* NULL when it was read from bytes that are no text */
     size_t source_size;
     uint32_t source_line;        /* of the file, at which `source` begins */
     struct hlo_place *reported;  /* see hlo_diag_emit() */

@@ -412,6 +412,7 @@ static void put_value(out *o, const hlo_attr *attr) {
         put_attrs(o, attr->u.attrs->v, attr->u.attrs->count, "", " ");
         put_char(o, '}');
         break;
+    case HLO_KIND_BYTES: break;
     }
 }
 
@@ -432,7 +433,7 @@ static void put_attrs_between(out *o, const hlo_attr *attrs, uint32_t count, int
             if ((int)attrs[i].id > after && (int)attrs[i].id < before &&
                 (!next || attrs[i].id < next->id))
                 next = &attrs[i];
-        if (!next) return;
+        if (!next || next->id == HLO_ATTR_UNHELD) return;
         put_string(o, done ? others : first);
         put_attr(o, next);
         after = (int)next->id;

@@ -32,6 +32,7 @@ static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
     case HLO_KIND_FLOAT: return a->u.f == b->u.f;
     case HLO_KIND_WORD:
     case HLO_KIND_STRING:
+    case HLO_KIND_BYTES:
     case HLO_KIND_RAW: return a->u.str == b->u.str;
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:

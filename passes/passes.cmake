@@ -9,7 +9,8 @@ set(rulec_view ${CMAKE_BINARY_DIR}/rooms/passes)
 add_executable(rulec tools/rulec.c passes/vocabulary.c
   $<TARGET_OBJECTS:hlo_grammar> $<TARGET_OBJECTS:hlo_ir>)
 target_include_directories(rulec PRIVATE ${rulec_view} ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(rulec PRIVATE hlo_flags PkgConfig::XXHASH PkgConfig::ZLIB Threads::Threads m)
+target_link_libraries(rulec PRIVATE hlo_flags PkgConfig::XXHASH PkgConfig::ZLIB
+  PkgConfig::PROTOBUF_C Threads::Threads m)
 add_custom_command(OUTPUT ${hlo_rules_c} DEPENDS rulec ${hlo_rule_files}
   COMMAND rulec ${hlo_rules_c} ${hlo_rule_files} COMMENT "Compiling rewrite rules" VERBATIM)
 set_source_files_properties(${hlo_rules_c} PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")

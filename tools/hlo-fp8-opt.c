@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/proto.h"
 #include "hlo/text.h"
 #include "options.h"
 #include "output.h"
@@ -58,14 +59,26 @@ static hlo_status complain(const char *what, const char *name) {
     return HLO_INVALID_INPUT;
 }
 
+static hlo_status print_one(const opt_job *job, const hlo_module *module, FILE *out) {
+    const char *format = job->options.values[OPTION_FORMAT].text;
+    if (strcmp(format, "text") == 0) return hlo_module_print(module, out);
+    return hlo_module_print_proto(
+        module, strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT, &options_sink, out);
+}
+
 static hlo_status print_all(const opt_job *job) {
     output out;
     const char *path = job->options.values[OPTION_OUTPUT].text;
+    const char *format = job->options.values[OPTION_FORMAT].text;
+    if (job->count > 1 && strcmp(format, "text") != 0) {
+        options_refuse(PROGRAM_OPT, "--format=%s writes one module, found %zu", format, job->count);
+        return HLO_INVALID_USAGE;
+    }
     if (!output_open(&out, path)) return complain("open", out.name);
     hlo_status status = HLO_OK;
     for (size_t i = 0; i < job->count && status == HLO_OK; i++) {
         if (i) fputs("// -----\n", out.file);
-        status = hlo_module_print(job->modules[i], out.file);
+        status = print_one(job, job->modules[i], out.file);
     }
     if (!output_close(&out, status == HLO_OK)) return complain("write", out.name);
     return status;

@@ -18,7 +18,8 @@ extern "C" {
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* Reads the file at `path` ("-": standard input) and parses it as above; a file that cannot be read
+/* Reads the file at `path` ("-": standard input) and parses it as above, or, when its bytes are no
+ * text, as a binary module (hlo_module_parse_proto in proto.h); a file that cannot be read
  * is one error without a line. */
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module);

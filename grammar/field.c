@@ -1,0 +1,193 @@
+/* Fields of messages, found and changed by their descriptors; and bytes that grow. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/proto.h"
+
+/* --------------------------------------------------------------------------------------- bytes */
+
+void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size) {
+    if (out->room - out->size <= size) {
+        size_t room = (out->size + size + 32) * 2;
+        char *grown = hlo_arena_alloc(out->arena, room);
+        if (out->size) memcpy(grown, out->v, out->size);
+        out->v = grown;
+        out->room = room;
+    }
+    if (size) memcpy(out->v + out->size, bytes, size);
+    out->size += size;
+    out->v[out->size] = '\0';
+}
+
+void hlo_bytes_text(hlo_bytes *out, const char *text) {
+    hlo_bytes_put(out, text, strlen(text));
+}
+
+void hlo_bytes_format(hlo_bytes *out, const char *format, ...) {
+    char text[128];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hlo_bytes_put(out, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
+}
+
+void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size) {
+    static const char plain[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
+    hlo_bytes_put(out, "\"", 1);
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        const char *known = c ? strchr(plain, c) : NULL;
+        if (known)
+            hlo_bytes_format(out, "\\%c", letter[known - plain]);
+        else if (c >= 0x20 && c < 0x7f)
+            hlo_bytes_put(out, &bytes[i], 1);
+        else
+            hlo_bytes_format(out, "\\%03o", c);
+    }
+    hlo_bytes_put(out, "\"", 1);
+}
+
+void hlo_bytes_double(hlo_bytes *out, double value, bool single) {
+    char text[40];
+    int most = single ? 9 : 17;
+    for (int digits = 1; digits <= most; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if ((single ? (double)strtof(text, NULL) : strtod(text, NULL)) == value) break;
+    }
+    hlo_bytes_text(out, isnan(value) ? "nan" : text);
+}
+
+/* -------------------------------------------------------------------------------------- fields */
+
+ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type) {
+    ProtobufCMessage *message = hlo_arena_alloc(arena, type->sizeof_message);
+    type->message_init(message);
+    return message;
+}
+
+const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessage *message, const char *name,
+                                               size_t size) {
+    char copy[64];
+    if (size >= sizeof copy) return NULL;
+    memcpy(copy, name, size);
+    copy[size] = '\0';
+    return protobuf_c_message_descriptor_get_field_by_name(message->descriptor, copy);
+}
+
+void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    return (char *)(uintptr_t)message + field->offset;
+}
+
+static void *quantifier(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    return (char *)(uintptr_t)message + field->quantifier_offset;
+}
+
+static size_t value_size(const ProtobufCFieldDescriptor *field) {
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE: return 8;
+    case PROTOBUF_C_TYPE_BOOL: return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
+    default: return 4;
+    }
+}
+
+static bool is_oneof(const ProtobufCFieldDescriptor *field) {
+    return field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF;
+}
+
+static uint32_t oneof_case(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    uint32_t id;
+    memcpy(&id, quantifier(message, field), sizeof id);
+    return id;
+}
+
+static bool is_there(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    const void *place = hlo_field_at(message, field);
+    if (is_oneof(field)) return oneof_case(message, field) == field->id;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_MESSAGE: return *(void *const *)place != NULL;
+    case PROTOBUF_C_TYPE_STRING: return *(char *const *)place && **(char *const *)place;
+    case PROTOBUF_C_TYPE_BYTES: return ((const ProtobufCBinaryData *)place)->len != 0;
+    case PROTOBUF_C_TYPE_FLOAT: return *(const float *)place != 0;
+    case PROTOBUF_C_TYPE_DOUBLE: return *(const double *)place != 0;
+    default: return hlo_field_load(field, place) != 0;
+    }
+}
+
+size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    if (field->label != PROTOBUF_C_LABEL_REPEATED) return is_there(message, field);
+    return *(const size_t *)quantifier(message, field);
+}
+
+void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                        size_t index) {
+    char *place = hlo_field_at(message, field);
+    if (field->label != PROTOBUF_C_LABEL_REPEATED) return place;
+    return *(char **)(void *)place + index * value_size(field);
+}
+
+void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
+                    const ProtobufCFieldDescriptor *field) {
+    char *place = hlo_field_at(message, field);
+    if (is_oneof(field)) memcpy(quantifier(message, field), &field->id, sizeof field->id);
+    if (field->label != PROTOBUF_C_LABEL_REPEATED) return place;
+    size_t *count = quantifier(message, field), size = value_size(field);
+    if ((*count & (*count - 1)) == 0) {
+        char *grown = hlo_arena_array(arena, *count ? *count * 2 : 1, size);
+        if (*count) memcpy(grown, *(char **)(void *)place, *count * size);
+        *(char **)(void *)place = grown;
+    }
+    return memset(*(char **)(void *)place + (*count)++ * size, 0, size);
+}
+
+void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    if (is_oneof(field) && oneof_case(message, field) != field->id) return;
+    bool many = field->label == PROTOBUF_C_LABEL_REPEATED;
+    if (many)
+        *(size_t *)quantifier(message, field) = 0;
+    else if (is_oneof(field))
+        memset(quantifier(message, field), 0, sizeof field->id);
+    memset(hlo_field_at(message, field), 0, many ? sizeof(void *) : value_size(field));
+}
+
+int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place) {
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_UINT32:
+    case PROTOBUF_C_TYPE_FIXED32: return *(const uint32_t *)place;
+    default: return value_size(field) == 8 ? *(const int64_t *)place : *(const int32_t *)place;
+    }
+}
+
+bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value) {
+    if (value_size(field) == 8) {
+        *(int64_t *)place = value;
+        return true;
+    }
+    if (value < INT32_MIN || value > INT32_MAX) return false;
+    *(int32_t *)place = (int32_t)value;
+    return true;
+}
+
+const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
+                                               const char *path) {
+    for (;;) {
+        size_t size = strcspn(path, ".");
+        const ProtobufCFieldDescriptor *field = hlo_field_find(*message, path, size);
+        if (!field || !path[size]) return field;
+        ProtobufCMessage **next = hlo_field_at(*message, field);
+        if (!*next && arena) *next = hlo_message_new(arena, field->descriptor);
+        if (!*next) return NULL;
+        *message = *next;
+        path += size + 1;
+    }
+}

@@ -1,0 +1,141 @@
+/* Binary modules: what reading, writing and printing them share.
+ *
+ * hlo.proto has the messages, proto.def says which field holds which attribute, and notation.def
+ * how the fields of a message stand in HLO text, for the attributes whose value is kept as text.
+ * All three serve both directions. Every message lives in the scratch arena. */
+#ifndef HLO_GRAMMAR_PROTO_H
+#define HLO_GRAMMAR_PROTO_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "hlo.pb-c.h"
+#include "ir/ir.h"
+
+/* One conversion, either way. */
+typedef struct hlo_proto {
+    hlo_module *module;
+    const hlo_diag_sink *sink;
+    hlo_arena *scratch;
+    jmp_buf *failed;            /* where hlo_proto_fail() goes */
+    size_t offset;              /* in the module's source */
+    const char *kind, *name;    /* what is being converted, for its messages; NULL: the module */
+    const Xla__MeshProto *mesh; /* whose axes are referred to by number */
+    const hlo_shape *operand;   /* of the instruction's first operand; NULL */
+    const struct hlo_ids *ids;  /* reading: what numbers in the message stand for */
+    int64_t *computations, *instrs; /* writing: the numbers, by the ids of the IR */
+} hlo_proto;
+
+/* Says `file: error: instruction 'x': ...` and does not return. */
+_Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Bytes that grow, in the scratch arena; always NUL-terminated once something was put. */
+typedef struct hlo_bytes {
+    hlo_arena *arena;
+    char *v;
+    size_t size, room;
+} hlo_bytes;
+
+void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
+void hlo_bytes_text(hlo_bytes *out, const char *text);
+void hlo_bytes_format(hlo_bytes *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Between quotes, with C's escapes. */
+void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size);
+/* Digits enough for the value to come back. */
+void hlo_bytes_double(hlo_bytes *out, double value, bool single);
+
+/* ---------------------------------------------------------- fields by their descriptors (field.c)
+ */
+
+ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
+/* `name` of `size` bytes; NULL when the message has no such field. */
+const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessage *message, const char *name,
+                                               size_t size);
+void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
+/* Elements of a repeated field; of any other, whether it is there: not zero, not empty. */
+size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
+/* The place of the value that is to be set, or of one more element. */
+void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
+                    const ProtobufCFieldDescriptor *field);
+/* The place of element `index`, or of the value. */
+void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                        size_t index);
+void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
+/* A number, truth value or enumeration; false when a value does not fit. */
+int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place);
+bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
+/* The field at the end of `path` (names with dots between them) and the message that it is of;
+ * messages on the way that are missing are made when `arena` is given, else the result is NULL. */
+const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
+                                               const char *path);
+
+/* ------------------------------------------------------------- messages as HLO text (notation.c)
+ */
+
+/* The fields of `message` by one of the patterns: the first whose guards hold. False when none. */
+bool hlo_notation_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
+                        const char *const *patterns, size_t count);
+/* Fills the message from the whole of `text` by the first pattern that reads it. */
+bool hlo_notation_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
+                       const char *const *patterns, size_t count);
+/* `{...}` with balanced braces, and nothing behind it: stands in text without quotes. */
+bool hlo_is_braced(const char *bytes, size_t size);
+/* The bytes that a quoted string stands for; `*at` is moved behind it. NULL when it has no end. */
+char *hlo_unquote(hlo_arena *arena, const char **at, size_t *out_size);
+
+/* ------------------------------------------------------------ shapes, constants (proto_value.c) */
+
+const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from);
+Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape);
+const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
+                                          const hlo_shape *shape);
+Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal);
+/* window={...} and dim_labels=..., which stand in text dimension by dimension. */
+hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from);
+Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window);
+const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionNumbers *from);
+Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *labels);
+
+/* --------------------------------------------------------------- attributes (proto_attr.c) */
+
+/* How an attribute is held: a row of proto.def. */
+typedef struct hlo_proto_row {
+    uint8_t attr; /* hlo_attr_id */
+    uint8_t op;   /* hlo_op; HLO_OP_COUNT: any */
+    int8_t missing;
+    const char *path;
+} hlo_proto_row;
+enum { HLO_PROTO_ALWAYS = -1 };
+
+/* Attributes into `message` and back; `op` HLO_OP_COUNT for what is no instruction. `required`:
+ * those attributes are there whatever the fields say. `out` has room for all of `ids`, which
+ * HLO_ATTR_COUNT ends; the result is their number. */
+void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
+                        ProtobufCMessage *message);
+uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
+                              hlo_op op, bool required, hlo_attr *out);
+/* Takes away the fields of those attributes. */
+void hlo_attrs_clear(ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
+/* What no attribute has taken, as HLO_ATTR_UNHELD; false when that is nothing. */
+bool hlo_unheld_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
+/* A message that has those fields already. */
+ProtobufCMessage *hlo_unheld_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
+                                      const hlo_attr *attrs, uint32_t count);
+
+/* What an instruction's numbers stand for (proto_read.c): computations that it calls, instructions
+ * in front of it. */
+hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
+const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
+const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *ids);
+/* ------------------------------------------------------------------------ bytes (proto_wire.c) */
+
+/* Whether `size` bytes are a message of that type: nothing cut off, wire types as they should be,
+ * not nested too deeply. Else *out_offset says where. */
+bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
+                    size_t *out_offset);
+/* The allocator that protobuf-c is given: memory of the arena, which does not return when there is
+ * none, and takes nothing back. */
+ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
+
+#endif

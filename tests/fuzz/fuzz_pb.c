@@ -1,0 +1,40 @@
+/* Any bytes as a binary module: refused, or read, and then written as bytes that read back and are
+ * written the same. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/proto.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* NULL when the module has no binary form. */
+static char *print(const hlo_module *module, size_t *out_size) {
+    char *bytes = NULL;
+    FILE *out = open_memstream(&bytes, out_size);
+    if (!out) abort();
+    hlo_status status = hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, out);
+    if (fclose(out)) abort();
+    if (status == HLO_OK) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    hlo_module *first = NULL, *second = NULL;
+    if (hlo_module_parse_proto(data, size, "fuzz", NULL, &first) != HLO_OK) return 0;
+    size_t first_size, second_size;
+    char *first_bytes = print(first, &first_size);
+    hlo_module_free(first);
+    if (!first_bytes) return 0;
+    if (hlo_module_parse_proto(first_bytes, first_size, "print", NULL, &second) != HLO_OK) abort();
+    char *second_bytes = print(second, &second_size);
+    if (!second_bytes || first_size != second_size ||
+        memcmp(first_bytes, second_bytes, first_size) != 0)
+        abort();
+    free(first_bytes);
+    free(second_bytes);
+    hlo_module_free(second);
+    return 0;
+}

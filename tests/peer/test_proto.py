@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Binary modules: what hlo-fp8-opt reads and writes is what XLA's own reader and writer make of the same module.
+
+Every module of --models, and one small module per construct: jaxlib's bytes of it, read by us and printed as text,
+are the module that those bytes are to jaxlib; our bytes of its text are to jaxlib the module that its own bytes are.
+An HloProto round the bytes is read alike, our bytes come back through our text, and our text format of the message
+is, to protobuf, the same bytes.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+from jaxlib import _hlo
+
+import test_text
+
+TWO = test_text.TWO
+SUM = 'HloModule m\nadd {\n p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT z = f32[] add(p, q)\n}\nENTRY e {\n%s\n}\n'
+A = ' a = f32[2]{0} parameter(0)\n'
+READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
+    "{mesh['a'=2,'b'=4], [{'a', 'b':(2)2, ?}], unreduced={'b':(1)2}}",
+    "{mesh['a'=2,'b'=4], device_ids=(7,6,5,4,3,2,1,0), [{'a'}]}",
+    "{mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)), [{'a'}]}", "{mesh['a'=2], [{}]}", "{mesh['a'=2], [{?}]}",
+    "{maximal_mesh[device_id=5]}", '{maximal device=1 metadata={op_name="a"}}',
+    '{devices=[2,2]0,1,2,3 last_tile_dims={manual} metadata={{op_name="a"}, {op_name="b" source_line=3}}}',
+    "{replicated shard_as 1}", "{devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dims={manual, replicated} shard_like 1}",
+    "{devices=[2,1,2]<=[4] last_tile_dim_replicate}", "{manual}", "{unknown}", "{unreduced}", "{replicated}")] + [
+    TWO + ' ROOT c = (f32[2]{0}, f32[2]{0}) tuple(a, b), sharding={{replicated}, {manual}}',
+    A + ' ROOT c = f32[2]{0} exponential(a), result_accuracy={tolerance={atol=0.5,rtol=0.25,ulps=3}}',
+    A + ' ROOT c = f32[2]{0} exponential(a), result_accuracy={mode=highest}',
+    TWO + ' ROOT c = f32[2]{0} add(a, b), metadata={op_type="t" op_name="x" source_file="f" source_line=3'
+    ' source_end_line=4 source_column=1 source_end_column=2 profile_type={1} deduplicated_name="d" scheduling_name="s"}',
+    A + ' ROOT c = f32[2]{0} collective-permute(a), source_target_pairs={{0,1},{1,2}}',
+    A + ' ROOT c = f32[2]{0} domain(a), domain={kind="sharding", entry={maximal device=0}, exit={maximal device=1}}',
+    A + ' ROOT c = f32[2]{0} custom-call(a), custom_call_target="x", output_to_operand_aliasing={{}: (0, {})},'
+    ' schedule=SCHEDULE_LATEST, padding_type=PADDING_SAME, operand_layout_constraints={f32[2]{0}}',
+    A + ' ROOT c = f32[2]{0} custom-call(), custom_call_target="x\\n\\001", operand_layout_constraints={}',
+    A + ' ROOT c = (f32[2]{0}, f32[2]{0}, u32[]) copy-start(a), cross_program_prefetch_index=0',
+    A + ' ROOT c = f32[2]{0} topk(a), k=1, largest=true', A + ' ROOT c = f32[2]{0} reshape(a), inferred_dimension=0',
+    ' a = f32[1,8,8,3] parameter(0)\n k = f32[3,3,3,16] parameter(1)\n ROOT c = f32[1,8,8,16] convolution(a, k),'
+    ' window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1 lhs_dilate=2x1}, dim_labels=b01f_01io->b01f, convolution_kind=dgrad',
+    ' a = f32[2,4] parameter(0)\n ROOT c = f32[2,4] triangular-solve(a, a), lower=true, transpose_a=NO_TRANSPOSE',
+    ' t = token[] after-all()\n ROOT c = (f32[2], u32[], token[]) recv(t), channel_id=1, is_host_transfer=true',
+    ' t = token[] after-all()\n ROOT c = (f32[2], token[]) infeed(t), infeed_config="ab"',
+    TWO + ' ROOT d = pred[2]{0} compare(a, b), direction=EQ, type=TOTALORDER',
+    ' ROOT c = c64[2] constant({(1,2),(3,4)})', ' ROOT c = u4[3] constant({1,2,15})', ' ROOT c = s2[3] constant({1,-2,-1})',
+    ' ROOT c = f4e2m1fn[3] constant({1,-2,6})', ' ROOT c = bf16[3] constant({1,-2,6})', ' ROOT c = s16[2] constant({-1,6})',
+    ' ROOT c = f8e4m3fn[3] constant({1,-2,nan})', ' ROOT c = f32[2,3]{0,1} constant({{1,2,3},{4,5,nan(0x7fc00)}})',
+    ' ROOT c = s4[2,3,2]{1,0,2} constant({{{1,2},{3,-4},{5,6}},{{7,-8},{-1,0},{1,2}}})', ' ROOT c = pred[2] constant({1,0})',
+    ' ROOT c = (f32[2], s32[]) constant(({1,2}, 3))', ' ROOT c = u64[2] constant({18446744073709551615, 1})',
+    ' ROOT c = f64[2] constant({1e300,-0.0})', ' ROOT c = s8[0] constant({})',
+    ' ROOT c = f32[3,8]{0,1:T(8,128)(2,1)L(4)E(32)S(5)SC(0:1,2)M(64)} parameter(0)', ' ROOT c = f32[?,3,<=4] parameter(0)',
+    ' ROOT c = ((b(f32[3]), ()), token[], opaque[]) parameter(0)',
+    ' a = u64[2] parameter(0)\n ROOT c = (u64[2], u32[4]) rng-bit-generator(a), algorithm=rng_default',
+    A + ' ROOT c = f32[2]{0} rng(a, a), distribution=rng_uniform', A + ' ROOT c = c64[2] fft(a), fft_type=RFFT, fft_length={2}',
+    A + ' ROOT c = (f32[2]{0}) all-to-all(a), replica_groups={}, constrain_layout=true',
+    SUM % (A + ' ROOT c = f32[2] all-reduce(a), to_apply=add, replica_groups=mesh[\'a\'=2,\'b\'=2] {\'a\'}, channel_id=3'),
+    SUM % (A + ' ROOT c = f32[2] all-reduce(a), to_apply=add, replica_groups={{0,1},{2,3}}'),
+    SUM % (A + ' ROOT c = f32[2] all-reduce(a), to_apply=add, replica_groups=[2,2]<=[2,2]T(1,0)'),
+    SUM % (A + ' ROOT c = f32[2] all-reduce(a), to_apply=add'),
+    SUM % (A + ' ROOT c = f32[2] custom-call(a), custom_call_target="x", called_computations={add}, operand_precision={high}'),
+    SUM % (' a = f32[] parameter(0)\n p = pred[] parameter(1)\n b = (f32[], f32[]) tuple(a, a)\n'
+           ' ROOT c = f32[] map(a, a), dimensions={}, to_apply=add'),
+    SUM % (A + ' b = f32[] constant(0)\n ROOT d = f32[2] scan(a, b), dimensions={0}, to_apply=add, num_carries=1,'
+           ' is_associative=true, is_reverse=true'),
+    'HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, must-alias) },'
+    ' buffer_donor={ (1, {}) }, entry_computation_layout={(f32[2,2]{0,1},f32[2]{0})->(f32[2,2]{0,1}, f32[2]{0})},'
+    ' frontend_attributes={a="x",b={c="d"}}\nfused { x = f32[2] parameter(0)\n ROOT y = f32[2] negate(x) }\n'
+    'other { x.1 = f32[2] parameter(0)\n ROOT y.1 = f32[2] negate(x.1) }, execution_thread="foo"\nENTRY e {\n'
+    ' d = f32[2] parameter(1)\n q = f32[2,2]{0,1} parameter(0)\n f = f32[2] fusion(d), kind=kLoop, calls=fused,'
+    ' backend_config={"a": {"b": "}"}}\n s = ((f32[2]), f32[2], u32[]) async-start(f), calls=other,'
+    ' async_execution_thread="foo"\n n = f32[2] negate(f), control-predecessors={d,q}, backend_config="q\\"x"\n'
+    ' g = f32[2] async-done(s)\n ROOT r = (f32[2,2]{0,1}, f32[2]) tuple(q, n)\n}\n',
+]
+
+# jaxlib does not read these from its own bytes, or makes another value of the text.
+OUTSIDE = ('T(2,*)', '(nan, inf)')
+
+
+def varint(value):
+    out = b''
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+class Checker:
+    def __init__(self, program, work):
+        self.program, self.work = program, pathlib.Path(work)
+
+    def run(self, path, form):
+        return subprocess.run([self.program, '--passes=', '--no-verify', f'--format={form}', path], capture_output=True)
+
+    def ours(self, path, data, form):
+        path.write_bytes(data)
+        done = self.run(path, form)
+        if done.returncode:
+            raise ValueError('refused: ' + done.stderr.decode('latin-1'))
+        return done.stdout
+
+    def check(self, number, text):
+        path = self.work / f'{number}.in'
+        try:
+            theirs = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+            wanted = _hlo.HloModule.from_serialized_hlo_module_proto(theirs).to_string(test_text.options())
+        except Exception as error:
+            return f'jaxlib itself: {error}'
+        same = lambda module: module.to_string(test_text.options())
+        from_pb = self.ours(path, theirs, 'text')
+        if same(_hlo.hlo_module_from_text(from_pb.decode('latin-1'))) != wanted:
+            return 'read from bytes, another module:\n' + difference(same(_hlo.hlo_module_from_text(from_pb.decode('latin-1'))), wanted)
+        pb = self.ours(path, text.encode('latin-1'), 'pb')
+        got = same(_hlo.HloModule.from_serialized_hlo_module_proto(pb))
+        if got != wanted:
+            return 'written as bytes, another module:\n' + difference(got, wanted)
+        if self.ours(path, b'\n' + varint(len(theirs)) + theirs, 'text') != from_pb:
+            return 'an HloProto is read otherwise'
+        again = self.ours(path, self.ours(path, pb, 'text'), 'pb')
+        if again != pb:
+            return 'our bytes do not come back through our text'
+        return ''
+
+
+def difference(got, wanted):
+    lines = [f'  wanted {a}\n  got    {b}' for a, b in zip(wanted.split('\n'), got.split('\n')) if a != b]
+    return '\n'.join(lines[:3]) or 'one is longer'
+
+
+def protobuf_says(checker, schema, text):
+    """What is wrong with the text format of a module, asking protobuf's own reader of it."""
+    path = checker.work / 'pbtxt.in'
+    pb, form = checker.ours(path, text.encode('latin-1'), 'pb'), checker.ours(path, text.encode('latin-1'), 'pbtxt')
+    command = ['protoc-c', f'--proto_path={schema.parent}', '--encode=xla.HloModuleProto', schema.name]
+    encoded = subprocess.run(command, input=form, capture_output=True)
+    if encoded.returncode:
+        return encoded.stderr.decode()
+    return '' if encoded.stdout == pb else 'other bytes'
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--bin', required=True)
+    parser.add_argument('--models', required=True)
+    parser.add_argument('--work', required=True)
+    args = parser.parse_args()
+    checker = Checker(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
+    cases = [(p.name, p.read_text(encoding='latin-1')) for p in sorted(pathlib.Path(args.models).glob('*.hlo'))]
+    cases += [(s, test_text.text_of(s)) for s in READ + test_text.READ if not any(word in s for word in OUTSIDE)]
+    failed = 0
+    for number, (name, text) in enumerate(cases):
+        try:
+            wrong = checker.check(number, text)
+        except Exception as error:
+            wrong = str(error)
+        if wrong:
+            failed += 1
+            print(f'{name}: {wrong}')
+    schema = pathlib.Path(__file__).resolve().parents[2] / 'grammar' / 'hlo.proto'
+    for name, text in cases[:3] + [(s, test_text.text_of(s)) for s in READ if 'nan(' not in s]:
+        wrong = protobuf_says(checker, schema, text)
+        if wrong:
+            failed += 1
+            print(f'{name}: text format: {wrong}')
+    print(f'{len(cases)} modules, {failed} failures')
+    return 1 if failed or not cases else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

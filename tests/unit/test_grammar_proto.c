@@ -1,0 +1,322 @@
+/* Binary modules that are not as they should be, and what the library has no use for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hlo/proto.h"
+#include "hlo/text.h"
+
+/* ------------------------------------------------------------------------------ writing messages
+ */
+
+typedef struct bytes {
+    uint8_t v[1 << 16];
+    size_t size;
+} bytes;
+
+static void put_varint(bytes *to, uint64_t value) {
+    for (; value > 127; value >>= 7) to->v[to->size++] = (uint8_t)(value | 128);
+    to->v[to->size++] = (uint8_t)value;
+}
+
+static void put_number(bytes *to, unsigned field, int64_t value) {
+    put_varint(to, field << 3);
+    put_varint(to, (uint64_t)value);
+}
+
+static void put_bytes(bytes *to, unsigned field, const void *data, size_t size) {
+    put_varint(to, field << 3 | 2);
+    put_varint(to, size);
+    memcpy(to->v + to->size, data, size);
+    to->size += size;
+}
+
+static void put_text(bytes *to, unsigned field, const char *text) {
+    put_bytes(to, field, text, strlen(text));
+}
+
+/* Fields of HloInstructionProto and its neighbours, by XLA's numbers. */
+enum {
+    NAME = 1,
+    OPCODE = 2,
+    SHAPE = 3,
+    LITERAL = 8,
+    ID = 35,
+    OPERAND = 36,
+    CALLED = 38,
+    ELEMENT_TYPE = 2,
+    DIMENSION = 3,
+    F32S = 8,
+    F32 = 11,
+    INSTRUCTIONS = 2,
+    COMPUTATION_ID = 5,
+    ROOT = 6,
+    COMPUTATIONS = 3,
+    ENTRY = 6
+};
+
+static bytes shape_of(int64_t dim) {
+    bytes shape = {.size = 0};
+    put_number(&shape, ELEMENT_TYPE, F32);
+    if (dim) put_number(&shape, DIMENSION, dim);
+    return shape;
+}
+
+static bytes instr_of(const char *name, const char *opcode, int64_t id, const bytes *shape) {
+    bytes instr = {.size = 0};
+    put_text(&instr, NAME, name);
+    put_text(&instr, OPCODE, opcode);
+    put_bytes(&instr, SHAPE, shape->v, shape->size);
+    put_number(&instr, ID, id);
+    return instr;
+}
+
+static void put_computation(bytes *to, int64_t id, int64_t root, const bytes *instrs, size_t count,
+                            const bytes *more) {
+    static bytes comp;
+    comp.size = 0;
+    put_text(&comp, NAME, "c");
+    for (size_t i = 0; i < count; i++) put_bytes(&comp, INSTRUCTIONS, instrs[i].v, instrs[i].size);
+    put_number(&comp, COMPUTATION_ID, id);
+    put_number(&comp, ROOT, root);
+    if (more) {
+        memcpy(comp.v + comp.size, more->v, more->size);
+        comp.size += more->size;
+    }
+    put_bytes(to, COMPUTATIONS, comp.v, comp.size);
+}
+
+/* One computation of those instructions; the last is the root. */
+static const bytes *module_of(const bytes *instrs, size_t count, int64_t root) {
+    static bytes module;
+    module.size = 0;
+    put_text(&module, NAME, "m");
+    put_number(&module, ENTRY, 7);
+    put_computation(&module, 7, root, instrs, count, NULL);
+    return &module;
+}
+
+/* -------------------------------------------------------------------------------------- reading */
+
+typedef struct heard {
+    char message[512];
+    unsigned count;
+} heard;
+
+static void hear(void *user, const hlo_diag *diag) {
+    heard *h = user;
+    h->count++;
+    snprintf(h->message, sizeof h->message, "%s", diag->message);
+    assert_string_equal(diag->file, "x.pb");
+    assert_int_equal(diag->line, 0);
+}
+
+static hlo_status read(const void *data, size_t size, heard *h, hlo_module **out) {
+    *h = (heard){.count = 0};
+    /* A copy of exactly that size, so that reading past it is found. */
+    void *exact = malloc(size ? size : 1);
+    memcpy(exact, data, size);
+    hlo_status status = hlo_module_parse_proto(exact, size, "x.pb", &(hlo_diag_sink){hear, h}, out);
+    free(exact);
+    assert_true((status == HLO_OK) == (*out != NULL));
+    assert_int_equal(h->count, status != HLO_OK);
+    return status;
+}
+
+static void refused(const bytes *module, const char *why) {
+    heard h;
+    hlo_module *made;
+    assert_int_equal(read(module->v, module->size, &h, &made), HLO_INVALID_INPUT);
+    if (!strstr(h.message, why)) fail_msg("said: %s\nwanted: %s", h.message, why);
+}
+
+static char *print(const hlo_module *module, hlo_proto_format format, size_t *out_size) {
+    char *text = NULL;
+    FILE *out = open_memstream(&text, out_size);
+    assert_int_equal(hlo_module_print_proto(module, format, NULL, out), HLO_OK);
+    fclose(out);
+    return text;
+}
+
+static char *print_text(const hlo_module *module) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(hlo_module_print(module, out), HLO_OK);
+    fclose(out);
+    return text;
+}
+
+static const char source[] =
+    "HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+    "add { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT z = f32[] add(p, q) }\n"
+    "ENTRY e {\n a = f32[2,3]{0,1:T(8,128)} parameter(0), sharding={devices=[2,1]<=[2]}\n"
+    " k = s4[2] constant({-3, 4})\n"
+    " c = f32[] constant(1)\n s = f32[2,3] sine(a), metadata={op_name=\"f/sin\" source_line=3}\n"
+    " r = f32[2] reduce(s, c), dimensions={1}, to_apply=add\n"
+    " g = f32[2] all-reduce(r), to_apply=add, replica_groups={{0,1}}\n"
+    " ROOT t = (f32[2,3], f32[2], s4[2]) tuple(s, g, k), frontend_attributes={a=\"b\"}\n}\n";
+
+static hlo_module *sample(void) {
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(source, strlen(source), "s", NULL, &module), HLO_OK);
+    return module;
+}
+
+static void comes_back(void **state) {
+    (void)state;
+    hlo_module *first = sample(), *second;
+    size_t size, again;
+    heard h;
+    char *pb = print(first, HLO_PROTO_BINARY, &size);
+    assert_true(hlo_proto_recognise(pb, size));
+    assert_false(hlo_proto_recognise(source, strlen(source)));
+    assert_int_equal(read(pb, size, &h, &second), HLO_OK);
+    assert_int_equal(hlo_module_verify(second, NULL), HLO_OK);
+    char *same = print(second, HLO_PROTO_BINARY, &again), *text = print_text(second);
+    assert_int_equal(size, again);
+    assert_memory_equal(pb, same, size);
+    assert_non_null(strstr(text, "%k = s4[2]{0} constant({-3, 4})"));
+    assert_non_null(strstr(text, "sharding={devices=[2,1]<=[2]}"));
+    free(pb);
+    free(same);
+    free(text);
+    hlo_module_free(first);
+    hlo_module_free(second);
+}
+
+static void cut_anywhere(void **state) {
+    (void)state;
+    hlo_module *first = sample(), *made;
+    size_t size;
+    heard h;
+    char *pb = print(first, HLO_PROTO_BINARY, &size);
+    for (size_t i = 0; i < size; i++) {
+        hlo_status status = read(pb, i, &h, &made);
+        assert_true(status == HLO_OK || status == HLO_INVALID_INPUT);
+        hlo_module_free(made);
+    }
+    for (size_t i = 0; i < size; i++) {
+        static const uint8_t changes[] = {0x01, 0x80, 0x7f, 0xff};
+        for (size_t k = 0; k < sizeof changes; k++) {
+            pb[i] = (char)(pb[i] ^ changes[k]);
+            hlo_status status = read(pb, size, &h, &made);
+            assert_true(status == HLO_OK || status == HLO_INVALID_INPUT);
+            hlo_module_free(made);
+            pb[i] = (char)(pb[i] ^ changes[k]);
+        }
+    }
+    free(pb);
+    hlo_module_free(first);
+}
+
+static void wrong_numbers(void **state) {
+    (void)state;
+    static bytes instrs[2];
+    bytes shape = shape_of(2);
+    instrs[0] = instr_of("a", "parameter", 1, &shape);
+    instrs[1] = instr_of("b", "negate", 2, &shape);
+    put_number(&instrs[1], OPERAND, 3);
+    refused(module_of(instrs, 2, 2), "instruction 'b': its operand has id 3, which no instruction");
+    instrs[1] = instr_of("b", "negate", 2, &shape);
+    put_number(&instrs[1], OPERAND, 2);
+    refused(module_of(instrs, 2, 2),
+            "instruction 'b': its operand, the instruction with id 2, does "
+            "not stand before it");
+    instrs[1] = instr_of("b", "negate", 1, &shape);
+    refused(module_of(instrs, 2, 1), "computation 'c': two of its instructions have id 1");
+    refused(module_of(instrs, 1, 9), "computation 'c': its root has id 9");
+    refused(module_of(instrs, 0, 9), "computation 'c': it has no instruction");
+    instrs[1] = instr_of("b", "add", 2, &shape);
+    refused(module_of(instrs, 2, 2), "instruction 'b': add takes 2 operands, found 0");
+    instrs[1] = instr_of("b", "nope", 2, &shape);
+    refused(module_of(instrs, 2, 2), "instruction 'b': there is no opcode 'nope'");
+    instrs[1] = instr_of("b", "parameter", 2, &shape);
+    refused(module_of(instrs, 2, 2), "parameter 'b' has number 0 of 2, which another has");
+    instrs[1] = instr_of("b", "call", 2, &shape);
+    refused(module_of(instrs, 2, 2), "instruction 'b': it calls 0 computations, wanted at least 1");
+    put_number(&instrs[1], CALLED, 7);
+    refused(module_of(instrs, 2, 2), "instruction 'b': the computation with id 7, which it calls, "
+                                     "does not stand before it");
+    static bytes nothing;
+    put_text(&nothing, NAME, "m");
+    put_number(&nothing, ENTRY, 4);
+    refused(&nothing, "the entry has id 4, which no computation has");
+}
+
+static void wrong_sizes(void **state) {
+    (void)state;
+    static bytes instrs[1];
+    bytes shape = shape_of(INT64_MAX), literal = {.size = 0};
+    instrs[0] = instr_of("a", "parameter", 1, &shape);
+    refused(module_of(instrs, 1, 1), "instruction 'a': a shape has too many elements");
+    shape = shape_of(-5);
+    instrs[0] = instr_of("a", "parameter", 1, &shape);
+    refused(module_of(instrs, 1, 1), "instruction 'a': a shape's dimension is -5");
+    shape = shape_of(1 << 30);
+    put_bytes(&literal, 1, shape.v, shape.size);
+    put_bytes(&literal, F32S, "\0\0\0\0", 4);
+    instrs[0] = instr_of("a", "constant", 1, &shape);
+    put_bytes(&instrs[0], LITERAL, literal.v, literal.size);
+    refused(module_of(instrs, 1, 1), "instruction 'a': a constant has 1 values, its shape has");
+    shape = shape_of(0);
+    put_number(&shape, ELEMENT_TYPE, 99);
+    instrs[0] = instr_of("a", "parameter", 1, &shape);
+    refused(module_of(instrs, 1, 1), "instruction 'a': there is no element type 99");
+}
+
+static void nested_too_deeply(void **state) {
+    (void)state;
+    /* A tuple in a tuple, 5000 deep. */
+    static bytes outer, inner, instr;
+    inner.size = 0;
+    for (int i = 0; i < 5000; i++) {
+        outer.size = 0;
+        put_bytes(&outer, 4, inner.v, inner.size);
+        inner = outer;
+    }
+    instr = instr_of("a", "parameter", 1, &inner);
+    refused(module_of(&instr, 1, 1), "no binary HLO module");
+}
+
+static void unknown_fields(void **state) {
+    (void)state;
+    static bytes instr, module, more;
+    bytes shape = shape_of(2);
+    heard h;
+    hlo_module *made;
+    instr = instr_of("a", "parameter", 1, &shape);
+    put_text(&instr, 1000, "of the instruction");
+    put_text(&more, 1001, "of the computation");
+    put_text(&module, NAME, "m");
+    put_number(&module, ENTRY, 7);
+    put_computation(&module, 7, 1, &instr, 1, &more);
+    put_text(&module, 1002, "of the module");
+    put_text(&module, 21, "device_type is known but nobody's");
+    assert_int_equal(read(module.v, module.size, &h, &made), HLO_OK);
+    size_t size;
+    char *pb = print(made, HLO_PROTO_BINARY, &size), *text = print(made, HLO_PROTO_TEXT, &size);
+    hlo_module_free(made);
+    assert_non_null(strstr(text, "1000: \"of the instruction\""));
+    assert_non_null(strstr(text, "1001: \"of the computation\""));
+    assert_non_null(strstr(text, "1002: \"of the module\""));
+    assert_non_null(strstr(text, "device_type: \"device_type is known but nobody\\'s\""));
+    free(pb);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back),        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(wrong_numbers),     cmocka_unit_test(wrong_sizes),
+        cmocka_unit_test(nested_too_deeply), cmocka_unit_test(unknown_fields),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
