@@ -16,7 +16,7 @@
 #include "passes/vocabulary.h"
 
 static const char every_phase[] =
-    "algebra,fp8-devices,move-dequantise,fp8-matmul,fp8-rows,f16-dots,fp8-"
+    "algebra,fp8-devices,move-dequantise,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
     "epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void print(void *user, const hlo_diag *diag) {
