@@ -21,7 +21,7 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
     if (!values[OPTION_NO_VERIFY].given) status = hlo_module_verify(module, &options_sink);
-    if (status != HLO_OK) return status;
+    if (status != HLO_OK || values[OPTION_DIFF].given) return status;
     status = hlo_module_optimize(module, &job->pass, out_report);
     if (status != HLO_OK) return status;
     if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
@@ -84,6 +84,19 @@ static hlo_status print_all(const opt_job *job) {
     return status;
 }
 
+static hlo_status print_difference(const opt_job *job) {
+    output out;
+    if (job->count != 2) {
+        fprintf(stderr, "hlo-fp8-opt: error: --diff takes two modules, found %zu\n", job->count);
+        return HLO_INVALID_USAGE;
+    }
+    if (!output_open(&out, job->options.values[OPTION_OUTPUT].text))
+        return complain("open", out.name);
+    hlo_status status = hlo_module_diff(job->modules[0], job->modules[1], out.file);
+    if (!output_close(&out, status != HLO_OUT_OF_MEMORY)) return complain("write", out.name);
+    return status;
+}
+
 static hlo_status print_remarks(const opt_job *job) {
     const option_value *values = job->options.values;
     const char *path = values[OPTION_REMARKS_FILE].text;
@@ -121,9 +134,13 @@ static hlo_status run(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
         status = read_file(job, job->options.files[i]);
-    if (status == HLO_OK) status = print_remarks(job);
-    if (status == HLO_OK) status = print_all(job);
-    if (status == HLO_OK) status = check_gate(job, job->count);
+    if (status == HLO_OK && job->options.values[OPTION_DIFF].given) {
+        status = print_difference(job);
+    } else {
+        if (status == HLO_OK) status = print_remarks(job);
+        if (status == HLO_OK) status = print_all(job);
+        if (status == HLO_OK) status = check_gate(job, job->count);
+    }
     if (status == HLO_OUT_OF_MEMORY)
         fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
     return status;

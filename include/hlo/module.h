@@ -32,6 +32,13 @@ hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
  * computations, order. Each violation is one error in `sink`. HLO_INVALID_INPUT if there is any. */
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink);
 
+/* Compares what two modules compute: names, ids, metadata and the order of instructions do not
+ * count (the order does in a scheduled module). HLO_OK: the same, and nothing is written.
+ * HLO_MISMATCH: what differs is written to `out`: the matmuls, FP8 calls and dots, paired by
+ * op_name and shape; how many instructions of each opcode; the first instruction of each
+ * computation, with its position in both files. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
+
 /* Writes counts of opcodes, element types, bytes and FLOPs, as aligned text. */
 void hlo_module_print_stats(const hlo_module *module, FILE *out);
 
