@@ -160,6 +160,11 @@ bool hlo_constant_number(hlo_instr *value, double *out_number) {
     return true;
 }
 
+TEST(allowed) {
+    UNUSED(count);
+    return !strcmp(args->word, "bias-rounding") && env->context->options->allow_bias_rounding;
+}
+
 TEST(any) {
     UNUSED(env);
     for (uint32_t i = 0; i < count; i++)

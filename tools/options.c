@@ -214,6 +214,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->cuda_minor = (int)values[OPTION_CUDA].number % 100;
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
+    out->allow_bias_rounding = values[OPTION_ALLOW_BIAS_ROUNDING].given;
     out->verify_each = values[OPTION_VERIFY_EACH].given;
     out->verify_none = values[OPTION_NO_VERIFY].given;
     out->time_passes = values[OPTION_TIME_PASSES].given;

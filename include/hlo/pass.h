@@ -22,9 +22,11 @@ typedef struct hlo_pass_options {
                             the   built-in ones of that phase; NULL: none */
     uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
                             backwards, any other number shuffled by it. The result is the same */
-    bool verify_each;    /* verify after every pass, not only at the end */
-    bool verify_none;    /* not even at the end */
-    bool time_passes;    /* record times for hlo_report_print_times() */
+    bool allow_bias_rounding;  /* an f32 bias may be rounded to bf16, so that the call adds it;
+                                  default  false: it is added after the call, in f32 */
+    bool verify_each;          /* verify after every pass, not only at the end */
+    bool verify_none;          /* not even at the end */
+    bool time_passes;          /* record times for hlo_report_print_times() */
     const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
     FILE *dump;                /* where `print_after` prints; must not be NULL with it */
     const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */

@@ -66,6 +66,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     assert_int_equal(hlo_module_clone(before, &after), HLO_OK);
     hlo_pass_options options;
     hlo_pass_options_init(&options);
+    options.allow_bias_rounding = true;
     options.passes = every_phase;
     options.verify_each = true;
     options.sink = &sink;
