@@ -247,6 +247,15 @@ TEST(along_n) {
     return dims->count && hlo_shape_count(row) == d->dims[d->rank - 1];
 }
 
+TEST(beginning) {
+    UNUSED(env), UNUSED(count);
+    if (!has_instr(args) || args->instr->op != HLO_OP_SLICE) return false;
+    const hlo_ints *slices = hlo_instr_ints(args->instr, HLO_ATTR_SLICE);
+    for (uint32_t i = 0; i < slices->count; i += 3)
+        if (slices->v[i] != 0 || slices->v[i + 2] != 1) return false;
+    return true;
+}
+
 TEST(sole_view) {
     UNUSED(env), UNUSED(count);
     const hlo_shape *view = shape_of(args), *from = shape_of(args + 1);
@@ -569,15 +578,12 @@ static int64_t rounded_up(int64_t size) {
     return (size + HLO_MATMUL_ALIGNMENT - 1) / HLO_MATMUL_ALIGNMENT * HLO_MATMUL_ALIGNMENT;
 }
 
-/* Zeros behind the elements, up to multiples of 16 in the dimensions that `batch` does not hold. */
-static bool pad_value(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out) {
+/* Zeros behind the elements, up to `dims`. */
+static bool pad_to(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out) {
     hlo_module *module = env->context->module;
     const hlo_shape *old = value->shape;
-    int64_t dims[HLO_RULE_ARGS], padding[3 * HLO_RULE_ARGS] = {0};
-    if (old->rank > HLO_RULE_ARGS) return false;
+    int64_t padding[3 * HLO_RULE_ARGS] = {0};
     bool same = true;
-    for (uint32_t i = 0; i < old->rank; i++) dims[i] = rounded_up(old->dims[i]);
-    for (uint32_t i = 0; batch && i < batch->count; i++) dims[batch->v[i]] = old->dims[batch->v[i]];
     for (uint32_t i = 0; i < old->rank; i++) {
         padding[3 * i + 1] = dims[i] - old->dims[i];
         same &= dims[i] == old->dims[i];
@@ -593,6 +599,23 @@ static bool pad_value(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch
     *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
     if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3 * old->rank, padding);
     return *out != NULL;
+}
+
+/* Up to multiples of 16 in the dimensions that `batch` does not hold. */
+static bool pad_value(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out) {
+    const hlo_shape *old = value->shape;
+    int64_t dims[HLO_RULE_ARGS];
+    if (old->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < old->rank; i++) dims[i] = rounded_up(old->dims[i]);
+    for (uint32_t i = 0; batch && i < batch->count; i++) dims[batch->v[i]] = old->dims[batch->v[i]];
+    return pad_to(env, value, dims, out);
+}
+
+MAKE(extended) {
+    UNUSED(count);
+    const hlo_shape *large = args[1].instr->shape;
+    if (large->rank > HLO_RULE_ARGS || large->rank != args->instr->shape->rank) return false;
+    return pad_to(env, args->instr, large->dims, out);
 }
 
 MAKE(padded_a) {
