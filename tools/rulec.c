@@ -227,10 +227,11 @@ static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
             put_lines(out, rule->doc, "");
             fputs(*rule->doc ? "\n```\n" : "```\n", out);
             put_lines(out, rule->text, "");
-            fputs("```\n", out);
-            if (!rule->example) continue;
-            fputs("\nfires on\n\n```\n", out);
-            put_lines(out, rule->example, "");
+            if (rule->example) {
+                fputs("  example\n", out);
+                put_lines(out, rule->example, "");
+                fputs("  end\n", out);
+            }
             fputs("```\n", out);
         }
     }
