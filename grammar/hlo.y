@@ -43,6 +43,7 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
     const hlo_literal *literal;
     hlo_attr_id attr;
     hlo_computation *comp;
+    hlo_instr *instr;
     size_t from; /* where a list begins on its stack */
 }
 
@@ -65,11 +66,23 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
 %type <shape> shape typed
 %type <from> shapes shape_items
 %type <comp> called inline
+%type <instr> element
 %type <i> entry
 
 %%
 
-module: header tables computations;
+module:
+  header tables computations
+| { hlo_text_bare_begin(text, (hlo_span){0, 1}); } bare { hlo_text_bare_end(text, @2); }
+;
+bare:
+  DEFINITION                { hlo_text_define(text, @1, $1, false); }
+  operation attrs           { hlo_text_instr_end(text); }
+| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
+  operation attrs           { hlo_text_instr_end(text); }
+| shape                     { text->last_shape = $1; hlo_text_define(text, @1, text->module->name, true); }
+  opened attrs              { hlo_text_instr_end(text); }
+;
 
 header:
   %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
@@ -118,11 +131,12 @@ line:
                               if (text->skipping) yyclearin;
                               yyerrok; }
 ;
-operation:
-  typed NAME '('            { hlo_text_instr_begin(text, @2, $1, hlo_text_op(text, @2, $2)); }
+operation: typed opened;
+opened: /* behind the shape, which is text->last_shape */
+  NAME '('                  { hlo_text_instr_begin(text, @1, text->last_shape, $1); }
   operands ')'
-| typed CONSTANT_OPEN       { hlo_text_instr_begin(text, @2, $1, HLO_OP_CONSTANT); }
-  LITERAL ')'               { hlo_text_constant(text, $4); }
+| CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, text->last_shape, NULL); }
+  LITERAL ')'               { hlo_text_constant(text, $3); }
 ;
 typed:
   %empty                    { $$ = text->last_shape = NULL; }
@@ -132,7 +146,13 @@ operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list
 operand_list: operand | operand_list ',' operand;
 operand:
   typed NAME                { hlo_text_operand(text, @2, $1, $2); }
+| typed element             { hlo_text_operand_shaped(text, @2, $1, $2); }
 | operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
+;
+element:
+  NAME '#' INT              { hlo_instr *named = hlo_text_named(text, @1, $1);
+                              $$ = hlo_text_element(text, @1, named, $3); }
+| element '#' INT           { $$ = hlo_text_element(text, @1, $1, $3); }
 ;
 
 shape:
@@ -201,7 +221,7 @@ static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     hlo_text_error(text, *at, "nested too deeply");
 }
 
-enum { MOST_WANTED = 64, MOST_NAMED = 6 };
+enum { MOST_WANTED = 64, MOST_NAMED = 8 };
 
 /* Tokens that are one thing to the reader are named once. */
 static const char *wanted_name(yysymbol_kind_t symbol) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/suggest.h"
 #include "hlo.tab.h"
 #include "hlo/text.h"
 
@@ -61,6 +62,7 @@ static hlo_frame *push_frame(hlo_text *text, hlo_owner owner) {
         .owner = owner,
         .attrs = text->attrs.used,
         .operands = text->operands.used,
+        .wrapped = HLO_OP_INVALID,
         .parameter = -1,
     };
     return hlo_stack_push(text, &text->frames, &frame, sizeof frame);
@@ -79,13 +81,21 @@ static bool between(hlo_attr_id id, hlo_attr_id first, hlo_attr_id last) {
     return id >= first && id <= last;
 }
 
+/* The opcode whose operands and attributes stand in the text. */
+static hlo_op written_op(const hlo_frame *frame) {
+    return frame->op == HLO_OP_ASYNC_START && frame->wrapped != HLO_OP_INVALID ? frame->wrapped
+                                                                               : frame->op;
+}
+
 static bool allowed(const hlo_frame *frame, hlo_attr_id id) {
     switch (frame->owner) {
     case HLO_OWNER_MODULE:
         return between(id, HLO_ATTR_IS_SCHEDULED, HLO_ATTR_ORIGIN_RECOVERY_TABLE) ||
                id == HLO_ATTR_FRONTEND_ATTRIBUTES;
     case HLO_OWNER_COMPUTATION: return id == HLO_ATTR_EXECUTION_THREAD;
-    case HLO_OWNER_INSTR: return hlo_op_allows(frame->op, id);
+    case HLO_OWNER_INSTR:
+        return hlo_op_allows(written_op(frame), id) ||
+               (frame->op == HLO_OP_ASYNC_START && id == HLO_ATTR_ASYNC_EXECUTION_THREAD);
     case HLO_OWNER_METADATA: return between(id, HLO_ATTR_OP_TYPE, HLO_ATTR_STACK_FRAME_ID);
     case HLO_OWNER_WINDOW: return between(id, HLO_ATTR_SIZE, HLO_ATTR_RHS_REVERSAL);
     case HLO_OWNER_LOCATION: return between(id, HLO_ATTR_FILE_NAME_ID, HLO_ATTR_END_COLUMN);
@@ -98,7 +108,7 @@ static const char *owner_name(const hlo_frame *frame) {
     switch (frame->owner) {
     case HLO_OWNER_MODULE: return "the module's header";
     case HLO_OWNER_COMPUTATION: return "a computation";
-    case HLO_OWNER_INSTR: return hlo_ops[frame->op].name;
+    case HLO_OWNER_INSTR: return hlo_ops[written_op(frame)].name;
     case HLO_OWNER_METADATA: return "metadata";
     case HLO_OWNER_WINDOW: return "window";
     case HLO_OWNER_LOCATION: return "a file location";
@@ -137,11 +147,24 @@ static bool lacks_value(hlo_attr attr) {
     }
 }
 
+/* `; did you mean 'x'?`, or nothing. */
+static const char *meant(hlo_text *text, const hlo_suggestion *s) {
+    return s->best ? hlo_arena_format(text->scratch, "; did you mean '%s'?", s->best) : "";
+}
+
+static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
+    const char *name = hlo_text_quote(text, at);
+    hlo_suggestion s = hlo_suggest(name);
+    for (int id = 0; id < HLO_ATTR_COUNT; id++)
+        if (allowed(frame, (hlo_attr_id)id)) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
+    hlo_text_error(text, at, "there is no attribute '%s'%s", name, meant(text, &s));
+}
+
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
     if (attr.id == HLO_ATTR_INVALID) {
-        hlo_text_error(text, at, "there is no attribute '%s'", hlo_text_quote(text, at));
+        unknown_attr(text, at, frame);
         frame->broken = true;
     } else if (!allowed(frame, attr.id)) {
         hlo_text_error(text, at, "%s has no attribute '%s'", owner_name(frame),
@@ -179,8 +202,12 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
 
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
     hlo_computation *comp = hlo_intern_memo(name)->comp;
-    if (!comp) hlo_text_error(text, at, "no computation '%s' stands before this", name);
-    return comp;
+    if (comp) return comp;
+    hlo_suggestion s = hlo_suggest(name);
+    for (comp = text->module->first; comp; comp = comp->next)
+        if (hlo_intern_memo(comp->name)->comp) hlo_suggest_offer(&s, comp->name);
+    hlo_text_error(text, at, "no computation '%s' stands before this%s", name, meant(text, &s));
+    return NULL;
 }
 
 hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id) {
@@ -228,8 +255,12 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     }
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
-    hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'", name,
-                   hlo_text_body(text)->comp->name);
+    const hlo_computation *comp = hlo_text_body(text)->comp;
+    hlo_suggestion s = hlo_suggest(name);
+    for (instr = comp->first; instr; instr = instr->next)
+        if (find_instr(text, instr->name) == instr) hlo_suggest_offer(&s, instr->name);
+    hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'%s", name,
+                   comp->name, meant(text, &s));
     return &text->broken;
 }
 
@@ -250,6 +281,23 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
     return (hlo_attr){.id = id, .u.instrs = instrs};
 }
 
+bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {
+    static const char *const words[] = {
+        "inf",        "nan",           "true",          "false",      "manual",
+        "replicated", "maximal",       "unknown",       "unreduced",  "ROOT",
+        "ENTRY",      "HloModule",     "shard_as",      "shard_like", "last_tile_dim_replicate",
+        "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
+    size_t length = hlo_intern_length(name);
+    if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
+    bool plain = text->source[at.offset] != '%';
+    hlo_type type = hlo_type_find(name, length);
+    bool reserved = type != HLO_TYPE_INVALID && type != HLO_TYPE_TUPLE && (plain || types_too);
+    for (size_t i = 0; plain && !reserved && i < sizeof words / sizeof *words; i++)
+        reserved = strcmp(name, words[i]) == 0;
+    if (reserved) hlo_text_error(text, at, "'%s' is a keyword, not a name", name);
+    return reserved;
+}
+
 /* -------------------------------------------------------------------------------- instructions */
 
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
@@ -257,22 +305,30 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     text->def = name;
     text->def_at = at;
     text->def_root = root;
+    hlo_text_reserved(text, at, name, true);
     if (!root) return;
     if (body->roots) hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
     body->roots = true;
 }
 
-hlo_op hlo_text_op(hlo_text *text, hlo_span at, const char *name) {
+static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
+    hlo_suggestion s = hlo_suggest(name);
+    for (int op = 0; op < HLO_OP_COUNT; op++) hlo_suggest_offer(&s, hlo_ops[op].name);
+    hlo_text_error(text, at, "there is no opcode '%s'%s", name, meant(text, &s));
+}
+
+static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {
     hlo_memo *memo = hlo_intern_memo(name);
     if (!memo->op) memo->op = (uint8_t)(hlo_op_find(name, hlo_intern_length(name)) + 1);
     hlo_op op = (hlo_op)(memo->op - 1);
-    if (op == HLO_OP_INVALID) hlo_text_error(text, at, "there is no opcode '%s'", name);
+    if (op == HLO_OP_INVALID) op = hlo_text_async_op(name, out_wrapped);
+    if (op == HLO_OP_INVALID) unknown_op(text, at, name);
     return op;
 }
 
-void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_op op) {
+void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode) {
     hlo_frame *frame = push_frame(text, HLO_OWNER_INSTR);
-    frame->op = op;
+    hlo_op op = frame->op = opcode ? find_op(text, at, opcode, &frame->wrapped) : HLO_OP_CONSTANT;
     frame->op_at = at;
     frame->shape = shape;
     frame->broken = op == HLO_OP_INVALID;
@@ -282,13 +338,57 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, h
     text->def = NULL;
 }
 
+hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name) {
+    return use_name(text, at, name);
+}
+
+hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index) {
+    if (tuple == &text->broken) return tuple;
+    if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank) {
+        char is[128];
+        hlo_shape_format(tuple->shape, false, is, sizeof is);
+        hlo_text_error(text, at, "'%s', which is %s, has no element %lld", tuple->name, is,
+                       (long long)index);
+        return &text->broken;
+    }
+    hlo_instr *element = hlo_instr_new(hlo_text_body(text)->comp, NULL, HLO_OP_GET_TUPLE_ELEMENT,
+                                       tuple->shape->elements[index], 1, &tuple, NULL);
+    hlo_instr_set_int(element, HLO_ATTR_INDEX, index);
+    element->offset = at.offset;
+    return element;
+}
+
+/* An operand of a text that is one instruction. */
+static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *shape,
+                                 const char *name) {
+    hlo_instr *instr = hlo_instr_new_interned(hlo_text_body(text)->comp, NULL, HLO_OP_PARAMETER,
+                                              shape, 0, NULL, name);
+    instr->offset = at.offset;
+    instr->u.parameter = (int64_t)(text->parameters.used / sizeof instr);
+    hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
+    bind(text, name, instr);
+    return instr;
+}
+
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
-    hlo_instr *instr = use_name(text, at, name);
+    const hlo_body *body = hlo_text_body(text);
+    hlo_instr *instr = !body->bare || find_instr(text, name) ? use_name(text, at, name)
+                       : shape                               ? make_parameter(text, at, shape, name)
+                                                             : NULL;
+    if (!instr) {
+        hlo_text_error(text, at, "the operand '%s' of a single instruction needs its shape", name);
+        instr = &text->broken;
+    }
+    hlo_text_operand_shaped(text, at, shape, instr);
+}
+
+void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape,
+                             hlo_instr *instr) {
     if (shape && instr != &text->broken && !hlo_shape_compatible(shape, instr->shape)) {
         char has[128], says[128];
         hlo_shape_format(instr->shape, false, has, sizeof has);
         hlo_shape_format(shape, false, says, sizeof says);
-        hlo_text_error(text, at, "'%s' is %s here, its definition says %s", name, says, has);
+        hlo_text_error(text, at, "'%s' is %s here, its definition says %s", instr->name, says, has);
         instr = &text->broken;
     }
     hlo_text_operand_instr(text, instr);
@@ -322,7 +422,7 @@ static uint32_t operand_count(const hlo_text *text, const hlo_frame *frame) {
 }
 
 static void check_operand_count(hlo_text *text, hlo_frame *frame) {
-    const hlo_op_info *op = &hlo_ops[frame->op];
+    const hlo_op_info *op = &hlo_ops[written_op(frame)];
     uint32_t count = operand_count(text, frame);
     if (count >= op->min_operands && (op->max_operands == HLO_ANY || count <= op->max_operands))
         return;
@@ -336,7 +436,7 @@ static void check_operand_count(hlo_text *text, hlo_frame *frame) {
 }
 
 static void check_required(hlo_text *text, hlo_frame *frame) {
-    const hlo_op_info *op = &hlo_ops[frame->op];
+    const hlo_op_info *op = &hlo_ops[written_op(frame)];
     for (const uint8_t *id = op->required; *id != HLO_ATTR_COUNT; id++)
         if (!find_attr(text, frame, (hlo_attr_id)*id)) {
             hlo_text_error(text, frame->op_at, "%s needs the attribute '%s'", op->name,
@@ -395,6 +495,8 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     if (!frame->broken) check_operand_count(text, frame);
     if (!frame->broken) check_required(text, frame);
     if (!frame->broken && !frame->shape) infer_shape(text, frame);
+    if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
+    if (!frame->broken && written_op(frame) != frame->op) hlo_text_async_wrap(text, frame);
     check_name(text, frame);
     hlo_instr *instr = &text->broken;
     if (frame->broken)
@@ -426,6 +528,7 @@ void hlo_text_recover(hlo_text *text) {
 
 void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry) {
     hlo_module *module = text->module;
+    if (name) hlo_text_reserved(text, at, name, false);
     if (entry && module->entry) hlo_text_error(text, at, "the module has two entries");
     hlo_body body = {
         .comp = hlo_computation_new(module, name ? name : "_"),
@@ -441,6 +544,22 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
     hlo_stack_push(text, &text->bodies, &body, sizeof body);
     if (entry) module->entry = body.comp;
     text->def = NULL;
+}
+
+void hlo_text_bare_begin(hlo_text *text, hlo_span at) {
+    hlo_module *module = text->module;
+    const hlo_attr scheduled = {.id = HLO_ATTR_IS_SCHEDULED, .u.i = true};
+    module->name = hlo_intern_string(module, "_");
+    module->attrs = hlo_arena_copy(module->arena, &scheduled, sizeof scheduled);
+    module->attr_count = 1;
+    hlo_text_body_begin(text, at, module->name, true);
+    hlo_text_body(text)->bare = true;
+    text->depth = 1;
+}
+
+void hlo_text_bare_end(hlo_text *text, hlo_span at) {
+    hlo_text_body_end(text, at);
+    hlo_text_computation_done(text);
 }
 
 void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {

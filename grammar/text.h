@@ -38,6 +38,7 @@ typedef struct hlo_frame {
     /* Of an instruction. */
     bool root;
     hlo_op op;
+    hlo_op wrapped;   /* by the asynchronous `op`, as in negate-start; else HLO_OP_INVALID */
     const char *name; /* interned; NULL: nested in an operand list */
     hlo_span name_at, op_at;
     const hlo_shape *shape;     /* NULL: to be inferred */
@@ -57,6 +58,7 @@ typedef struct hlo_body {
     hlo_span result_at;
     hlo_instr *explicit_root;
     bool broken, entry, roots;
+    bool bare; /* of a single instruction: unknown operands become parameters */
 } hlo_body;
 
 typedef struct hlo_text {
@@ -120,17 +122,26 @@ void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape);
 void hlo_text_body_end(hlo_text *text, hlo_span at);
 hlo_computation *hlo_text_computation_done(hlo_text *text);
 
+/* Round a text that is a single instruction. */
+void hlo_text_bare_begin(hlo_text *text, hlo_span at);
+void hlo_text_bare_end(hlo_text *text, hlo_span at);
+/* Whether the name at `at` is a keyword; then that is an error. */
+bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
+
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
-void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_op op);
+void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape,
+                          const char *opcode); /* NULL: constant */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
+/* `name#2`, and `name#2#0`: a get-tuple-element of what stands before. */
+hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
+hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index);
+void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
 void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
 /* After a syntax error in a body: forget what had begun. */
 void hlo_text_recover(hlo_text *text);
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal);
-/* HLO_OP_INVALID after an error. */
-hlo_op hlo_text_op(hlo_text *text, hlo_span at, const char *name);
 
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
 /* What was pushed since text->shapes.used was `from`; taken off. */
@@ -148,6 +159,14 @@ void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 /* The innermost. */
 hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);
+
+/* async.c: `opcode-start`, `-update`, `-done`; HLO_OP_INVALID when `name` is none of them. */
+hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);
+/* Of an asynchronous operation: its shape, and what it goes on with. */
+void hlo_text_async_check(hlo_text *text, hlo_frame *frame);
+/* Makes the computation of the operation `frame->wrapped`, with the attributes that are the
+ * opcode's own, and sets the attribute that calls it. */
+void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame);
 
 /* Reads a module from a text that begins in that line of its file; see hlo_module_parse(). Counts
  * *errors_left down. */

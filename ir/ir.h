@@ -126,6 +126,8 @@ extern const hlo_op_info hlo_ops[HLO_OP_COUNT];
 hlo_op hlo_op_find(const char *name, size_t length);
 /* What every instruction may carry; ended by HLO_ATTR_COUNT. */
 extern const uint8_t hlo_common_attrs[];
+/* Whether `attr` is one of the opcode's own, required or allowed. */
+bool hlo_op_has(hlo_op op, hlo_attr_id attr);
 /* Whether an instruction `op` may carry `attr` (required, allowed, or common to all). */
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
 /* Whether `next` may end, or hand on, what `start` starts (chain.def). HLO_OP_INVALID stands for
@@ -407,6 +409,15 @@ void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
 /* Uses as operand, plus one when it is the root of its computation. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);
+
+/* An asynchronous operation is a chain of async-start, any number of async-update, async-done. */
+bool hlo_op_is_async(hlo_op op);
+/* The async-start of the chain that `instr` is of; NULL when there is none. */
+const hlo_instr *hlo_async_start(const hlo_instr *instr);
+/* The instruction that is all `comp` does, on its parameters in their order, and that has no
+ * attributes but its opcode's own; NULL when it is not so. Text then writes `negate-start(...)` for
+ * async-start and does not show the computation. */
+const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
 
 /* NULL when the instruction has no such attribute. */
 const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id);

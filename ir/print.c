@@ -15,6 +15,8 @@ typedef struct out {
     FILE *file;
     size_t dropped; /* bytes that did not fit, without a file */
     bool failed;
+    const bool *hidden; /* by id: computations that are shown as one asynchronous operation; NULL:
+                           none */
 } out;
 
 static void flush(out *o) {
@@ -448,12 +450,40 @@ static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char 
 /* -------------------------------------------------------------------- instructions, computations
  */
 
+/* What `instr` is shown to be the asynchronous form of; NULL when it is not shown so. */
+static const hlo_instr *shown_wrapped(const out *o, const hlo_instr *instr) {
+    if (!o->hidden || !hlo_op_is_async(instr->op)) return NULL;
+    const hlo_instr *start = hlo_async_start(instr);
+    const hlo_computation *comp = start ? hlo_instr_comp(start, HLO_ATTR_CALLS) : NULL;
+    return comp && o->hidden[comp->id] ? comp->root : NULL;
+}
+
+/* An async-start's attributes and those of what it wraps, in one order. */
+static void put_merged_attrs(out *o, const hlo_instr *start, const hlo_instr *wrapped) {
+    hlo_attr all[HLO_ATTR_COUNT];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < start->attr_count; i++)
+        if (start->attrs[i].id != HLO_ATTR_CALLS) all[count++] = start->attrs[i];
+    for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
+    put_attrs(o, all, count, ", ", ", ");
+}
+
+static void put_opcode(out *o, const hlo_instr *instr, const hlo_instr *wrapped) {
+    if (!wrapped) {
+        put_string(o, hlo_ops[instr->op].name);
+        return;
+    }
+    put_string(o, hlo_ops[wrapped->op].name);
+    put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
+}
+
 static void put_instr(out *o, const hlo_instr *instr) {
+    const hlo_instr *wrapped = shown_wrapped(o, instr);
     put_name(o, instr->name);
     PUT(o, " = ");
     put_shape(o, instr->shape, true);
     put_char(o, ' ');
-    put_string(o, hlo_ops[instr->op].name);
+    put_opcode(o, instr, wrapped);
     put_char(o, '(');
     if (instr->op == HLO_OP_PARAMETER) put_int(o, instr->u.parameter);
     if (instr->op == HLO_OP_CONSTANT) put_literal(o, instr->u.literal);
@@ -462,7 +492,10 @@ static void put_instr(out *o, const hlo_instr *instr) {
         put_name(o, hlo_instr_operand(instr, i)->name);
     }
     put_char(o, ')');
-    put_attrs(o, instr->attrs, instr->attr_count, ", ", ", ");
+    if (wrapped && instr->op == HLO_OP_ASYNC_START)
+        put_merged_attrs(o, instr, wrapped);
+    else
+        put_attrs(o, instr->attrs, instr->attr_count, ", ", ", ");
 }
 
 static void put_computation(out *o, const hlo_computation *comp) {
@@ -534,7 +567,6 @@ static void put_tables(out *o, const hlo_tables *t) {
     PUT(o, "\n\n");
 }
 
-/* What XLA writes for a module that does not say it: the entry's own shapes. */
 static void put_entry_layout(out *o, const hlo_computation *entry) {
     PUT(o, ", entry_computation_layout={(");
     for (uint32_t i = 0; i < entry->parameter_count; i++) {
@@ -544,6 +576,40 @@ static void put_entry_layout(out *o, const hlo_computation *entry) {
     PUT(o, ")->");
     put_shape(o, entry->root->shape, true);
     put_char(o, '}');
+}
+
+typedef struct caller_count {
+    uint32_t *callers; /* by computation id */
+} caller_count;
+
+static void count_call(void *user, hlo_computation *called) {
+    ((caller_count *)user)->callers[called->id]++;
+}
+
+/* Which computations only one async-start calls, and it can be shown as what they do. The caller
+ * frees; NULL when there are none, or no memory, and then all is shown. */
+static bool *find_hidden(const hlo_module *module) {
+    bool any = false;
+    for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr && !any; instr = instr->next)
+            any = instr->op == HLO_OP_ASYNC_START;
+    if (!any) return NULL;
+    caller_count count = {calloc(module->next_computation_id, sizeof *count.callers)};
+    bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
+    if (count.callers && hidden) {
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+                hlo_instr_visit_called(instr, count_call, &count);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+                const hlo_computation *called =
+                    instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
+                if (called && count.callers[called->id] == 1 && called != module->entry)
+                    hidden[called->id] = hlo_async_wrapped(called) != NULL;
+            }
+    }
+    free(count.callers);
+    return hidden;
 }
 
 static void put_module(out *o, const hlo_module *module) {
@@ -558,8 +624,11 @@ static void put_module(out *o, const hlo_module *module) {
     put_attrs_between(o, module->attrs, module->attr_count, middle, HLO_ATTR_COUNT, ", ", ", ");
     PUT(o, "\n\n");
     put_tables(o, &module->tables);
+    bool *hidden = find_hidden(module);
+    o->hidden = hidden;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        put_computation(o, comp);
+        if (!hidden || !hidden[comp->id]) put_computation(o, comp);
+    free(hidden);
 }
 
 enum { BUFFER = 1 << 16 };

@@ -30,8 +30,9 @@ const hlo_op_info hlo_ops[HLO_OP_COUNT] = {
 #include "ir/op.def"
 #undef HLO_OP
 };
-const uint8_t hlo_common_attrs[] = {A(DOMAIN) A(SHARDING) A(FRONTEND_ATTRIBUTES) A(STATISTICS) A(
-    ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA) A(BACKEND_CONFIG) A(UNHELD) HLO_ATTR_COUNT};
+const uint8_t hlo_common_attrs[] = {A(PARAMETER_REPLICATION) A(SHARDING) A(FRONTEND_ATTRIBUTES)
+                                        A(STATISTICS) A(ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA)
+                                            A(BACKEND_CONFIG) A(UNHELD) HLO_ATTR_COUNT};
 #undef A
 #undef NONE
 #undef ANY
@@ -44,9 +45,12 @@ static bool has(const uint8_t *ids, hlo_attr_id id) {
     return false;
 }
 
+bool hlo_op_has(hlo_op op, hlo_attr_id attr) {
+    return has(hlo_ops[op].required, attr) || has(hlo_ops[op].allowed, attr);
+}
+
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr) {
-    return has(hlo_ops[op].required, attr) || has(hlo_ops[op].allowed, attr) ||
-           has(hlo_common_attrs, attr);
+    return hlo_op_has(op, attr) || has(hlo_common_attrs, attr);
 }
 
 static bool same(const char *entry, const char *name, size_t length) {

@@ -1,0 +1,119 @@
+/* `negate-start(...)`: an asynchronous operation that wraps one instruction, written as its opcode
+ * with an ending. The computation that it calls is made here. */
+#include <string.h>
+
+#include "grammar/text.h"
+
+hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped) {
+    static const struct {
+        const char *ending;
+        hlo_op op;
+    } forms[] = {{"-start", HLO_OP_ASYNC_START},
+                 {"-update", HLO_OP_ASYNC_UPDATE},
+                 {"-done", HLO_OP_ASYNC_DONE}};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t ending = strlen(forms[i].ending);
+        if (length <= ending || strcmp(name + length - ending, forms[i].ending) != 0) continue;
+        hlo_op wrapped = hlo_op_find(name, length - ending);
+        if (wrapped == HLO_OP_INVALID || wrapped == HLO_OP_PARAMETER ||
+            wrapped == HLO_OP_CONSTANT || hlo_op_is_async(wrapped))
+            return HLO_OP_INVALID;
+        *out_wrapped = wrapped;
+        return forms[i].op;
+    }
+    return HLO_OP_INVALID;
+}
+
+static void refuse(hlo_text *text, hlo_frame *frame, const char *why, const char *what) {
+    hlo_text_error(text, frame->op_at, why, what);
+    frame->broken = true;
+}
+
+static void check_start(hlo_text *text, hlo_frame *frame) {
+    const hlo_shape *shape = frame->shape;
+    if (shape->type == HLO_TYPE_TUPLE && shape->rank >= 2 &&
+        shape->elements[0]->type == HLO_TYPE_TUPLE)
+        return;
+    char is[128];
+    hlo_shape_format(shape, false, is, sizeof is);
+    refuse(text, frame,
+           "the start of an asynchronous operation is ((operands), result, ...), not %s", is);
+}
+
+/* What an async-update or async-done says again of its async-start. */
+static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computation *comp) {
+    hlo_attr *attrs = (hlo_attr *)(text->attrs.items + frame->attrs);
+    size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
+    for (size_t i = 0; i < given; i++) {
+        if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
+            refuse(text, frame, "the operation that goes on calls '%s'", comp->name);
+        if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
+            attrs[kept++] = attrs[i];
+    }
+    text->attrs.used = frame->attrs + kept * sizeof *attrs;
+}
+
+static void check_later(hlo_text *text, hlo_frame *frame) {
+    const hlo_instr *operand = *(hlo_instr **)(text->operands.items + frame->operands);
+    const hlo_instr *start = hlo_op_is_async(operand->op) && operand->op != HLO_OP_ASYNC_DONE
+                                 ? hlo_async_start(operand)
+                                 : NULL;
+    if (!start) {
+        refuse(text, frame, "the operand '%s' is no asynchronous operation that goes on",
+               operand->name);
+        return;
+    }
+    const hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    drop_inherited(text, frame, comp);
+    if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
+    const hlo_op op = comp->root->op;
+    if (op != frame->wrapped)
+        refuse(text, frame, "the operation that goes on is %s", hlo_ops[op].name);
+}
+
+void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {
+    if (frame->op == HLO_OP_ASYNC_START)
+        check_start(text, frame);
+    else
+        check_later(text, frame);
+}
+
+void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {
+    hlo_module *module = text->module;
+    hlo_instr **operands = (hlo_instr **)(text->operands.items + frame->operands);
+    size_t count = (text->operands.used - frame->operands) / sizeof *operands;
+    hlo_computation *comp = hlo_computation_new(module, "async_wrapped");
+    comp->offset = frame->name_at.offset;
+    comp->parameters = hlo_arena_array(module->arena, count, sizeof *comp->parameters);
+    comp->parameter_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        hlo_instr *parameter =
+            hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, operands[i]->shape, 0, NULL, "async_param");
+        parameter->offset = frame->name_at.offset;
+        parameter->u.parameter = (int64_t)i;
+        comp->parameters[i] = parameter;
+    }
+    hlo_instr *root = hlo_instr_new(comp, NULL, frame->wrapped, frame->shape->elements[1],
+                                    comp->parameter_count, comp->parameters, "async_op");
+    root->offset = frame->name_at.offset;
+    hlo_computation_set_root(comp, root);
+
+    hlo_attr *attrs = (hlo_attr *)(text->attrs.items + frame->attrs);
+    size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
+    hlo_attr *inner = hlo_arena_array(module->arena, given, sizeof *inner);
+    for (size_t i = 0; i < given; i++) {
+        if (hlo_op_has(frame->wrapped, attrs[i].id))
+            inner[root->attr_count++] = attrs[i];
+        else
+            attrs[kept++] = attrs[i];
+        if (attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD) continue;
+        const hlo_attr thread = {.id = HLO_ATTR_EXECUTION_THREAD, .u.str = attrs[i].u.str};
+        comp->attrs = hlo_arena_copy(module->arena, &thread, sizeof thread);
+        comp->attr_count = 1;
+    }
+    root->attrs = inner;
+    text->attrs.used = frame->attrs + kept * sizeof *attrs;
+    const hlo_attr calls = {.id = HLO_ATTR_CALLS, .u.comp = comp};
+    hlo_stack_push(text, &text->attrs, &calls, sizeof calls);
+}
