@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
+
+Every device has inputs of its own, except for parameters that are marked as replicated. What is sent
+is not computed with, so that the results must be equal.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+DEVICES = 4
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = (f"--xla_force_host_platform_device_count={DEVICES} "
+                           "--xla_allow_excess_precision=false")
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from jax._src.lib import xla_client  # noqa: E402
+from jaxlib import _hlo, _jax  # noqa: E402
+
+# What says how the program was sharded before it was partitioned.
+MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{[^}]*\}'
+                   r'|frontend_attributes=\{(?:[^{}"]|"(?:\\.|[^"\\])*"|\{[^{}]*\})*\})')
+WIDE = re.compile(r"= (?:f32|bf16|f16)\[\S+ (?:all-gather|all-to-all|collective-permute)\(")
+SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)\(")
+
+
+def as_replicas(text):
+    """The same with a replica per partition, which jaxlib runs as it stands: it would split partitions anew."""
+    text = text.replace("num_partitions=", "replica_count=")
+    return MARKS.sub("", text)
+
+
+def compiled(text):
+    text = as_replicas(text)
+    computation = _hlo.XlaComputation(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    client = jax.devices("cpu")[0].client
+    options = xla_client.CompileOptions()
+    options.num_replicas = options.executable_build_options.num_replicas = DEVICES
+    options.device_assignment = xla_client.DeviceAssignment.create(np.arange(DEVICES).reshape(DEVICES, 1))
+    module = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
+    program = client.compile_and_load(module, _jax.DeviceList(tuple(jax.devices("cpu"))), options)
+    return program, computation.program_shape()
+
+
+def inputs(text, shapes):
+    """An array per parameter, its values on the devices side by side."""
+    replicated = {int(n) for n in re.findall(r" parameter\((\d+)\), sharding=\{replicated\}", text)}
+    random = np.random.default_rng(0)
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")), ("x",))
+    arrays = []
+    for number, shape in enumerate(shapes):
+        kind, dims = np.dtype(shape.numpy_dtype()), tuple(shape.dimensions())
+        alike = number in replicated or not dims
+        whole = dims if alike else (DEVICES * dims[0],) + dims[1:]
+        values = random.standard_normal(whole).astype(np.float32).astype(kind)
+        spec = jax.sharding.PartitionSpec() if alike else jax.sharding.PartitionSpec("x")
+        arrays.append(jax.device_put(values, jax.sharding.NamedSharding(mesh, spec)))
+    return arrays
+
+
+def results(text):
+    program, shape = compiled(text)
+    outputs = program.execute_sharded(inputs(text, shape.parameter_shapes()))
+    return [np.asarray(part, dtype=np.float32)
+            for parts in outputs.disassemble_into_single_device_arrays() for part in parts]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("bin", "models", "work"):
+        parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    args = parser.parse_args()
+    devices = args.models.parent / "passes" / "devices"
+    wrong = 0
+    for path in [*sorted(args.models.glob("*.spmd.hlo")), *sorted(devices.glob("*.hlo"))]:
+        if path.name.startswith(("missed-", "not-")):
+            continue
+        command = [args.bin / "hlo-fp8-opt", "--verify-each", path]
+        before = subprocess.run([*command, "--passes="], capture_output=True, text=True, check=True).stdout
+        after = subprocess.run([*command, "--passes=algebra,fp8-devices,dce"], capture_output=True, text=True,
+                               check=True).stdout
+        sent = len(SENT.findall(after)), len(WIDE.findall(after))
+        pairs = list(zip(results(before), results(after), strict=True))
+        equal = all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+        good = equal and sent[0] and not sent[1]
+        wrong += not good
+        print(f"{path.name:28} {sent[0]} in fp8, {sent[1]} wide, {len(pairs)} results "
+              f"{'equal' if equal else 'DIFFERENT'}{'' if good else '  WRONG'}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
