@@ -45,7 +45,8 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
     hlo_shape shape = {.type = type, .rank = rank, .dims = dims};
     int64_t bytes = hlo_shape_bytes(&shape);
     if (bytes < 0 || !reserve(arrays)) return NULL;
-    hlo_array array = {.type = hlo_types[type].name, .rank = rank, .size = (size_t)bytes};
+    hlo_array array = {
+        .type = hlo_types[type].name, .rank = rank, .size = (size_t)bytes, .noise = {-1, -1}};
     int64_t *copy = calloc(rank ? rank : 1, sizeof *copy);
     if (copy && rank) memcpy(copy, dims, rank * sizeof *copy);
     array.dims = copy;

@@ -14,6 +14,9 @@ struct hlo_arrays {
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
+/* compare.c: raises judge->noise to what a perturbed execution's array shows. */
+void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
+
 /* The array shapes that a list of shapes is made of, tuples taken apart in order, tokens left out.
  */
 typedef struct hlo_leaves {

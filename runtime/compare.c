@@ -16,19 +16,90 @@ static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, vo
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
 }
 
-/* Of (a - b) / sigma, over the elements where all three are finite and sigma is not 0. */
-static double root_mean_square(hlo_type type, int64_t count, const char *a, const char *b,
-                               const float *sigma) {
-    double sum = 0, counted = 0;
+/* Sums over the elements that are finite in both arrays: those whose sigma is known, and not 0, in
+ * units of sigma; those of which nothing is known, in units of their root mean square. */
+typedef struct sums {
+    double count[2];
+    double squares[2];  /* of a - b */
+    double rounding[2]; /* of what one rounding of the type moves a by */
+} sums;
+
+/* Bounds as large as this stand for infinity. */
+#define UNKNOWN 0x1p120f
+
+typedef struct pair {
+    hlo_type type;
+    size_t width;
+    int64_t count;
+    const char *a, *b;
+    const float *sigma;
+} pair;
+
+static pair pair_of(const hlo_array *judge, const hlo_array *other) {
+    hlo_type type = hlo_type_find(judge->type, strlen(judge->type));
     size_t width = hlo_types[type].bytes;
-    for (int64_t i = 0; sigma && i < count; i++, a += width, b += width) {
-        if (!(sigma[i] > 0) || !isfinite(sigma[i])) continue;
-        double d = (hlo_number_load(type, a) - hlo_number_load(type, b)) / sigma[i];
-        if (!isfinite(d)) continue;
-        sum += d * d;
-        counted++;
+    int64_t count = judge->bound && hlo_type_is_float(type) ? (int64_t)(judge->size / width) : 0;
+    return (pair){type, width, count, judge->data, other->data, judge->bound};
+}
+
+/* The root mean square of what is finite among the elements of unknown sigma. */
+static double unknown_size(const pair *p) {
+    double sum = 0, count = 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        double x = hlo_number_load(p->type, p->a + (size_t)i * p->width);
+        if (!(p->sigma[i] >= UNKNOWN) || !isfinite(x)) continue;
+        sum += x * 0x1p-512 * x * 0x1p-512;
+        count++;
     }
-    return counted ? sqrt(sum / counted) : 0;
+    return sum > 0 ? sqrt(sum / count) * 0x1p512 : 1;
+}
+
+static sums add_up(const pair *p) {
+    sums s = {0};
+    /* What fp8 elements may do is in their sigmas. */
+    double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
+    double size = unknown_size(p);
+    for (int64_t i = 0; i < p->count; i++) {
+        bool unknown = p->sigma[i] >= UNKNOWN;
+        double unit = unknown ? size : (double)p->sigma[i];
+        double x = hlo_number_load(p->type, p->a + (size_t)i * p->width) / unit;
+        double d = x - hlo_number_load(p->type, p->b + (size_t)i * p->width) / unit;
+        if (!(unit > 0) || !isfinite(d)) continue;
+        s.count[unknown]++;
+        s.squares[unknown] += d * d;
+        s.rounding[unknown] += u * u * x * x;
+    }
+    return s;
+}
+
+static double mean_root(double squares, double count) {
+    return count > 0 ? sqrt(squares / count) : 0;
+}
+
+void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
+    pair p = pair_of(judge, sample);
+    sums s = add_up(&p);
+    for (int i = 0; i < 2; i++)
+        judge->noise[i] =
+            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_BOUND_AMPLITUDE);
+}
+
+/* The second judgement, by what samples show; of known and unknown elements, that which is nearer
+ * to its limit or further beyond. */
+static void judge_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+    pair p = pair_of(judge, other);
+    sums s = add_up(&p);
+    d->rms = mean_root(s.squares[0], s.count[0]);
+    d->noise_limit = HLO_BOUND_NOISE;
+    for (int i = 0; i < 2; i++) {
+        double rms = mean_root(s.squares[i], s.count[i]);
+        if (judge->noise[i] < 0 || rms == 0) continue;
+        double noise = rms / hypot(judge->noise[i], mean_root(s.rounding[i], s.count[i]));
+        double limit = HLO_BOUND_NOISE + HLO_BOUND_NOISE_FEW / sqrt(s.count[i]);
+        if (noise / limit < d->noise / d->noise_limit) continue;
+        d->noise = noise;
+        d->noise_limit = limit;
+    }
 }
 
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo_difference *out) {
@@ -49,9 +120,8 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
-    if (hlo_types[type].class != HLO_CLASS_COMPLEX)
-        out->rms = root_mean_square(type, count, judge->data, other->data, judge->bound);
-    return c.violations ? HLO_MISMATCH : HLO_OK;
+    judge_noise(judge, other, out);
+    return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
 static void print_kind(const hlo_array *array, FILE *out) {
@@ -77,6 +147,7 @@ static hlo_status compare_one(const hlo_array *judge, const hlo_array *other, si
             (long long)d.equal, (long long)d.within, (long long)d.one_step,
             (long long)d.violations);
     if (d.within) fprintf(out, ", largest %.2g of the bound, rms %.2g sigma", d.largest, d.rms);
+    if (d.noise > 0) fprintf(out, ", noise %.2g of %.2g", d.noise, d.noise_limit);
     if (d.worst >= 0)
         fprintf(out, ", worst at %lld: %.9g and %.9g, bound %.3g", (long long)d.worst, d.judge,
                 d.other, d.bound);

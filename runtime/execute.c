@@ -7,6 +7,7 @@
 typedef struct run {
     hlo_plan *plan;
     const hlo_diag_sink *sink;
+    uint64_t *stream; /* the next job's */
 } run;
 
 static hlo_status execute(const run *r, plan_comp *comp, char *frame, const plan_place *arguments,
@@ -70,6 +71,8 @@ static hlo_status run_job(const run *r, const plan_comp *comp, const plan_step *
         job->result_sigmas[i].data = place.bound;
     }
     job->scratch = step->work == PLAN_NONE ? NULL : comp->slots[step->work].place.data;
+    job->stream = *r->stream;
+    *r->stream += job->result_count;
     const char *why = "failed";
     hlo_status status = r->plan->backend->execute(r->plan->device, job, &why);
     if (status == HLO_INVALID_INPUT)
@@ -190,6 +193,7 @@ static hlo_status execute(const run *r, plan_comp *comp, char *frame, const plan
 }
 
 hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink) {
-    run r = {plan, sink};
+    uint64_t stream = plan->runs++ << 40;
+    run r = {plan, sink, &stream};
     return execute(&r, plan->entry, plan->memory, plan->arguments, plan->results);
 }

@@ -98,6 +98,7 @@ struct hlo_plan {
     void *memory;                    /* all of it */
     size_t memory_size;
     double seconds;
+    uint64_t runs;
 };
 
 /* steps.c, calls.c: the steps and slots of one computation, whose callees are planned; liveness.

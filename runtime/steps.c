@@ -297,6 +297,7 @@ static hlo_job *new_job(const build *b, const hlo_instr *instr, uint32_t operand
     job->result_count = build_leaf_count(instr->shape);
     job->results = views_of(b, shapes, job->result_count);
     job->bounded = b->plan->options.bounds;
+    job->perturbed = b->plan->options.perturbed && !job->bounded;
     job->roundings_may_be_dropped = b->plan->options.roundings_may_be_dropped;
     job->operand_sigmas = sigmas_of(b, job->operands, job->operand_count);
     job->result_sigmas = sigmas_of(b, job->results, job->result_count);

@@ -45,16 +45,20 @@ static hlo_status load_modules(run_job *job) {
     return status;
 }
 
-static hlo_status make_plan(const run_job *job, const hlo_module *module, bool bounds,
-                            bool roundings_may_be_dropped, hlo_plan **out) {
+static hlo_plan_options plan_options(const run_job *job, bool bounds,
+                                     bool roundings_may_be_dropped) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.backend = job->options.values[OPTION_BACKEND].text;
     plan.bounds = bounds;
     plan.roundings_may_be_dropped = roundings_may_be_dropped;
-    hlo_status status = hlo_plan_new(module, &plan, &options_sink, out);
+    return plan;
+}
+
+static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *how, hlo_plan **out) {
+    hlo_status status = hlo_plan_new(module, how, &options_sink, out);
     if (status != HLO_INVALID_USAGE) return status;
-    fprintf(stderr, "hlo-fp8-run: error: this build has no %s backend\n", plan.backend);
+    fprintf(stderr, "hlo-fp8-run: error: this build has no %s backend\n", how->backend);
     return HLO_INVALID_INPUT;
 }
 
@@ -103,31 +107,42 @@ static hlo_status write_outputs(const run_job *job) {
     return status;
 }
 
+/* Executes what the module is compared with. */
+static hlo_status execute_reference(run_job *job, const hlo_plan_options *how) {
+    hlo_plan *plan;
+    hlo_status status = make_plan(job->reference, how, &plan);
+    if (status != HLO_OK) return status;
+    status = hlo_plan_run(plan, job->inputs, &options_sink, &job->expected);
+    hlo_plan_free(plan);
+    return status;
+}
+
 /* The side whose bounds judge the other: what is compared with, if that is a module, else what was
  * executed. */
 static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
-    if (!job->reference) {
-        hlo_status status =
-            hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
-        return status == HLO_OK ? hlo_arrays_compare(job->outputs, job->expected, stdout) : status;
-    }
-    hlo_plan *plan;
-    hlo_status status = make_plan(job, job->reference, true, true, &plan);
+    bool module = job->reference != NULL;
+    hlo_plan_options how = plan_options(job, true, module);
+    hlo_status status =
+        module ? execute_reference(job, &how)
+               : hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
+    hlo_arrays *judge = module ? job->expected : job->outputs;
+    const hlo_arrays *other = module ? job->outputs : job->expected;
+    if (status == HLO_OK)
+        status = hlo_arrays_sample(judge, other, module ? job->reference : job->module, &how,
+                                   job->inputs, &options_sink);
     if (status != HLO_OK) return status;
-    status = hlo_plan_run(plan, job->inputs, &options_sink, &job->expected);
-    hlo_plan_free(plan);
-    return status == HLO_OK ? hlo_arrays_compare(job->expected, job->outputs, stdout) : status;
+    return hlo_arrays_compare(judge, other, stdout);
 }
 
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
     const char *path = values[OPTION_COMPARE].text;
     hlo_status status = load_modules(job);
-    if (status != HLO_OK) return status;
     bool bounds = path && !job->reference && !values[OPTION_PLAN].given;
-    status = make_plan(job, job->module, bounds, false, &job->plan);
+    hlo_plan_options how = plan_options(job, bounds, false);
+    if (status == HLO_OK) status = make_plan(job->module, &how, &job->plan);
     if (status == HLO_OK && values[OPTION_PLAN].given) {
         hlo_plan_print(job->plan, stdout);
         return HLO_OK;

@@ -32,6 +32,11 @@ typedef struct hlo_array {
     size_t size;
     float *bound; /* per element, how far another legitimate execution may be from this one, as a
                      standard deviation (0: must be equal); NULL when the plan did not keep it */
+    /* With `bound`, how far legitimate executions were seen to be from this one
+     * (hlo_arrays_sample): the root mean square of difference / bound over the elements whose bound
+     * is finite and not 0; and of difference / root mean square of the elements, over those whose
+     * bound is infinite, of which the analysis knows nothing. Negative: not sampled. */
+    double noise[2];
 } hlo_array;
 
 /* Arrays in order; owns everything in them. */
@@ -84,6 +89,9 @@ typedef struct hlo_plan_options {
     bool roundings_may_be_dropped; /* with `bounds`: they also cover a program in which roundings to
                                       a narrower type between operations were left out, as fused
                                       kernels do. Default false */
+    bool perturbed; /* without `bounds`: each run moves every inexact result at random by some times
+                       its own rounding error, dropped roundings included if the option above says
+                       so. The n-th run of a plan always draws the same numbers. Default false */
 } hlo_plan_options;
 
 void hlo_plan_options_init(hlo_plan_options *options);
@@ -118,16 +126,28 @@ typedef struct hlo_difference {
     int64_t violations; /* further apart, or infinite or NaN on one side only */
     double largest;     /* of |a - b| / bound, where the bound is not 0 and all is finite */
     double rms; /* root mean square of (a - b) / hlo_array.bound, where that is finite and not 0 */
+    double noise; /* the difference in units of what legitimate executions show (hlo_array.noise)
+                     and of one rounding of the type, together; 0 when there are no samples */
+    double noise_limit; /* what `noise` may be at most: 2.5 + 10/sqrt(elements) */
     int64_t worst; /* row-major index of the element that is furthest beyond its bound; -1: none
                       is */
     double judge, other, bound; /* there */
 } hlo_difference;
 
 /* Compares two arrays of one type. `judge` comes from a plan with `bounds`, which say how far
- * `other` may be from it; without them the two must be equal. HLO_MISMATCH: there is a violation.
- * HLO_INVALID_USAGE: types or dimensions differ. */
+ * `other` may be from it; without them the two must be equal. HLO_MISMATCH: there is a violation,
+ * or `noise` exceeds its limit. HLO_INVALID_USAGE: types or dimensions differ. */
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
+/* Executes `module` a few times more on `inputs` with results moved at random (`options`, but
+ * perturbed and without bounds) and notes in each array of `judge`, which such a plan with bounds
+ * has computed from the same, how far that moves it: hlo_array.noise. Bounds alone take errors to
+ * be independent, which makes them wide where many operations follow on one another; samples do
+ * not. They are taken, from 3 up to 16, until they explain `other`, or do not.
+ * Errors as of hlo_plan_new() and hlo_plan_run(). */
+hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_arrays *other, const hlo_module *module,
+                             const hlo_plan_options *options, const hlo_arrays *inputs,
+                             const hlo_diag_sink *sink);
 /* Compares all, writes a line for each array to `out` and a last line that begins with `compare:`
  * and says how many agree. HLO_MISMATCH: one does not, or the two differ in number, type or
  * dimensions. */

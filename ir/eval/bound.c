@@ -236,17 +236,23 @@ static void store_sigma(const double *sigma, int64_t count, char *out, int64_t s
     }
 }
 
+/* The error of the operation itself. A sum or product of exact numbers that f32 holds has none. */
+static double own_error(const row *r, double ulps, double value, double variance) {
+    if (!isfinite(value)) return 0;
+    if (variance == 0 && ulps <= 1 && r->result != HLO_TYPE_F64 && (double)(float)value == value)
+        return 0;
+    double own = ulps * hlo_bound_roundoff(r->result) * fabs(value);
+    return own > 0 && fabs(value) < 2 * FLUSHED ? own + FLUSHED / LAMBDA : own;
+}
+
 /* Rounds as the operation does and writes the sigmas out. */
 static void finish(const row *r, analysis *a, double ulps, int64_t count, char *const *data,
                    const int64_t *steps) {
     double result[HLO_CHUNK], sigma[HLO_CHUNK];
     hlo_lane lane = hlo_lane_of(r->result);
-    double u = ulps * hlo_bound_roundoff(r->result);
     bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
     for (int64_t i = 0; i < count; i++) {
-        double size = fabs(a->value[i]);
-        double own = !real || !isfinite(size) ? 0 : u * size;
-        if (own > 0 && size < 2 * FLUSHED) own += FLUSHED / LAMBDA;
+        double own = real ? own_error(r, ulps, a->value[i], a->variance[i]) : 0;
         sigma[i] = fmin(sqrt(a->variance[i] + own * own), (r->spread.high - r->spread.low) / 2);
     }
     if (real) {

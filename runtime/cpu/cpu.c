@@ -85,7 +85,7 @@ static int find_overwritten(const hlo_job *job) {
     if (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) candidates = job->operand_count;
     if (instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE) candidates = 1;
     if (instr->op == HLO_OP_SCATTER && job->result_count == 1) candidates = 1;
-    if (job->bounded) candidates = 0;
+    if (job->bounded || job->perturbed) candidates = 0;
     for (uint32_t i = 0; i < candidates; i++)
         if (same_strides(&job->operands[i], &job->results[0])) return (int)i;
     return -1;
@@ -109,12 +109,29 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                           job->result_sigmas, &options, cpu->scratch, why);
 }
 
+/* The sigmas of a job whose operands are exact are its own rounding errors. */
+static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
+    hlo_job own = *job;
+    own.bounded = true;
+    own.result_sigmas = hlo_arena_zero(cpu->scratch, job->result_count * sizeof(hlo_view));
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if (job->results[i].data)
+            own.result_sigmas[i] = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &job->results[i]);
+    hlo_status status = run(cpu, &own, why);
+    for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
+        if (job->results[i].data)
+            hlo_bound_perturb(&job->results[i], own.result_sigmas[i].data, HLO_BOUND_AMPLITUDE,
+                              job->stream + i);
+    return status;
+}
+
 static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why) {
     cpu_device *cpu = device;
     jmp_buf recover;
     hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
     hlo_arena_set_recover(cpu->scratch, &recover);
-    hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : run(cpu, job, why);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (!setjmp(recover)) status = (job->perturbed ? run_perturbed : run)(cpu, job, why);
     hlo_arena_set_recover(cpu->scratch, NULL);
     hlo_arena_release(cpu->scratch, mark);
     return status;

@@ -244,6 +244,58 @@ static void comparing_counts_every_case(void **state) {
     assert_int_equal(c.equal, 3);
 }
 
+static void perturbing_moves_by_sigma(void **state) {
+    (void)state;
+    enum { COUNT = 4096 };
+    static float sigma[COUNT], values[COUNT], again[COUNT];
+    static uint16_t narrow[COUNT];
+    const int64_t dims[] = {64, 64}, strides[] = {1, 64};
+    hlo_view view = {HLO_TYPE_F32, 2, dims, strides, values};
+    for (int i = 0; i < COUNT; i++) {
+        sigma[i] = i < 64 ? 0 : 0.125f;
+        values[i] = again[i] = 1;
+        narrow[i] = 0x3f80;
+    }
+    hlo_bound_perturb(&view, sigma, 2, 7);
+    double mean = 0, square = 0;
+    for (int i = 0; i < COUNT; i++) {
+        double moved = values[i] - 1.0;
+        mean += moved / COUNT;
+        square += moved * moved / COUNT;
+        assert_true(fabs(moved) <= 0.25 * 3.5);
+        if (i % 64 == 0) assert_true(moved == 0);
+    }
+    assert_true(fabs(mean) < 0.02);
+    assert_true(fabs(sqrt(square) - 0.25) < 0.02);
+    view.data = again;
+    hlo_bound_perturb(&view, sigma, 2, 7);
+    assert_memory_equal(values, again, sizeof values);
+    hlo_bound_perturb(&view, sigma, 2, 8);
+    assert_memory_not_equal(values, again, sizeof values);
+    /* Of bf16, whose next number is 1/128 away: to a neighbour now and then. */
+    view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
+    for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
+    hlo_bound_perturb(&view, sigma, 1, 7);
+    int changed = 0;
+    for (int i = 0; i < COUNT; i++) changed += narrow[i] != 0x3f80;
+    assert_in_range(changed, COUNT / 100, COUNT / 3);
+}
+
+static void exact_sums_have_no_error(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s =
+        prepare(MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} add(%x, %y)"),
+                &recover);
+    set(&s.operands[0], 0, 1), set(&s.operands[1], 0, 2);
+    set(&s.operands[0], 1, 1), set(&s.operands[1], 1, 0x1p-30);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 0);
+    assert_true(at(&s.sigma, 1) > 0);
+    hlo_module_free(s.module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp8_moves_by_a_step_only_near_a_boundary),
@@ -253,6 +305,8 @@ int main(void) {
         cmocka_unit_test(bf16_roundings_that_may_be_dropped),
         cmocka_unit_test(errors_are_about_as_large_as_the_bound),
         cmocka_unit_test(comparing_counts_every_case),
+        cmocka_unit_test(perturbing_moves_by_sigma),
+        cmocka_unit_test(exact_sums_have_no_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
