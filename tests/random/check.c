@@ -1,0 +1,247 @@
+/* See check.h. */
+#include "tests/random/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+#include "ir/eval/float.h"
+#include "passes/match.h"
+#include "passes/report.h"
+
+static const hlo_rule *rule_at(int index, const hlo_rules **out_rules) {
+    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) {
+        *out_rules = hlo_rules_builtin[i];
+        if (index < (int)(*out_rules)->rule_count) return &(*out_rules)->rules[index];
+        index -= (int)(*out_rules)->rule_count;
+    }
+    return NULL;
+}
+
+const char *rule_name(int index) {
+    const hlo_rules *rules;
+    const hlo_rule *rule = rule_at(index, &rules);
+    return rule ? rule->name : NULL;
+}
+
+bool rule_only_remarks(int index) {
+    const hlo_rules *rules;
+    const hlo_rule *rule = rule_at(index, &rules);
+    return rule && rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
+}
+
+int rule_index(const char *name) {
+    const char *other;
+    for (int i = 0; (other = rule_name(i)); i++)
+        if (!strcmp(other, name)) return i;
+    return -1;
+}
+
+hlo_module *read_module(const char *text, const char *name) {
+    hlo_module *module;
+    if (hlo_module_parse(text, strlen(text), name, NULL, &module) != HLO_OK) return NULL;
+    if (hlo_module_verify(module, NULL) == HLO_OK) return module;
+    hlo_module_free(module);
+    return NULL;
+}
+
+hlo_pass_options draw_options(dice *d) {
+    static const int targets[] = {80, 89, 90, 90, 90, 90, 90, 100, 120};
+    static const int minors[] = {0, 3, 8, 8, 8, 8};
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
+    options.target = DICE_PICK(d, targets);
+    options.cuda_minor = DICE_PICK(d, minors);
+    if (dice_chance(d, 4)) options.cuda_major = 11;
+    options.scales_used = dice_chance(d, 50);
+    options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;
+    return options;
+}
+
+/* ------------------------------------------------------------------------------------------ values
+ */
+
+static void scale_array(const hlo_array *array, dice *d, bool may_be_zero) {
+    static const double factors[] = {1, 1, -1, 0.01, 20, 1e-5, 0};
+    size_t count = sizeof factors / sizeof *factors - !may_be_zero;
+    double factor = factors[dice_below(d, count)];
+    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    size_t width = hlo_types[type].bytes;
+    for (char *at = array->data; at < (char *)array->data + array->size; at += width)
+        hlo_number_store(type, at, hlo_number_load(type, at) * factor);
+}
+
+/* Parameters whose names begin with m are factors, with d divisors: negative, tiny, 0 as well. */
+static hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
+    hlo_arrays *inputs;
+    if (hlo_arrays_draw(module, seed, NULL, &inputs) != HLO_OK) return NULL;
+    dice d = {.state = seed};
+    const hlo_computation *entry = module->entry;
+    for (uint32_t i = 0; i < entry->parameter_count && i < hlo_arrays_count(inputs); i++) {
+        const hlo_array *array = hlo_arrays_at(inputs, i);
+        char kind = *entry->parameters[i]->name;
+        hlo_type type = hlo_type_find(array->type, strlen(array->type));
+        if (hlo_type_is_float(type) && (kind == 'm' || kind == 'd') && dice_chance(&d, 50))
+            scale_array(array, &d, kind == 'm');
+        else if (hlo_type_is_fp8(type) && dice_chance(&d, 15))
+            scale_array(array, &d, true);
+    }
+    return inputs;
+}
+
+static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, bool judge) {
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.bounds = options.roundings_may_be_dropped = judge;
+    hlo_plan *plan;
+    hlo_arrays *outputs = NULL;
+    if (hlo_plan_new(module, &options, NULL, &plan) != HLO_OK) return NULL;
+    if (hlo_plan_run(plan, inputs, NULL, &outputs) != HLO_OK) outputs = NULL;
+    hlo_plan_free(plan);
+    return outputs;
+}
+
+static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, char *why) {
+    FILE *out = fmemopen(why, WHY_SIZE, "w");
+    if (!out) return HLO_OUT_OF_MEMORY;
+    hlo_status status = hlo_arrays_compare(expected, found, out);
+    fclose(out);
+    return status;
+}
+
+outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t seed, char *why) {
+    hlo_arrays *inputs = draw_inputs(before, seed);
+    hlo_arrays *expected = inputs ? execute(before, inputs, true) : NULL;
+    outcome result = OUTCOME_NO_CASE;
+    if (expected) {
+        hlo_arrays *found = execute(after, inputs, false);
+        result = OUTCOME_SAME;
+        snprintf(why, WHY_SIZE, "the rewritten module does not run");
+        if (!found || compare(expected, found, why) != HLO_OK) result = OUTCOME_DIFFERENT;
+        hlo_arrays_free(found);
+    }
+    hlo_arrays_free(expected);
+    hlo_arrays_free(inputs);
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------- rewriting
+ */
+
+static void count(const hlo_report *report, census *counts) {
+    for (const tally *t = report->rules.first; t; t = t->next) {
+        int index = rule_index(t->name);
+        if (index >= 0 && index < RULES_MOST) counts->fired[index] += t->times;
+    }
+    for (size_t i = 0; i < hlo_report_count(report); i++) {
+        const hlo_verdict *v = hlo_report_verdict(report, i);
+        counts->verdicts[v->kind]++;
+        if (v->reason) counts->reasons[hlo_reason_find(v->reason)]++;
+    }
+}
+
+static void keep_first(void *user, const hlo_diag *diag) {
+    if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
+}
+
+outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
+                      census *counts, char *why) {
+    hlo_module *after;
+    if (hlo_module_clone(module, &after) != HLO_OK) return OUTCOME_NO_CASE;
+    const hlo_diag_sink sink = {.emit = keep_first, .user = why};
+    hlo_pass_options with_sink = *options;
+    with_sink.sink = &sink;
+    hlo_report *report = NULL;
+    *why = 0;
+    hlo_status status = hlo_module_optimize(after, &with_sink, &report);
+    outcome result = status == HLO_OK              ? OUTCOME_SAME
+                     : status == HLO_INVALID_INPUT ? OUTCOME_NO_CASE
+                                                   : OUTCOME_NO_END;
+    if (status == HLO_OK) {
+        if (counts) count(report, counts);
+        if (report->rules.first) result = check_values(module, after, seed, why);
+        if (counts) counts->rewrites += report->rules.first != NULL;
+        hlo_report_free(report);
+    }
+    hlo_module_free(after);
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------- reducing
+ */
+
+static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
+    for (hlo_computation *c = module->first; c; c = c->next)
+        for (hlo_instr *i = c->first; i; i = i->next)
+            if (!index--) return i;
+    return NULL;
+}
+
+/* Way 0 and up: an operand instead of the instruction, if it has the same shape; way -1: a
+ * parameter. A tuple that is the root is left with the operand alone. */
+static bool simplify(hlo_module *module, uint32_t index, int way) {
+    hlo_instr *i = instr_at(module, index);
+    if (!i || (!i->use_count && i->parent->root != i) || i->op == HLO_OP_PARAMETER) return false;
+    hlo_computation *comp = i->parent;
+    if (way < 0) {
+        if (comp != module->entry || !hlo_shape_is_array(i->shape) || comp->root == i) return false;
+        char name[16];
+        snprintf(name, sizeof name, "r%u", comp->parameter_count);
+        hlo_instr *p =
+            hlo_instr_new(comp, i, HLO_OP_PARAMETER, i->shape, 0, NULL, name);
+        hlo_instr_set_parameter(p, comp->parameter_count);
+        hlo_instr_replace_uses(i, p);
+        return true;
+    }
+    if ((uint32_t)way >= i->operand_count) return false;
+    hlo_instr *from = hlo_instr_operand(i, (uint32_t)way);
+    bool root = i == module->entry->root && i->op == HLO_OP_TUPLE && i->operand_count > 1;
+    if (root) {
+        hlo_instr *one = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
+                                       hlo_shape_tuple(module, 1, &from->shape), 1, &from, NULL);
+        hlo_computation_set_root(comp, one);
+        return true;
+    }
+    if (from->shape != i->shape) return false;
+    hlo_instr_replace_uses(i, from);
+    return true;
+}
+
+/* The module without it, if that still fails; the caller frees it. */
+static hlo_module *attempt(const hlo_module *module, uint32_t index, int way,
+                           const hlo_pass_options *options, uint64_t seed) {
+    hlo_module *smaller;
+    if (hlo_module_clone(module, &smaller) != HLO_OK) return NULL;
+    hlo_pass_options tidy;
+    hlo_pass_options_init(&tidy);
+    tidy.passes = "dce";
+    char why[WHY_SIZE];
+    if (simplify(smaller, index, way) && hlo_module_optimize(smaller, &tidy, NULL) == HLO_OK &&
+        hlo_module_verify(smaller, NULL) == HLO_OK &&
+        check_rewrite(smaller, options, seed, NULL, why) >= OUTCOME_NO_END)
+        return smaller;
+    hlo_module_free(smaller);
+    return NULL;
+}
+
+hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *options,
+                          uint64_t seed) {
+    enum { WAYS = 4, TRIES = 3000 };
+    hlo_module *best;
+    if (hlo_module_clone(module, &best) != HLO_OK) return NULL;
+    int tries = 0;
+    for (bool better = true; better && tries < TRIES;) {
+        better = false;
+        for (uint32_t index = 0; instr_at(best, index); index++)
+            for (int way = -1; way < WAYS && tries < TRIES; way++, tries++) {
+                hlo_module *smaller = attempt(best, index, way, options, seed);
+                if (!smaller) continue;
+                hlo_module_free(best);
+                best = smaller;
+                better = true;
+            }
+    }
+    return best;
+}

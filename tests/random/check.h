@@ -1,0 +1,48 @@
+/* Whether a rewrite of a module is right: it verifies, and computes what the module computes. */
+#ifndef HLO_TESTS_RANDOM_CHECK_H
+#define HLO_TESTS_RANDOM_CHECK_H
+
+#include "hlo/pass.h"
+#include "passes/remark.h"
+#include "tests/random/draw.h"
+
+enum { RULES_MOST = 256, WHY_SIZE = 4096 };
+
+typedef enum outcome {
+    OUTCOME_SAME,     /* nothing is wrong */
+    OUTCOME_NO_CASE,  /* the module itself does not verify or run: says nothing */
+    OUTCOME_NO_END,   /* the passes failed: a phase does not end, the result does not verify */
+    OUTCOME_DIFFERENT /* another value */
+} outcome;
+
+/* What a run of many modules has seen. */
+typedef struct census {
+    uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
+    uint64_t fired[RULES_MOST];                       /* by rule_index() */
+    uint64_t reasons[HLO_WHY_COUNT];
+} census;
+
+/* Rules in the order of their files. -1: no such rule; NULL: no such index. */
+int rule_index(const char *name);
+const char *rule_name(int index);
+/* Whether it changes nothing, and only says why. */
+bool rule_only_remarks(int index);
+
+/* NULL when the text is no module that verifies. The caller frees it. */
+hlo_module *read_module(const char *text, const char *name);
+
+/* How a module may be optimised: passes, target, form of the call, order of work. */
+hlo_pass_options draw_options(dice *d);
+
+/* Optimises a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` gets
+ * what is wrong, in WHY_SIZE bytes. */
+outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
+                      census *counts, char *why);
+/* The same for a rewrite that is there. */
+outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t seed, char *why);
+
+/* Takes away from a module that fails what it still fails without, and returns what is left: the
+ * caller frees it. */
+hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *options, uint64_t seed);
+
+#endif

@@ -1,0 +1,29 @@
+/* Modules that are nearly one that a rule is for: the rules' examples and the golden tests, edited
+ * at random. A new rule is tried so without anything written here. */
+#ifndef HLO_TESTS_RANDOM_EDIT_H
+#define HLO_TESTS_RANDOM_EDIT_H
+
+#include "ir/ir.h"
+#include "tests/random/draw.h"
+
+typedef struct text_case {
+    char *name; /* of the rule or the file */
+    char *text;
+} text_case;
+
+typedef struct text_cases {
+    size_t count, room;
+    text_case *v;
+} text_cases;
+
+/* The examples of the built-in rules, and the .hlo files of the folders: `folders` is a list of
+ * paths that ends with NULL. Released by free_cases(). */
+void find_cases(text_cases *out, const char *const *folders);
+void free_cases(text_cases *cases);
+
+/* Other element types and sizes. The caller frees it. */
+char *edit_text(const char *text, dice *d);
+/* Other operands, opcodes, constants, layouts, users. What comes out need not verify. */
+void edit_module(hlo_module *module, dice *d);
+
+#endif

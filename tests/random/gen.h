@@ -1,0 +1,66 @@
+/* Modules with dots of fp8 values, drawn from a seed.
+ *
+ *   gen.c       the text of a module: names, shapes, layouts, parameters, results, what it is
+ *               wrapped in
+ *   operand.c   what is multiplied: quantised values, dequantised, moved about
+ *   result.c    what is done with the product */
+#ifndef HLO_TESTS_RANDOM_GEN_H
+#define HLO_TESTS_RANDOM_GEN_H
+
+#include <stdio.h>
+
+#include "tests/random/draw.h"
+
+enum { MAX_RANK = 8, MAX_ARRAYS = 64 };
+
+typedef struct array {
+    char name[16];
+    const char *type;
+    int rank, dims[MAX_RANK];
+} array;
+
+typedef struct arrays {
+    int count;
+    array v[MAX_ARRAYS];
+} arrays;
+
+typedef struct gen {
+    dice dice;
+    FILE *body;       /* instructions, parameters left out */
+    unsigned next;    /* number of the next name */
+    const char *wide; /* the element type that most of the module computes in */
+    bool layouts;     /* physical orders are drawn too */
+    arrays parameters, results;
+    arrays scales;   /* scalars that other places may use again */
+    arrays products; /* results of dots */
+} gen;
+
+/* The text of the module of that seed; the caller frees it. NULL: out of memory. */
+char *random_module(uint64_t seed);
+
+/* gen.c: for the other two. */
+array gen_shape(const char *type, int rank, const int *dims);
+/* Writes `%v1 = type[dims]{layout} ` and what the format says; the value has `shape`. */
+array gen_emit(gen *g, array shape, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A new parameter. `prefix` begins its name: `m` what may be 0, `d` what divides, `p` anything. */
+array gen_parameter(gen *g, char prefix, array shape);
+array gen_constant(gen *g, const char *type, double value);
+/* `scalar` at every place of an array of that shape and the scalar's type. */
+array gen_splat(gen *g, array scalar, array shape);
+array gen_convert(gen *g, array value, const char *type);
+/* An operation on two values of one shape, in either order if `swap`. */
+array gen_binary(gen *g, const char *op, array a, array b, bool swap);
+void gen_result(gen *g, array value); /* makes it a result of the module */
+const char *gen_dims(array shape, char *out, size_t size); /* `16,32` */
+int64_t gen_count(array shape);
+/* A scalar of that type to scale with; it never is 0 if it `divides`. */
+array gen_scale(gen *g, const char *type, bool divides);
+const char *gen_wide_type(gen *g);
+
+/* operand.c: a dot; its result is in `products`. */
+array gen_dot(gen *g);
+
+/* result.c: epilogues, quantising, abs-max. */
+void gen_epilogue(gen *g, array product);
+
+#endif

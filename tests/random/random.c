@@ -1,0 +1,170 @@
+/* random [--first=SEED] [--count=N] [--jobs=N] [--print=SEED]
+ *
+ * Draws modules, rewrites each in two ways, and compares what they compute on the CPU. Prints how
+ * often every rule fired and every reason was given. Fails when a rewrite is wrong (the module is
+ * printed, reduced) or a rule has never fired. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hlo/text.h"
+#include "tests/random/check.h"
+#include "tests/random/edit.h"
+#include "tests/random/gen.h"
+
+enum { JOBS_MOST = 64, FAILURES_SHOWN = 3, WAYS = 2 };
+
+static const char *const folders[] = {HLO_GOLDEN "/fp8", HLO_GOLDEN "/call", NULL};
+
+typedef struct worker {
+    census counts;
+    uint64_t seed; /* at work on it */
+    uint64_t failures;
+} worker;
+
+/* Of two seeds one is drawn from nothing, one an edited example. NULL: no module. */
+static hlo_module *module_of(const text_cases *cases, uint64_t seed) {
+    char name[32];
+    snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
+    char *text;
+    dice d = {.state = seed};
+    if (seed % 2) {
+        text = random_module(seed);
+        hlo_module *module = text ? read_module(text, name) : NULL;
+        free(text);
+        return module;
+    }
+    text = edit_text(cases->v[dice_below(&d, cases->count)].text, &d);
+    hlo_module *module = text ? read_module(text, name) : NULL;
+    free(text);
+    if (!module) return NULL;
+    edit_module(module, &d);
+    if (hlo_module_verify(module, NULL) == HLO_OK) return module;
+    hlo_module_free(module);
+    return NULL;
+}
+
+static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
+                 const char *why) {
+    printf("seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s order %llu\n%s\n",
+           (unsigned long long)seed, options->passes, options->target, options->cuda_major,
+           options->cuda_minor, options->scales_used ? "used" : "all",
+           (unsigned long long)options->rule_order, why);
+    hlo_module *small = reduce_module(module, options, seed);
+    if (small) hlo_module_print(small, stdout);
+    hlo_module_free(small);
+    fflush(stdout);
+}
+
+static void try_seed(const text_cases *cases, uint64_t seed, worker *w) {
+    w->counts.modules++;
+    hlo_module *module = module_of(cases, seed);
+    if (!module) {
+        w->counts.no_case++;
+        return;
+    }
+    dice d = {.state = ~seed};
+    for (int way = 0; way < WAYS; way++) {
+        hlo_pass_options options = draw_options(&d);
+        char why[WHY_SIZE];
+        if (check_rewrite(module, &options, seed, &w->counts, why) >= OUTCOME_NO_END &&
+            w->failures++ < FAILURES_SHOWN)
+            show(module, &options, seed, why);
+    }
+    hlo_module_free(module);
+}
+
+static void add(census *sum, const census *part) {
+    const uint64_t *from = (const uint64_t *)part;
+    uint64_t *to = (uint64_t *)sum;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
+}
+
+static bool report(const census *c) {
+    printf("%llu modules (%llu no case), %llu rewrites compared; fp8 %llu, missed %llu, wide %llu\n",
+           (unsigned long long)c->modules, (unsigned long long)c->no_case,
+           (unsigned long long)c->rewrites, (unsigned long long)c->verdicts[HLO_VERDICT_FP8],
+           (unsigned long long)c->verdicts[HLO_VERDICT_MISSED],
+           (unsigned long long)c->verdicts[HLO_VERDICT_WIDE]);
+    bool all = true;
+    for (int i = 0; rule_name(i); i++) {
+        bool is_remark = rule_only_remarks(i);
+        printf("%10llu  rule %s%s\n", (unsigned long long)c->fired[i], rule_name(i),
+               is_remark ? " (a remark)" : "");
+        if (c->fired[i] || is_remark) continue;
+        printf("rule %s never fired\n", rule_name(i));
+        all = false;
+    }
+    static const char *const reasons[] = {
+#define HLO_WHY(id, name, text) name,
+#include "passes/why.def"
+#undef HLO_WHY
+    };
+    for (int i = 0; i < HLO_WHY_COUNT; i++)
+        printf("%10llu  reason %s\n", (unsigned long long)c->reasons[i], reasons[i]);
+    return all;
+}
+
+static bool run(uint64_t first, uint64_t count, int jobs) {
+    worker *workers = mmap(NULL, JOBS_MOST * sizeof *workers, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (workers == MAP_FAILED) return false;
+    text_cases cases;
+    find_cases(&cases, folders);
+    pid_t pids[JOBS_MOST];
+    fflush(stdout);
+    for (int j = 0; j < jobs; j++)
+        if (!(pids[j] = fork())) {
+            for (uint64_t s = first + (uint64_t)j; s < first + count; s += (uint64_t)jobs) {
+                workers[j].seed = s;
+                try_seed(&cases, s, &workers[j]);
+            }
+            fflush(stdout);
+            _exit(0);
+        }
+    bool ok = true;
+    census sum = {0};
+    for (int j = 0; j < jobs; j++) {
+        int status;
+        waitpid(pids[j], &status, 0);
+        if (status) printf("seed %llu: crashed\n", (unsigned long long)workers[j].seed);
+        ok &= !status && !workers[j].failures;
+        add(&sum, &workers[j].counts);
+    }
+    free_cases(&cases);
+    munmap(workers, JOBS_MOST * sizeof *workers);
+    return report(&sum) && ok;
+}
+
+static int print_one(uint64_t seed) {
+    text_cases cases;
+    find_cases(&cases, folders);
+    hlo_module *module = module_of(&cases, seed);
+    if (module) hlo_module_print(module, stdout);
+    hlo_module_free(module);
+    free_cases(&cases);
+    return module ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    static const struct option options[] = {{"first", required_argument, NULL, 'f'},
+                                            {"count", required_argument, NULL, 'c'},
+                                            {"jobs", required_argument, NULL, 'j'},
+                                            {"print", required_argument, NULL, 'p'},
+                                            {0}};
+    uint64_t first = 1, count = 4000;
+    int jobs = 2, option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'f') first = strtoull(optarg, NULL, 10);
+        else if (option == 'c') count = strtoull(optarg, NULL, 10);
+        else if (option == 'j') jobs = atoi(optarg);
+        else if (option == 'p') return print_one(strtoull(optarg, NULL, 10));
+        else return 2;
+    }
+    if (jobs < 1 || jobs > JOBS_MOST) return 2;
+    return run(first, count, jobs) ? 0 : 1;
+}

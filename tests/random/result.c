@@ -1,0 +1,173 @@
+/* What is done with a product. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/random/gen.h"
+
+static array step_bias(gen *g, array v) {
+    if (!v.rank) return v;
+    bool wrong = dice_chance(&g->dice, 15);
+    int at = wrong ? dice_below(&g->dice, (size_t)v.rank) : v.rank - 1;
+    static const char *const types[] = {"bf16", "f16", "f32"};
+    const char *type = dice_chance(&g->dice, 60) ? v.type : DICE_PICK(&g->dice, types);
+    array row = gen_parameter(g, 'p', gen_shape(type, 1, v.dims + at));
+    row = gen_convert(g, row, v.type);
+    row = gen_emit(g, v, "broadcast(%s), dimensions={%d}", row.name, at);
+    return gen_binary(g, "add", v, row, true);
+}
+
+static array step_addend(gen *g, array v) {
+    for (int i = 0; i < g->products.count; i++) {
+        array other = g->products.v[i];
+        if (!strcmp(other.type, v.type) && other.rank == v.rank && strcmp(other.name, v.name) &&
+            !memcmp(other.dims, v.dims, (size_t)v.rank * sizeof v.dims[0]) &&
+            dice_chance(&g->dice, 50))
+            return gen_binary(g, "add", v, other, true);
+    }
+    array c = v;
+    if (dice_chance(&g->dice, 20)) c.type = gen_wide_type(g);
+    c = gen_convert(g, gen_parameter(g, 'p', c), v.type);
+    return gen_binary(g, "add", v, c, true);
+}
+
+static array step_relu(gen *g, array v) {
+    double zero = dice_chance(&g->dice, 90) ? 0 : 0.25;
+    return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
+}
+
+static array times(gen *g, array v, double factor) {
+    return gen_binary(g, "multiply", v, gen_splat(g, gen_constant(g, v.type, factor), v), true);
+}
+
+/* The tanh form, or one number of it a little off. */
+static array step_gelu(gen *g, array v) {
+    double numbers[] = {0.044715, 0.7978845608028654, 1, 0.5};
+    if (dice_chance(&g->dice, 20)) numbers[dice_below(&g->dice, 4)] *= 1.25;
+    array cube = gen_binary(g, "multiply", gen_binary(g, "multiply", v, v, false), v, true);
+    array inner = gen_binary(g, "add", v, times(g, cube, numbers[0]), true);
+    array t = times(g, inner, numbers[1]);
+    t = gen_emit(g, v, "tanh(%s)", t.name);
+    t = gen_binary(g, "add", t, gen_splat(g, gen_constant(g, v.type, numbers[2]), v), true);
+    if (dice_chance(&g->dice, 50)) return gen_binary(g, "multiply", v, times(g, t, numbers[3]), true);
+    return gen_binary(g, "multiply", times(g, v, numbers[3]), t, true);
+}
+
+static array scaled(gen *g, array v) {
+    bool divides = dice_chance(&g->dice, 40);
+    array s = gen_splat(g, gen_scale(g, v.type, divides), v);
+    return gen_binary(g, divides ? "divide" : "multiply", v, s, !divides);
+}
+
+static array step_convert(gen *g, array v) {
+    return gen_convert(g, v, gen_wide_type(g));
+}
+
+static array step_view(gen *g, array v) {
+    array out = v;
+    if (v.rank == 2 && dice_chance(&g->dice, 50)) {
+        if (dice_chance(&g->dice, 30)) {
+            out.dims[0] = v.dims[1];
+            out.dims[1] = v.dims[0];
+            return gen_emit(g, out, "transpose(%s), dimensions={1,0}", v.name);
+        }
+        out.rank = 3;
+        out.dims[0] = v.dims[0] % 2 ? 1 : 2;
+        out.dims[1] = v.dims[0] / out.dims[0];
+        out.dims[2] = v.dims[1];
+    } else if (v.rank == 3) {
+        out.rank = 2;
+        out.dims[0] = v.dims[0] * v.dims[1];
+        out.dims[1] = v.dims[2];
+    }
+    return out.rank == v.rank ? v : gen_emit(g, out, "reshape(%s)", v.name);
+}
+
+static array step_observe(gen *g, array v) {
+    gen_result(g, v);
+    return v;
+}
+
+/* ------------------------------------------------------------------------------------- quantising
+ */
+
+static array amax(gen *g, array v) {
+    static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
+    array scalar = gen_shape(v.type, 0, NULL);
+    array of = dice_chance(&g->dice, 85) ? gen_emit(g, v, "abs(%s)", v.name) : v;
+    array init = gen_constant(g, v.type, DICE_PICK(&g->dice, starts));
+    int dims[MAX_RANK], count = v.rank;
+    for (int i = 0; i < count; i++) dims[i] = i;
+    char list[64];
+    array out = scalar;
+    if (v.rank > 1 && dice_chance(&g->dice, 10)) {
+        count--;
+        out.rank = 1;
+        out.dims[0] = v.dims[v.rank - 1];
+    }
+    gen_dims(gen_shape("", count, dims), list, sizeof list);
+    return gen_emit(g, out, "reduce(%s, %s), dimensions={%s}, to_apply=%%max_%s", of.name,
+                    init.name, list, v.type);
+}
+
+static array clamped(gen *g, array v, double most) {
+    double low = -most, high = most;
+    if (dice_chance(&g->dice, 8)) high = most / 2;
+    if (dice_chance(&g->dice, 8)) low = dice_chance(&g->dice, 50) ? 0 : -most * 2;
+    array lo = gen_constant(g, v.type, low), hi = gen_constant(g, v.type, high);
+    switch (dice_below(&g->dice, 4)) {
+    case 0: return gen_emit(g, v, "clamp(%s, %s, %s)", lo.name, v.name, hi.name);
+    case 1:
+        lo = gen_splat(g, lo, v);
+        hi = gen_splat(g, hi, v);
+        return gen_emit(g, v, "clamp(%s, %s, %s)", lo.name, v.name, hi.name);
+    case 2:
+        v = gen_binary(g, "maximum", v, gen_splat(g, lo, v), true);
+        return gen_binary(g, "minimum", v, gen_splat(g, hi, v), true);
+    default:
+        v = gen_binary(g, "minimum", v, gen_splat(g, hi, v), true);
+        return gen_binary(g, "maximum", v, gen_splat(g, lo, v), true);
+    }
+}
+
+/* Times 448 over its own abs-max. */
+static array self_scaled(gen *g, array v, array most) {
+    if (most.rank) return v;
+    array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);
+    return gen_binary(g, "multiply", v, gen_splat(g, s, v), true);
+}
+
+static void quantise(gen *g, array v) {
+    bool e5m2 = dice_chance(&g->dice, 15);
+    const char *type = e5m2 ? "f8e5m2" : "f8e4m3fn";
+    double most = e5m2 ? 57344 : 448;
+    if (dice_chance(&g->dice, 5)) most = e5m2 ? 448 : 240;
+    array value = v;
+    if (dice_chance(&g->dice, 45)) {
+        array m = amax(g, v);
+        gen_result(g, m);
+        if (dice_chance(&g->dice, 10)) value = self_scaled(g, value, m);
+    }
+    if (dice_chance(&g->dice, 10)) value = gen_convert(g, value, "f32");
+    if (dice_chance(&g->dice, 75)) value = scaled(g, value);
+    if (dice_chance(&g->dice, 92)) value = clamped(g, value, most);
+    if (dice_chance(&g->dice, 4)) gen_result(g, value);
+    value = gen_convert(g, value, type);
+    if (dice_chance(&g->dice, 10)) gen_result(g, amax(g, gen_convert(g, value, "f32")));
+    gen_result(g, value);
+}
+
+void gen_epilogue(gen *g, array v) {
+    static array (*const steps[])(gen *, array) = {step_bias,  step_bias, step_addend, step_relu,
+                                                   step_relu,  step_gelu, scaled,      step_convert,
+                                                   step_view};
+    static const int lengths[] = {0, 0, 0, 1, 1, 1, 2, 2, 3};
+    for (int i = DICE_PICK(&g->dice, lengths); i > 0; i--) {
+        v = DICE_PICK(&g->dice, steps)(g, v);
+        if (dice_chance(&g->dice, 8)) v = step_observe(g, v);
+    }
+    if (dice_chance(&g->dice, 50))
+        quantise(g, v);
+    else
+        gen_result(g, v);
+    if (dice_chance(&g->dice, 5)) gen_result(g, v);
+}
