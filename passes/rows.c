@@ -267,9 +267,10 @@ hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned sid
         const hlo_shape *f32 = hlo_shape_retype(module, value->shape, HLO_TYPE_F32);
         value = hlo_rule_new(env, HLO_OP_CONVERT, f32, 1, &value);
     }
-    if (!scale->use_count) hlo_engine_bury(env->engine, scale);
     if (!value) return NULL;
     const hlo_shape *result =
         hlo_shape_array(module, HLO_TYPE_F32, dot->shape->rank, dot->shape->dims);
-    return make(env, HLO_OP_BROADCAST, result, value, count, order);
+    value = make(env, HLO_OP_BROADCAST, result, value, count, order);
+    if (!scale->use_count && scale != value) hlo_engine_bury(env->engine, scale);
+    return value;
 }
