@@ -745,13 +745,14 @@ MEASURE(fp8_operands) {
     return operands;
 }
 
+/* What padding makes of an addend may be overwritten, so a size counts more than that. */
 MEASURE(misplaced_operands) {
     while (value->op == HLO_OP_SLICE || value->op == HLO_OP_GET_TUPLE_ELEMENT)
         value = hlo_instr_operand(value, 0);
     side a, b;
     hlo_matmul m;
     if (!decode(value, &m)) return 0;
-    return misaligned(&m) + may_overwrite(&m) + (side_of(env, value, false, &a) && !a.placed) +
+    return 2 * misaligned(&m) + may_overwrite(&m) + (side_of(env, value, false, &a) && !a.placed) +
            (side_of(env, value, true, &b) && !b.placed);
 }
 

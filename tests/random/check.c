@@ -200,8 +200,7 @@ static bool simplify(hlo_module *module, uint32_t index, int way) {
         if (!hlo_shape_is_array(i->shape) || comp->root == i) return false;
         char name[16];
         snprintf(name, sizeof name, "r%u", comp->parameter_count);
-        hlo_instr *p =
-            hlo_instr_new(comp, i, HLO_OP_PARAMETER, i->shape, 0, NULL, name);
+        hlo_instr *p = hlo_instr_new(comp, i, HLO_OP_PARAMETER, i->shape, 0, NULL, name);
         hlo_instr_set_parameter(p, comp->parameter_count);
         hlo_instr_replace_uses(i, p);
         return true;

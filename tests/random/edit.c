@@ -145,8 +145,8 @@ static void swap_operands(hlo_computation *comp, dice *d) {
 }
 
 static void edit_opcode(hlo_computation *comp, dice *d) {
-    static const hlo_op binary[] = {HLO_OP_ADD,     HLO_OP_SUBTRACT, HLO_OP_MULTIPLY,
-                                    HLO_OP_DIVIDE,  HLO_OP_MAXIMUM,  HLO_OP_MINIMUM};
+    static const hlo_op binary[] = {HLO_OP_ADD,    HLO_OP_SUBTRACT, HLO_OP_MULTIPLY,
+                                    HLO_OP_DIVIDE, HLO_OP_MAXIMUM,  HLO_OP_MINIMUM};
     hlo_instr *i = any_instr(comp, d);
     for (size_t k = 0; k < sizeof binary / sizeof *binary; k++)
         if (i->op == binary[k]) {
@@ -238,7 +238,7 @@ static void edit_dimensions(hlo_computation *comp, dice *d) {
 
 void edit_module(hlo_module *module, dice *d) {
     static void (*const edits[])(hlo_computation *, dice *) = {
-        edit_operand, edit_operand, swap_operands, edit_opcode, edit_constant, edit_constant,
+        edit_operand, edit_operand, swap_operands, edit_opcode, edit_constant,  edit_constant,
         add_result,   add_result,   insert_link,   edit_layout, edit_dimensions};
     static const int lengths[] = {0, 1, 1, 1, 2, 2, 3};
     for (int n = DICE_PICK(d, lengths); n > 0; n--) {

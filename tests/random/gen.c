@@ -101,8 +101,7 @@ array gen_convert(gen *g, array value, const char *type) {
 }
 
 array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
-    if (swap && dice_chance(&g->dice, 50))
-        return gen_emit(g, a, "%s(%s, %s)", op, b.name, a.name);
+    if (swap && dice_chance(&g->dice, 50)) return gen_emit(g, a, "%s(%s, %s)", op, b.name, a.name);
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
@@ -114,7 +113,10 @@ static array fresh_scale(gen *g, const char *type, bool divides) {
     case 0: return gen_constant(g, type, DICE_PICK(&g->dice, constants));
     case 1:
         if (divides) break;
-        return gen_constant(g, type, dice_chance(&g->dice, 50) ? 0 : strcmp(type, "f16") ? 1e-6 : 0.01);
+        return gen_constant(g, type,
+                            dice_chance(&g->dice, 50) ? 0
+                            : strcmp(type, "f16")     ? 1e-6
+                                                      : 0.01);
     case 2:
     case 3: {
         int rank = 1 + dice_below(&g->dice, 2);
@@ -131,8 +133,8 @@ array gen_scale(gen *g, const char *type, bool divides) {
         array old = g->scales.v[dice_below(&g->dice, (size_t)g->scales.count)];
         return gen_convert(g, old, type);
     }
-    array s = fresh_scale(g, dice_chance(&g->dice, 70) ? type : DICE_PICK(&g->dice, wide_types),
-                          divides);
+    array s =
+        fresh_scale(g, dice_chance(&g->dice, 70) ? type : DICE_PICK(&g->dice, wide_types), divides);
     s = gen_convert(g, s, type);
     if (dice_chance(&g->dice, 10))
         s = gen_binary(g, "multiply", s, fresh_scale(g, type, divides), true);
@@ -161,8 +163,7 @@ static void write_shapes(FILE *out, const arrays *list, bool more) {
 }
 
 static void write_names(FILE *out, const arrays *list, bool more) {
-    for (int i = 0; i < list->count; i++)
-        fprintf(out, more || i ? ", %s" : "%s", list->v[i].name);
+    for (int i = 0; i < list->count; i++) fprintf(out, more || i ? ", %s" : "%s", list->v[i].name);
 }
 
 static void write_parameters(FILE *out, const gen *g) {
@@ -257,8 +258,7 @@ static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs("  ROOT %results = (", out);
     write_shapes(out, &g->results, false);
     fputs(") tuple(", out);
-    for (int i = 0; i < zeros.count; i++)
-        fprintf(out, i ? ", %s_end" : "%s_end", zeros.v[i].name);
+    for (int i = 0; i < zeros.count; i++) fprintf(out, i ? ", %s_end" : "%s_end", zeros.v[i].name);
     fputs(")\n}\n", out);
 }
 

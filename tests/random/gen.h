@@ -50,7 +50,7 @@ array gen_splat(gen *g, array scalar, array shape);
 array gen_convert(gen *g, array value, const char *type);
 /* An operation on two values of one shape, in either order if `swap`. */
 array gen_binary(gen *g, const char *op, array a, array b, bool swap);
-void gen_result(gen *g, array value); /* makes it a result of the module */
+void gen_result(gen *g, array value);                      /* makes it a result of the module */
 const char *gen_dims(array shape, char *out, size_t size); /* `16,32` */
 int64_t gen_count(array shape);
 /* A scalar of that type to scale with; it never is 0 if it `divides`. */

@@ -37,8 +37,7 @@ static array link_reshape(gen *g, array shape, int links, source *from) {
     int at = shape.rank ? dice_below(&g->dice, (size_t)shape.rank) : 0;
     if (shape.rank > 1 && at + 1 < shape.rank && dice_chance(&g->dice, 60)) {
         in.dims[at] *= in.dims[at + 1];
-        memmove(in.dims + at + 1, in.dims + at + 2,
-                (size_t)(in.rank - at - 2) * sizeof in.dims[0]);
+        memmove(in.dims + at + 1, in.dims + at + 2, (size_t)(in.rank - at - 2) * sizeof in.dims[0]);
         in.rank--;
     } else if (shape.rank && shape.rank + 1 < MAX_RANK) {
         int factor = shape.dims[at] % 2 ? 1 : 2;
@@ -79,8 +78,8 @@ static array link_slice(gen *g, array shape, int links, source *from) {
     char list[256] = "";
     size_t at = 0;
     for (int i = 0; i < shape.rank; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s[%d:%d:%d]", i ? ", " : "",
-                               first[i], first[i] + shape.dims[i] * step[i], step[i]);
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s[%d:%d:%d]", i ? ", " : "", first[i],
+                               first[i] + shape.dims[i] * step[i], step[i]);
     return gen_emit(g, shape, "slice(%s), slice={%s}", in.name, list);
 }
 
@@ -185,9 +184,9 @@ static array link_convert(gen *g, array shape, int links, source *from) {
 
 static array moved(gen *g, array shape, int links, source *from) {
     static array (*const kinds[])(gen *, array, int, source *) = {
-        link_transpose, link_transpose, link_reshape, link_reshape,     link_broadcast, link_slice,
-        link_pad,       link_pad,       link_select,  link_concatenate, link_gather,    link_other,
-        link_convert,   link_dynamic_slice};
+        link_transpose, link_transpose, link_reshape, link_reshape,      link_broadcast,
+        link_slice,     link_pad,       link_pad,     link_select,       link_concatenate,
+        link_gather,    link_other,     link_convert, link_dynamic_slice};
     if (links <= 0 || gen_count(shape) > 8192 || g->parameters.count > MAX_ARRAYS / 2)
         return from(g, shape);
     array value = DICE_PICK(&g->dice, kinds)(g, shape, links - 1, from);

@@ -51,10 +51,11 @@ static hlo_module *module_of(const text_cases *cases, uint64_t seed) {
 
 static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                  const char *why) {
-    printf("seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s order %llu\n%s\n",
-           (unsigned long long)seed, options->passes, options->target, options->cuda_major,
-           options->cuda_minor, options->scales_used ? "used" : "all",
-           (unsigned long long)options->rule_order, why);
+    printf(
+        "seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s order %llu\n%s\n",
+        (unsigned long long)seed, options->passes, options->target, options->cuda_major,
+        options->cuda_minor, options->scales_used ? "used" : "all",
+        (unsigned long long)options->rule_order, why);
     hlo_module *small = reduce_module(module, options, seed);
     if (small) hlo_module_print(small, stdout);
     hlo_module_free(small);
@@ -86,11 +87,12 @@ static void add(census *sum, const census *part) {
 }
 
 static bool report(const census *c) {
-    printf("%llu modules (%llu no case), %llu rewrites compared; fp8 %llu, missed %llu, wide %llu\n",
-           (unsigned long long)c->modules, (unsigned long long)c->no_case,
-           (unsigned long long)c->rewrites, (unsigned long long)c->verdicts[HLO_VERDICT_FP8],
-           (unsigned long long)c->verdicts[HLO_VERDICT_MISSED],
-           (unsigned long long)c->verdicts[HLO_VERDICT_WIDE]);
+    printf(
+        "%llu modules (%llu no case), %llu rewrites compared; fp8 %llu, missed %llu, wide %llu\n",
+        (unsigned long long)c->modules, (unsigned long long)c->no_case,
+        (unsigned long long)c->rewrites, (unsigned long long)c->verdicts[HLO_VERDICT_FP8],
+        (unsigned long long)c->verdicts[HLO_VERDICT_MISSED],
+        (unsigned long long)c->verdicts[HLO_VERDICT_WIDE]);
     bool all = true;
     for (int i = 0; rule_name(i); i++) {
         bool is_remark = rule_only_remarks(i);
@@ -148,7 +150,8 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
     for (int j = 0; j < jobs; j++) {
         int status;
         waitpid(pids[j], &status, 0);
-        if (status) printf("seed %llu: crashed, or does not end\n", (unsigned long long)workers[j].seed);
+        if (status)
+            printf("seed %llu: crashed, or does not end\n", (unsigned long long)workers[j].seed);
         ok &= !status && !workers[j].failures;
         add(&sum, &workers[j].counts);
     }
@@ -176,11 +179,16 @@ int main(int argc, char **argv) {
     uint64_t first = 1, count = 4000;
     int jobs = 2, option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'f') first = strtoull(optarg, NULL, 10);
-        else if (option == 'c') count = strtoull(optarg, NULL, 10);
-        else if (option == 'j') jobs = atoi(optarg);
-        else if (option == 'p') return print_one(strtoull(optarg, NULL, 10));
-        else return 2;
+        if (option == 'f')
+            first = strtoull(optarg, NULL, 10);
+        else if (option == 'c')
+            count = strtoull(optarg, NULL, 10);
+        else if (option == 'j')
+            jobs = atoi(optarg);
+        else if (option == 'p')
+            return print_one(strtoull(optarg, NULL, 10));
+        else
+            return 2;
     }
     if (jobs < 1 || jobs > JOBS_MOST) return 2;
     return run(first, count, jobs) ? 0 : 1;

@@ -48,7 +48,8 @@ static array step_gelu(gen *g, array v) {
     array t = times(g, inner, numbers[1]);
     t = gen_emit(g, v, "tanh(%s)", t.name);
     t = gen_binary(g, "add", t, gen_splat(g, gen_constant(g, v.type, numbers[2]), v), true);
-    if (dice_chance(&g->dice, 50)) return gen_binary(g, "multiply", v, times(g, t, numbers[3]), true);
+    if (dice_chance(&g->dice, 50))
+        return gen_binary(g, "multiply", v, times(g, t, numbers[3]), true);
     return gen_binary(g, "multiply", times(g, v, numbers[3]), t, true);
 }
 
@@ -157,9 +158,9 @@ static void quantise(gen *g, array v) {
 }
 
 void gen_epilogue(gen *g, array v) {
-    static array (*const steps[])(gen *, array) = {step_bias,  step_bias, step_addend, step_relu,
-                                                   step_relu,  step_gelu, scaled,      step_convert,
-                                                   step_view};
+    static array (*const steps[])(gen *, array) = {step_bias, step_bias,    step_addend,
+                                                   step_relu, step_relu,    step_gelu,
+                                                   scaled,    step_convert, step_view};
     static const int lengths[] = {0, 0, 0, 1, 1, 1, 2, 2, 3};
     for (int i = DICE_PICK(&g->dice, lengths); i > 0; i--) {
         v = DICE_PICK(&g->dice, steps)(g, v);
