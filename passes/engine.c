@@ -33,6 +33,7 @@ struct hlo_engine {
     bool *effects;    /* does more than compute its result */
     uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
+    bool judges; /* some rule of the phase gives reasons */
     hlo_instr **queue;
     size_t queue_count, queue_room;
     uint64_t fired, fuel;
@@ -175,10 +176,23 @@ static void enter(hlo_engine *e, const hlo_rules *rules, const hlo_rule *rule, u
     }
 }
 
+static bool gives_reasons(const hlo_rules *rules, const hlo_rule *rule) {
+    for (uint32_t i = 0; i < rule->guard_count; i++)
+        if (rules->guards[rule->first_guard + i].reason != HLO_RULE_NO_REASON) return true;
+    return rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
+}
+
 static void enter_phase(hlo_engine *e, const hlo_rules *rules) {
-    for (uint32_t i = 0; i < rules->rule_count; i++)
-        if (!strcmp(rules->rules[i].phase, e->phase))
-            enter(e, rules, &rules->rules[i], rules->roots[rules->rules[i].first_root].term);
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        const hlo_rule *rule = &rules->rules[i];
+        if (strcmp(rule->phase, e->phase)) continue;
+        enter(e, rules, rule, rules->roots[rule->first_root].term);
+        e->judges |= gives_reasons(rules, rule);
+    }
+}
+
+bool hlo_engine_judges(const hlo_engine *engine) {
+    return engine->judges;
 }
 
 /* The first reason of a sweep counts. */

@@ -113,6 +113,9 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 /* engine.c: what the others ask of the worklist. */
 /* Whether `a` stands before `b`, of the same computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
+/* Whether the phase gives reasons: then one that was given may not hold any more when a rule has
+ * fired, and is given again if it does. */
+bool hlo_engine_judges(const hlo_engine *engine);
 /* Says that the instruction is new or has other operands or users. */
 void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
 

@@ -462,9 +462,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     for (uint32_t i = 0; i < change_count; i++) {
         if (!changes[i].follow) continue;
         hlo_remark_follow(env->context, changes[i].from, changes[i].to);
-        /* What stood in the way of another rule may not any more; if it does, a later sweep says
-         * so. */
-        hlo_remark_clear(env->context, changes[i].to);
+        if (hlo_engine_judges(env->engine)) hlo_remark_clear(env->context, changes[i].to);
     }
     for (hlo_instr *i = env->before->prev; i != mark; i = i->prev) hlo_engine_push(env->engine, i);
     for (uint32_t i = 0; i < change_count; i++) {
