@@ -13,21 +13,70 @@
 
 enum { ALIGN = 64 };
 
-/* hlo_eval_env.gemm. A matrix's rows or its columns lie together, and the other way there is a
- * leading dimension, which BLAS wants no smaller than a row even where there is only one. */
-static void gemm(void *user, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-                 int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c) {
-    (void)user;
-    bool a_plain = a_col == 1 && a_row >= k, b_plain = b_col == 1 && b_row >= n;
-    if (a_col == 1 && m == 1) a_plain = true;
-    if (b_col == 1 && k == 1) b_plain = true;
-    int64_t lda = a_plain ? a_row : a_col, ldb = b_plain ? b_row : b_col;
+/* The BLAS divides what is larger than this among threads of its own, which costs more than it
+ * gives on matrices of a few hundred rows, and cannot be told not to without telling the whole
+ * process. (OpenBLAS, interface/gemm.c: SMP_THRESHOLD_MIN * GEMM_MULTITHREAD_THRESHOLD.) */
+#define BLAS_SERIAL (INT64_C(1) << 18)
+/* Up to here blocks that it does not divide are faster, in turn or on the device's own threads. */
+#define BLOCKS_SERIAL (INT64_C(1) << 20)
+#define BLOCKS_MOST (INT64_C(1) << 23)
+enum { BLOCK_ROWS = 32, BLOCK_COLUMNS = 16 };
+
+typedef struct product {
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_row, a_col;
+    const float *b;
+    int64_t b_row, b_col;
+    float *c;
+    int64_t rows, columns; /* of a block of c */
+} product;
+
+/* `m` rows and `n` columns of c, from `row` and `column` on. A matrix's rows or its columns lie
+ * together, and the other way there is a leading dimension, which BLAS wants no smaller than a row
+ * even where there is only one. */
+static void multiply(const product *p, int64_t row, int64_t m, int64_t column, int64_t n) {
+    int64_t k = p->k;
+    bool a_plain = p->a_col == 1 && p->a_row >= k, b_plain = p->b_col == 1 && p->b_row >= n;
+    if (p->a_col == 1 && m == 1) a_plain = true;
+    if (p->b_col == 1 && k == 1) b_plain = true;
+    int64_t lda = a_plain ? p->a_row : p->a_col, ldb = b_plain ? p->b_row : p->b_col;
     int64_t a_least = a_plain ? k : m, b_least = b_plain ? n : k;
     if (lda < a_least) lda = a_least;
     if (ldb < b_least) ldb = b_least;
     cblas_sgemm(CblasRowMajor, a_plain ? CblasNoTrans : CblasTrans,
-                b_plain ? CblasNoTrans : CblasTrans, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
-                (int)ldb, 0, c, (int)n);
+                b_plain ? CblasNoTrans : CblasTrans, (int)m, (int)n, (int)k, 1,
+                p->a + row * p->a_row, (int)lda, p->b + column * p->b_col, (int)ldb, 0,
+                p->c + row * p->n + column, (int)p->n);
+}
+
+static void multiply_blocks(void *arg, int64_t begin, int64_t end) {
+    const product *p = arg;
+    int64_t across = (p->n + p->columns - 1) / p->columns;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = i / across * p->rows, column = i % across * p->columns;
+        int64_t m = p->m - row < p->rows ? p->m - row : p->rows;
+        int64_t n = p->n - column < p->columns ? p->n - column : p->columns;
+        multiply(p, row, m, column, n);
+    }
+}
+
+/* hlo_eval_env.gemm; `user` is the pool. Blocks do not depend on the number of threads, so neither
+ * do results. */
+static void gemm(void *user, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
+                 int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c) {
+    product p = {m, n, k, a, a_row, a_col, b, b_row, b_col, c, BLOCK_ROWS, 0};
+    if (k > 0) p.columns = BLAS_SERIAL / (BLOCK_ROWS * k) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+    double size = (double)m * (double)n * (double)k;
+    if (p.columns == 0 || size <= (double)BLAS_SERIAL || size > (double)BLOCKS_MOST) {
+        multiply(&p, 0, m, 0, n);
+        return;
+    }
+    int64_t blocks = ((m + p.rows - 1) / p.rows) * ((n + p.columns - 1) / p.columns);
+    if (size > (double)BLOCKS_SERIAL)
+        cpu_pool_run(user, blocks, multiply_blocks, &p);
+    else
+        multiply_blocks(&p, 0, blocks);
 }
 
 static void cpu_close(void *device) {
