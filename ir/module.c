@@ -155,14 +155,16 @@ hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_
 void hlo_instr_set_parameter(hlo_instr *instr, int64_t number) {
     hlo_computation *comp = instr->parent;
     instr->u.parameter = number;
-    if (number >= comp->parameter_count) {
-        uint32_t count = (uint32_t)number + 1;
-        hlo_instr **grown = hlo_arena_zero(comp->module->arena, count * sizeof *grown);
+    if (number >= comp->parameter_room) {
+        const uint32_t needed = (uint32_t)number + 1, twice = 2 * comp->parameter_count;
+        comp->parameter_room = needed > twice ? needed : twice;
+        hlo_instr **grown =
+            hlo_arena_zero(comp->module->arena, comp->parameter_room * sizeof *grown);
         if (comp->parameter_count)
             memcpy(grown, comp->parameters, comp->parameter_count * sizeof *grown);
         comp->parameters = grown;
-        comp->parameter_count = count;
     }
+    if (number >= comp->parameter_count) comp->parameter_count = (uint32_t)number + 1;
     comp->parameters[number] = instr;
 }
 
