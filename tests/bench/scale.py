@@ -14,32 +14,32 @@ import sys
 
 def chain(n):
     """One long chain of elementwise instructions."""
-    yield 'HloModule m\n\nENTRY e {\n  x0 = f32[8] parameter(0)\n'
+    yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[8] parameter(0)\n'
     for i in range(1, n):
         op = ('negate', 'abs', 'exponential')[i % 3]
-        yield f'  x{i} = f32[8] {op}(x{i - 1})\n'
-    yield f'  ROOT r = f32[8] negate(x{n - 1})\n}}\n'
+        yield f'  x_{i} = f32[8] {op}(x_{i - 1})\n'
+    yield f'  ROOT r = f32[8] negate(x_{n - 1})\n}}\n'
 
 
 def wide_tuple(n):
     """One tuple of everything, and an element of it taken out for each."""
     yield 'HloModule m\n\nENTRY e {\n'
     for i in range(n // 2):
-        yield f'  p{i} = f32[] parameter({i})\n'
-    names = ', '.join(f'p{i}' for i in range(n // 2))
+        yield f'  p_{i} = f32[] parameter({i})\n'
+    names = ', '.join(f'p_{i}' for i in range(n // 2))
     shapes = ', '.join('f32[]' for _ in range(n // 2))
-    yield f'  t = ({shapes}) tuple({names})\n  g0 = f32[] get-tuple-element(t), index=0\n'
+    yield f'  t = ({shapes}) tuple({names})\n  g_0 = f32[] get-tuple-element(t), index=0\n'
     for i in range(1, n // 2):
-        yield f'  g{i} = f32[] get-tuple-element(t), index={i}\n'
-    yield f'  ROOT r = f32[] add(g0, g{n // 2 - 1})\n}}\n'
+        yield f'  g_{i} = f32[] get-tuple-element(t), index={i}\n'
+    yield f'  ROOT r = f32[] add(g_0, g_{n // 2 - 1})\n}}\n'
 
 
 def users(n):
     """One value with all the users."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n'
     for i in range(n):
-        yield f'  c{i} = f32[4] custom-call(p), custom_call_target="t{i}"\n'
-    names = ', '.join(f'c{i}' for i in range(n))
+        yield f'  c_{i} = f32[4] custom-call(p), custom_call_target="t_{i}"\n'
+    names = ', '.join(f'c_{i}' for i in range(n))
     yield f'  ROOT t = ({", ".join(["f32[4]"] * n)}) tuple({names})\n}}\n'
 
 
@@ -47,31 +47,31 @@ def computations(n):
     """Many small computations, each called once."""
     yield 'HloModule m\n\n'
     for i in range(n // 4):
-        yield f'f{i} {{\n  a{i} = f32[] parameter(0)\n  ROOT b{i} = f32[] negate(a{i})\n}}\n\n'
-    yield 'ENTRY e {\n  x0 = f32[] parameter(0)\n'
+        yield f'f_{i} {{\n  a_{i} = f32[] parameter(0)\n  ROOT b_{i} = f32[] negate(a_{i})\n}}\n\n'
+    yield 'ENTRY e {\n  x_0 = f32[] parameter(0)\n'
     for i in range(n // 4):
-        yield f'  x{i + 1} = f32[] call(x{i}), to_apply=f{i}\n'
-    yield f'  ROOT r = f32[] negate(x{n // 4})\n}}\n'
+        yield f'  x_{i + 1} = f32[] call(x_{i}), to_apply=f_{i}\n'
+    yield f'  ROOT r = f32[] negate(x_{n // 4})\n}}\n'
 
 
 def call_depth(n):
     """Computations that call each other in one long chain."""
-    yield 'HloModule m\n\nf0 {\n  a0 = f32[] parameter(0)\n  ROOT b0 = f32[] negate(a0)\n}\n\n'
+    yield 'HloModule m\n\nf_0 {\n  a_0 = f32[] parameter(0)\n  ROOT b_0 = f32[] negate(a_0)\n}\n\n'
     for i in range(1, n // 2):
-        yield (f'f{i} {{\n  a{i} = f32[] parameter(0)\n'
-               f'  ROOT b{i} = f32[] call(a{i}), to_apply=f{i - 1}\n}}\n\n')
+        yield (f'f_{i} {{\n  a_{i} = f32[] parameter(0)\n'
+               f'  ROOT b_{i} = f32[] call(a_{i}), to_apply=f_{i - 1}\n}}\n\n')
     yield (f'ENTRY e {{\n  x = f32[] parameter(0)\n'
-           f'  ROOT r = f32[] call(x), to_apply=f{n // 2 - 1}\n}}\n')
+           f'  ROOT r = f32[] call(x), to_apply=f_{n // 2 - 1}\n}}\n')
 
 
 def branches(n):
     """One conditional of very many branches."""
     yield 'HloModule m\n\n'
     for i in range(n // 3):
-        yield f'f{i} {{\n  a{i} = f32[] parameter(0)\n  ROOT b{i} = f32[] negate(a{i})\n}}\n\n'
+        yield f'f_{i} {{\n  a_{i} = f32[] parameter(0)\n  ROOT b_{i} = f32[] negate(a_{i})\n}}\n\n'
     yield ('ENTRY e {\n  i = s32[] parameter(0)\n  x = f32[] parameter(1)\n'
            f'  ROOT r = f32[] conditional(i, {", ".join(["x"] * (n // 3))}), branch_computations='
-           f'{{{", ".join(f"f{i}" for i in range(n // 3))}}}\n}}\n')
+           f'{{{", ".join(f"f_{i}" for i in range(n // 3))}}}\n}}\n')
 
 
 def constant(n):
@@ -89,16 +89,16 @@ def attributes(n):
 
 def dots(n):
     """Layers of FP8 matmuls with their dequantisation."""
-    yield 'HloModule m\n\nENTRY e {\n  x0 = f8e4m3fn[16,16] parameter(0)\n'
+    yield 'HloModule m\n\nENTRY e {\n  x_0 = f8e4m3fn[16,16] parameter(0)\n'
     yield '  w = f8e4m3fn[16,16] parameter(1)\n  s = f32[] parameter(2)\n'
     for i in range(n // 7):
-        yield (f'  a{i} = f32[16,16] convert(x{i})\n'
-               f'  b{i} = f32[16,16] broadcast(s), dimensions={{}}\n'
-               f'  c{i} = f32[16,16] multiply(a{i}, b{i})\n'
-               f'  v{i} = f32[16,16] convert(w)\n  u{i} = f32[16,16] multiply(v{i}, b{i})\n'
-               f'  d{i} = f32[16,16] dot(c{i}, u{i}), lhs_contracting_dims={{1}}, '
-               f'rhs_contracting_dims={{0}}\n  x{i + 1} = f8e4m3fn[16,16] convert(d{i})\n')
-    yield f'  ROOT r = f32[16,16] convert(x{n // 7})\n}}\n'
+        yield (f'  a_{i} = f32[16,16] convert(x_{i})\n'
+               f'  b_{i} = f32[16,16] broadcast(s), dimensions={{}}\n'
+               f'  c_{i} = f32[16,16] multiply(a_{i}, b_{i})\n'
+               f'  v_{i} = f32[16,16] convert(w)\n  u_{i} = f32[16,16] multiply(v_{i}, b_{i})\n'
+               f'  d_{i} = f32[16,16] dot(c_{i}, u_{i}), lhs_contracting_dims={{1}}, '
+               f'rhs_contracting_dims={{0}}\n  x_{i + 1} = f8e4m3fn[16,16] convert(d_{i})\n')
+    yield f'  ROOT r = f32[16,16] convert(x_{n // 7})\n}}\n'
 
 
 FORMS = {'chain': chain, 'tuple': wide_tuple, 'users': users, 'computations': computations,
