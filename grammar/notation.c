@@ -116,6 +116,7 @@ typedef struct printer {
 
 static bool print_pattern(printer *w, const ProtobufCMessage *message, const char *at,
                           const char *end);
+static void print_message(printer *w, const ProtobufCMessage *message);
 
 static void put(printer *w, const char *bytes, size_t size) {
     if (w->space && size && *bytes != '}') hlo_bytes_put(w->out, " ", 1);
@@ -174,12 +175,44 @@ static void print_entry(printer *w, const Xla__FrontendAttributes__MapEntry *ent
         hlo_bytes_quote(w->out, entry->value, size);
 }
 
+/* The values of a nested tuple, each with its path: `({"a" {0}}, ({}, {"b"}))`. */
+static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elements, size_t count,
+                         size_t level) {
+    if (!count || level > DEEPEST) hlo_proto_fail(w->p, "its origin is no tuple");
+    if (count == 1 && elements[0]->n_shape_index <= level) {
+        if (elements[0]->original_array)
+            print_message(w, &elements[0]->original_array->base);
+        else
+            put(w, "{}", 2);
+        return;
+    }
+    put(w, "(", 1);
+    for (size_t from = 0, to; from < count; from = to) {
+        for (size_t i = from; i < count; i++)
+            if (elements[i]->n_shape_index <= level)
+                hlo_proto_fail(w->p, "its origin is no tuple");
+        for (to = from + 1; to < count; to++)
+            if (elements[to]->shape_index[level] != elements[from]->shape_index[level]) break;
+        if (from) put(w, ", ", 2);
+        print_origin(w, elements + from, to - from, level + 1);
+    }
+    put(w, ")", 1);
+}
+
 static void print_message(printer *w, const ProtobufCMessage *message) {
     const char *patterns[MOST_PATTERNS];
     if (message->descriptor == &xla__axis_ref_proto__descriptor) {
         print_axis(w, (const Xla__AxisRefProto *)message);
     } else if (message->descriptor == &xla__frontend_attributes__map_entry__descriptor) {
         print_entry(w, (const Xla__FrontendAttributes__MapEntry *)message);
+    } else if (message->descriptor == &xla__original_value_proto__descriptor) {
+        const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
+        put(w, "{", 1);
+        if (origin->is_synthetic_call)
+            put(w, "[synthetic_call]", 16);
+        else
+            print_origin(w, origin->elements, origin->n_elements, 0);
+        put(w, "}", 1);
     } else {
         if (message->descriptor == &xla__mesh_proto__descriptor)
             w->p->mesh = (const Xla__MeshProto *)message;
@@ -435,6 +468,47 @@ static bool read_entry(scanner *r, Xla__FrontendAttributes__MapEntry *entry) {
     return false;
 }
 
+static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type);
+
+/* A leaf, or a tuple of them, at `path`. */
+static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *path, size_t level) {
+    if (level >= DEEPEST) hlo_proto_fail(r->p, "nested too deeply");
+    if (take(r, '(')) {
+        path[level] = 0;
+        do {
+            if (!read_origin(r, origin, path, level + 1)) return false;
+            path[level]++;
+        } while (take(r, ','));
+        return take(r, ')');
+    }
+    const ProtobufCFieldDescriptor *field = hlo_field_find(&origin->base, "elements", 8);
+    Xla__OriginalValueElementProto *element = hlo_arena_alloc(r->p->scratch, sizeof *element);
+    xla__original_value_element_proto__init(element);
+    element->n_shape_index = level;
+    element->shape_index = hlo_arena_copy(r->p->scratch, path, level * sizeof *path);
+    *(void **)hlo_field_add(r->p->scratch, &origin->base, field) = element;
+    const char *from = r->at;
+    if (take(r, '{') && take(r, '}')) return true;
+    r->at = from;
+    element->original_array = (Xla__OriginalArrayProto *)read_message(
+        r, &xla__original_array_proto__descriptor);
+    return element->original_array != NULL;
+}
+
+static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
+    static const char synthetic[] = "[synthetic_call]";
+    int64_t path[DEEPEST];
+    if (!take(r, '{')) return false;
+    skip_space(r);
+    if (strncmp(r->at, synthetic, sizeof synthetic - 1) == 0) {
+        origin->is_synthetic_call = 1;
+        r->at += sizeof synthetic - 1;
+    } else if (!read_origin(r, origin, path, 0)) {
+        return false;
+    }
+    return take(r, '}');
+}
+
 /* Fills in a permutation that the text leaves out. */
 static void complete(scanner *r, ProtobufCMessage *message) {
     const ProtobufCFieldDescriptor *perm = hlo_field_find(message, "iota_transpose_perm", 19),
@@ -453,6 +527,8 @@ static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescript
         return read_axis(r, (Xla__AxisRefProto *)message) ? message : NULL;
     if (type == &xla__frontend_attributes__map_entry__descriptor)
         return read_entry(r, (Xla__FrontendAttributes__MapEntry *)message) ? message : NULL;
+    if (type == &xla__original_value_proto__descriptor)
+        return read_original_value(r, (Xla__OriginalValueProto *)message) ? message : NULL;
     r->depth++;
     for (size_t i = 0; i < count && !found; i++) {
         r->at = from;

@@ -21,6 +21,7 @@ typedef struct hlo_proto {
     const char *kind, *name;    /* what is being converted, for its messages; NULL: the module */
     const Xla__MeshProto *mesh; /* whose axes are referred to by number */
     const hlo_shape *operand;   /* of the instruction's first operand; NULL */
+    const Xla__HloModuleProto *payloads; /* reading: whose payloads are numbered */
     const struct hlo_ids *ids;  /* reading: what numbers in the message stand for */
     int64_t *computations, *instrs; /* writing: the numbers, by the ids of the IR */
 } hlo_proto;

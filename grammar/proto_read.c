@@ -164,12 +164,29 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
     instr->attr_count = count;
 }
 
+/* The bytes of a payload: its own, or those of the module with its number. */
+static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
+    if (from->value.len) return from->value;
+    if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
+        hlo_proto_fail(p, "the module has no payload %lld", (long long)from->id);
+    return p->payloads->payloads[from->id];
+}
+
+static void resolve_payloads(hlo_proto *p, Xla__HloInstructionProto *from) {
+    if (from->metadata && from->metadata->metadata_payload)
+        from->metadata->metadata_payload->value = payload(p, from->metadata->metadata_payload);
+    if (!from->backend_config_payload || from->backend_config.len) return;
+    from->backend_config = payload(p, from->backend_config_payload);
+    from->backend_config_payload = NULL;
+}
+
 static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_computation *comp) {
     p->kind = "instruction";
     p->name = from->name;
     hlo_op op = hlo_op_find(from->opcode, strlen(from->opcode));
     if (op == HLO_OP_INVALID) hlo_proto_fail(p, "there is no opcode '%.40s'", from->opcode);
     check_operands(p, from, op);
+    resolve_payloads(p, from);
     hlo_instr **operands = hlo_arena_array(p->scratch, from->n_operand_ids, sizeof *operands);
     for (size_t i = 0; i < from->n_operand_ids; i++)
         operands[i] = operand(p, from->operand_ids[i], "operand");
@@ -350,6 +367,7 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     struct hlo_ids known = {.computations.count = from->n_computations};
     id *numbers = hlo_arena_array(p->scratch, from->n_computations, sizeof *numbers);
     p->ids = &known;
+    p->payloads = from;
     p->module->name = name_of(p, from->name, "module");
     read_tables(p, from->stack_frame_index);
     for (size_t i = 0; i < from->n_computations; i++)

@@ -27,6 +27,9 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     '{devices=[2,2]0,1,2,3 last_tile_dims={manual} metadata={{op_name="a"}, {op_name="b" source_line=3}}}',
     "{replicated shard_as 1}", "{devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dims={manual, replicated} shard_like 1}",
     "{devices=[2,1,2]<=[4] last_tile_dim_replicate}", "{manual}", "{unknown}", "{unreduced}", "{replicated}")] + [
+    TWO + ' ROOT c = (f32[2],(f32[2],f32[2])) tuple(a, b), origin={({"a" {0}}, ({}, {"c" {1,2}}))}',
+    A + ' ROOT c = f32[2] negate(a), origin={{"a"}}', A + ' ROOT c = f32[2] negate(a), origin={[synthetic_call]}',
+    A + ' ROOT c = f32[2] negate(a), metadata={op_name="n" metadata_payload="x"}',
     TWO + ' ROOT c = (f32[2]{0}, f32[2]{0}) tuple(a, b), sharding={{replicated}, {manual}}',
     A + ' ROOT c = f32[2]{0} exponential(a), result_accuracy={tolerance={atol=0.5,rtol=0.25,ulps=3}}',
     A + ' ROOT c = f32[2]{0} exponential(a), result_accuracy={mode=highest}',
