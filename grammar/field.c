@@ -133,7 +133,8 @@ void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDes
                         size_t index) {
     char *place = hlo_field_at(message, field);
     if (field->label != PROTOBUF_C_LABEL_REPEATED) return place;
-    return *(char **)(void *)place + index * value_size(field);
+    char *first = *(char **)(void *)place;
+    return first ? first + index * value_size(field) : NULL;
 }
 
 void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,

@@ -43,7 +43,8 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     A + ' ROOT c = (f32[2]{0}, f32[2]{0}, u32[]) copy-start(a), cross_program_prefetch_index=0',
     A + ' ROOT c = f32[2]{0} topk(a), k=1, largest=true', A + ' ROOT c = f32[2]{0} reshape(a), inferred_dimension=0',
     ' a = f32[1,8,8,3] parameter(0)\n k = f32[3,3,3,16] parameter(1)\n ROOT c = f32[1,8,8,16] convolution(a, k),'
-    ' window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1 lhs_dilate=2x1}, dim_labels=b01f_01io->b01f, convolution_kind=dgrad',
+    ' window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1 lhs_dilate=2x1}, dim_labels=b01f_01io->b01f, convolution_kind=dgrad,'
+    ' sparsity_config={lhs={sparsity=2x4 dimension=1 stride=1} rhs={sparsity=1x4 dimension=0 stride=2}}',
     ' a = f32[2,4] parameter(0)\n ROOT c = f32[2,4] triangular-solve(a, a), lower=true, transpose_a=NO_TRANSPOSE',
     ' t = token[] after-all()\n ROOT c = (f32[2], u32[], token[]) recv(t), channel_id=1, is_host_transfer=true',
     ' t = token[] after-all()\n ROOT c = (f32[2], token[]) infeed(t), infeed_config="ab"',
