@@ -147,22 +147,26 @@ static void print_axis(printer *w, const Xla__AxisRefProto *axis) {
         hlo_bytes_format(w->out, ":(%lld)%lld", (long long)sub->pre_size, (long long)sub->size);
 }
 
-bool hlo_is_braced(const char *bytes, size_t size) {
+/* Bytes up to the brace that closes the first; 0 when there is none. */
+static size_t braced_size(const char *bytes, size_t size) {
     size_t depth = 0;
-    if (!size || *bytes != '{') return false;
+    if (!size || *bytes != '{') return 0;
     for (size_t i = 0; i < size; i++) {
         char c = bytes[i];
         if (c == '"' || c == '\'') {
             size_t from = i++;
             while (i < size && bytes[i] != bytes[from]) i += bytes[i] == '\\' ? 2 : 1;
-            if (i >= size) return false;
         } else if (c == '{' || c == '[' || c == '(') {
             depth++;
         } else if (c == '}' || c == ']' || c == ')') {
-            if (--depth == 0) return i + 1 == size;
+            if (--depth == 0) return i + 1;
         }
     }
-    return false;
+    return 0;
+}
+
+bool hlo_is_braced(const char *bytes, size_t size) {
+    return size && braced_size(bytes, size) == size;
 }
 
 static void print_entry(printer *w, const Xla__FrontendAttributes__MapEntry *entry) {
@@ -189,8 +193,7 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
     put(w, "(", 1);
     for (size_t from = 0, to; from < count; from = to) {
         for (size_t i = from; i < count; i++)
-            if (elements[i]->n_shape_index <= level)
-                hlo_proto_fail(w->p, "its origin is no tuple");
+            if (elements[i]->n_shape_index <= level) hlo_proto_fail(w->p, "its origin is no tuple");
         for (to = from + 1; to < count; to++)
             if (elements[to]->shape_index[level] != elements[from]->shape_index[level]) break;
         if (from) put(w, ", ", 2);
@@ -457,15 +460,10 @@ static bool read_entry(scanner *r, Xla__FrontendAttributes__MapEntry *entry) {
     if (!read_string(r, &(pattern_piece){.style = '*'}, &entry->key) || !take(r, '=')) return false;
     skip_space(r);
     if (*r->at != '{') return read_string(r, &(pattern_piece){0}, &entry->value);
-    /* The end is where what was read is balanced. */
-    for (const char *end = r->at; (end = strchr(end, '}')) != NULL;) {
-        size_t size = (size_t)(++end - r->at);
-        if (!hlo_is_braced(r->at, size)) continue;
-        entry->value = copy(r, r->at, size);
-        r->at = end;
-        return true;
-    }
-    return false;
+    size_t size = braced_size(r->at, strlen(r->at));
+    entry->value = copy(r, r->at, size);
+    r->at += size;
+    return size > 0;
 }
 
 static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type);
@@ -490,8 +488,8 @@ static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *pa
     const char *from = r->at;
     if (take(r, '{') && take(r, '}')) return true;
     r->at = from;
-    element->original_array = (Xla__OriginalArrayProto *)read_message(
-        r, &xla__original_array_proto__descriptor);
+    element->original_array =
+        (Xla__OriginalArrayProto *)read_message(r, &xla__original_array_proto__descriptor);
     return element->original_array != NULL;
 }
 

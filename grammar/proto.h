@@ -22,8 +22,8 @@ typedef struct hlo_proto {
     const Xla__MeshProto *mesh; /* whose axes are referred to by number */
     const hlo_shape *operand;   /* of the instruction's first operand; NULL */
     const Xla__HloModuleProto *payloads; /* reading: whose payloads are numbered */
-    const struct hlo_ids *ids;  /* reading: what numbers in the message stand for */
-    int64_t *computations, *instrs; /* writing: the numbers, by the ids of the IR */
+    const struct hlo_ids *ids;           /* reading: what numbers in the message stand for */
+    int64_t *computations, *instrs;      /* writing: the numbers, by the ids of the IR */
 } hlo_proto;
 
 /* Says `file: error: instruction 'x': ...` and does not return. */

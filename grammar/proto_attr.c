@@ -117,11 +117,19 @@ static const char *read_config(hlo_proto *p, const void *place) {
     return hlo_intern(p->module, quoted.v, quoted.size);
 }
 
-static const uint8_t metadata_ids[] = {
-    HLO_ATTR_OP_TYPE,           HLO_ATTR_OP_NAME,         HLO_ATTR_SOURCE_FILE,
-    HLO_ATTR_SOURCE_LINE,       HLO_ATTR_SOURCE_END_LINE, HLO_ATTR_SOURCE_COLUMN,
-    HLO_ATTR_SOURCE_END_COLUMN, HLO_ATTR_PROFILE_TYPE,    HLO_ATTR_DEDUPLICATED_NAME,
-    HLO_ATTR_SCHEDULING_NAME, HLO_ATTR_METADATA_PAYLOAD,   HLO_ATTR_STACK_FRAME_ID,  HLO_ATTR_COUNT};
+static const uint8_t metadata_ids[] = {HLO_ATTR_OP_TYPE,
+                                       HLO_ATTR_OP_NAME,
+                                       HLO_ATTR_SOURCE_FILE,
+                                       HLO_ATTR_SOURCE_LINE,
+                                       HLO_ATTR_SOURCE_END_LINE,
+                                       HLO_ATTR_SOURCE_COLUMN,
+                                       HLO_ATTR_SOURCE_END_COLUMN,
+                                       HLO_ATTR_PROFILE_TYPE,
+                                       HLO_ATTR_DEDUPLICATED_NAME,
+                                       HLO_ATTR_SCHEDULING_NAME,
+                                       HLO_ATTR_METADATA_PAYLOAD,
+                                       HLO_ATTR_STACK_FRAME_ID,
+                                       HLO_ATTR_COUNT};
 
 static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
     hlo_attrs *attrs =

@@ -36,6 +36,8 @@ typedef struct ids {
 
 struct hlo_ids {
     ids computations, instrs; /* of the module; of the computation being read */
+    ids sequences;            /* by their computation's number */
+    bool *placed;             /* by hlo_instr.id: whether the schedule had it already */
 };
 
 static int by_number(const void *a, const void *b) {
@@ -222,7 +224,7 @@ static void read_parameters(hlo_proto *p, hlo_computation *comp) {
 /* Puts the instructions in the order of the schedule. */
 static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
                           const int64_t *numbers) {
-    bool *placed = hlo_arena_zero(p->scratch, p->module->next_id);
+    bool *placed = p->ids->placed;
     if (count != comp->instr_count)
         hlo_proto_fail(p, "its schedule has %zu instructions, it has %u", count, comp->instr_count);
     for (size_t i = 0; i < count; i++) {
@@ -239,13 +241,9 @@ static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
     }
 }
 
-static void schedule(hlo_proto *p, const Xla__HloScheduleProto *from, int64_t number,
-                     hlo_computation *comp) {
-    for (size_t i = 0; from && i < from->n_sequences; i++) {
-        const Xla__HloScheduleProto__SequencesEntry *each = from->sequences[i];
-        if (each->key == number && each->value)
-            read_sequence(p, comp, each->value->n_instruction_ids, each->value->instruction_ids);
-    }
+static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
+    const Xla__HloScheduleProto__InstructionSequence *order = find(&p->ids->sequences, number);
+    if (order) read_sequence(p, comp, order->n_instruction_ids, order->instruction_ids);
 }
 
 static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
@@ -263,8 +261,7 @@ static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
     comp->attr_count = count;
 }
 
-static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComputationProto *from,
-                             const Xla__HloScheduleProto *order) {
+static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComputationProto *from) {
     const char *name = from->name;
     ids *instrs = &known->instrs;
     p->kind = "computation";
@@ -288,7 +285,7 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
         hlo_proto_fail(p, "its root has id %lld, which none of its instructions has",
                        (long long)from->root_id);
     hlo_computation_set_root(comp, root);
-    schedule(p, order, from->id, comp);
+    schedule(p, from->id, comp);
     read_parameters(p, comp);
     find_id(&known->computations, from->id)->is = comp;
     finish_computation(p, from, comp);
@@ -363,9 +360,23 @@ static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
     module->attr_count = count;
 }
 
+static void read_sequences(hlo_proto *p, const Xla__HloScheduleProto *from, ids *out) {
+    if (!from) return;
+    *out = (ids){.v = hlo_arena_array(p->scratch, from->n_sequences, sizeof *out->v),
+                 .count = from->n_sequences};
+    for (size_t i = 0; i < from->n_sequences; i++)
+        out->v[i] = (id){.number = from->sequences[i]->key, .is = from->sequences[i]->value};
+    sort_ids(p, out, "sequences of the schedule");
+}
+
 static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     struct hlo_ids known = {.computations.count = from->n_computations};
     id *numbers = hlo_arena_array(p->scratch, from->n_computations, sizeof *numbers);
+    size_t instrs = 0;
+    for (size_t i = 0; i < from->n_computations; i++)
+        instrs += from->computations[i]->n_instructions;
+    known.placed = hlo_arena_zero(p->scratch, instrs);
+    read_sequences(p, from->schedule, &known.sequences);
     p->ids = &known;
     p->payloads = from;
     p->module->name = name_of(p, from->name, "module");
@@ -376,7 +387,7 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     sort_ids(p, &known.computations, "computations");
     int64_t entry = from->entry_computation_id;
     for (size_t i = 0; i < from->n_computations; i++)
-        read_computation(p, &known, from->computations[i], from->schedule);
+        read_computation(p, &known, from->computations[i]);
     p->kind = NULL;
     p->module->entry = find(&known.computations, entry);
     if (!p->module->entry)
