@@ -251,6 +251,35 @@ static void wrong_numbers(void **state) {
     refused(&nothing, "the entry has id 4, which no computation has");
 }
 
+/* A module of a parameter with id 1 and its negation with id 2, in that order of execution. */
+static const bytes *scheduled(size_t count, const int64_t *order) {
+    static bytes instrs[2], module;
+    bytes shape = shape_of(2), entry = {.size = 0}, sequence = {.size = 0}, schedule = {.size = 0};
+    instrs[0] = instr_of("a", "parameter", 1, &shape);
+    instrs[1] = instr_of("b", "negate", 2, &shape);
+    put_number(&instrs[1], OPERAND, 1);
+    for (size_t i = 0; i < count; i++) put_number(&sequence, 1, order[i]);
+    put_number(&entry, 1, 7);
+    put_bytes(&entry, 2, sequence.v, sequence.size);
+    put_bytes(&schedule, 1, entry.v, entry.size);
+    module = *module_of(instrs, 2, 2);
+    put_bytes(&module, 7, schedule.v, schedule.size);
+    return &module;
+}
+
+static void wrong_schedules(void **state) {
+    (void)state;
+    const int64_t wrong[][2] = {{2, 1}, {1, 1}, {1, 9}}, right[] = {1, 2};
+    refused(scheduled(2, wrong[0]), "computation 'c': its schedule has 'b' before its operand 'a'");
+    refused(scheduled(2, wrong[1]), "computation 'c': its schedule has the id 1 twice");
+    refused(scheduled(2, wrong[2]), "has the id 9 which none of its instructions has");
+    refused(scheduled(1, right), "its schedule has 1 instructions, it has 2");
+    heard h;
+    hlo_module *made;
+    assert_int_equal(read(scheduled(2, right)->v, scheduled(2, right)->size, &h, &made), HLO_OK);
+    hlo_module_free(made);
+}
+
 static void wrong_sizes(void **state) {
     (void)state;
     static bytes instrs[1];
@@ -314,9 +343,10 @@ static void unknown_fields(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back),        cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(wrong_numbers),     cmocka_unit_test(wrong_sizes),
-        cmocka_unit_test(nested_too_deeply), cmocka_unit_test(unknown_fields),
+        cmocka_unit_test(comes_back),      cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(wrong_numbers),   cmocka_unit_test(wrong_sizes),
+        cmocka_unit_test(wrong_schedules), cmocka_unit_test(nested_too_deeply),
+        cmocka_unit_test(unknown_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
