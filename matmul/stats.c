@@ -1,4 +1,6 @@
-/* Counts of what a module holds. */
+/* Counts of what a module holds: each computation once, however often it runs. */
+#include <string.h>
+
 #include "matmul/call.h"
 
 typedef struct counts {
@@ -7,6 +9,7 @@ typedef struct counts {
     double parameter_bytes, constant_bytes,
         result_bytes;             /* of the entry; of all constants; of all */
     double dot_flops, call_flops; /* 2mnk, batches included */
+    double convolution_flops;     /* padding and holes counted as elements */
 } counts;
 
 static double bytes_of(const hlo_shape *shape) {
@@ -14,9 +17,23 @@ static double bytes_of(const hlo_shape *shape) {
     return bytes < 0 ? 0 : (double)bytes;
 }
 
+/* Two for each element of the result and each of the kernel that goes into it. */
+static double convolution_flops(const hlo_instr *instr) {
+    const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
+    const char *kernel = labels ? strchr(labels, '_') : NULL;
+    const char *outputs = kernel ? strchr(kernel, 'o') : NULL;
+    const hlo_shape *shape = hlo_instr_operand(instr, 1)->shape;
+    if (!outputs || outputs - kernel > shape->rank) return 0;
+    int64_t features = shape->dims[outputs - kernel - 1];
+    int64_t taps = hlo_shape_count(shape), results = hlo_shape_count(instr->shape);
+    if (features < 1 || taps < 0 || results < 0) return 0;
+    return 2.0 * (double)results * (double)taps / (double)features;
+}
+
 static void count_flops(counts *c, const hlo_instr *instr) {
     hlo_matmul matmul;
     const char *why;
+    if (instr->op == HLO_OP_CONVOLUTION) c->convolution_flops += convolution_flops(instr);
     if (instr->op == HLO_OP_DOT)
         hlo_matmul_from_dot(instr, &matmul);
     else if (!hlo_matmul_is_call(instr) || hlo_matmul_decode(instr, &matmul, &why) != HLO_OK)
@@ -53,6 +70,7 @@ void hlo_module_print_stats(const hlo_module *module, FILE *out) {
     fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
     fprintf(out, "  %-28s %14.0f\n", "FLOPs of dots", c.dot_flops);
     fprintf(out, "  %-28s %14.0f\n", "FLOPs of FP8 calls", c.call_flops);
+    fprintf(out, "  %-28s %14.0f\n", "FLOPs of convolutions", c.convolution_flops);
     fputs("opcodes\n", out);
     for (int op = 0; op < HLO_OP_COUNT; op++)
         if (c.ops[op])
