@@ -10,11 +10,24 @@
 #include "ir/eval/float.h"
 
 /* Where text goes: to `file` whenever the buffer is full, or, without one, nowhere past its end. */
+static const hlo_print_options long_form = {
+    .percent = true,
+    .signature = true,
+    .operand_index = true,
+    .metadata = true,
+    .control_predecessors = true,
+    .backend_config = true,
+    .large_constants = true,
+};
+
 typedef struct out {
     char *buffer, *at, *end;
     FILE *file;
     size_t dropped; /* bytes that did not fit, without a file */
     bool failed;
+    const hlo_print_options *options;
+    uint32_t *numbers;  /* by instruction id: the N of tmp_N; of a canonical print */
+    uint32_t depth;     /* of computations in place of their names */
     const bool *hidden; /* by id: computations that are shown as one asynchronous operation; NULL:
                            none */
 } out;
@@ -79,8 +92,17 @@ static void put_int(out *o, int64_t value) {
 }
 
 static void put_name(out *o, const char *interned) {
-    put_char(o, '%');
+    if (o->options->percent) put_char(o, '%');
     put_interned(o, interned);
+}
+
+static void put_instr_name(out *o, const hlo_instr *instr) {
+    if (!o->numbers) {
+        put_name(o, instr->name);
+        return;
+    }
+    PUT(o, "tmp_");
+    put_uint(o, o->numbers[instr->id]);
 }
 
 /* Between the items of a list: every fifth is numbered. */
@@ -182,7 +204,7 @@ static void put_shape(out *o, const hlo_shape *shape, bool layout) {
 
 size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t size) {
     char none[1];
-    out o = {.buffer = size ? text : none};
+    out o = {.buffer = size ? text : none, .options = &long_form};
     o.at = o.buffer;
     o.end = o.buffer + (size ? size - 1 : 0);
     put_shape(&o, shape, layout);
@@ -295,12 +317,12 @@ static void put_literal(out *o, const hlo_literal *literal) {
     if (literal->elided) {
         PUT(o, "{...}");
     } else if (literal->shape->type == HLO_TYPE_TUPLE) {
-        put_char(o, '(');
+        PUT(o, "( ");
         for (uint32_t i = 0; i < literal->shape->rank; i++) {
             if (i) PUT(o, ", ");
             put_literal(o, literal->elements[i]);
         }
-        put_char(o, ')');
+        PUT(o, " )");
     } else {
         put_dimension(o, literal->shape, 0, 0, literal->data);
     }
@@ -310,6 +332,8 @@ static void put_literal(out *o, const hlo_literal *literal) {
 
 static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char *first,
                       const char *others);
+static void put_called(out *o, const hlo_computation *comp);
+static void put_line(out *o, uint32_t depth);
 
 static void put_ints(out *o, const hlo_ints *ints) {
     put_char(o, '{');
@@ -366,20 +390,24 @@ static void put_value(out *o, const hlo_attr *attr) {
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
     case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
     case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
-    case HLO_KIND_COMPUTATION: put_name(o, attr->u.comp->name); break;
+    case HLO_KIND_COMPUTATION:
+        if (o->options->canonical) put_char(o, '\n');
+        put_called(o, attr->u.comp);
+        break;
     case HLO_KIND_COMPUTATIONS:
-        put_char(o, '{');
+        put_string(o, o->options->canonical ? "{\n" : "{");
         for (uint32_t i = 0; i < attr->u.comps->count; i++) {
-            if (i) PUT(o, ", ");
-            put_name(o, attr->u.comps->v[i]->name);
+            if (i) put_string(o, o->options->canonical ? ",\n" : ", ");
+            put_called(o, attr->u.comps->v[i]);
         }
+        if (o->options->canonical) put_line(o, o->depth);
         put_char(o, '}');
         break;
     case HLO_KIND_INSTRS:
         put_char(o, '{');
         for (uint32_t i = 0; i < attr->u.instrs->count; i++) {
             if (i) PUT(o, ", ");
-            put_name(o, attr->u.instrs->v[i]->name);
+            put_instr_name(o, attr->u.instrs->v[i]);
         }
         put_char(o, '}');
         break;
@@ -424,11 +452,18 @@ static void put_attr(out *o, const hlo_attr *attr) {
     put_value(o, attr);
 }
 
+static bool is_left_out(const hlo_print_options *options, hlo_attr_id id) {
+    return (id == HLO_ATTR_METADATA && !options->metadata) ||
+           (id == HLO_ATTR_BACKEND_CONFIG && !options->backend_config) ||
+           (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
+}
+
 /* Those with ids in (after, before), in the order of attr.def, with `first` in front of the first
  * and `others` in front of the others. There are few of them, so the next one is looked for anew
  * each time. */
 static void put_attrs_between(out *o, const hlo_attr *attrs, uint32_t count, int after, int before,
                               const char *first, const char *others) {
+    bool any = false;
     for (uint32_t done = 0; done < count; done++) {
         const hlo_attr *next = NULL;
         for (uint32_t i = 0; i < count; i++)
@@ -436,9 +471,11 @@ static void put_attrs_between(out *o, const hlo_attr *attrs, uint32_t count, int
                 (!next || attrs[i].id < next->id))
                 next = &attrs[i];
         if (!next || next->id == HLO_ATTR_UNHELD) return;
-        put_string(o, done ? others : first);
-        put_attr(o, next);
         after = (int)next->id;
+        if (is_left_out(o->options, next->id)) continue;
+        put_string(o, any ? others : first);
+        put_attr(o, next);
+        any = true;
     }
 }
 
@@ -477,19 +514,36 @@ static void put_opcode(out *o, const hlo_instr *instr, const hlo_instr *wrapped)
     put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
 }
 
+static void put_constant(out *o, const hlo_literal *literal) {
+    enum { FEW = 10 };
+    const hlo_shape *shape = literal->shape;
+    if (o->options->large_constants || (hlo_shape_is_array(shape) && hlo_shape_count(shape) <= FEW))
+        put_literal(o, literal);
+    else
+        PUT(o, "{...}");
+}
+
 static void put_instr(out *o, const hlo_instr *instr) {
     const hlo_instr *wrapped = shown_wrapped(o, instr);
-    put_name(o, instr->name);
+    put_instr_name(o, instr);
     PUT(o, " = ");
     put_shape(o, instr->shape, true);
     put_char(o, ' ');
     put_opcode(o, instr, wrapped);
     put_char(o, '(');
     if (instr->op == HLO_OP_PARAMETER) put_int(o, instr->u.parameter);
-    if (instr->op == HLO_OP_CONSTANT) put_literal(o, instr->u.literal);
+    if (instr->op == HLO_OP_CONSTANT) put_constant(o, instr->u.literal);
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        put_comma(o, i);
-        put_name(o, hlo_instr_operand(instr, i)->name);
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        if (o->options->operand_index)
+            put_comma(o, i);
+        else if (i)
+            PUT(o, ", ");
+        if (o->options->operand_shapes) {
+            put_shape(o, operand->shape, true);
+            put_char(o, ' ');
+        }
+        put_instr_name(o, operand);
     }
     put_char(o, ')');
     if (wrapped && instr->op == HLO_OP_ASYNC_START)
@@ -498,25 +552,54 @@ static void put_instr(out *o, const hlo_instr *instr) {
         put_attrs(o, instr->attrs, instr->attr_count, ", ", ", ");
 }
 
+static void put_line(out *o, uint32_t depth) {
+    put_char(o, '\n');
+    for (uint32_t i = 0; i < depth; i++) PUT(o, "  ");
+}
+
+/* From the brace to the brace. */
+static void put_body(out *o, const hlo_computation *comp) {
+    uint32_t number = 0;
+    if (o->numbers)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            o->numbers[instr->id] = number++;
+    put_char(o, '{');
+    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        put_line(o, o->depth + 1);
+        if (instr == comp->root) PUT(o, "ROOT ");
+        put_instr(o, instr);
+    }
+    put_line(o, o->depth);
+    put_char(o, '}');
+}
+
+static void put_called(out *o, const hlo_computation *comp) {
+    if (!o->options->canonical) {
+        put_name(o, comp->name);
+        return;
+    }
+    o->depth++;
+    for (uint32_t i = 0; i < o->depth; i++) PUT(o, "  ");
+    put_body(o, comp);
+    o->depth--;
+}
+
 static void put_computation(out *o, const hlo_computation *comp) {
     if (comp == comp->module->entry) PUT(o, "ENTRY ");
     put_name(o, comp->name);
-    PUT(o, " (");
-    for (uint32_t i = 0; i < comp->parameter_count; i++) {
-        if (i) PUT(o, ", ");
-        put_interned(o, comp->parameters[i]->name);
-        PUT(o, ": ");
-        put_shape(o, comp->parameters[i]->shape, false);
+    if (o->options->signature) {
+        PUT(o, " (");
+        for (uint32_t i = 0; i < comp->parameter_count; i++) {
+            if (i) PUT(o, ", ");
+            put_interned(o, comp->parameters[i]->name);
+            PUT(o, ": ");
+            put_shape(o, comp->parameters[i]->shape, false);
+        }
+        PUT(o, ") -> ");
+        put_shape(o, comp->root->shape, false);
     }
-    PUT(o, ") -> ");
-    put_shape(o, comp->root->shape, false);
-    PUT(o, " {\n");
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
-        put_string(o, instr == comp->root ? "  ROOT " : "  ");
-        put_instr(o, instr);
-        put_char(o, '\n');
-    }
-    put_char(o, '}');
+    put_char(o, ' ');
+    put_body(o, comp);
     put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     PUT(o, "\n\n");
 }
@@ -623,7 +706,7 @@ static void put_module(out *o, const hlo_module *module) {
     if (!layout) put_entry_layout(o, module->entry);
     put_attrs_between(o, module->attrs, module->attr_count, middle, HLO_ATTR_COUNT, ", ", ", ");
     PUT(o, "\n\n");
-    put_tables(o, &module->tables);
+    if (o->options->metadata) put_tables(o, &module->tables);
     bool *hidden = find_hidden(module);
     o->hidden = hidden;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -639,23 +722,54 @@ static hlo_status finish(out *o) {
     return o->failed ? HLO_INVALID_INPUT : HLO_OK;
 }
 
-hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
+void hlo_print_options_init(hlo_print_options *options, hlo_print_form form) {
+    bool brief = form == HLO_PRINT_SHORT || form == HLO_PRINT_CANONICAL;
+    bool canonical = form == HLO_PRINT_CANONICAL;
+    *options = long_form;
+    options->percent = options->signature = options->operand_index = !brief;
+    options->control_predecessors = !brief;
+    options->metadata = !brief && form != HLO_PRINT_NO_METADATA;
+    options->operand_shapes = options->canonical = canonical;
+    options->backend_config = !canonical;
+    options->large_constants = !canonical && form != HLO_PRINT_NO_LARGE_CONSTANTS;
+}
+
+hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
+                               FILE *file) {
     char buffer[BUFFER];
-    out o = {.buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file};
+    out o = {
+        .buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file, .options = options};
+    if (options->canonical) {
+        o.numbers = calloc((size_t)module->next_id + 1, sizeof *o.numbers);
+        if (!o.numbers) return HLO_OUT_OF_MEMORY;
+    }
     put_module(&o, module);
+    free(o.numbers);
     return finish(&o);
+}
+
+hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
+    return hlo_module_print_as(module, &long_form, file);
 }
 
 hlo_status hlo_instr_print(const hlo_instr *instr, FILE *file) {
     char buffer[BUFFER];
-    out o = {.buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file};
+    out o = {.buffer = buffer,
+             .at = buffer,
+             .end = buffer + BUFFER,
+             .file = file,
+             .options = &long_form};
     put_instr(&o, instr);
     return finish(&o);
 }
 
 hlo_status hlo_attr_print(const hlo_attr *attr, FILE *file) {
     char buffer[BUFFER];
-    out o = {.buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file};
+    out o = {.buffer = buffer,
+             .at = buffer,
+             .end = buffer + BUFFER,
+             .file = file,
+             .options = &long_form};
     put_attr(&o, attr);
     return finish(&o);
 }

@@ -61,7 +61,11 @@ static hlo_status complain(const char *what, const char *name) {
 
 static hlo_status print_one(const opt_job *job, const hlo_module *module, FILE *out) {
     const char *format = job->options.values[OPTION_FORMAT].text;
-    if (strcmp(format, "text") == 0) return hlo_module_print(module, out);
+    if (strcmp(format, "text") == 0) {
+        hlo_print_options shown;
+        hlo_print_options_init(&shown, (hlo_print_form)job->options.values[OPTION_PRINT].number);
+        return hlo_module_print_as(module, &shown, out);
+    }
     return hlo_module_print_proto(
         module, strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT, &options_sink, out);
 }

@@ -40,6 +40,35 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
 /* Frees the modules and the array of them. NULL is allowed. */
 void hlo_modules_free(hlo_module **modules, size_t count);
 
+/* What a print shows. The forms are those of XLA's HloPrintOptions of like name. */
+typedef struct hlo_print_options {
+    bool percent;              /* % in front of names */
+    bool signature;            /* of each computation: parameters and result */
+    bool operand_shapes;       /* in front of each operand */
+    bool operand_index;        /* number every fifth operand in a comment */
+    bool metadata;             /* of instructions, and the header's tables */
+    bool control_predecessors; /* control-predecessors={...} */
+    bool backend_config;       /* backend_config=... */
+    bool large_constants;      /* values of more than ten elements; else {...} */
+    bool canonical;            /* tmp_N as names of instructions; called computations in place of
+                                  their names */
+} hlo_print_options;
+
+typedef enum hlo_print_form {
+    HLO_PRINT_LONG, /* all of it: XLA's default, with large constants */
+    HLO_PRINT_SHORT,
+    HLO_PRINT_CANONICAL,
+    HLO_PRINT_NO_METADATA,
+    HLO_PRINT_NO_LARGE_CONSTANTS
+} hlo_print_form;
+
+void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
+
+/* As hlo_module_print(), with options. What leaves something out is for people, and comes back as
+ * another module or not at all. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
+                               FILE *out);
+
 /* Prints the module in XLA's long form: what hlo_module_parse() and XLA read back as the same
  * module. HLO_INVALID_INPUT when writing to `out` fails (disk full). */
 hlo_status hlo_module_print(const hlo_module *module, FILE *out);
