@@ -86,7 +86,8 @@ bare:
 
 header:
   %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
-| HLO_MODULE NAME           { hlo_text_header(text, $2); }
+| HLO_MODULE NAME           { hlo_text_reserved(text, @2, $2, false);
+                              hlo_text_header(text, $2); }
   stray_colon attrs         { hlo_text_header_done(text); }
 ;
 stray_colon: %empty | ':';

@@ -2,6 +2,7 @@
 """All of HLO's syntax, by the tables of _text_modules.py.
 
 Of every module there that is right: jaxlib reads our print as the same module, and our print of our print is that print.
+The texts of _text_wrong.py are refused, at the right byte. The forms of --print are jaxlib's.
 """
 import argparse
 import os
@@ -12,6 +13,7 @@ import sys
 
 import _jaxlib_text
 import _text_modules
+import _text_wrong
 
 SPLIT = '// -----\n'
 ROUNDS = 2  # of reading and printing, until jaxlib's order of computations stays
@@ -60,6 +62,24 @@ def check_good(printer):
     return len(modules), failed
 
 
+def check_wrong(printer):
+    """Status 1, and the first error where the table has its mark."""
+    texts = [row.replace('!', '', 1) for row in _text_wrong.WRONG]
+    failed = 0
+    for row, text, theirs in zip(_text_wrong.WRONG, texts, _jaxlib_text.read(texts)):
+        before = row[:row.index('!')]
+        wanted = f'{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: '
+        ran = printer.run(text)
+        said = ran.stderr.decode('latin-1').split('\n')[0].removeprefix(f'{printer.path}:')
+        why = ('jaxlib reads it' if isinstance(theirs, list) else
+               f'status {ran.returncode}' if ran.returncode != 1 or ran.stdout else
+               f'said {said}' if not said.startswith(wanted) else None)
+        if why:
+            failed += 1
+            print(f'{row!r}: {why}, wanted {wanted}'[:600])
+    return len(texts), failed
+
+
 def check_forms(printer, models):
     """The forms of --print are jaxlib's to the byte, of the modules in the order that it prints their computations in; but
     for the numbers of stack frames, which it gives anew each time that it reads a module. A called computation in place of
@@ -106,6 +126,9 @@ def main():
     printer = Printer(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
     count, failed = check_good(printer)
     print(f'{count} modules, {failed} failed')
+    wrong_texts, wrong = check_wrong(printer)
+    print(f'{wrong_texts} wrong texts, {wrong} failed')
+    failed += wrong + (wrong_texts < 120)
     models = sorted(pathlib.Path(args.models).glob('*.hlo'))
     prints, wrong = check_forms(printer, models)
     print(f'{prints} prints in other forms, {wrong} failed')
