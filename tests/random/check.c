@@ -1,6 +1,7 @@
 /* See check.h. */
 #include "tests/random/check.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,4 +258,14 @@ hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *opti
             }
     }
     return best;
+}
+
+void use_processor(int job) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) || !CPU_COUNT(&all)) return;
+    CPU_ZERO(&one);
+    size_t skip = (size_t)(job % CPU_COUNT(&all));
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && !skip--) CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
 }

@@ -45,4 +45,8 @@ outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t
  * caller frees it. */
 hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *options, uint64_t seed);
 
+/* Keeps the process on one processor of those there are, so that jobs side by side do not wait for
+ * each other's threads. */
+void use_processor(int job);
+
 #endif

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "passes/match.h"
+#include "tests/random/check.h"
+#include "tests/random/gen.h"
 
 static void add_case(text_cases *list, const char *name, char *text) {
     if (list->count == list->room) {
@@ -246,4 +248,25 @@ void edit_module(hlo_module *module, dice *d) {
         if (dice_chance(d, 10)) comp = module->first;
         DICE_PICK(d, edits)(comp, d);
     }
+}
+
+hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
+    char name[32];
+    snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
+    char *text;
+    dice d = {.state = seed};
+    if (seed % 2) {
+        text = random_module(seed);
+        hlo_module *module = text ? read_module(text, name) : NULL;
+        free(text);
+        return module;
+    }
+    text = edit_text(cases->v[dice_below(&d, cases->count)].text, &d);
+    hlo_module *module = text ? read_module(text, name) : NULL;
+    free(text);
+    if (!module) return NULL;
+    edit_module(module, &d);
+    if (hlo_module_verify(module, NULL) == HLO_OK) return module;
+    hlo_module_free(module);
+    return NULL;
 }

@@ -26,4 +26,8 @@ char *edit_text(const char *text, dice *d);
 /* Other operands, opcodes, constants, layouts, users. What comes out need not verify. */
 void edit_module(hlo_module *module, dice *d);
 
+/* The module of a seed: of two seeds one is drawn from nothing (gen.h), one is an edited case. NULL
+ * when what came out does not verify. The caller frees it. */
+hlo_module *draw_module(const text_cases *cases, uint64_t seed);
+
 #endif

@@ -4,7 +4,6 @@
  * often every rule fired and every reason was given. Fails when a rewrite is wrong (the module is
  * printed, reduced) or a rule has never fired. */
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "hlo/text.h"
 #include "tests/random/check.h"
 #include "tests/random/edit.h"
-#include "tests/random/gen.h"
 
 enum { JOBS_MOST = 64, FAILURES_SHOWN = 3, WAYS = 2, SEED_SECONDS = 120 };
 
@@ -26,28 +24,6 @@ typedef struct worker {
     uint64_t seed; /* at work on it */
     uint64_t failures;
 } worker;
-
-/* Of two seeds one is drawn from nothing, one an edited example. NULL: no module. */
-static hlo_module *module_of(const text_cases *cases, uint64_t seed) {
-    char name[32];
-    snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
-    char *text;
-    dice d = {.state = seed};
-    if (seed % 2) {
-        text = random_module(seed);
-        hlo_module *module = text ? read_module(text, name) : NULL;
-        free(text);
-        return module;
-    }
-    text = edit_text(cases->v[dice_below(&d, cases->count)].text, &d);
-    hlo_module *module = text ? read_module(text, name) : NULL;
-    free(text);
-    if (!module) return NULL;
-    edit_module(module, &d);
-    if (hlo_module_verify(module, NULL) == HLO_OK) return module;
-    hlo_module_free(module);
-    return NULL;
-}
 
 static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                  const char *why) {
@@ -64,7 +40,7 @@ static void show(const hlo_module *module, const hlo_pass_options *options, uint
 
 static void try_seed(const text_cases *cases, uint64_t seed, worker *w) {
     w->counts.modules++;
-    hlo_module *module = module_of(cases, seed);
+    hlo_module *module = draw_module(cases, seed);
     if (!module) {
         w->counts.no_case++;
         return;
@@ -112,20 +88,9 @@ static bool report(const census *c) {
     return all;
 }
 
-/* On one processor of those there are, so that jobs do not wait for each other's threads. */
-static void settle(int job) {
-    cpu_set_t all, one;
-    if (sched_getaffinity(0, sizeof all, &all) || !CPU_COUNT(&all)) return;
-    CPU_ZERO(&one);
-    size_t skip = (size_t)(job % CPU_COUNT(&all));
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &all) && !skip--) CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
 static void work(const text_cases *cases, uint64_t first, uint64_t count, int job, int jobs,
                  worker *w) {
-    settle(job);
+    use_processor(job);
     for (uint64_t s = first + (uint64_t)job; s < first + count; s += (uint64_t)jobs) {
         w->seed = s;
         alarm(SEED_SECONDS);
@@ -163,7 +128,7 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
 static int print_one(uint64_t seed) {
     text_cases cases;
     find_cases(&cases, folders);
-    hlo_module *module = module_of(&cases, seed);
+    hlo_module *module = draw_module(&cases, seed);
     if (module) hlo_module_print(module, stdout);
     hlo_module_free(module);
     free_cases(&cases);
