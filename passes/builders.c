@@ -177,11 +177,6 @@ TEST(is) {
     return has_instr(args) && !strcmp(hlo_ops[args->instr->op].name, args[1].word);
 }
 
-TEST(fixed) {
-    UNUSED(env), UNUSED(count);
-    return has_instr(args) && args->instr->op == HLO_OP_CONSTANT && args->instr->u.literal->data;
-}
-
 TEST(repeats) {
     UNUSED(env), UNUSED(count);
     return has_instr(args) && hlo_splat_source(args->instr) != NULL;

@@ -1,9 +1,9 @@
-/* clauses [--count=N] [--jobs=N] [--rule=NAME]
+/* clauses [--count=N] [--jobs=N] [--rule=NAME] [--allow=N]
  *
- * What each `where` clause of the built-in rules is for: it is left out, and what the rules then make
- * of the rules' examples, the golden tests and N drawn modules must be seen to be wrong: the passes
- * fail, a golden test has another verdict, or a value differs. Prints what caught each clause; fails
- * when nothing caught one. */
+ * What each `where` clause of the built-in rules is for: it is left out, and what the rules then
+ * make of the rules' examples, the golden tests and N drawn modules must be seen to be wrong: the
+ * passes fail, a golden test has another verdict or is rewritten, or a value differs. Prints what
+ * caught each clause; fails when nothing caught more than N of them (--allow, 0 without). */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +29,6 @@ const hlo_rules *const hlo_rules_builtin[] = {&tables[0], &tables[1], &tables[2]
                                               &tables[4], &tables[5], &tables[6],  &tables[7],
                                               &tables[8], &tables[9], &tables[10], &tables[11]};
 const uint32_t hlo_rules_builtin_count = FILES_MOST;
-
-static const char *const folders[] = {HLO_GOLDEN "/fp8",          HLO_GOLDEN "/call",
-                                      HLO_GOLDEN "/collapse-dots", HLO_GOLDEN "/pipeline",
-                                      HLO_GOLDEN "/algebra",      NULL};
 
 /* A module, how it is optimised, and what the whole rules make of it. */
 typedef struct subject {
@@ -135,7 +131,7 @@ static void find_subjects(subjects *list, const text_cases *cases, uint64_t coun
     for (size_t i = 0; i < cases->count && i < CLAUSES_MOST; i++) {
         subject s = {.name = cases->v[i].name, .golden = true, .seed = 1};
         s.module = read_module(cases->v[i].text, cases->v[i].name);
-        s.options = run_options(cases->v[i].text, passes[i], sizeof passes[i]);
+        s.options = run_options(cases->v[i].head, passes[i], sizeof passes[i]);
         add_subject(list, s);
     }
     for (uint64_t seed = 1; seed <= count; seed++) {
@@ -186,6 +182,8 @@ static bool caught_by(const subject *s, char *caught) {
         how = "the passes fail";
     else if (s->golden && strcmp(verdicts, s->verdicts))
         how = "another verdict";
+    else if (s->golden && !strncmp(s->name, "missed-", 7) && strcmp(text, s->text))
+        how = "rewritten"; /* which such a test is there to refuse */
     else if (strcmp(text, s->text) &&
              check_values(s->module, after, s->seed, why) == OUTCOME_DIFFERENT)
         how = "another value";
@@ -218,11 +216,10 @@ static void print_clause(clause c, const char *caught) {
                       hlo_rule_words.functions[g->function].name);
     for (uint32_t i = 0; i < g->arg_count; i++) {
         const hlo_rule_term *a = &t->terms[t->args[g->first_arg + i]];
-        at += snprintf(words + at, sizeof words - (size_t)at, "%s%s%s", i ? ", " : "",
-                       a->kind == HLO_TERM_WORD ? a->word
-                       : a->slot >= 0           ? "%"
-                                                : "..",
-                       a->slot >= 0 ? rule->slots[a->slot] : "");
+        at += snprintf(words + at, sizeof words - (size_t)at, "%s%s", i ? ", " : "",
+                       a->slot >= 0               ? rule->slots[a->slot]
+                       : a->kind == HLO_TERM_WORD ? a->word
+                                                  : "..");
     }
     printf("%-20s %-34s) %s\n", rule->name, words, *caught ? caught : "NOT CAUGHT");
 }
@@ -232,17 +229,19 @@ static uint32_t find_clauses(clause *out, const char *only) {
     for (uint32_t f = 0; f < hlo_rules_real_count; f++)
         for (uint32_t r = 0; r < hlo_rules_real[f]->rule_count; r++)
             for (uint32_t g = 0; g < hlo_rules_real[f]->rules[r].guard_count; g++)
-                if (count < CLAUSES_MOST && (!only || !strcmp(only, hlo_rules_real[f]->rules[r].name)))
+                if (count < CLAUSES_MOST &&
+                    (!only || !strcmp(only, hlo_rules_real[f]->rules[r].name)))
                     out[count++] = (clause){f, r, g};
     return count;
 }
 
-static bool run(const subjects *list, const char *only, int jobs) {
+/* How many clauses nothing caught. */
+static uint32_t run(const subjects *list, const char *only, int jobs) {
     static clause clauses[CLAUSES_MOST];
     uint32_t count = find_clauses(clauses, only), missed = 0;
     char(*caught)[CAUGHT_SIZE] = mmap(NULL, CLAUSES_MOST * sizeof *caught, PROT_READ | PROT_WRITE,
                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (caught == MAP_FAILED) return false;
+    if (caught == MAP_FAILED) return CLAUSES_MOST;
     fflush(stdout);
     int running = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -260,30 +259,38 @@ static bool run(const subjects *list, const char *only, int jobs) {
     }
     printf("%u clauses, %u not caught, by %zu modules\n", count, missed, list->count);
     munmap(caught, CLAUSES_MOST * sizeof *caught);
-    return !missed;
+    return missed;
 }
 
 int main(int argc, char **argv) {
     static const struct option options[] = {{"count", required_argument, NULL, 'c'},
                                             {"jobs", required_argument, NULL, 'j'},
                                             {"rule", required_argument, NULL, 'r'},
+                                            {"allow", required_argument, NULL, 'a'},
                                             {0}};
-    uint64_t count = 1500;
+    uint64_t count = 3000;
     int jobs = 2, option;
+    uint32_t allowed = 0;
     const char *only = NULL;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'c') count = strtoull(optarg, NULL, 10);
-        else if (option == 'j') jobs = atoi(optarg);
-        else if (option == 'r') only = optarg;
-        else return 2;
+        if (option == 'c')
+            count = strtoull(optarg, NULL, 10);
+        else if (option == 'j')
+            jobs = atoi(optarg);
+        else if (option == 'a')
+            allowed = (uint32_t)atoi(optarg);
+        else if (option == 'r')
+            only = optarg;
+        else
+            return 2;
     }
     if (jobs < 1 || hlo_rules_real_count > FILES_MOST) return 2;
     for (uint32_t i = 0; i < hlo_rules_real_count; i++) tables[i] = *hlo_rules_real[i];
     text_cases cases;
-    find_cases(&cases, folders);
+    find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     subjects list;
     find_subjects(&list, &cases, count);
-    bool ok = run(&list, only, jobs);
+    bool ok = run(&list, only, jobs) <= allowed;
     free_subjects(&list);
     free_cases(&cases);
     return ok ? 0 : 1;

@@ -11,13 +11,14 @@
 #include "tests/random/check.h"
 #include "tests/random/gen.h"
 
-static void add_case(text_cases *list, const char *name, char *text) {
+static void add_case(text_cases *list, const char *name, const char *text, const char *head) {
     if (list->count == list->room) {
         list->room = 2 * list->room + 64;
         list->v = realloc(list->v, list->room * sizeof *list->v);
         if (!list->v) abort();
     }
-    list->v[list->count++] = (text_case){.name = strdup(name), .text = text};
+    list->v[list->count++] =
+        (text_case){.name = strdup(name), .text = strdup(text), .head = strdup(head)};
 }
 
 static char *read_all(const char *path) {
@@ -33,30 +34,36 @@ static char *read_all(const char *path) {
     return text;
 }
 
-void find_cases(text_cases *out, const char *const *folders) {
+/* Each module of a file: they stand between lines that begin with `// -----`. */
+static void add_file(text_cases *out, const char *path) {
+    char *text = read_all(path), *from = text;
+    while (from) {
+        char *end = strstr(from, "\n// -----");
+        if (end) *end++ = 0;
+        add_case(out, strrchr(path, '/') + 1, from, text);
+        from = end ? strchr(end, '\n') : NULL;
+    }
+    free(text);
+}
+
+void find_cases(text_cases *out, const char *pattern) {
     *out = (text_cases){0};
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++)
         for (uint32_t r = 0; r < hlo_rules_builtin[i]->rule_count; r++)
             if (hlo_rules_builtin[i]->rules[r].example)
                 add_case(out, hlo_rules_builtin[i]->rules[r].name,
-                         strdup(hlo_rules_builtin[i]->rules[r].example));
-    for (; *folders; folders++) {
-        char pattern[1024];
-        snprintf(pattern, sizeof pattern, "%s/*.hlo", *folders);
-        glob_t found;
-        if (glob(pattern, 0, NULL, &found)) continue;
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            char *text = read_all(found.gl_pathv[i]);
-            if (text) add_case(out, strrchr(found.gl_pathv[i], '/') + 1, text);
-        }
-        globfree(&found);
-    }
+                         hlo_rules_builtin[i]->rules[r].example, "");
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found)) return;
+    for (size_t i = 0; i < found.gl_pathc; i++) add_file(out, found.gl_pathv[i]);
+    globfree(&found);
 }
 
 void free_cases(text_cases *cases) {
     for (size_t i = 0; i < cases->count; i++) {
         free(cases->v[i].name);
         free(cases->v[i].text);
+        free(cases->v[i].head);
     }
     free(cases->v);
 }

@@ -9,6 +9,7 @@
 typedef struct text_case {
     char *name; /* of the rule or the file */
     char *text;
+    char *head; /* the first module of the file, where the RUN lines are; "" for a rule's example */
 } text_case;
 
 typedef struct text_cases {
@@ -16,9 +17,9 @@ typedef struct text_cases {
     text_case *v;
 } text_cases;
 
-/* The examples of the built-in rules, and the .hlo files of the folders: `folders` is a list of
- * paths that ends with NULL. Released by free_cases(). */
-void find_cases(text_cases *out, const char *const *folders);
+/* The examples of the built-in rules, and the modules of the files of that glob pattern. Released
+ * by free_cases(). */
+void find_cases(text_cases *out, const char *pattern);
 void free_cases(text_cases *cases);
 
 /* Other element types and sizes. The caller frees it. */

@@ -17,8 +17,6 @@
 
 enum { JOBS_MOST = 64, FAILURES_SHOWN = 3, WAYS = 2, SEED_SECONDS = 120 };
 
-static const char *const folders[] = {HLO_GOLDEN "/fp8", HLO_GOLDEN "/call", NULL};
-
 typedef struct worker {
     census counts;
     uint64_t seed; /* at work on it */
@@ -105,7 +103,7 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (workers == MAP_FAILED) return false;
     text_cases cases;
-    find_cases(&cases, folders);
+    find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     pid_t pids[JOBS_MOST];
     fflush(stdout);
     for (int j = 0; j < jobs; j++)
@@ -127,7 +125,7 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
 
 static int print_one(uint64_t seed) {
     text_cases cases;
-    find_cases(&cases, folders);
+    find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     hlo_module *module = draw_module(&cases, seed);
     if (module) hlo_module_print(module, stdout);
     hlo_module_free(module);
