@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
                                             {"jobs", required_argument, NULL, 'j'},
                                             {"print", required_argument, NULL, 'p'},
                                             {0}};
-    uint64_t first = 1, count = 4000;
+    uint64_t first = 1, count = 3000;
     int jobs = 2, option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'f')
