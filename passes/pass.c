@@ -63,8 +63,11 @@ static const char *next_word(const char **at, size_t *out_length) {
 }
 
 void hlo_pass_options_init(hlo_pass_options *options) {
-    *options =
-        (hlo_pass_options){.passes = "default", .target = 90, .cuda_major = 12, .cuda_minor = 8};
+    *options = (hlo_pass_options){.passes = "default",
+                                  .target = 90,
+                                  .cuda_major = 12,
+                                  .cuda_minor = 8,
+                                  .framework_files = HLO_FRAMEWORK_FILES};
 }
 
 /* --------------------------------------------------------------------------------------- running
@@ -200,7 +203,7 @@ static hlo_status run_caught(run *r) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     context->scratch = hlo_arena_new(&recover);
-    context->report = hlo_report_new(&recover);
+    context->report = hlo_report_new(context->options->framework_files, &recover);
     if (!context->scratch || !context->report) return HLO_OUT_OF_MEMORY;
     hlo_arena_set_recover(context->module->arena, &recover);
     return run_all(r);

@@ -19,5 +19,17 @@ set_source_files_properties(${hlo_rules_c} PROPERTIES COMPILE_OPTIONS "-Wno-over
 set(hlo_rules_doc --doc ${CMAKE_SOURCE_DIR}/docs/rules.md ${hlo_rules_dir}/HEAD.md ${hlo_rule_files})
 add_custom_target(rules-doc COMMAND rulec ${hlo_rules_doc} VERBATIM)
 
+# The pages about reasons, and the target that writes docs/diagnostics.md anew from them.
+set(hlo_pages_dir ${CMAKE_SOURCE_DIR}/passes/why)
+file(GLOB hlo_page_files CONFIGURE_DEPENDS ${hlo_pages_dir}/*.md)
+set(hlo_pages_c ${CMAKE_BINARY_DIR}/generated/passes/pages.c)
+add_custom_command(OUTPUT ${hlo_pages_c}
+  DEPENDS ${hlo_page_files} ${CMAKE_SOURCE_DIR}/cmake/pages.cmake
+  COMMAND ${CMAKE_COMMAND} -DPAGES=${hlo_pages_dir} -DOUT=${hlo_pages_c}
+  -P ${CMAKE_SOURCE_DIR}/cmake/pages.cmake COMMENT "Reading the pages about reasons" VERBATIM)
+add_custom_target(diagnostics-doc DEPENDS hlo-fp8-opt COMMAND ${CMAKE_COMMAND}
+  -DOPT=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/hlo-fp8-opt -DSOURCE=${CMAKE_SOURCE_DIR}
+  -DOUT=${CMAKE_SOURCE_DIR}/docs/diagnostics.md -P ${CMAKE_SOURCE_DIR}/cmake/diagnostics.cmake VERBATIM)
+
 hlo_sources(passes passes)
-hlo_room(passes SEES ir grammar matmul SOURCES ${passes} ${hlo_rules_c} LINK PkgConfig::XXHASH PkgConfig::JANSSON)
+hlo_room(passes SEES ir grammar matmul SOURCES ${passes} ${hlo_rules_c} ${hlo_pages_c} LINK PkgConfig::XXHASH PkgConfig::JANSSON)

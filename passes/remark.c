@@ -6,15 +6,9 @@
 
 #include "passes/report.h"
 
-static const char *const reason_names[] = {
-#define HLO_WHY(id, name, text) name,
-#include "passes/why.def"
-#undef HLO_WHY
-};
-
 hlo_reason hlo_reason_find(const char *name) {
     int reason = 0;
-    while (reason < HLO_WHY_COUNT && strcmp(reason_names[reason], name) != 0) reason++;
+    while (reason < HLO_WHY_COUNT && strcmp(hlo_reason_name((size_t)reason), name) != 0) reason++;
     return (hlo_reason)reason;
 }
 
@@ -54,11 +48,12 @@ static bool is_matmul(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
 }
 
-hlo_report *hlo_report_new(jmp_buf *recover) {
+hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
     hlo_arena *arena = hlo_arena_new(recover);
     if (!arena) return NULL;
     hlo_report *report = hlo_arena_zero(arena, sizeof *report);
     report->arena = arena;
+    report->frameworks = frameworks;
     return report;
 }
 
@@ -87,7 +82,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->reason = original->reason;
     made->blocker = original->blocker;
     made->flops = original->flops;
-    made->was = hlo_report_describe(report->arena, to);
+    made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
 }
 
@@ -150,7 +145,7 @@ void hlo_report_open(hlo_pass_context *context) {
     hlo_report *report = context->report;
     for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at));) {
         slot *made = add_slot(report, at);
-        made->was = hlo_report_describe(report->arena, at);
+        made->was = hlo_report_describe(report, at);
         made->flops = hlo_report_flops(at);
     }
 }

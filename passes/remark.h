@@ -11,7 +11,7 @@
 
 /* Why a dot is not FP8, or not the cheapest FP8. */
 typedef enum hlo_reason {
-#define HLO_WHY(id, name, text) HLO_WHY_##id,
+#define HLO_WHY(id, name, text, hint) HLO_WHY_##id,
 #include "passes/why.def"
 #undef HLO_WHY
     HLO_WHY_COUNT
@@ -37,8 +37,9 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
 void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds);
 
-/* For the runner. An empty report; NULL when memory runs out. */
-hlo_report *hlo_report_new(jmp_buf *recover);
+/* For the runner. An empty report; NULL when memory runs out. `frameworks` as hlo_pass_options has
+ * it, borrowed until the report is closed. */
+hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover);
 /* Gives every matmul of context->module its slot. */
 void hlo_report_open(hlo_pass_context *context);
 /* Makes the verdicts; nothing can be added afterwards, and the module is not needed any more. */

@@ -1,17 +1,11 @@
 /* Verdicts: made from the slots when the passes are done. */
+#include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/report.h"
 #include "passes/walk.h"
-
-static const struct {
-    const char *name, *text;
-} reasons[] = {
-#define HLO_WHY(id, name, text) {name, text},
-#include "passes/why.def"
-#undef HLO_WHY
-};
 
 /* ------------------------------------------------------------------------------- facts of a matmul
  */
@@ -38,13 +32,21 @@ static const hlo_attr *metadata_attr(const hlo_instr *instr, hlo_attr_id id) {
 #define ROW(rows, count, number)                                                                   \
     ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
 
-static bool is_installed(const char *file) {
-    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || file[0] == '<';
+/* Whether one of the globs, which commas separate, matches the whole of the name. */
+static bool is_framework(const char *file, const char *globs) {
+    char glob[256];
+    for (const char *at = globs; *at;) {
+        size_t length = strcspn(at, ",");
+        snprintf(glob, sizeof glob, "%.*s", (int)length, at);
+        if (fnmatch(glob, file, 0) == 0) return true;
+        at += length + (at[length] == ',');
+    }
+    return false;
 }
 
 /* The innermost frame in a file of the user's own, else the innermost one. */
-static bool find_frame(const hlo_tables *tables, int64_t frame, const char **out_file,
-                       long *out_line) {
+static bool find_frame(const hlo_tables *tables, int64_t frame, const char *frameworks,
+                       const char **out_file, long *out_line) {
     bool found = false;
     /* No more steps than there are frames: the text may hold a cycle. */
     for (uint32_t steps = 0; steps < tables->frame_count; steps++) {
@@ -53,7 +55,7 @@ static bool find_frame(const hlo_tables *tables, int64_t frame, const char **out
         const hlo_file_location *where =
             ROW(tables->locations, tables->location_count, at->file_location);
         const char **file = where ? ROW(tables->files, tables->file_count, where->file_name) : NULL;
-        bool own = file && !is_installed(*file);
+        bool own = file && !is_framework(*file, frameworks);
         if (file && (own || !found)) {
             *out_file = *file;
             *out_line = (long)where->line;
@@ -65,16 +67,16 @@ static bool find_frame(const hlo_tables *tables, int64_t frame, const char **out
     return found;
 }
 
-static void set_source(hlo_arena *arena, const hlo_instr *instr, hlo_verdict *verdict) {
+static void set_source(const hlo_report *report, const hlo_instr *instr, hlo_verdict *verdict) {
     const hlo_attr *frame = metadata_attr(instr, HLO_ATTR_STACK_FRAME_ID);
     const hlo_attr *file = metadata_attr(instr, HLO_ATTR_SOURCE_FILE);
     const hlo_attr *line = metadata_attr(instr, HLO_ATTR_SOURCE_LINE);
-    if (!frame || !find_frame(&instr->parent->module->tables, frame->u.i, &verdict->source_file,
-                              &verdict->source_line)) {
+    if (!frame || !find_frame(&instr->parent->module->tables, frame->u.i, report->frameworks,
+                              &verdict->source_file, &verdict->source_line)) {
         verdict->source_file = file ? file->u.str : NULL;
         verdict->source_line = line ? (long)line->u.i : 0;
     }
-    verdict->source_file = copy_text(arena, verdict->source_file);
+    verdict->source_file = copy_text(report->arena, verdict->source_file);
 }
 
 static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
@@ -91,7 +93,8 @@ static bool read_matmul(const hlo_instr *instr, hlo_matmul *out) {
     return true;
 }
 
-hlo_verdict hlo_report_describe(hlo_arena *arena, const hlo_instr *instr) {
+hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *instr) {
+    hlo_arena *arena = report->arena;
     hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
     hlo_matmul matmul;
     if (read_matmul(instr, &matmul)) {
@@ -103,7 +106,7 @@ hlo_verdict hlo_report_describe(hlo_arena *arena, const hlo_instr *instr) {
         verdict.shape = shape_text(arena, instr->shape);
     }
     verdict.op_name = copy_text(arena, hlo_instr_op_name(instr));
-    set_source(arena, instr, &verdict);
+    set_source(report, instr, &verdict);
     return verdict;
 }
 
@@ -118,7 +121,7 @@ double hlo_report_flops(const hlo_instr *instr) {
 
 typedef struct closing {
     hlo_report *report;
-    const bool *present; /* by instruction id: in a computation that runs */
+    const bool *present; /* by instruction id: something needs it */
     const bool *fp8;
     const uint32_t *lines; /* offsets at which lines start */
     uint32_t line_count;
@@ -126,8 +129,9 @@ typedef struct closing {
 } closing;
 
 static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, const char *blocker) {
-    verdict->reason = reasons[reason].name;
-    verdict->message = reasons[reason].text;
+    verdict->reason = hlo_reason_name(reason);
+    verdict->message = hlo_reason_text(reason);
+    verdict->hint = hlo_reason_hint(reason);
     verdict->blocker = copy_text(c->report->arena, blocker);
 }
 
@@ -162,13 +166,14 @@ static bool is_present(const closing *c, const slot *s) {
 static hlo_verdict judge(closing *c, const slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
+    verdict.input_shape = s->was.shape;
     verdict.kind = HLO_VERDICT_WIDE;
     const slot *now = s;
     while (now->same_as) now = &report->slots[now->same_as - 1];
     if (!is_present(c, now)) {
         set_reason(c, &verdict, HLO_WHY_UNUSED, NULL);
     } else if (hlo_matmul_is_call(now->instr)) {
-        hlo_verdict call = hlo_report_describe(report->arena, now->instr);
+        hlo_verdict call = hlo_report_describe(report, now->instr);
         verdict.instr = call.instr;
         verdict.shape = call.shape;
         verdict.operands = call.operands;
@@ -198,24 +203,6 @@ static void find_lines(closing *c, const hlo_module *module, hlo_arena *arena) {
     c->line_count = count;
 }
 
-static void visit_called(void *running, hlo_computation *called) {
-    ((bool *)running)[called->id] = true;
-}
-
-static bool *find_present(const hlo_module *module, hlo_arena *arena) {
-    bool *present = hlo_arena_zero(arena, module->next_id);
-    bool *running = hlo_arena_zero(arena, module->next_computation_id);
-    if (module->entry) running[module->entry->id] = true;
-    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
-        if (!running[comp->id]) continue;
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
-            present[instr->id] = true;
-            hlo_instr_visit_called(instr, visit_called, running);
-        }
-    }
-    return present;
-}
-
 static int by_position(const void *a, const void *b) {
     const slot *const *x = a, *const *y = b;
     if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
@@ -228,7 +215,7 @@ void hlo_report_close(hlo_pass_context *context) {
     closing c = {.report = report,
                  .fp8 = hlo_walk_fp8(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
-    c.present = find_present(module, context->scratch);
+    c.present = hlo_walk_needed(module, context->scratch);
     find_lines(&c, module, context->scratch);
     slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
     size_t count = 0;

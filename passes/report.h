@@ -29,7 +29,8 @@ typedef struct tallies {
 } tallies;
 
 struct hlo_report {
-    hlo_arena *arena; /* of everything below, strings included */
+    hlo_arena *arena;       /* of everything below, strings included */
+    const char *frameworks; /* globs */
     slot *slots;
     uint32_t count, room;
     uint32_t *slot_of; /* by instruction id: its slot plus one; 0: none */
@@ -39,8 +40,11 @@ struct hlo_report {
     tallies passes, rules;
 };
 
+/* By hlo_reason: the text of passes/why/NAME.md. */
+extern const char *const hlo_reason_pages[HLO_WHY_COUNT];
+
 /* The facts of a matmul that a verdict tells: name, shape, operands, epilogue, op_name, source. */
-hlo_verdict hlo_report_describe(hlo_arena *arena, const hlo_instr *matmul);
+hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *matmul);
 /* Floating-point operations of one execution. */
 double hlo_report_flops(const hlo_instr *matmul);
 

@@ -6,11 +6,11 @@
 #include "passes/report.h"
 
 typedef struct row_of_why {
-    const char *name, *text;
+    const char *name, *text, *hint;
 } row_of_why;
 
 static const row_of_why whys[] = {
-#define HLO_WHY(id, name, text) {name, text},
+#define HLO_WHY(id, name, text, hint) {name, text, hint},
 #include "passes/why.def"
 #undef HLO_WHY
 };
@@ -27,8 +27,21 @@ const char *hlo_reason_text(size_t index) {
     return whys[index].text;
 }
 
+const char *hlo_reason_hint(size_t index) {
+    return whys[index].hint;
+}
+
+const char *hlo_reason_page(size_t index) {
+    return hlo_reason_pages[index];
+}
+
 static const char *const kind_names[] = {
     [HLO_VERDICT_FP8] = "fp8", [HLO_VERDICT_MISSED] = "missed", [HLO_VERDICT_WIDE] = "wide"};
+
+/* Green, yellow, red. */
+static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
+                                           [HLO_VERDICT_MISSED] = "\033[33m",
+                                           [HLO_VERDICT_WIDE] = "\033[31m"};
 
 /* What is told: the verdicts of all reports, and how many there are of each kind and reason. */
 typedef struct summary {
@@ -40,6 +53,7 @@ typedef struct telling {
     const hlo_report *const *reports;
     size_t count;
     hlo_remarks which;
+    bool coloured;
     FILE *out;
     summary sum;
 } telling;
@@ -139,9 +153,16 @@ static hlo_status tell_text(const telling *t) {
     report = index = 0;
     for (const hlo_verdict *v; (v = next_verdict(t, &report, &index));) {
         fill_cells(v, row);
-        for (int column = 0; column < COLUMNS; column++)
-            if (widths[column]) fprintf(t->out, "%-*s  ", widths[column], row[column]);
+        for (int column = 0; column < COLUMNS; column++) {
+            if (!widths[column]) continue;
+            bool coloured = t->coloured && column == KIND;
+            fprintf(t->out, "%s%-*s%s  ", coloured ? kind_colours[v->kind] : "", widths[column],
+                    row[column], coloured ? "\033[0m" : "");
+        }
         fprintf(t->out, "%s\n", v->op_name ? v->op_name : "");
+        if (v->hint)
+            fprintf(t->out, "    %shint: %s%s\n", t->coloured ? "\033[36m" : "", v->hint,
+                    t->coloured ? "\033[0m" : "");
     }
     tell_summary(t);
     return HLO_OK;
@@ -172,15 +193,16 @@ static json_t *number_value(long number) {
 }
 
 static json_t *json_of(const hlo_verdict *v) {
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}",
-                     "verdict", kind_names[v->kind], "reason", text_value(v->reason), "message",
-                     text_value(v->message), "instruction", text_value(v->instr), "shape",
-                     text_value(v->shape), "operands", text_value(v->operands), "epilogue",
-                     text_value(v->epilogue), "blocker", text_value(v->blocker), "op_name",
-                     text_value(v->op_name), "source_file", text_value(v->source_file),
-                     "source_line", number_value(v->source_line), "file", text_value(v->file),
-                     "line", number_value(v->line), "column", number_value(v->column), "flops",
-                     v->flops);
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}",
+        "verdict", kind_names[v->kind], "reason", text_value(v->reason), "message",
+        text_value(v->message), "hint", text_value(v->hint), "instruction", text_value(v->instr),
+        "shape", text_value(v->shape), "input_shape", text_value(v->input_shape), "operands",
+        text_value(v->operands), "epilogue", text_value(v->epilogue), "blocker",
+        text_value(v->blocker), "op_name", text_value(v->op_name), "source_file",
+        text_value(v->source_file), "source_line", number_value(v->source_line), "file",
+        text_value(v->file), "line", number_value(v->line), "column", number_value(v->column),
+        "flops", v->flops);
 }
 
 static hlo_status dump(json_t *document, FILE *out) {
@@ -242,8 +264,9 @@ static json_t *sarif_of(const hlo_verdict *v) {
 static hlo_status tell_sarif(const telling *t) {
     json_t *rules = json_array(), *results = json_array();
     for (int reason = 0; reason < HLO_WHY_COUNT; reason++)
-        json_array_append_new(rules, json_pack("{s:s, s:{s:s}}", "id", whys[reason].name,
-                                               "shortDescription", "text", whys[reason].text));
+        json_array_append_new(rules, json_pack("{s:s, s:{s:s}, s:{s:s}}", "id", whys[reason].name,
+                                               "shortDescription", "text", whys[reason].text,
+                                               "help", "text", hlo_reason_page((size_t)reason)));
     size_t report = 0, index = 0;
     for (const hlo_verdict *v; (v = next_verdict(t, &report, &index));)
         if (v->reason) json_array_append_new(results, sarif_of(v));
@@ -312,12 +335,14 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
     const telling t = {.reports = reports,
                        .count = count,
                        .which = which,
+                       .coloured = format == HLO_REMARKS_COLOURED,
                        .out = out,
                        .sum = summarise(reports, count)};
     static hlo_status (*const tell[])(const telling *) = {[HLO_REMARKS_TEXT] = tell_text,
                                                           [HLO_REMARKS_JSON] = tell_json,
                                                           [HLO_REMARKS_SARIF] = tell_sarif,
-                                                          [HLO_REMARKS_JUNIT] = tell_junit};
+                                                          [HLO_REMARKS_JUNIT] = tell_junit,
+                                                          [HLO_REMARKS_COLOURED] = tell_text};
     hlo_status status = tell[format](&t);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     return status;

@@ -12,7 +12,7 @@ static const hlo_rule_function functions[] = {
 };
 
 static const char *const reasons[] = {
-#define HLO_WHY(id, name, text) name,
+#define HLO_WHY(id, name, text, hint) name,
 #include "passes/why.def"
 #undef HLO_WHY
 };

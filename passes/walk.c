@@ -78,3 +78,34 @@ bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
         }
     return fp8;
 }
+
+static void need_computation(void *needed, hlo_computation *called) {
+    ((bool *)needed)[called->id] = true;
+}
+
+static void need_inputs(const hlo_instr *instr, bool *needed) {
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        needed[hlo_instr_operand(instr, i)->id] = true;
+    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+    if (!control) return;
+    for (uint32_t i = 0; i < control->u.instrs->count; i++)
+        needed[control->u.instrs->v[i]->id] = true;
+}
+
+bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena) {
+    hlo_effects effects = hlo_walk_effects(module, arena);
+    bool *needed = hlo_arena_zero(arena, module->next_id);
+    bool *called = hlo_arena_zero(arena, module->next_computation_id);
+    if (module->entry) called[module->entry->id] = true;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (!called[comp->id]) continue;
+        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+            if (instr == comp->root || instr->op == HLO_OP_PARAMETER || effects.side[instr->id])
+                needed[instr->id] = true;
+            if (!needed[instr->id]) continue;
+            need_inputs(instr, needed);
+            hlo_instr_visit_called(instr, need_computation, called);
+        }
+    }
+    return needed;
+}

@@ -17,6 +17,10 @@ typedef struct hlo_effects {
 } hlo_effects;
 hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena);
 
+/* Whether an instruction is in a computation that runs, and its result or its effect is needed: as
+ * a root, a parameter, an effect, or an input or control predecessor of what is needed. */
+bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena);
+
 /* Whether a value comes from an fp8 one by movement, conversion and scaling alone: then a matmul of
  * it may become an FP8 one. */
 bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena);

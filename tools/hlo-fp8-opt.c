@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hlo/proto.h"
 #include "hlo/text.h"
@@ -109,9 +110,11 @@ static hlo_status print_remarks(const opt_job *job) {
     if (path && !output_open(&out, path)) return complain("open", out.name);
     hlo_remarks which =
         values[OPTION_REMARKS].given ? (hlo_remarks)values[OPTION_REMARKS].number : HLO_REMARKS_ALL;
-    hlo_status status =
-        hlo_reports_print((const hlo_report *const *)job->reports, job->count, which,
-                          (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number, out.file);
+    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
+    if (format == HLO_REMARKS_TEXT && isatty(fileno(out.file)) && !getenv("NO_COLOR"))
+        format = HLO_REMARKS_COLOURED;
+    hlo_status status = hlo_reports_print((const hlo_report *const *)job->reports, job->count,
+                                          which, format, out.file);
     if (path && !output_close(&out, status == HLO_OK)) return complain("write", out.name);
     return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
 }
@@ -131,6 +134,27 @@ static hlo_status check_gate(const opt_job *job, size_t count) {
 static int list_passes(void) {
     for (size_t i = 0; i < hlo_pass_count(); i++)
         printf("%-24s  %s\n", hlo_pass_name(i), hlo_pass_help(i));
+    return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
+}
+
+static int refuse_reason(const char *name) {
+    char names[2048] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < hlo_reason_count() && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 hlo_reason_name(i));
+    return options_refuse(PROGRAM_OPT, "there is no reason '%s'; there are %s", name, names);
+}
+
+static int explain(const char *name) {
+    bool all = strcmp(name, "all") == 0, found = false;
+    for (size_t i = 0; i < hlo_reason_count(); i++) {
+        if (!all && strcmp(name, hlo_reason_name(i)) != 0) continue;
+        printf("%s## %s\nThe reason: %s.\nThe smallest edit: %s.\n\n%s", found ? "\n" : "",
+               hlo_reason_name(i), hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
+        found = true;
+    }
+    if (!found) return refuse_reason(name);
     return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
 }
 
@@ -156,6 +180,7 @@ int main(int argc, char **argv) {
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();
+    if (values[OPTION_EXPLAIN].given) return explain(values[OPTION_EXPLAIN].text);
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     /* Over no reports, to know before any work whether the gate is one. */

@@ -10,6 +10,11 @@
 extern "C" {
 #endif
 
+/* What is installed, and the files of Flax and JAX that multiply, where the HLO has no folders. */
+#define HLO_FRAMEWORK_FILES                                                                        \
+    "*/site-packages/*,*/dist-packages/*,<*,fp8_ops.py,linear.py,linen/*,dtypes.py,"               \
+    "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
+
 /* How a run of passes is to go. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
@@ -22,8 +27,12 @@ typedef struct hlo_pass_options {
                             the   built-in ones of that phase; NULL: none */
     uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
                             backwards, any other number shuffled by it. The result is the same */
-    bool allow_bias_rounding;  /* an f32 bias may be rounded to bf16, so that the call adds it;
-                                  default  false: it is added after the call, in f32 */
+    bool allow_bias_rounding; /* an f32 bias may be rounded to bf16, so that the call adds it;
+                                 default  false: it is added after the call, in f32 */
+    /* Globs, as fnmatch(3) has them, separated by commas: the source files of frameworks. The place
+     * that a verdict gives in the source is the innermost frame whose file none of them matches
+     * as a whole, the innermost of all where there is none. Default HLO_FRAMEWORK_FILES */
+    const char *framework_files;
     bool verify_each;          /* verify after every pass, not only at the end */
     bool verify_none;          /* not even at the end */
     bool time_passes;          /* record times for hlo_report_print_times() */
@@ -47,12 +56,14 @@ typedef enum hlo_verdict_kind {
 
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
-    const char *instr;    /* name of the dot as it was, or of the call as it is */
-    const char *shape;    /* of the result, e.g. "bf16[32,64]" */
-    const char *operands; /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
+    const char *instr;       /* name of the dot as it was, or of the call as it is */
+    const char *shape;       /* of the result, e.g. "bf16[32,64]" */
+    const char *input_shape; /* of the result of the matmul as it was in the input */
+    const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
     const char *epilogue; /* of the call: "RELU", with " +amax" and " +fp8-output"; "" when wide */
     const char *reason;   /* a stable id, e.g. "not-quantised"; NULL when there is none */
     const char *message;  /* the reason as a sentence; NULL when there is none */
+    const char *hint;     /* the smallest edit that mends it; NULL when there is no reason */
     const char *blocker;  /* name of the instruction that blocked it; NULL when there is none */
     const char *op_name;  /* from its metadata; NULL when there is none */
     const char *source_file; /* of the program that was compiled, through the stack frames; NULL */
@@ -82,10 +93,11 @@ const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
 
 typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
 typedef enum hlo_remarks_format {
-    HLO_REMARKS_TEXT,  /* an aligned line per verdict, then a summary */
+    HLO_REMARKS_TEXT,  /* an aligned line per verdict, one with its hint, then a summary */
     HLO_REMARKS_JSON,  /* one object, docs/diagnostics.md has its schema */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0: a result per verdict that has a reason, a rule per reason */
-    HLO_REMARKS_JUNIT  /* JUnit XML: a case per verdict, a failure where it has a reason */
+    HLO_REMARKS_JUNIT, /* JUnit XML: a case per verdict, a failure where it has a reason */
+    HLO_REMARKS_COLOURED /* the text for a terminal that knows ANSI colours */
 } hlo_remarks_format;
 /* Tells the chosen verdicts of `count` reports as one document; its summary counts all of them.
  * HLO_INVALID_INPUT when writing to `out` fails, HLO_OUT_OF_MEMORY. */
@@ -101,10 +113,13 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, char *why, size_t why_size);
 
-/* The reason ids that verdicts may have, with the sentence for each. */
+/* The reason ids that verdicts may have, in a fixed order. */
 size_t hlo_reason_count(void);
 const char *hlo_reason_name(size_t index);
-const char *hlo_reason_text(size_t index);
+const char *hlo_reason_text(size_t index); /* as a sentence without a full stop */
+const char *hlo_reason_hint(size_t index); /* the smallest edit that mends it, a short phrase */
+/* Markdown: what it means, the edit, and a module before and after it. */
+const char *hlo_reason_page(size_t index);
 
 /* The time of each pass and how often each rule fired. */
 void hlo_report_print_times(const hlo_report *report, FILE *out);

@@ -14,7 +14,7 @@ static const char *const words[] = {
 #define HLO_ATTR(id, name, kind) name "=",
 #include "ir/attr.def"
 #undef HLO_ATTR
-#define HLO_WHY(id, name, text) name,
+#define HLO_WHY(id, name, text, hint) name,
 #include "passes/why.def"
 #undef HLO_WHY
 #define HLO_FIELD(name, member, kind) name,

@@ -77,7 +77,7 @@ static bool report(const census *c) {
         all = false;
     }
     static const char *const reasons[] = {
-#define HLO_WHY(id, name, text) name,
+#define HLO_WHY(id, name, text, hint) name,
 #include "passes/why.def"
 #undef HLO_WHY
     };

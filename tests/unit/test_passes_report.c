@@ -24,7 +24,7 @@ static void open_text(fixture *f, const char *text) {
     hlo_arena_set_recover(module->arena, &f->recover);
     f->context.module = module;
     f->context.scratch = hlo_arena_new(&f->recover);
-    f->context.report = hlo_report_new(&f->recover);
+    f->context.report = hlo_report_new(HLO_FRAMEWORK_FILES, &f->recover);
     hlo_report_open(&f->context);
 }
 

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The pages about reasons: for each id, `before` gives that reason for its matmul, `after` gives none.
+
+usage: explain.py hlo-fp8-opt
+
+A page has its module in a ```hlo block, perhaps under a ```rules block for --rules, and the edit in a ```diff block, whose
+hunks are separated by empty lines. Options stand in the lines that begin with Before and After.
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+BEFORE = re.compile(r"^Before(?:, with `([^`]*)`)?:\n(?:```rules\n(.*?)```\nand\n)?```hlo\n(.*?)```$", re.S | re.M)
+AFTER = re.compile(r"^After(?:, with `([^`]*)`)?( without the rule| with the same rule)?:"
+                   r"(?: the same module\.|\n```diff\n(.*?)\n```)$", re.S | re.M)
+
+
+def edited(module, diff):
+    for hunk in filter(None, diff.split("\n\n")):
+        lines = hunk.split("\n")
+        old = "\n".join(line[1:] for line in lines if line[0] in " -")
+        assert module.count(old) == 1, hunk
+        module = module.replace(old, "\n".join(line[1:] for line in lines if line[0] in " +"))
+    return module
+
+
+def verdicts(program, options, rules, module):
+    with tempfile.NamedTemporaryFile("w", suffix=".hlo") as hlo, tempfile.NamedTemporaryFile("w", suffix=".rules") as file:
+        hlo.write(module)
+        hlo.flush()
+        command = [program, *options.split(), "--remarks=all", "--remarks-format=json", "-o", "/dev/null", hlo.name]
+        if rules:
+            file.write(rules)
+            file.flush()
+            command.append("--rules=" + file.name)
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr
+        return [(dot["verdict"], dot["reason"]) for dot in json.loads(done.stderr)["dots"]]
+
+
+def main():
+    program = sys.argv[1]
+    text = subprocess.run([program, "--explain=all"], capture_output=True, text=True, check=True).stdout
+    pages = re.split(r"^## ", text, flags=re.M)[1:]
+    bad = 0
+    for page in pages:
+        reason = page.split("\n", 1)[0]
+        options, rules, module = BEFORE.search(page).groups("")
+        before = verdicts(program, options, rules, module)
+        options, same, diff = AFTER.search(page).groups("")
+        after = verdicts(program, options, rules if same == " with the same rule" else "", edited(module, diff))
+        held = len(before) == 1 and before[0][1] == reason and after == [("fp8", None)]
+        if not held:
+            bad += 1
+            print(f"{reason}: before {before}, after {after}")
+    print(f"{len(pages) - bad} of {len(pages)} pages hold")
+    return bad != 0 or len(pages) < 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
