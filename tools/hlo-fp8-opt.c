@@ -119,16 +119,18 @@ static hlo_status print_remarks(const opt_job *job) {
     return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
 }
 
-static hlo_status check_gate(const opt_job *job, size_t count) {
+static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
+    const hlo_report *const *reports = (const hlo_report *const *)job->reports;
     const char *reasons = values[OPTION_FAIL_ON_MISSED].text;
-    char why[256];
+    const char *baseline = values[OPTION_BASELINE].text;
     hlo_status status = hlo_reports_gate(
-        (const hlo_report *const *)job->reports, count, values[OPTION_EXPECT_FP8].text,
-        values[OPTION_FAIL_ON_MISSED].given && !reasons ? "" : reasons, why, sizeof why);
+        reports, count, values[OPTION_EXPECT_FP8].text,
+        values[OPTION_FAIL_ON_MISSED].given && !reasons ? "" : reasons, why, why_size);
     if (status == HLO_INVALID_USAGE) options_refuse(PROGRAM_OPT, "%s", why);
-    if (status == HLO_MISMATCH && count) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
-    return status;
+    if (!baseline || status == HLO_INVALID_USAGE || (status == HLO_MISMATCH && count))
+        return status;
+    return hlo_reports_baseline(reports, count, baseline, &options_sink, why, why_size);
 }
 
 static int list_passes(void) {
@@ -158,17 +160,22 @@ static int explain(const char *name) {
     return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
 }
 
+static hlo_status write_all(const opt_job *job) {
+    /* The gates first: what is written may replace the baseline. */
+    char why[1024];
+    hlo_status gates = check_gates(job, job->count, why, sizeof why);
+    hlo_status status = print_remarks(job);
+    if (status == HLO_OK) status = print_all(job);
+    if (status == HLO_OK && gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
+    return status == HLO_OK ? gates : status;
+}
+
 static hlo_status run(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
         status = read_file(job, job->options.files[i]);
-    if (status == HLO_OK && job->options.values[OPTION_DIFF].given) {
-        status = print_difference(job);
-    } else {
-        if (status == HLO_OK) status = print_remarks(job);
-        if (status == HLO_OK) status = print_all(job);
-        if (status == HLO_OK) status = check_gate(job, job->count);
-    }
+    if (status == HLO_OK)
+        status = job->options.values[OPTION_DIFF].given ? print_difference(job) : write_all(job);
     if (status == HLO_OUT_OF_MEMORY)
         fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
     return status;
@@ -183,8 +190,10 @@ int main(int argc, char **argv) {
     if (values[OPTION_EXPLAIN].given) return explain(values[OPTION_EXPLAIN].text);
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
-    /* Over no reports, to know before any work whether the gate is one. */
-    if (check_gate(&job, 0) == HLO_INVALID_USAGE) return HLO_INVALID_USAGE;
+    /* Over no reports, to know before any work whether the gates are some. */
+    char why[1024];
+    hlo_status gates = check_gates(&job, 0, why, sizeof why);
+    if (gates != HLO_OK && gates != HLO_MISMATCH) return hlo_status_exit(gates);
     hlo_status status = run(&job);
     for (size_t i = 0; i < job.count; i++) hlo_report_free(job.reports[i]);
     free(job.reports);

@@ -113,6 +113,14 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, char *why, size_t why_size);
 
+/* Whether every matmul that was FP8 in an earlier run is so still: for each FP8 verdict of the file
+ * at `path`, which HLO_REMARKS_JSON of all or passed verdicts wrote, there is an FP8 verdict of its
+ * own with the same op_name and input_shape. HLO_MISMATCH: one line in `why`, always
+ * NUL-terminated, says what is not. HLO_INVALID_INPUT, with an error in `sink`: the file cannot be
+ * read or is no such file. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
+                                const hlo_diag_sink *sink, char *why, size_t why_size);
+
 /* The reason ids that verdicts may have, in a fixed order. */
 size_t hlo_reason_count(void);
 const char *hlo_reason_name(size_t index);

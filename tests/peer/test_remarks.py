@@ -43,7 +43,9 @@ def main():
     reasons = [d["reason"] for d in dots if d["reason"]]
     assert report["summary"]["reasons"] == {r: reasons.count(r) for r in reasons}
     attention = [d for d in dots if "llama_train" in d["file"] and d["verdict"] == "wide"]
-    assert len(attention) == 8 and all(d["source_file"] and d["source_line"] for d in attention)
+    assert len(attention) == 8
+    assert {(d["source_file"], d["source_line"]) for d in attention} == {("jax_programs.py", 234), ("jax_programs.py", 236)}
+    assert all(d["source_file"] == "jax_programs.py" for d in dots), "a frame of the framework's before the user's own"
 
     cases = ElementTree.fromstring(told["junit"]).findall("testsuite/testcase")
     assert len(cases) == len(dots)
@@ -60,7 +62,8 @@ def main():
 
     for gate, status in ((f"--expect-fp8={fp8}", 0), (f"--expect-fp8={fp8 + 1}", 3), ("--expect-fp8=all", 3),
                          ("--expect-fp8=50%", 0), ("--fail-on-missed", 3), ("--fail-on-missed=amax-init", 0),
-                         ("--fail-on-missed=amax-init,not-quantised", 3), ("--fail-on-missed=nonsense", 2)):
+                         ("--fail-on-missed=amax-init,not-quantised", 3), ("--fail-on-missed=nonsense", 2),
+                         (f"--baseline={args.work}/remarks.json", 0)):
         done = run(program, gate, *models)
         assert done.returncode == status, (gate, done.returncode, done.stderr)
         assert len(done.stderr.splitlines()) == (status != 0), done.stderr
