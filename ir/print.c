@@ -734,8 +734,43 @@ void hlo_print_options_init(hlo_print_options *options, hlo_print_form form) {
     options->large_constants = !canonical && form != HLO_PRINT_NO_LARGE_CONSTANTS;
 }
 
+/* A canonical print repeats the body of a computation wherever it is called. */
+typedef struct extent {
+    uint32_t depth; /* of bodies in bodies */
+    uint64_t instrs;
+} extent;
+
+enum { MOST_DEPTH = 1000, MOST_INSTRS = 1 << 26 };
+
+typedef struct extents {
+    extent *of; /* by computation id */
+    extent now;
+} extents;
+
+static void add_called(void *user, hlo_computation *called) {
+    extents *e = user;
+    const extent *inner = &e->of[called->id];
+    if (inner->depth >= e->now.depth) e->now.depth = inner->depth + 1;
+    e->now.instrs += inner->instrs;
+}
+
+static hlo_status check_extent(const hlo_module *module) {
+    extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
+    bool fits = e.of != NULL;
+    for (const hlo_computation *comp = module->first; fits && comp; comp = comp->next) {
+        e.now = (extent){.depth = 1, .instrs = comp->instr_count};
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            hlo_instr_visit_called(instr, add_called, &e);
+        e.of[comp->id] = e.now;
+        fits = e.now.depth <= MOST_DEPTH && e.now.instrs <= MOST_INSTRS;
+    }
+    free(e.of);
+    return fits ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
 hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
                                FILE *file) {
+    if (options->canonical && check_extent(module) != HLO_OK) return HLO_OUT_OF_MEMORY;
     char buffer[BUFFER];
     out o = {
         .buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file, .options = options};

@@ -65,7 +65,8 @@ typedef enum hlo_print_form {
 void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
 
 /* As hlo_module_print(), with options. What leaves something out is for people, and comes back as
- * another module or not at all. HLO_OUT_OF_MEMORY. */
+ * another module or not at all. HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a
+ * body wherever it is called, would nest 1000 bodies or hold 2^26 instructions. */
 hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
                                FILE *out);
 
