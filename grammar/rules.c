@@ -641,16 +641,8 @@ hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
     rules->file = owner->file;
     rules->lets = draft.lets;
     rules->doc = comment_text(&p, p.file_comment);
-#define TABLE(name) (rules->name##s = draft.name##s.data, rules->name##_count = draft.name##s.count)
-    TABLE(term);
-    TABLE(arg);
-    TABLE(attr);
-    TABLE(int);
-    TABLE(guard);
-    TABLE(action);
-    TABLE(set);
-    TABLE(root);
-    TABLE(rule);
+#define TABLE(name) rules->name##s = draft.name##s.data, rules->name##_count = draft.name##s.count;
+    HLO_RULE_TABLES(TABLE)
 #undef TABLE
     *out_rules = rules;
     return HLO_OK;

@@ -128,6 +128,19 @@ typedef struct hlo_rule {
     const char *example;      /* HLO on which it fires; NULL only for `remark` rules */
 } hlo_rule;
 
+/* The tables of a file of rules, by what their rows are called: each has a pointer NAMEs and a
+ * NAME_count in struct hlo_rules. */
+#define HLO_RULE_TABLES(TABLE)                                                                     \
+    TABLE(term)                                                                                    \
+    TABLE(arg)                                                                                     \
+    TABLE(attr)                                                                                    \
+    TABLE(int)                                                                                     \
+    TABLE(guard)                                                                                   \
+    TABLE(action)                                                                                  \
+    TABLE(set)                                                                                     \
+    TABLE(root)                                                                                    \
+    TABLE(rule)
+
 typedef struct hlo_rules {
     const char *file;
     const char *doc;  /* the comment at the top of the file */

@@ -1,6 +1,4 @@
 /* HLO text out of a module, in XLA's long form, through a buffer of our own. */
-#include "ir/print.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +7,6 @@
 #include "hlo/text.h"
 #include "ir/eval/float.h"
 
-/* Where text goes: to `file` whenever the buffer is full, or, without one, nowhere past its end. */
 static const hlo_print_options long_form = {
     .percent = true,
     .signature = true,
@@ -20,6 +17,7 @@ static const hlo_print_options long_form = {
     .large_constants = true,
 };
 
+/* Where text goes: to `file` whenever the buffer is full, or, without one, nowhere past its end. */
 typedef struct out {
     char *buffer, *at, *end;
     FILE *file;
@@ -785,26 +783,4 @@ hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options
 
 hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
     return hlo_module_print_as(module, &long_form, file);
-}
-
-hlo_status hlo_instr_print(const hlo_instr *instr, FILE *file) {
-    char buffer[BUFFER];
-    out o = {.buffer = buffer,
-             .at = buffer,
-             .end = buffer + BUFFER,
-             .file = file,
-             .options = &long_form};
-    put_instr(&o, instr);
-    return finish(&o);
-}
-
-hlo_status hlo_attr_print(const hlo_attr *attr, FILE *file) {
-    char buffer[BUFFER];
-    out o = {.buffer = buffer,
-             .at = buffer,
-             .end = buffer + BUFFER,
-             .file = file,
-             .options = &long_form};
-    put_attr(&o, attr);
-    return finish(&o);
 }

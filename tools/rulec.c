@@ -168,16 +168,9 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     put_string(out, r->lets);
 #define TABLE(name)                                                                                \
     if (r->name##_count)                                                                           \
-    fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, file)
-    TABLE(term);
-    TABLE(arg);
-    TABLE(attr);
-    TABLE(int);
-    TABLE(guard);
-    TABLE(action);
-    TABLE(set);
-    TABLE(root);
-    TABLE(rule);
+        fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, \
+                file);
+    HLO_RULE_TABLES(TABLE)
 #undef TABLE
     fputs("};\n\n", out);
 }

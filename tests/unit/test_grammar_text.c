@@ -11,7 +11,6 @@
 
 #include "hlo/text.h"
 #include "ir/ir.h"
-#include "ir/print.h"
 
 /* The diagnostics of one reading, as `line:column+length message` each on a line. */
 typedef struct heard {
@@ -218,20 +217,6 @@ static void long_lines_are_clipped_round_the_caret(void **state) {
     free(text);
 }
 
-static void parts_are_printed(void **state) {
-    (void)state;
-    hlo_module *m = read("ENTRY e { a = f32[2] parameter(0)\n"
-                         " ROOT b = f32[2] broadcast(a), dimensions={0} }");
-    char text[256] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
-    assert_int_equal(hlo_instr_print(m->entry->root, out), HLO_OK);
-    fputc('\n', out);
-    assert_int_equal(hlo_attr_print(&m->entry->root->attrs[0], out), HLO_OK);
-    fclose(out);
-    assert_string_equal(text, "%b = f32[2]{0} broadcast(%a), dimensions={0}\ndimensions={0}");
-    hlo_module_free(m);
-}
-
 static void failures_of_files_are_told(void **state) {
     (void)state;
     hlo_module *m = read("ENTRY e { ROOT a = f32[2] parameter(0) }");
@@ -260,7 +245,6 @@ int main(void) {
         cmocka_unit_test(only_so_many_errors_are_said),
         cmocka_unit_test(places_are_found_in_any_order),
         cmocka_unit_test(long_lines_are_clipped_round_the_caret),
-        cmocka_unit_test(parts_are_printed),
         cmocka_unit_test(failures_of_files_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
