@@ -72,7 +72,8 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     'HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, must-alias) },'
     ' buffer_donor={ (1, {}) }, entry_computation_layout={(f32[2,2]{0,1},f32[2]{0})->(f32[2,2]{0,1}, f32[2]{0})},'
     ' frontend_attributes={a="x",b={c="d"}}\nfused { x = f32[2] parameter(0)\n ROOT y = f32[2] negate(x) }\n'
-    'other { x.1 = f32[2] parameter(0)\n ROOT y.1 = f32[2] negate(x.1) }, execution_thread="foo"\nENTRY e {\n'
+    # Two operations: one alone is shown as negate-start, and text does not tell the names inside then.
+    'other { x.1 = f32[2] parameter(0)\n y.1 = f32[2] negate(x.1)\n ROOT z.1 = f32[2] negate(y.1) }, execution_thread="foo"\nENTRY e {\n'
     ' d = f32[2] parameter(1)\n q = f32[2,2]{0,1} parameter(0)\n f = f32[2] fusion(d), kind=kLoop, calls=fused,'
     ' backend_config={"a": {"b": "}"}}\n s = ((f32[2]), f32[2], u32[]) async-start(f), calls=other,'
     ' async_execution_thread="foo"\n n = f32[2] negate(f), control-predecessors={d,q}, backend_config="q\\"x"\n'
