@@ -89,7 +89,7 @@ static bool goes_on(const char *at, const char *end) {
 
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
-    const char *outermost = from; /* the bracket that is open */
+    const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
     size_t depth = 0;
     *out = NULL;
     for (; at < end; at++) {
@@ -108,6 +108,8 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
                 return (uint32_t)(end - from);
             }
             at = quote;
+        } else if (c == '\0') {
+            if (!nul) nul = at;
         } else if (depth == 0 && (c == ',' || (is_space(c) && !goes_on(at, end)))) {
             break;
         }
@@ -117,7 +119,10 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
                        "this '%c' is never closed", *outermost);
         return (uint32_t)(end - from);
     }
-    *out = hlo_intern(text->module, from, (size_t)(at - from));
+    if (nul)
+        hlo_text_error(text, (hlo_span){(uint32_t)(nul - text->source), 1}, "unexpected byte 0x00");
+    else
+        *out = hlo_intern(text->module, from, (size_t)(at - from));
     return (uint32_t)(at - from);
 }
 

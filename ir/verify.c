@@ -89,13 +89,24 @@ static bool is_word(const char *list, const char *word, size_t length) {
 
 static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
                         const char *words) {
+    const char *op = hlo_ops[instr->op].name, *name = hlo_attrs_info[attr->id].name;
+    uint32_t count = 0, commas = 0;
     for (const char *at = attr->u.str; *at;) {
         size_t length = strcspn(at, "{}, \t\r\n");
         if (length && !is_word(words, at, length))
-            hlo_verify_error(v, instr->offset, "%s: %s %.*s is none of%s", hlo_ops[instr->op].name,
-                             hlo_attrs_info[attr->id].name, (int)length, at, words);
+            hlo_verify_error(v, instr->offset, "%s: %s %.*s is none of%s", op, name, (int)length,
+                             at, words);
+        count += length > 0;
+        commas += *at == ',';
         at += length ? length : 1;
     }
+    bool list = attr->u.str[0] == '{';
+    if (list && commas != (count ? count - 1 : 0))
+        hlo_verify_error(v, instr->offset, "%s: the words of %s are not separated by commas", op,
+                         name);
+    if (list && count > instr->operand_count)
+        hlo_verify_error(v, instr->offset, "%s: %s has %u words for %u operands", op, name, count,
+                         instr->operand_count);
 }
 
 static const struct {

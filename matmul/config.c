@@ -132,16 +132,16 @@ static char *upper(hlo_arena *arena, const char *word) {
 /* `{highest,default}` as `"HIGHEST","DEFAULT"`. */
 static const char *format_precision(hlo_arena *arena, const char *precision) {
     if (!precision) return "\"DEFAULT\",\"DEFAULT\"";
-    size_t length = strlen(precision);
-    char *out = hlo_arena_alloc(arena, 3 * length + 3), *to = out;
+    char *out = hlo_arena_alloc(arena, 4 * strlen(precision) + 1), *to = out;
     bool inside = false;
-    for (const char *from = precision; *from; from++) {
+    for (const char *from = precision; *from || inside; from++) {
         bool letter = isalnum((unsigned char)*from) || *from == '_';
+        if (letter && !inside && to > out) *to++ = ',';
         if (letter != inside) *to++ = '"';
         inside = letter;
-        if (letter || *from == ',') *to++ = (char)toupper((unsigned char)*from);
+        if (letter) *to++ = (char)toupper((unsigned char)*from);
+        if (!*from) break;
     }
-    if (inside) *to++ = '"';
     *to = '\0';
     return out;
 }
