@@ -165,13 +165,6 @@ TEST(allowed) {
     return !strcmp(args->word, "bias-rounding") && env->context->options->allow_bias_rounding;
 }
 
-TEST(any) {
-    UNUSED(env);
-    for (uint32_t i = 0; i < count; i++)
-        if (has_instr(&args[i])) return true;
-    return false;
-}
-
 TEST(is) {
     UNUSED(env), UNUSED(count);
     return has_instr(args) && !strcmp(hlo_ops[args->instr->op].name, args[1].word);
