@@ -1,17 +1,32 @@
 /* What runs a plan: a device, as a table of functions without an optional slot.
  *
- * The plan (plan.h) decides what runs when and in which memory; a backend runs one instruction at a
- * time on arrays in memory that it has allocated. Control flow and tuples never reach it. */
+ * The plan (plan.h) decides what runs when and in which memory; a backend runs one job at a time on
+ * arrays in memory that it has allocated: an instruction, or a group of them that it can run as
+ * one. Control flow and tuples never reach it. */
 #ifndef HLO_RUNTIME_BACKEND_H
 #define HLO_RUNTIME_BACKEND_H
 
 #include "ir/eval/eval.h"
 #include "ir/ir.h"
 
-/* One instruction, ready to run. The plan fills all but the last group when it is made, and the
- * views' `data` and `scratch` before each run. */
+/* Instructions of one computation that run as one. */
+typedef struct hlo_group {
+    uint32_t instr_count, result_count, input_count;
+    /* The members, in the computation's order. None: the job copies its operand to its result, the
+     * same elements in two orders in memory. */
+    const hlo_instr **instrs;
+    const hlo_instr **results; /* the members whose values it makes for others, in any order */
+    /* What members read and is no member: of a group of one, its operands as they are; else each
+     * once, by first use. */
+    const hlo_instr **inputs;
+} hlo_group;
+
+/* A job, ready to run. The plan fills all but the last part when it is made, and the views' `data`
+ * and `scratch` before each run. */
 typedef struct hlo_job {
-    const hlo_instr *instr;
+    const hlo_instr *instr; /* what it is told by: the last member, or what needs the copy */
+    hlo_group group;        /* `operands` are the leaves of its inputs, in order; `results` those of
+                               its results */
     uint32_t operand_count, result_count; /* leaves */
     hlo_view *operands, *results;
     /* How far rounding may have taken each element (ir/eval/bound.h): f32, in the same order in

@@ -283,6 +283,15 @@ static hlo_view *sigmas_of(const build *b, const hlo_view *views, uint32_t count
     return sigmas;
 }
 
+static hlo_group group_of_one(const build *b, const hlo_instr *instr) {
+    hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};
+    group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof instr);
+    group.inputs = hlo_arena_array(b->plan->arena, instr->operand_count, sizeof instr);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        group.inputs[i] = hlo_instr_operand(instr, i);
+    return group;
+}
+
 static hlo_job *new_job(const build *b, const hlo_instr *instr, uint32_t operand_count) {
     hlo_arena *arena = b->plan->arena;
     hlo_job *job = hlo_arena_zero(arena, sizeof *job);
@@ -291,6 +300,7 @@ static hlo_job *new_job(const build *b, const hlo_instr *instr, uint32_t operand
     for (uint32_t i = 0; i < instr->operand_count; i++)
         leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
     job->instr = instr;
+    job->group = group_of_one(b, instr);
     job->operand_count = operand_count;
     job->operands = views_of(b, shapes, operand_count);
     shapes = build_leaves(b, instr->shape);

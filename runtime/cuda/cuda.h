@@ -1,0 +1,69 @@
+/* The CUDA backend: its device, and the parts that run jobs on it.
+ *
+ * A job is a matmul (matmul.h), a generated kernel (kernel.h), or under --fallback=cpu an opcode
+ * that runs on the host (host.c). Each way is a cuda_part; the first that supports an instruction
+ * runs it. Nothing here includes a header of CUDA: libraries are loaded when a device is opened
+ * (library.h), and a plan that is only printed needs none of them. */
+#ifndef HLO_RUNTIME_CUDA_CUDA_H
+#define HLO_RUNTIME_CUDA_CUDA_H
+
+#include "runtime/backend.h"
+
+typedef struct cuda_library cuda_library; /* library.h */
+
+/* A device, or the description of one. */
+typedef struct cuda_device {
+    const cuda_library *lib; /* NULL: plans are made to be printed; nothing is allocated, compiled
+                                or run */
+    int sm;                  /* compute capability * 10 */
+    int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
+    char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
+    int sm_count;            /* multiprocessors; of target.def's product without a device */
+    size_t l2_size;          /* bytes; likewise */
+    void *context;           /* CUcontext, current in the thread that opened the device */
+    void *stream;            /* CUstream of everything that is done */
+    void *lt;                /* cublasLtHandle */
+    size_t workspace;        /* bytes that a matmul may use, as scratch */
+    int autotune;            /* how many algorithms are timed; 0: the heuristic's first is taken */
+    const char *autotune_cache; /* path; NULL: timings are not kept */
+    struct cuda_owned *owned;   /* see cuda_own() */
+} cuda_device;
+
+/* A way to run jobs. Of the functions that return a status, HLO_INVALID_INPUT comes with `why`: a
+ * sentence that starts with a verb and follows the instruction's opcode. */
+typedef struct cuda_part {
+    const char *name; /* as the plan's text calls its jobs */
+    /* Whether it runs the instruction as a group of one; `why`, static or in the arena, if not. */
+    bool (*supports)(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                     const char **why);
+    /* Decides and compiles: all that needs no memory of the device but the part's own. Sets the
+     * job's scratch_size, overwrites, untouched and state. */
+    hlo_status (*prepare)(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why);
+    /* Once for each job, when the views' data and scratch are where they will be and hold anything:
+     * queries, timing, a first launch. What is in the job's results and scratch may be changed.
+     * Not called without a device. */
+    hlo_status (*settle)(cuda_device *device, hlo_job *job, const char **why);
+    /* Enqueues the job on the stream: no allocation, no query, no compilation, no waiting. */
+    hlo_status (*execute)(cuda_device *device, const hlo_job *job, const char **why);
+    /* What was prepared, as text that depends on the module and the device's description only; each
+     * line indented by four spaces. */
+    void (*print)(const cuda_device *device, const hlo_job *job, FILE *out);
+} cuda_part;
+
+extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, wide calls, dots */
+extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructions; copies */
+extern const cuda_part cuda_host_part;   /* host.c: everything that ir/eval runs */
+
+/* kernel_group.c: which of the computation's live instructions (`count`, in order) run together.
+ * Writes the groups' members and results, not their inputs, in the arena. An instruction may be a
+ * member of several groups and is made by at most one. One that is in no group runs by itself, or
+ * is plumbing. Groups never wait for each other in a circle. */
+uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *live, uint32_t count,
+                           hlo_arena *arena, hlo_group **out_groups);
+
+/* Keeps `object` until the device is closed and calls `release` then, the last one kept first.
+ * False, and it is released at once, when memory runs out. */
+bool cuda_own(cuda_device *device, void *object,
+              void (*release)(cuda_device *device, void *object));
+
+#endif
