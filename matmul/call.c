@@ -117,10 +117,14 @@ static bool is_one(const hlo_instr *instr) {
            hlo_literal_number(instr->u.literal, 0) == 1;
 }
 
-/* The next operand as a scale; false when there is none or it is no scalar. */
-static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_instr **out_scale) {
+/* The next operand as a scale; false when there is none or it is no scalar. What a mode wants
+ * instead is looked at when the sizes are known. */
+static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
+                       hlo_instr **out_scale) {
     if (*at >= call->operand_count) return false;
     hlo_instr *scale = hlo_instr_operand(call, (*at)++);
+    *out_scale = scale;
+    if (mode != HLO_SCALE_SCALAR) return true;
     if (!is_f32_scalar(scale->shape)) return false;
     *out_scale = is_one(scale) ? NULL : scale;
     return true;
@@ -135,13 +139,16 @@ static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint3
     if (!all && !d_scaled && rest != 2u + bias) return "the number of operands fits neither form";
     if (!hlo_type_is_fp8(m->a->shape->type) || !hlo_type_is_fp8(m->b->shape->type))
         return "a or b is not fp8";
-    if (!take_scale(call, &at, &m->a_scale) || !take_scale(call, &at, &m->b_scale))
+    const hlo_scale_mode one = HLO_SCALE_SCALAR;
+    if (!take_scale(call, &at, m->a_mode, &m->a_scale) ||
+        !take_scale(call, &at, m->b_mode, &m->b_scale))
         return "a scale is not f32[]";
-    if (all && (!take_scale(call, &at, &m->c_scale) || !take_scale(call, &at, &m->d_scale)))
+    if (all &&
+        (!take_scale(call, &at, one, &m->c_scale) || !take_scale(call, &at, one, &m->d_scale)))
         return "a scale is not f32[]";
     if (bias) m->bias = hlo_instr_operand(call, at++);
     if (all || !d_fp8) return NULL;
-    if (d_scaled) return take_scale(call, &at, &m->d_scale) ? NULL : "a scale is not f32[]";
+    if (d_scaled) return take_scale(call, &at, one, &m->d_scale) ? NULL : "a scale is not f32[]";
     return bias || m->b_scale ? "an fp8 result has no output scale" : NULL;
 }
 
@@ -171,6 +178,29 @@ static const char *check_bias(const hlo_matmul *m) {
     if (hlo_shape_is_array(bias) && bias->rank == 1 && bias->dims[0] == hlo_matmul_extents(m).n)
         return NULL;
     return "the bias is not a vector along n";
+}
+
+static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t size, int64_t k) {
+    int64_t dims[2];
+    uint32_t rank = hlo_scale_dims(mode, size, k, dims);
+    if (!rank) return true;
+    const hlo_shape *shape = scale->shape;
+    return shape->type == HLO_TYPE_F32 && shape->rank == rank && hlo_shape_is_row_major(shape) &&
+           memcmp(shape->dims, dims, rank * sizeof *dims) == 0;
+}
+
+static const char *check_scales(const hlo_matmul *m) {
+    if (m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR) return NULL;
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    if (m->wide) return "a matmul of wider types has no scales";
+    bool inside = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
+    if (inside && m->a_contracting->count != 1)
+        return "scales per block are for one contracting dimension";
+    if (size.batch != 1) return "scales that are no scalar are for one matrix, not for a batch";
+    if (!scales_fit(m->a_scale, m->a_mode, size.m, size.k) ||
+        !scales_fit(m->b_scale, m->b_mode, size.n, size.k))
+        return "a scale is not as its scale mode says";
+    return NULL;
 }
 
 /* D, then what the config promises, then perhaps the workspace. */
@@ -221,6 +251,8 @@ static const known_config *read_config(hlo_module *module, const char *text) {
     m->beta = config.beta;
     m->epilogue = config.epilogue;
     m->amax = config.amax;
+    m->a_mode = config.a_mode;
+    m->b_mode = config.b_mode;
     m->a_batch = keep_dims(module, &config.a_batch);
     m->a_contracting = keep_dims(module, &config.a_contracting);
     m->b_batch = keep_dims(module, &config.b_batch);
@@ -244,6 +276,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
     if (!*why) *why = check_dimensions(&m);
     if (!*why) *why = check_bias(&m);
+    if (!*why) *why = check_scales(&m);
     if (*why) return HLO_INVALID_INPUT;
     *out_matmul = m;
     return HLO_OK;

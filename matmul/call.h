@@ -7,6 +7,10 @@
  * a dot's result is. The bias is along n. docs/numerics.md says what is rounded where. Source of
  * the formula: the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
  *
+ * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then every
+ * product of an element of A and one of B is multiplied with the two scales that these elements
+ * have, and the formula's a_scale and b_scale stand within the sum.
+ *
  * XLA's `__cublas$lt$matmul` on wider types has the same config and no scales; it is read into the
  * same struct, with `wide` set. Only FP8 calls are made.
  *
@@ -33,6 +37,32 @@ typedef enum hlo_scale_form {
     HLO_SCALES_USED
 } hlo_scale_form;
 
+typedef enum hlo_scale_mode {
+#define HLO_SCALE_MODE(id, name, value, across, along) HLO_SCALE_##id,
+#include "matmul/scale.def"
+#undef HLO_SCALE_MODE
+    HLO_SCALE_MODE_COUNT
+} hlo_scale_mode;
+
+/* A row of scale.def. */
+typedef struct hlo_scale_info {
+    const char *name;
+    int value;             /* cuBLASLt's */
+    int64_t across, along; /* elements that share a scale; 0: all */
+} hlo_scale_info;
+extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
+
+/* HLO_SCALE_MODE_COUNT when none is called so. */
+hlo_scale_mode hlo_scale_mode_find(const char *name);
+
+/* The dimensions of the scales, f32 and row-major, of an operand with `size` rows (of B: columns)
+ * and `k` elements in each. Returns the rank. SCALAR: []. OUTER_VEC: [size]. VEC128: [k/128, size].
+ * BLK128: [size/128, k/128 up to a multiple of 4]; what is behind k/128 is not read. Quotients are
+ * rounded up. */
+uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]);
+/* Index, among these, of the scale that element `at` of row `row` has. */
+int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
+
 /* What the rewritten module is for. */
 typedef struct hlo_target {
     int sm;   /* compute capability * 10, a row of target.def */
@@ -45,6 +75,7 @@ typedef struct hlo_target_info {
     int sm;
     bool fp8;                    /* its cuBLASLt runs FP8 matmuls */
     bool tn_only;                /* and both operands must have their contracting dimension minor */
+    bool scale_arrays;           /* and scales may be OUTER_VEC, VEC128 or BLK128 */
     int64_t workspace;           /* bytes of a call's workspace */
     const char *gpu;             /* whose peaks these are */
     int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: does not run it */
@@ -60,8 +91,9 @@ typedef struct hlo_matmul {
     bool wide; /* a `__cublas$lt$matmul` call: no scales, any float operands */
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* beta != 0 */
-    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[] */
-    hlo_instr *bias; /* [n]; the epilogue says whether there is one */
+    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], but for: */
+    hlo_scale_mode a_mode, b_mode; /* if not SCALAR, a_scale or b_scale is there, as this says */
+    hlo_instr *bias;               /* [n]; the epilogue says whether there is one */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */

@@ -74,6 +74,16 @@ static const char *read_precision(const json_t *json, hlo_config *config) {
     return NULL;
 }
 
+/* The word of scale.def under that key, SCALAR when there is none. */
+static bool read_mode(const json_t *config, const char *key, hlo_scale_mode *out_mode) {
+    const json_t *json = json_object_get(config, key);
+    *out_mode = HLO_SCALE_SCALAR;
+    if (json)
+        *out_mode = json_is_string(json) ? hlo_scale_mode_find(json_string_value(json))
+                                         : HLO_SCALE_MODE_COUNT;
+    return *out_mode != HLO_SCALE_MODE_COUNT;
+}
+
 static const char *read_gemm(const json_t *json, hlo_config *config) {
     double imaginary;
     if (!read_number(json, "alpha_real", &config->alpha) ||
@@ -96,6 +106,9 @@ static const char *read_gemm(const json_t *json, hlo_config *config) {
         config->epilogue = hlo_epilogue_find(json_string_value(epilogue));
         if (config->epilogue == HLO_EPILOGUE_COUNT) return "no epilogue is called so";
     }
+    if (!read_mode(json, "lhs_scale_mode", &config->a_mode) ||
+        !read_mode(json, "rhs_scale_mode", &config->b_mode))
+        return "no scale mode is called so";
     const json_t *amax = json_object_get(json, "damax_output");
     if (amax && !json_is_boolean(amax)) return "damax_output is not true or false";
     config->amax = json_is_true(amax);
@@ -153,6 +166,14 @@ static const char *format_dims(hlo_arena *arena, const hlo_ints *dims) {
     return text;
 }
 
+static const char *format_modes(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form) {
+    if (matmul->a_mode == HLO_SCALE_SCALAR && matmul->b_mode == HLO_SCALE_SCALAR)
+        return form == HLO_SCALES_USED ? ",\"scale_mode\":1" : "";
+    return hlo_arena_format(arena, ",\"lhs_scale_mode\":\"%s\",\"rhs_scale_mode\":\"%s\"",
+                            hlo_scale_modes[matmul->a_mode].name,
+                            hlo_scale_modes[matmul->b_mode].name);
+}
+
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride) {
     const char *algorithm = matmul->algorithm ? upper(arena, matmul->algorithm) : "UNSET";
@@ -169,5 +190,5 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
         format_dims(arena, matmul->b_contracting), format_dims(arena, matmul->a_batch),
         format_dims(arena, matmul->b_batch), format_precision(arena, matmul->precision), algorithm,
         hlo_epilogue_name(matmul->epilogue), matmul->amax ? "true" : "false", (long long)a_stride,
-        (long long)b_stride, form == HLO_SCALES_USED ? ",\"scale_mode\":1" : "");
+        (long long)b_stride, format_modes(arena, matmul, form));
 }

@@ -18,6 +18,7 @@ typedef struct hlo_config {
     char algorithm[HLO_CONFIG_WORD];    /* as a dot has it; "" when unset */
     hlo_epilogue epilogue;
     bool amax;
+    hlo_scale_mode a_mode, b_mode;
 } hlo_config;
 
 /* Reads the config from an instruction's backend_config as it stands in text: a JSON object, or a
@@ -28,7 +29,10 @@ const char *hlo_config_read(const char *text, hlo_config *out_config);
 
 /* The config as compact JSON. The strides are the elements of one matrix of A and of B. scale_mode
  * is written in the `used` form only: XLA of 2024, which has the other form, knows no such field
- * and refuses those it does not know. In `arena`. */
+ * and refuses those it does not know. Scale modes other than SCALAR are written in both forms, as
+ * lhs_scale_mode and rhs_scale_mode, which are this project's own: XLA of 2026 has no word for them
+ * and refuses a call that has these keys, while a scale_mode that it does not know it would take
+ * for scalars. In `arena`. */
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride);
 

@@ -45,8 +45,12 @@ static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m
         hlo_arena_format(s->scratch, "%s %s of %s and %s", kind, shape_text(s->scratch, m->d),
                          shape_text(s->scratch, m->a->shape), shape_text(s->scratch, m->b->shape));
     if (instr->op == HLO_OP_DOT) return text;
-    return hlo_arena_format(s->scratch, "%s, %s%s%s%s%s%s", text, hlo_epilogue_name(m->epilogue),
-                            m->a_scale ? " +a_scale" : "", m->b_scale ? " +b_scale" : "",
+    const char *modes = "";
+    if (m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR)
+        modes = hlo_arena_format(s->scratch, " %s %s", hlo_scale_modes[m->a_mode].name,
+                                 hlo_scale_modes[m->b_mode].name);
+    return hlo_arena_format(s->scratch, "%s, %s%s%s%s%s%s%s", text, hlo_epilogue_name(m->epilogue),
+                            m->a_scale ? " +a_scale" : "", m->b_scale ? " +b_scale" : "", modes,
                             m->d_scale ? " +d_scale" : "", m->amax ? " +amax" : "",
                             m->c ? " +C" : "");
 }

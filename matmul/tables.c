@@ -1,4 +1,4 @@
-/* The tables epilogue.def and target.def. */
+/* The tables epilogue.def, scale.def and target.def. */
 #include <string.h>
 
 #include "matmul/call.h"
@@ -33,9 +33,52 @@ hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what) {
     return HLO_EPILOGUE_COUNT;
 }
 
+const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT] = {
+#define HLO_SCALE_MODE(id, name, value, across, along) {name, value, across, along},
+#include "matmul/scale.def"
+#undef HLO_SCALE_MODE
+};
+
+hlo_scale_mode hlo_scale_mode_find(const char *name) {
+    int mode = 0;
+    while (mode < HLO_SCALE_MODE_COUNT && strcmp(hlo_scale_modes[mode].name, name) != 0) mode++;
+    return (hlo_scale_mode)mode;
+}
+
+static int64_t parts(int64_t size, int64_t each) {
+    return (size + each - 1) / each;
+}
+
+/* Scales of whole blocks lie in rows of a multiple of 4, those of single rows side by side. */
+uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]) {
+    const hlo_scale_info *info = &hlo_scale_modes[mode];
+    if (!info->across) return 0;
+    if (!info->along) {
+        out_dims[0] = parts(size, info->across);
+        return 1;
+    }
+    int64_t rows = parts(size, info->across), steps = parts(k, info->along);
+    bool block = info->across > 1;
+    out_dims[0] = block ? rows : steps;
+    out_dims[1] = block ? 4 * parts(steps, 4) : rows;
+    return 2;
+}
+
+int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at) {
+    const hlo_scale_info *info = &hlo_scale_modes[mode];
+    int64_t dims[2];
+    uint32_t rank = hlo_scale_dims(mode, size, k, dims);
+    if (!rank) return 0;
+    row /= info->across;
+    if (rank == 1) return row;
+    at /= info->along;
+    return info->across > 1 ? row * dims[1] + at : at * dims[1] + row;
+}
+
 static const hlo_target_info targets[] = {
-#define HLO_TARGET(sm, fp8, tn_only, workspace, gpu, fp8_tflops, bf16_tflops, memory_gbs)          \
-    {sm, fp8, tn_only, workspace, gpu, fp8_tflops, bf16_tflops, memory_gbs},
+#define HLO_TARGET(sm, fp8, tn_only, scale_arrays, workspace, gpu, fp8_tflops, bf16_tflops,        \
+                   memory_gbs)                                                                     \
+    {sm, fp8, tn_only, scale_arrays, workspace, gpu, fp8_tflops, bf16_tflops, memory_gbs},
 #include "matmul/target.def"
 #undef HLO_TARGET
 };

@@ -79,9 +79,16 @@ static void set_source(const hlo_report *report, const hlo_instr *instr, hlo_ver
     verdict->source_file = copy_text(report->arena, verdict->source_file);
 }
 
+static const char *scales_text(const hlo_matmul *matmul) {
+    const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
+    const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
+    if (a->along || b->along) return " +block-scales";
+    return a->across || b->across ? " +row-scales" : "";
+}
+
 static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
-    return hlo_arena_format(arena, "%s%s%s", hlo_epilogue_name(matmul->epilogue),
-                            matmul->amax ? " +amax" : "",
+    return hlo_arena_format(arena, "%s%s%s%s", hlo_epilogue_name(matmul->epilogue),
+                            scales_text(matmul), matmul->amax ? " +amax" : "",
                             hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
 }
 

@@ -222,7 +222,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
 /* ------------------------------------------------------------------------------------------- calls
  */
 
-typedef enum field_kind { VALUE, NUMBER, EPILOGUE, FLAG, TYPE, DIMS } field_kind;
+typedef enum field_kind { VALUE, NUMBER, MODE, EPILOGUE, FLAG, TYPE, DIMS } field_kind;
 
 typedef struct field_row {
     field_kind kind;
@@ -269,6 +269,13 @@ static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
     return true;
 }
 
+static bool set_mode(hlo_rule_env *env, const char *word, hlo_scale_mode *member) {
+    hlo_scale_mode mode = word ? hlo_scale_mode_find(word) : HLO_SCALE_MODE_COUNT;
+    if (mode == HLO_SCALE_MODE_COUNT) return hlo_rule_refuse(env, NULL, NULL);
+    *member = mode;
+    return true;
+}
+
 /* The same dimensions with elements of the type that is called so. */
 static bool set_type(hlo_rule_env *env, const char *word, void *member) {
     const hlo_shape **shape = member;
@@ -285,6 +292,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     const hlo_rule_term *t = term_at(env, set->term);
     if (row->kind == EPILOGUE)
         return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
+    if (row->kind == MODE) return set_mode(env, t->word, (hlo_scale_mode *)(void *)member);
     if (row->kind == DIMS) return set_dims(env, set, (const hlo_ints **)(void *)member, m);
     if (row->kind == TYPE && t->kind == HLO_TERM_WORD) return set_type(env, t->word, member);
     if (row->kind == NUMBER && t->kind == HLO_TERM_NUMBER) {

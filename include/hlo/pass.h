@@ -60,7 +60,8 @@ typedef struct hlo_verdict {
     const char *shape;       /* of the result, e.g. "bf16[32,64]" */
     const char *input_shape; /* of the result of the matmul as it was in the input */
     const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
-    const char *epilogue; /* of the call: "RELU", with " +amax" and " +fp8-output"; "" when wide */
+    const char *epilogue; /* of the call: "RELU", with " +row-scales" or " +block-scales", " +amax"
+                             and " +fp8-output"; "" when wide */
     const char *reason;   /* a stable id, e.g. "not-quantised"; NULL when there is none */
     const char *message;  /* the reason as a sentence; NULL when there is none */
     const char *hint;     /* the smallest edit that mends it; NULL when there is no reason */

@@ -2,6 +2,8 @@
 #ifndef HLO_RUNTIME_CPU_CPU_H
 #define HLO_RUNTIME_CPU_CPU_H
 
+#include "ir/eval/bound.h"
+#include "matmul/call.h"
 #include "runtime/backend.h"
 
 typedef struct cpu_pool cpu_pool;
@@ -19,6 +21,32 @@ void cpu_pool_free(cpu_pool *pool);
 /* hlo_eval_env.parallel; `user` is the pool. */
 void cpu_pool_run(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                   void *arg);
+
+/* scales.c: scales of a and b, by any modes. Arrays are dense; NULL: 1, or exact. */
+typedef struct cpu_scales {
+    const float *a, *b, *a_sigma, *b_sigma;
+    hlo_scale_mode a_mode, b_mode;
+    hlo_matmul_sizes size;
+} cpu_scales;
+
+/* What an element of the product is multiplied with. */
+typedef struct cpu_scale {
+    float value;
+    double sigma; /* ir/eval/bound.h; without the value's own rounding */
+} cpu_scale;
+
+/* Whether both are scalars; whether one changes along the contracting dimension. */
+bool cpu_scales_scalar(const cpu_scales *scales);
+bool cpu_scales_inside(const cpu_scales *scales);
+/* For element `element` of the product, row-major, and what of it comes from element `along` of the
+ * contracting dimension. */
+cpu_scale cpu_scale_at(const cpu_scales *scales, int64_t element, int64_t along);
+/* The product, f32 and dense, of operands with one contracting dimension each, with all scales in
+ * it; unless `variance` is NULL, also the squares of its sigmas. */
+hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, hlo_dot_dims dims,
+                               const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
+                               const hlo_view *b_sigma, const hlo_view *product, double *variance,
+                               const hlo_bound_options *options, const char **why);
 
 /* matmul.c: cuBLASLt calls, by the formula in matmul/call.h. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);

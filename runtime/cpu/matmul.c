@@ -75,6 +75,7 @@ typedef struct epilogue {
     const float *bias; /* n of them; NULL: none */
     float *aux;        /* row-major; NULL: none */
     int64_t n;
+    const cpu_scales *scales; /* by which rows and columns of the product are multiplied; NULL */
     float product_scale, c_scale, d_scale;
     float limit; /* of D's type; infinite when it does not saturate */
     bool relu, gelu;
@@ -98,11 +99,21 @@ static float saturate(float x, float limit) {
     return x > limit ? limit : x < -limit ? -limit : x;
 }
 
+static float product_scale(const hlo_job *job, const parts *p, bool scalar) {
+    float alpha = (float)p->matmul.alpha;
+    return scalar ? alpha * scale(job, p->a_scale) * scale(job, p->b_scale) : alpha;
+}
+
+static double factor(const epilogue *e, int64_t i) {
+    float scale = e->scales ? cpu_scale_at(e->scales, i, 0).value : 1;
+    return (double)(e->product_scale * scale);
+}
+
 static void finish_range(void *arg, int64_t begin, int64_t end) {
     epilogue *e = arg;
     float amax = 0;
     for (int64_t i = begin; i < end; i++) {
-        float x = e->product_scale * e->d[i];
+        float x = (float)factor(e, i) * e->d[i];
         if (e->c) x += e->c_scale * e->c[i];
         if (e->bias) x += e->bias[i % e->n];
         if (e->aux) e->aux[i] = x;
@@ -135,6 +146,77 @@ static void write_result(const cpu_device *cpu, float *values, const hlo_view *o
     hlo_view_convert(&cpu->env, &view, out);
 }
 
+/* Of an operand's elements as dense f32; NULL: exact. */
+static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int operand) {
+    if (operand < 0 || !job->operand_sigmas[operand].data) return NULL;
+    const hlo_view *from = &job->operand_sigmas[operand];
+    hlo_view dense = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, from);
+    hlo_view_copy(&cpu->env, from, &dense);
+    return dense.data;
+}
+
+/* --------------------------------------------------------------------------------------- product
+ */
+
+/* A x B, and what the epilogue needs to know of it. */
+typedef struct product {
+    cpu_scales scales;
+    const float *copy; /* of it, as the epilogue overwrites it; both only where bounds are wanted */
+    const float *sigma; /* ir/eval/bound.h */
+} product;
+
+static cpu_scales read_scales(const cpu_device *cpu, const hlo_job *job) {
+    const parts *p = job->state;
+    const hlo_matmul *m = &p->matmul;
+    cpu_scales scales = {.a_mode = m->a_mode, .b_mode = m->b_mode, .size = hlo_matmul_extents(m)};
+    if (cpu_scales_scalar(&scales)) return scales;
+    scales.a = widen(cpu, job, p->a_scale);
+    scales.b = widen(cpu, job, p->b_scale);
+    if (!job->bounded) return scales;
+    scales.a_sigma = dense_sigma(cpu, job, p->a_scale);
+    scales.b_sigma = dense_sigma(cpu, job, p->b_scale);
+    return scales;
+}
+
+static const float *roots(const cpu_device *cpu, const double *variance, size_t count) {
+    float *sigma = hlo_arena_array(cpu->scratch, count, sizeof *sigma);
+    for (size_t i = 0; i < count; i++) sigma[i] = (float)sqrt(variance[i]);
+    return sigma;
+}
+
+static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *out,
+                           const char **why) {
+    static const hlo_view exact = {.data = NULL};
+    const parts *p = job->state;
+    const hlo_matmul *m = &p->matmul;
+    const hlo_dot_dims dims = {m->a_batch, m->a_contracting, m->b_batch, m->b_contracting};
+    const hlo_view *d = &job->results[0], *a = &job->operands[p->a], *b = &job->operands[p->b];
+    const hlo_view *a_sigma = job->bounded ? &job->operand_sigmas[p->a] : &exact;
+    const hlo_view *b_sigma = job->bounded ? &job->operand_sigmas[p->b] : &exact;
+    const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    size_t count = (size_t)hlo_view_count(d);
+    hlo_dims strides;
+    hlo_view values = dense_f32(d, job->scratch, &strides);
+    *out = (product){.scales = read_scales(cpu, job)};
+    bool inside = cpu_scales_inside(&out->scales);
+    double *variance = NULL;
+    if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
+    hlo_status status = inside
+                            ? cpu_scales_multiply(cpu, &out->scales, dims, a, a_sigma, b, b_sigma,
+                                                  &values, variance, &options, why)
+                            : hlo_eval_dot_views(&cpu->env, dims, a, b, &values, cpu->scratch, why);
+    if (status != HLO_OK || !job->bounded) return status;
+    out->copy = hlo_arena_copy(cpu->scratch, values.data, count * sizeof(float));
+    if (variance) {
+        out->sigma = roots(cpu, variance, count);
+        return HLO_OK;
+    }
+    hlo_view sigma = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, d);
+    out->sigma = sigma.data;
+    return hlo_bound_dot_views(&cpu->env, dims, a, a_sigma, b, b_sigma, &values, &sigma, &options,
+                               cpu->scratch, why);
+}
+
 /* ---------------------------------------------------------------------------------------- bounds
  */
 
@@ -162,9 +244,13 @@ static double activate(const epilogue *e, double x) {
 static void bound_element(bounds *b, int64_t i) {
     const epilogue *e = b->e;
     const double unit = 0x1p-24;
-    double x = (double)e->product_scale * b->product[i];
-    double variance = squared(e->product_scale * (double)b->product_sigma[i]) +
-                      squared(b->product_scale_sigma * b->product[i]) + squared(unit * x);
+    double scale = factor(e, i), scale_sigma = b->product_scale_sigma;
+    if (e->scales)
+        scale_sigma =
+            hypot((double)e->product_scale * cpu_scale_at(e->scales, i, 0).sigma, 2 * unit * scale);
+    double x = scale * b->product[i];
+    double variance = squared(scale * (double)b->product_sigma[i]) +
+                      squared(scale_sigma * b->product[i]) + squared(unit * x);
     if (e->c) {
         double term = (double)e->c_scale * e->c[i];
         variance += squared(b->c_scale_sigma * e->c[i]) + squared(unit * term);
@@ -191,15 +277,6 @@ static void bound_element(bounds *b, int64_t i) {
     b->d[i] = (float)hlo_bound_rounded(b->type, value, sigma, e->limit, b->options);
 }
 
-/* Of an operand's elements as dense f32; NULL: exact. */
-static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int operand) {
-    if (operand < 0 || !job->operand_sigmas[operand].data) return NULL;
-    const hlo_view *from = &job->operand_sigmas[operand];
-    hlo_view dense = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, from);
-    hlo_view_copy(&cpu->env, from, &dense);
-    return dense.data;
-}
-
 static double scale_sigma(const hlo_job *job, int operand) {
     if (operand < 0 || !job->operand_sigmas[operand].data) return 0;
     return *(const float *)job->operand_sigmas[operand].data;
@@ -213,27 +290,20 @@ static double product_scale_sigma(const hlo_job *job, const parts *p) {
 }
 
 static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epilogue *e,
-                            const float *product, const char **why) {
+                            const product *made) {
     const parts *p = job->state;
     const hlo_matmul *m = &p->matmul;
     const hlo_view *d = &job->results[0];
     size_t count = (size_t)hlo_view_count(d);
-    hlo_dims strides;
-    hlo_view values = dense_f32(d, (void *)product, &strides);
-    hlo_view sigmas = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, d);
-    hlo_dot_dims dims = {m->a_batch, m->a_contracting, m->b_batch, m->b_contracting};
     const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
-    hlo_status status = hlo_bound_dot_views(
-        &cpu->env, dims, &job->operands[p->a], &job->operand_sigmas[p->a], &job->operands[p->b],
-        &job->operand_sigmas[p->b], &values, &sigmas, &options, cpu->scratch, why);
-    if (status != HLO_OK) return status;
+    bool scalar = cpu_scales_scalar(&made->scales);
     bounds b = {
         .e = e,
-        .product = product,
-        .product_sigma = sigmas.data,
+        .product = made->copy,
+        .product_sigma = made->sigma,
         .c_sigma = dense_sigma(cpu, job, p->c),
         .bias_sigma = dense_sigma(cpu, job, p->bias),
-        .product_scale_sigma = product_scale_sigma(job, p),
+        .product_scale_sigma = scalar ? product_scale_sigma(job, p) : 0x1p-24 * fabs(m->alpha),
         .c_scale_sigma = fabs(m->beta) * scale_sigma(job, p->c_scale),
         .d_scale_sigma = scale_sigma(job, p->d_scale),
         .type = d->type,
@@ -277,19 +347,18 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
     const parts *p = job->state;
     const hlo_matmul *m = &p->matmul;
     const hlo_view *d = &job->results[0];
-    hlo_dims strides;
-    hlo_view product = dense_f32(d, job->scratch, &strides);
-    hlo_dot_dims dims = {m->a_batch, m->a_contracting, m->b_batch, m->b_contracting};
-    hlo_status status = hlo_eval_dot_views(&cpu->env, dims, &job->operands[p->a],
-                                           &job->operands[p->b], &product, cpu->scratch, why);
+    product made;
+    hlo_status status = multiply(cpu, job, &made, why);
     if (status != HLO_OK) return status;
+    bool scalar = cpu_scales_scalar(&made.scales);
     const hlo_epilogue_info *info = &hlo_epilogues[m->epilogue];
     epilogue e = {
         .d = job->scratch,
         .c = widen(cpu, job, p->c),
         .bias = widen(cpu, job, p->bias),
         .n = p->n,
-        .product_scale = (float)m->alpha * scale(job, p->a_scale) * scale(job, p->b_scale),
+        .scales = scalar || cpu_scales_inside(&made.scales) ? NULL : &made.scales,
+        .product_scale = product_scale(job, p, scalar),
         .c_scale = (float)m->beta * scale(job, p->c_scale),
         .d_scale = scale(job, p->d_scale),
         .limit = hlo_type_is_fp8(d->type) ? (float)hlo_float_max(d->type) : INFINITY,
@@ -297,13 +366,11 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         .gelu = info->gelu,
     };
     int64_t count = hlo_view_count(d);
-    const float *before = NULL;
-    if (job->bounded) before = hlo_arena_copy(cpu->scratch, e.d, (size_t)count * sizeof(float));
     if (p->aux >= 0) e.aux = hlo_arena_array(cpu->scratch, (size_t)count, sizeof(float));
     cpu->env.parallel(cpu->env.user, count, finish_range, &e);
     write_result(cpu, e.d, d);
     if (p->aux >= 0) write_result(cpu, e.aux, &job->results[p->aux]);
     write_amax(job, p, &e);
     clear_workspace(job, p);
-    return job->bounded ? bound_all(cpu, job, &e, before, why) : HLO_OK;
+    return job->bounded ? bound_all(cpu, job, &e, &made) : HLO_OK;
 }

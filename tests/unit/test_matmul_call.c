@@ -198,6 +198,93 @@ static void config_is_golden(void **state) {
                         "\"grad_x\":false,\"grad_y\":false,\"scale_mode\":1}}");
 }
 
+/* One matrix of 16 by 320 times 320 by 32: three stretches of 128 along k, the last one shorter. */
+static hlo_matmul unbatched(fixture *f) {
+    hlo_matmul m = f->matmul;
+    m.a = parameter(f, array(f, HLO_TYPE_F8E4M3FN, 2, 16, 320, 0));
+    m.b = parameter(f, array(f, HLO_TYPE_F8E4M3FN, 2, 32, 320, 0));
+    m.a_batch = m.b_batch = hlo_ints_new(f->module, 0, NULL);
+    m.a_contracting = m.b_contracting = hlo_ints_new(f->module, 1, (int64_t[]){1});
+    m.d = array(f, HLO_TYPE_BF16, 2, 16, 32, 0);
+    return m;
+}
+
+static void set_scales(fixture *f, hlo_matmul *m, hlo_scale_mode a, hlo_scale_mode b) {
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    int64_t dims[2];
+    uint32_t rank = hlo_scale_dims(a, size.m, size.k, dims);
+    m->a_mode = a;
+    m->a_scale = parameter(f, hlo_shape_array(f->module, HLO_TYPE_F32, rank, dims));
+    rank = hlo_scale_dims(b, size.n, size.k, dims);
+    m->b_mode = b;
+    m->b_scale = parameter(f, hlo_shape_array(f->module, HLO_TYPE_F32, rank, dims));
+}
+
+static void every_scale_mode_comes_back(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = unbatched(f);
+    for (int form = 0; form < 2; form++)
+        for (int a = 0; a < HLO_SCALE_MODE_COUNT; a++)
+            for (int b = 0; b < HLO_SCALE_MODE_COUNT; b++) {
+                f->target.scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
+                set_scales(f, &m, (hlo_scale_mode)a, (hlo_scale_mode)b);
+                hlo_matmul read = decode(encode(f, &m));
+                assert_same(&m, &read);
+                assert_int_equal(read.a_mode, a);
+                assert_int_equal(read.b_mode, b);
+            }
+    set_scales(f, &m, HLO_SCALE_VEC128, HLO_SCALE_BLK128);
+    assert_non_null(strstr(hlo_instr_str(encode(f, &m), HLO_ATTR_BACKEND_CONFIG),
+                           "\"grad_y\":false,\"lhs_scale_mode\":\"VEC128_32F\","
+                           "\"rhs_scale_mode\":\"BLK128x128_32F\"}}"));
+}
+
+/* By the layouts in the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4].
+ */
+static void scales_lie_as_cublaslt_wants(void **state) {
+    (void)state;
+    static const struct {
+        hlo_scale_mode mode;
+        uint32_t rank;
+        int64_t dims[2], index; /* of the scale of element 300 of row 200, of 256 rows of 640 */
+    } cases[] = {
+        {HLO_SCALE_SCALAR, 0, {0}, 0},
+        {HLO_SCALE_OUTER_VEC, 1, {256}, 200},
+        {HLO_SCALE_VEC128, 2, {5, 256}, 2 * 256 + 200},
+        {HLO_SCALE_BLK128, 2, {2, 8}, 1 * 8 + 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t dims[2];
+        uint32_t rank = hlo_scale_dims(cases[i].mode, 256, 640, dims);
+        assert_int_equal(rank, cases[i].rank);
+        for (uint32_t d = 0; d < rank; d++) assert_int_equal(dims[d], cases[i].dims[d]);
+        assert_int_equal(hlo_scale_index(cases[i].mode, 256, 640, 200, 300), cases[i].index);
+    }
+    assert_int_equal(hlo_scale_mode_find("BLK128x128_32F"), HLO_SCALE_BLK128);
+    assert_int_equal(hlo_scale_mode_find("VEC128"), HLO_SCALE_MODE_COUNT);
+}
+
+static void wrong_scales_are_refused(void **state) {
+    fixture *f = *state;
+    hlo_matmul m = unbatched(f);
+    set_scales(f, &m, HLO_SCALE_OUTER_VEC, HLO_SCALE_OUTER_VEC);
+    m.a_scale = m.b_scale;
+    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    m.a_scale = f->scale[0];
+    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    m.a_scale = parameter(f, array(f, HLO_TYPE_BF16, 1, 16, 0, 0));
+    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    set_scales(f, &m, HLO_SCALE_VEC128, HLO_SCALE_VEC128);
+    int64_t column_major[] = {0, 1};
+    m.a_scale = parameter(
+        f, hlo_shape_with_layout(f->module, HLO_TYPE_F32, 2, m.a_scale->shape->dims, column_major));
+    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    m = f->matmul;
+    set_scales(f, &m, HLO_SCALE_OUTER_VEC, HLO_SCALE_OUTER_VEC);
+    assert_string_equal(refusal(encode(f, &m)),
+                        "scales that are no scalar are for one matrix, not for a batch");
+}
+
 static void results_are_taken_apart(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_GELU_AUX, 32, true);
@@ -304,6 +391,8 @@ static void wrong_configs_are_refused(void **state) {
          "the auxiliary result does not have the result's dimensions"},
         {"damax_output\":false", "damax_output\":true", "the abs-max is not f32[]"},
         {"damax_output\":false", "damax_output\":\"no\"", "damax_output is not true or false"},
+        {"\"grad_x\"", "\"lhs_scale_mode\":\"OUTER_VEC\",\"grad_x\"", "no scale mode is called so"},
+        {"\"grad_x\"", "\"rhs_scale_mode\":3,\"grad_x\"", "no scale mode is called so"},
         {"\"beta\":0", "\"beta\":1", "c does not have the result's dimensions"},
         {"ALG_UNSET", "UNSET", "algorithm is not one of XLA's ALG_ words"},
         {"[\"DEFAULT\",\"DEFAULT\"]", "[\"DEF AULT\"]",
@@ -469,6 +558,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(operands_stand_in_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_output_scale_may_be_absent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(config_is_golden, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_scale_mode_comes_back, set_up, tear_down),
+        cmocka_unit_test(scales_lie_as_cublaslt_wants),
+        cmocka_unit_test_setup_teardown(wrong_scales_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(results_are_taken_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dot_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wide_call_is_read, set_up, tear_down),
