@@ -102,9 +102,10 @@ void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {
     hlo_attr *attrs = (hlo_attr *)(text->attrs.items + frame->attrs);
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
     hlo_attr *inner = hlo_arena_array(module->arena, given, sizeof *inner);
+    uint32_t taken = 0;
     for (size_t i = 0; i < given; i++) {
         if (hlo_op_has(frame->wrapped, attrs[i].id))
-            inner[root->attr_count++] = attrs[i];
+            inner[taken++] = attrs[i];
         else
             attrs[kept++] = attrs[i];
         if (attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD) continue;
@@ -112,7 +113,7 @@ void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {
         comp->attrs = hlo_arena_copy(module->arena, &thread, sizeof thread);
         comp->attr_count = 1;
     }
-    root->attrs = inner;
+    hlo_instr_take_attrs(root, inner, taken);
     text->attrs.used = frame->attrs + kept * sizeof *attrs;
     const hlo_attr calls = {.id = HLO_ATTR_CALLS, .u.comp = comp};
     hlo_stack_push(text, &text->attrs, &calls, sizeof calls);

@@ -162,8 +162,8 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
     count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
     clear_held(from, op);
     count += hlo_unheld_from_proto(p, message, &attrs[count]);
-    instr->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
-    instr->attr_count = count;
+    hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
+                         count);
 }
 
 /* The bytes of a payload: its own, or those of the module with its number. */

@@ -201,11 +201,11 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
 }
 
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
-    hlo_computation *comp = hlo_intern_memo(name)->comp;
+    hlo_computation *comp = hlo_intern_memo(text->module, name)->comp;
     if (comp) return comp;
     hlo_suggestion s = hlo_suggest(name);
     for (comp = text->module->first; comp; comp = comp->next)
-        if (hlo_intern_memo(comp->name)->comp) hlo_suggest_offer(&s, comp->name);
+        if (hlo_intern_memo(text->module, comp->name)->comp) hlo_suggest_offer(&s, comp->name);
     hlo_text_error(text, at, "no computation '%s' stands before this%s", name, meant(text, &s));
     return NULL;
 }
@@ -226,26 +226,22 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id) {
 
 /* The instruction of the computation being read; &text->broken; NULL. */
 static hlo_instr *find_instr(hlo_text *text, const char *name) {
-    const hlo_memo *memo = hlo_intern_memo(name);
-    return memo->scope == hlo_text_body(text)->comp->id + 1 ? memo->instr : NULL;
+    const hlo_meaning meaning = hlo_intern_meaning(name);
+    return meaning.scope == hlo_text_body(text)->comp->id + 1 ? meaning.instr : NULL;
 }
 
 /* What a name meant outside an inline computation, to be put back at its end. */
 typedef struct hidden_name {
     const char *name;
-    hlo_instr *instr;
-    uint64_t scope;
+    hlo_meaning meaning;
 } hidden_name;
 
 static void bind(hlo_text *text, const char *name, hlo_instr *instr) {
-    hlo_memo *memo = hlo_intern_memo(name);
+    hidden_name hidden = {name, hlo_intern_meaning(name)};
     uint32_t scope = hlo_text_body(text)->comp->id + 1;
-    if (text->bodies.used > sizeof(hlo_body) && memo->scope != scope) {
-        hidden_name hidden = {name, memo->instr, memo->scope};
+    if (text->bodies.used > sizeof(hlo_body) && hidden.meaning.scope != scope)
         hlo_stack_push(text, &text->hidden, &hidden, sizeof hidden);
-    }
-    memo->instr = instr;
-    memo->scope = scope;
+    hlo_intern_set_meaning(name, (hlo_meaning){instr, scope});
 }
 
 static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
@@ -318,7 +314,7 @@ static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
 }
 
 static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {
-    hlo_memo *memo = hlo_intern_memo(name);
+    hlo_memo *memo = hlo_intern_memo(text->module, name);
     if (!memo->op) memo->op = (uint8_t)(hlo_op_find(name, hlo_intern_length(name)) + 1);
     hlo_op op = (hlo_op)(memo->op - 1);
     if (op == HLO_OP_INVALID) op = hlo_text_async_op(name, out_wrapped);
@@ -478,8 +474,7 @@ static hlo_instr *make_instr(hlo_text *text, const hlo_frame *frame) {
     hlo_instr *instr = hlo_instr_new_interned(
         body->comp, NULL, frame->op, frame->shape, operand_count(text, frame),
         (hlo_instr **)(text->operands.items + frame->operands), name);
-    instr->attr_count = attr_count(text, frame);
-    instr->attrs = take_attrs(text, frame);
+    hlo_instr_take_attrs(instr, take_attrs(text, frame), attr_count(text, frame));
     instr->offset = frame->name_at.offset;
     if (frame->op == HLO_OP_CONSTANT) instr->u.literal = frame->literal;
     if (frame->op == HLO_OP_PARAMETER) {
@@ -609,10 +604,8 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
     }
     text->parameters.used = body->parameters;
     while (text->hidden.used > body->hidden) {
-        hidden_name *hidden = top(&text->hidden, sizeof *hidden);
-        hlo_memo *memo = hlo_intern_memo(hidden->name);
-        memo->instr = hidden->instr;
-        memo->scope = (uint32_t)hidden->scope;
+        const hidden_name *hidden = top(&text->hidden, sizeof *hidden);
+        hlo_intern_set_meaning(hidden->name, hidden->meaning);
         text->hidden.used -= sizeof *hidden;
     }
     push_frame(text, HLO_OWNER_COMPUTATION);
@@ -627,7 +620,7 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     pop_frame(text);
     text->bodies.used -= sizeof *body;
     if (body->name) {
-        hlo_memo *memo = hlo_intern_memo(body->name);
+        hlo_memo *memo = hlo_intern_memo(text->module, body->name);
         if (memo->comp)
             hlo_text_error(text, body->at, "computation '%s' is defined twice", body->name);
         memo->comp = comp;

@@ -411,7 +411,7 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
 
 const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at) {
     const char *written = hlo_intern(text->module, text->source + at.offset, at.length);
-    hlo_memo *memo = hlo_intern_memo(written);
+    hlo_memo *memo = hlo_intern_memo(text->module, written);
     if (!memo->shape) memo->shape = read_shape(text, at);
     return memo->shape;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct block block;
 struct block {
@@ -18,7 +19,8 @@ struct hlo_arena {
     size_t total, limit;
 };
 
-enum { ALIGN = 8, FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 4 << 20 };
+/* A block or a pool's piece is an eighth of what there is, so that little is left over. */
+enum { ALIGN = 8, SHARE = 8, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10, LARGE_PAGE = 2 << 20 };
 
 hlo_arena *hlo_arena_new(jmp_buf *recover) {
     hlo_arena *arena = calloc(1, sizeof *arena);
@@ -54,23 +56,38 @@ size_t hlo_arena_used(const hlo_arena *arena) {
     return arena->total;
 }
 
-static _Noreturn void out_of_memory(hlo_arena *arena) {
+void hlo_arena_exhausted(hlo_arena *arena) {
     longjmp(*arena->recover, 1);
 }
 
+void *hlo_memory_new(size_t size) {
+    if (size < LARGE_PAGE) return malloc(size);
+    if (size > SIZE_MAX / 2) return NULL;
+    size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    void *memory = aligned_alloc(LARGE_PAGE, size);
+    if (memory) madvise(memory, size, MADV_HUGEPAGE); /* where that cannot be, as it is */
+    return memory;
+}
+
+static block *new_block(const hlo_arena *arena, size_t size) {
+    size_t room = arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
+    if (room < size) room = size;
+    room += sizeof(block);
+    if (room > LARGE_PAGE) room = (room + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    block *b = hlo_memory_new(room);
+    if (b) *b = (block){.older = arena->newest, .size = room - sizeof *b};
+    return b;
+}
+
 void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
-    if (size > SIZE_MAX / 2) out_of_memory(arena);
+    if (size > SIZE_MAX / 2) hlo_arena_exhausted(arena);
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
     if (arena->limit && (size > arena->limit || arena->total > arena->limit - size))
-        out_of_memory(arena);
+        hlo_arena_exhausted(arena);
     block *b = arena->newest;
     if (!b || b->size - b->used < size) {
-        size_t room = b ? b->size * 2 : FIRST_BLOCK;
-        if (room > LARGEST_BLOCK) room = LARGEST_BLOCK;
-        if (room < size) room = size;
-        b = malloc(sizeof *b + room);
-        if (!b) out_of_memory(arena);
-        *b = (block){.older = arena->newest, .size = room};
+        b = new_block(arena, size);
+        if (!b) hlo_arena_exhausted(arena);
         arena->newest = b;
     }
     void *memory = (char *)b->data + b->used;
@@ -79,12 +96,27 @@ void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
     return memory;
 }
 
+void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size) {
+    size = (size + ALIGN - 1) / ALIGN * ALIGN;
+    if (pool->room < size) {
+        size_t piece = pool->total / SHARE > FIRST_PIECE ? pool->total / SHARE : FIRST_PIECE;
+        if (piece < size) piece = size;
+        pool->at = hlo_arena_alloc(arena, piece);
+        pool->room = piece;
+        pool->total += piece;
+    }
+    void *memory = pool->at;
+    pool->at += size;
+    pool->room -= size;
+    return memory;
+}
+
 void *hlo_arena_zero(hlo_arena *arena, size_t size) {
     return memset(hlo_arena_alloc(arena, size), 0, size);
 }
 
 void *hlo_arena_array(hlo_arena *arena, size_t count, size_t size) {
-    if (size && count > SIZE_MAX / size) out_of_memory(arena);
+    if (size && count > SIZE_MAX / size) hlo_arena_exhausted(arena);
     return hlo_arena_alloc(arena, count * size);
 }
 

@@ -35,6 +35,22 @@ void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size);
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Memory for things of one kind, which lie together whatever else the arena is asked for meanwhile.
+ * All zero at first; not to be used across hlo_arena_release(). */
+typedef struct hlo_pool {
+    char *at;
+    size_t room;  /* bytes from `at` on */
+    size_t total; /* of all its pieces */
+} hlo_pool;
+void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);
+
+/* Leaves as an allocation does for which there is no memory. */
+_Noreturn void hlo_arena_exhausted(hlo_arena *arena);
+
+/* Memory outside any arena, for free(); NULL when there is none. Large pieces begin and end where
+ * the system's large pages do, and ask for them: modules are walked over again and again. */
+void *hlo_memory_new(size_t size);
+
 /* Bytes handed out so far. */
 size_t hlo_arena_used(const hlo_arena *arena);
 

@@ -122,8 +122,7 @@ static void copy_instr(copier *c, hlo_computation *comp, const hlo_instr *instr)
                                     instr->operand_count, operands, instr->name);
     c->instrs[instr->id] = copy;
     copy->offset = instr->offset;
-    copy->attrs = copy_attrs(c, instr->attrs, instr->attr_count);
-    copy->attr_count = instr->attr_count;
+    hlo_instr_take_attrs(copy, copy_attrs(c, instr->attrs, instr->attr_count), instr->attr_count);
     if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
     if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
 }

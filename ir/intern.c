@@ -8,10 +8,11 @@
 #include "ir/ir.h"
 
 typedef struct entry {
-    uint32_t length;
-    uint32_t suffix; /* the next N to try for `name.N`; 0: not yet asked for */
-    bool taken[2];   /* by hlo_namespace */
-    hlo_memo memo;
+    hlo_instr *meant;
+    uint32_t scope; /* of `meant` */
+    uint32_t length : 30;
+    uint32_t taken : 2; /* a bit for each hlo_namespace */
+    hlo_memo *memo;     /* NULL: not yet asked for */
     char text[];
 } entry;
 
@@ -22,25 +23,37 @@ typedef struct slot {
 } slot;
 
 struct hlo_strings {
-    slot *slots; /* open addressing, linear probing */
+    slot *slots; /* open addressing, linear probing; outside the arena, so that it can be freed */
     size_t mask, count;
+    hlo_pool entries;
 };
+
+enum { FIRST_SLOTS = 256, LONGEST = 1 << 30 };
 
 static entry *entry_of(const char *interned) {
     return (entry *)(interned - offsetof(entry, text));
 }
 
+static slot *new_slots(hlo_arena *arena, size_t count) {
+    slot *slots = hlo_memory_new(count * sizeof *slots);
+    if (!slots) hlo_arena_exhausted(arena);
+    return memset(slots, 0, count * sizeof *slots);
+}
+
 struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
     struct hlo_strings *strings = hlo_arena_zero(arena, sizeof *strings);
-    size_t slots = 256;
-    strings->slots = hlo_arena_zero(arena, slots * sizeof *strings->slots);
-    strings->mask = slots - 1;
+    strings->slots = new_slots(arena, FIRST_SLOTS);
+    strings->mask = FIRST_SLOTS - 1;
     return strings;
+}
+
+void hlo_strings_free(struct hlo_strings *strings) {
+    if (strings) free(strings->slots);
 }
 
 static void grow(hlo_arena *arena, struct hlo_strings *strings) {
     size_t mask = strings->mask * 2 + 1;
-    slot *slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
+    slot *slots = new_slots(arena, mask + 1);
     for (size_t i = 0; i <= strings->mask; i++) {
         slot s = strings->slots[i];
         if (!s.entry) continue;
@@ -48,6 +61,7 @@ static void grow(hlo_arena *arena, struct hlo_strings *strings) {
         while (slots[at].entry) at = (at + 1) & mask;
         slots[at] = s;
     }
+    free(strings->slots);
     strings->slots = slots;
     strings->mask = mask;
 }
@@ -60,11 +74,13 @@ const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
         if (s->hash == hash && s->entry->length == length &&
             memcmp(s->entry->text, bytes, length) == 0)
             return s->entry->text;
-    entry *e = hlo_arena_zero(module->arena, sizeof *e + length + 1);
-    e->length = (uint32_t)length;
+    if (length >= LONGEST) hlo_arena_exhausted(module->arena);
+    entry *e = hlo_pool_alloc(module->arena, &strings->entries, sizeof *e + length + 1);
+    *e = (entry){.length = (uint32_t)length & (LONGEST - 1)};
     memcpy(e->text, bytes, length);
+    e->text[length] = '\0';
     strings->slots[at] = (slot){hash, e};
-    if (++strings->count * 2 > strings->mask) grow(module->arena, strings);
+    if (++strings->count * 4 > strings->mask * 3) grow(module->arena, strings);
     return e->text;
 }
 
@@ -76,8 +92,30 @@ size_t hlo_intern_length(const char *interned) {
     return entry_of(interned)->length;
 }
 
-hlo_memo *hlo_intern_memo(const char *interned) {
-    return &entry_of(interned)->memo;
+hlo_meaning hlo_intern_meaning(const char *interned) {
+    const entry *e = entry_of(interned);
+    return (hlo_meaning){e->meant, e->scope};
+}
+
+void hlo_intern_set_meaning(const char *interned, hlo_meaning meaning) {
+    entry *e = entry_of(interned);
+    e->meant = meaning.instr;
+    e->scope = meaning.scope;
+}
+
+hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned) {
+    entry *e = entry_of(interned);
+    if (!e->memo) e->memo = hlo_arena_zero(module->arena, sizeof *e->memo);
+    return e->memo;
+}
+
+/* False when something of that kind is called so already. */
+static bool take(const char *interned, hlo_namespace space) {
+    entry *e = entry_of(interned);
+    const uint32_t bit = 1u << space;
+    if (e->taken & bit) return false;
+    e->taken |= bit & 3;
+    return true;
 }
 
 /* The length of `name` without a `.N` ending. */
@@ -88,18 +126,12 @@ static size_t stem_length(const char *name) {
 }
 
 const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned) {
-    if (!entry_of(interned)->taken[space]) {
-        entry_of(interned)->taken[space] = true;
-        return interned;
-    }
+    if (take(interned, space)) return interned;
     const char *stem = hlo_intern(module, interned, stem_length(interned));
     for (;;) {
-        uint32_t number = ++entry_of(stem)->suffix;
+        uint32_t number = ++hlo_intern_memo(module, stem)->suffix;
         char *text = hlo_arena_format(module->arena, "%s.%u", stem, number);
         const char *candidate = hlo_intern_string(module, text);
-        if (!entry_of(candidate)->taken[space]) {
-            entry_of(candidate)->taken[space] = true;
-            return candidate;
-        }
+        if (take(candidate, space)) return candidate;
     }
 }

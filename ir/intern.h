@@ -5,6 +5,7 @@
 #include "ir/arena.h"
 
 struct hlo_strings *hlo_strings_new(hlo_arena *arena);
+void hlo_strings_free(struct hlo_strings *strings); /* what is not in the arena; NULL is allowed */
 struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena);
 
 #endif

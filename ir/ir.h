@@ -273,24 +273,30 @@ struct hlo_use {
     hlo_use *next, *prev; /* in def's use list */
 };
 
+/* There are many, and every pass walks over all of them: they lie together in memory, in the order
+ * in which they were made, and what a walk asks for is in the first 64 bytes. */
 struct hlo_instr {
-    hlo_op op;
-    uint32_t id;      /* unique in the module, below hlo_module.next_id: an index for side tables */
-    const char *name; /* without `%`; unique in the module */
-    const hlo_shape *shape;
-    hlo_computation *parent;
-    hlo_instr *next, *prev;
-    hlo_use *operands; /* operand_count of them */
-    hlo_use *uses;     /* newest first */
+    hlo_op op : 8;
+    uint32_t attr_count : 24;
+    uint32_t id; /* unique in the module, below hlo_module.next_id: an index for side tables */
     uint32_t operand_count, use_count;
-    const hlo_attr *attrs; /* attr_count of them, in the order in which they were set */
-    uint32_t attr_count;
-    uint32_t offset; /* where the instruction stands in the module's source; made by a pass:
-                        that of the instruction it was made for */
+    uint32_t attr_bits; /* for hlo_instr_attr(): which attributes there may be */
+    uint32_t offset;    /* where the instruction stands in the module's source; made by a pass:
+                           that of the instruction it was made for */
+    const hlo_shape *shape;
     union {
-        const hlo_literal *literal; /* HLO_OP_CONSTANT */
-        int64_t parameter;          /* HLO_OP_PARAMETER: its number */
-    } u;
+        hlo_use *operands; /* operand_count of them; the others below have none */
+        union {
+            const hlo_literal *literal; /* HLO_OP_CONSTANT */
+            int64_t parameter;          /* HLO_OP_PARAMETER: its number */
+        } u;
+    };
+    hlo_use *uses;         /* newest first */
+    const hlo_attr *attrs; /* attr_count of them, in the order in which they were set: see
+                              hlo_instr_take_attrs() */
+    hlo_instr *next, *prev;
+    hlo_computation *parent;
+    const char *name; /* without `%`; unique in the module */
 };
 
 struct hlo_computation {
@@ -339,8 +345,9 @@ struct hlo_module {
     const char *file;   /* name and text that the module was read from; "" when it was not */
     const char *source; /* NULL when it was read from bytes that are no text */
     size_t source_size;
-    uint32_t source_line;        /* of the file, at which `source` begins */
-    struct hlo_place *reported;  /* see hlo_diag_emit() */
+    uint32_t source_line;       /* of the file, at which `source` begins */
+    struct hlo_place *reported; /* see hlo_diag_emit() */
+    hlo_pool instrs;
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */
 };
@@ -355,17 +362,24 @@ void hlo_module_swap(hlo_module *a, hlo_module *b);
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
-/* What readers remember about an interned string; all zero at first. */
-typedef struct hlo_memo {
-    struct hlo_instr *instr;       /* called so in the computation whose id is `scope` - 1 */
-    struct hlo_computation *comp;  /* called so in the text */
-    const struct hlo_shape *shape; /* written so */
+/* The instruction that a reader has found a string to be the name of, and in which computation: its
+ * id plus one; 0: in none. */
+typedef struct hlo_meaning {
+    hlo_instr *instr;
     uint32_t scope;
-    const void *config; /* what it says as a backend_config, once matmul/ has read it */
-    uint8_t op, attr;   /* called so, plus one; 0: not yet looked up */
+} hlo_meaning;
+hlo_meaning hlo_intern_meaning(const char *interned);
+void hlo_intern_set_meaning(const char *interned, hlo_meaning meaning);
+/* What else is remembered about an interned string; all zero at first. */
+typedef struct hlo_memo {
+    hlo_computation *comp;  /* called so in the text */
+    const hlo_shape *shape; /* written so */
+    const void *config;     /* what it says as a backend_config, once matmul/ has read it */
+    uint32_t suffix;        /* the last N tried for `name.N` */
+    uint8_t op, attr;       /* called so, plus one; 0: not yet looked up */
 } hlo_memo;
-/* Valid until the module is freed. */
-hlo_memo *hlo_intern_memo(const char *interned);
+/* Made when it is first asked for; valid until the module is freed. */
+hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned);
 
 /* Instructions have unique names, and so have computations; one of each may share a name. */
 typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
@@ -423,6 +437,8 @@ const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
 
 /* NULL when the instruction has no such attribute. */
 const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id);
+/* Makes those all the attributes that it has. The array is not copied; others may have it too. */
+void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count);
 /* Adds or replaces; attr.def's kind of `attr.id` says which member counts. */
 void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr);
 void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);

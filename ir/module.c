@@ -50,6 +50,7 @@ hlo_module *hlo_module_new(jmp_buf *recover) {
 
 void hlo_module_free(hlo_module *module) {
     if (!module) return;
+    hlo_strings_free(module->strings);
     hlo_arena_free(module->arena);
     free(module);
 }
@@ -140,13 +141,14 @@ hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_
                                   const hlo_shape *shape, uint32_t operand_count,
                                   hlo_instr *const *operands, const char *interned) {
     hlo_module *module = comp->module;
-    hlo_instr *instr = hlo_arena_zero(module->arena, sizeof *instr);
-    instr->op = op;
-    instr->id = module->next_id++;
-    instr->name = hlo_unique_name(module, HLO_NAME_INSTR, interned);
-    instr->shape = shape;
-    instr->operand_count = operand_count;
-    instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);
+    hlo_instr *instr = hlo_pool_alloc(module->arena, &module->instrs, sizeof *instr);
+    *instr = (hlo_instr){.op = op,
+                         .id = module->next_id++,
+                         .operand_count = operand_count,
+                         .shape = shape,
+                         .name = hlo_unique_name(module, HLO_NAME_INSTR, interned)};
+    if (operand_count)
+        instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);
     for (uint32_t i = 0; i < operand_count; i++) link_use(&instr->operands[i], operands[i], instr);
     link_instr(instr, comp, before);
     return instr;
@@ -172,10 +174,9 @@ hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_in
                           hlo_instr *const *operands) {
     hlo_instr *copy = hlo_instr_new(comp, before, instr->op, instr->shape, instr->operand_count,
                                     operands, instr->name);
-    copy->attrs = instr->attrs;
-    copy->attr_count = instr->attr_count;
+    hlo_instr_take_attrs(copy, instr->attrs, instr->attr_count);
     copy->offset = instr->offset;
-    copy->u = instr->u;
+    if (copy->op == HLO_OP_CONSTANT) copy->u = instr->u;
     if (copy->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
     return copy;
 }
@@ -233,7 +234,19 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------- attributes */
 
+static uint32_t attr_bit(hlo_attr_id id) {
+    return 1u << (id & 31);
+}
+
+void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count) {
+    instr->attrs = attrs;
+    instr->attr_count = count & 0xffffff;
+    instr->attr_bits = 0;
+    for (uint32_t i = 0; i < count; i++) instr->attr_bits |= attr_bit(attrs[i].id);
+}
+
 const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
+    if (!(instr->attr_bits & attr_bit(id))) return NULL;
     for (uint32_t i = 0; i < instr->attr_count; i++)
         if (instr->attrs[i].id == id) return &instr->attrs[i];
     return NULL;
@@ -251,8 +264,7 @@ void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
         replaced |= same;
     }
     if (!replaced) grown[count++] = attr;
-    instr->attrs = grown;
-    instr->attr_count = count;
+    hlo_instr_take_attrs(instr, grown, count);
 }
 
 void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id) {
@@ -262,14 +274,12 @@ void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < instr->attr_count; i++)
         if (instr->attrs[i].id != id) kept[count++] = instr->attrs[i];
-    instr->attrs = kept;
-    instr->attr_count = count;
+    hlo_instr_take_attrs(instr, kept, count);
 }
 
 void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from) {
     if (to->attr_count == 0) {
-        to->attrs = from->attrs;
-        to->attr_count = from->attr_count;
+        hlo_instr_take_attrs(to, from->attrs, from->attr_count);
         return;
     }
     for (uint32_t i = 0; i < from->attr_count; i++)

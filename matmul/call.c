@@ -239,7 +239,7 @@ typedef struct known_config {
 
 /* Calls are read many times, so what a config says is kept with its text. */
 static const known_config *read_config(hlo_module *module, const char *text) {
-    hlo_memo *memo = text ? hlo_intern_memo(text) : NULL;
+    hlo_memo *memo = text ? hlo_intern_memo(module, text) : NULL;
     if (memo && memo->config) return memo->config;
     known_config *known = hlo_arena_zero(module->arena, sizeof *known);
     hlo_config config;

@@ -193,8 +193,7 @@ static void attributes_that_do_not_belong(void **state) {
     expect(b, "add has no attribute 'iota_dimension'");
     hlo_attr twice[] = {{.id = HLO_ATTR_BACKEND_CONFIG, .u.str = hlo_intern_string(b->m, "{}")},
                         {.id = HLO_ATTR_BACKEND_CONFIG, .u.str = hlo_intern_string(b->m, "{}")}};
-    b->sum->attrs = twice;
-    b->sum->attr_count = 2;
+    hlo_instr_take_attrs(b->sum, twice, 2);
     expect(b, "the attribute 'backend_config' is given twice");
 }
 
