@@ -176,8 +176,8 @@ TEST(repeats) {
 }
 
 TEST(everywhere) {
-    UNUSED(env), UNUSED(count);
-    return has_instr(args) && hlo_devices_agree(args->instr);
+    UNUSED(count);
+    return has_instr(args) && hlo_devices_agree(env->context, args->instr);
 }
 
 TEST(at_most) {

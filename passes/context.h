@@ -12,8 +12,9 @@ typedef struct hlo_pass_context {
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
     hlo_report *report;
-    hlo_arena *scratch;            /* working memory of one pass, taken back after it */
-    const struct hlo_rules *rules; /* loaded from a file; NULL: none */
+    hlo_arena *scratch;              /* working memory of one pass, taken back after it */
+    struct hlo_agreement *agreement; /* what hlo_devices_agree() has found so far, in there; NULL */
+    const struct hlo_rules *rules;   /* loaded from a file; NULL: none */
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the
                          module is as it was */
 } hlo_pass_context;

@@ -1,11 +1,9 @@
-/* What is the same on all devices. */
+/* The devices of a module, and the groups of them that collectives are over. */
 #include "passes/devices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { STEP_LIMIT = 256 };
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
     for (uint32_t i = 0; i < module->attr_count; i++)
@@ -17,12 +15,8 @@ int64_t hlo_devices_partitions(const hlo_module *module) {
     return header_int(module, HLO_ATTR_NUM_PARTITIONS);
 }
 
-static int64_t replicas(const hlo_module *module) {
+int64_t hlo_devices_replicas(const hlo_module *module) {
     return header_int(module, HLO_ATTR_REPLICA_COUNT);
-}
-
-int64_t hlo_devices_count(const hlo_module *module) {
-    return hlo_devices_partitions(module) * replicas(module);
 }
 
 /* ------------------------------------------------------------------------------------------ groups
@@ -59,53 +53,36 @@ static int64_t listed_group(const char *text) {
     return size;
 }
 
-/* Whether one group holds as many devices as that. */
+/* Whether one group holds all devices, of which there are `all`; 1: the header does not say, and
+ * groups hold every device between them. */
 static bool one_group(const char *text, int64_t all) {
     long long many, each;
     if (!text || !strcmp(text, "{}")) return true;
-    if (sscanf(text, "[%lld,%lld]", &many, &each) == 2) return many == 1 && each == all;
-    return (strncmp(text, "mesh", 4) ? listed_group(text) : mesh_group(text)) == all;
+    int64_t size = 0;
+    if (sscanf(text, "[%lld,%lld]", &many, &each) == 2)
+        size = many == 1 ? each : 0;
+    else
+        size = strncmp(text, "mesh", 4) ? listed_group(text) : mesh_group(text);
+    return size > 0 && (size == all || all == 1);
 }
 
 /* With global ids the groups are of devices; otherwise of replicas, and every group is over all
  * partitions when there is a channel, and within each partition when there is none. */
-static bool over_all(const hlo_instr *collective) {
+bool hlo_devices_over_all(const hlo_instr *collective) {
     const hlo_module *module = collective->parent->module;
     const char *groups = hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS);
+    int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
     if (hlo_instr_int(collective, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
-        return one_group(groups, hlo_devices_count(module));
+        return one_group(groups, partitions * replicas);
     bool channel = hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID);
-    return (channel || hlo_devices_partitions(module) == 1) && one_group(groups, replicas(module));
+    return (channel || partitions == 1) && one_group(groups, replicas);
 }
 
-/* ----------------------------------------------------------------------------------------- values
- */
-
-static bool replicated(const hlo_instr *parameter) {
-    const hlo_module *module = parameter->parent->module;
-    const char *sharding = hlo_instr_str(parameter, HLO_ATTR_SHARDING);
-    return parameter->parent == module->entry && replicas(module) == 1 && sharding &&
-           !strcmp(sharding, "{replicated}");
-}
-
-static bool agree(const hlo_instr *value, unsigned *steps) {
-    if ((*steps)++ == STEP_LIMIT) return false;
-    switch (value->op) {
-    case HLO_OP_CONSTANT: return true;
-    case HLO_OP_PARAMETER: return replicated(value);
-    case HLO_OP_ALL_REDUCE: return over_all(value);
-    case HLO_OP_REDUCE: break;
-    default:
-        if (!(hlo_ops[value->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT))) return false;
-    }
-    for (uint32_t i = 0; i < value->operand_count; i++)
-        if (!agree(hlo_instr_operand(value, i), steps)) return false;
-    return value->operand_count > 0;
-}
-
-bool hlo_devices_agree(const hlo_instr *value) {
-    unsigned steps = 0;
-    return hlo_devices_count(value->parent->module) == 1 || agree(value, &steps);
+bool hlo_devices_manual(const hlo_instr *instr) {
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return instr->op == HLO_OP_CUSTOM_CALL && target &&
+           (!strcmp(target, "xla.sdy.GlobalToLocalShape") ||
+            !strcmp(target, "SPMDFullToShardShape"));
 }
 
 /* What the partitioner makes is called so. */
@@ -117,13 +94,14 @@ static bool called_spmd(const hlo_computation *comp) {
 
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
     const hlo_instr *marked = NULL;
-    if (hlo_devices_partitions(module) == 1 || called_spmd(module->entry)) return false;
+    bool collective = false, manual = false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next) {
             const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
-            if (hlo_ops[i->op].flags & HLO_COLLECTIVE) return false;
+            collective |= hlo_ops[i->op].flags & HLO_COLLECTIVE;
+            manual |= hlo_devices_manual(i);
             if (!marked && sharding && strstr(sharding, "devices=")) marked = i;
         }
     *out_marked = marked;
-    return marked != NULL;
+    return marked && !called_spmd(module->entry) && (manual || !collective);
 }

@@ -1,20 +1,35 @@
-/* Which values are the same on all devices that run the module, whatever the inputs are. */
+/* The devices that run a module, and which values are the same on all of them, whatever the inputs
+ * are.
+ *
+ *   devices.c  devices and groups of them
+ *   agree.c    values that are the same */
 #ifndef HLO_PASSES_DEVICES_H
 #define HLO_PASSES_DEVICES_H
 
-#include "ir/ir.h"
+#include "passes/context.h"
 
-/* Replicas times partitions; 1 for a module of one device. */
-int64_t hlo_devices_count(const hlo_module *module);
+/* As the header says; 1 where it does not. */
+int64_t hlo_devices_replicas(const hlo_module *module);
 int64_t hlo_devices_partitions(const hlo_module *module);
 
-/* Whether `value` is proved to be the same on all devices: a constant, a parameter of the entry
- * that is marked `sharding={replicated}`, an all-reduce over all devices, or computed, element by
- * element, by movement or by a reduction, from nothing but those. */
-bool hlo_devices_agree(const hlo_instr *value);
+/* Whether the groups of a collective are one, of all devices. */
+bool hlo_devices_over_all(const hlo_instr *collective);
 
-/* Whether the module is for several partitions and XLA's partitioner has not split it yet: values
- * are marked as sharded, but nothing goes from device to device. `*out_marked` is such a value. */
+/* Whether `instr` hands values that the partitioner has to split to code that was written for each
+ * device (jax's shard_map). */
+bool hlo_devices_manual(const hlo_instr *instr);
+
+/* Whether `value` is proved to be the same on all devices: a constant, a parameter of the entry
+ * that is marked `sharding={replicated}`, an all-reduce or all-gather over all devices, or
+ * computed, element by element, by movement or by a reduction, from nothing but those. Before
+ * partitioning, what comes whole into code that was written for each device. What goes into a call,
+ * a branch or a loop is followed; what a loop changes is the same on all devices when it begins so
+ * and stays so. */
+bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value);
+
+/* Whether XLA's partitioner has not split the module yet: values are marked as sharded, but nothing
+ * goes from device to device, or only in what was written for each. `*out_marked` is such a value.
+ */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

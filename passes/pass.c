@@ -119,6 +119,7 @@ static hlo_status run_function(run *r, const pass *p) {
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     hlo_status status = p->rules ? hlo_rules_run(context, p->rules) : p->function(context);
     hlo_arena_release(context->scratch, mark);
+    context->agreement = NULL;
     if (p->decides) r->decided += context->changes - before;
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name);
@@ -176,9 +177,8 @@ static void warn_unpartitioned(const run *r) {
     hlo_diag_emit(
         r->context.module, r->context.sink, HLO_WARNING, marked->offset,
         hlo_intern_length(marked->name),
-        "not-partitioned: the module is for %d partitions and is not partitioned yet, which "
-        "FP8 calls cannot be",
-        (int)hlo_devices_partitions(r->context.module));
+        "not-partitioned: the module has sharded values and is not partitioned yet, which FP8 "
+        "calls cannot be");
 }
 
 static hlo_status run_all(run *r) {

@@ -26,13 +26,20 @@ static void visit_called(void *user, hlo_computation *called) {
     effects->any_random |= effects->random[called->id];
 }
 
-/* A collective with a channel talks to other programs, except where the module is for several
- * partitions: then these all run it, and leave it out together. */
-static bool own_side_effect(const hlo_instr *instr) {
+/* Whether all devices run the module together, so that they leave a collective out together: it is
+ * for several partitions, or about to be made so. Elsewhere a channel may be to other programs. */
+static bool runs_together(const hlo_module *module) {
+    if (hlo_devices_partitions(module) > 1) return true;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (hlo_devices_manual(instr)) return true;
+    return false;
+}
+
+static bool own_side_effect(const hlo_instr *instr, bool together) {
     uint8_t flags = hlo_ops[instr->op].flags;
     return flags & HLO_SIDE_EFFECT ||
-           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) &&
-            hlo_devices_partitions(instr->parent->module) == 1) ||
+           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
@@ -47,12 +54,13 @@ hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
                            .random = hlo_arena_zero(arena, module->next_id)};
     bool *side = hlo_arena_zero(arena, module->next_computation_id);
     bool *random = hlo_arena_zero(arena, module->next_computation_id);
+    bool together = runs_together(module);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
             called_effects called = {.side = side, .random = random};
             hlo_instr_visit_called(instr, visit_called, &called);
-            effects.side[instr->id] =
-                own_side_effect(instr) || called.any_side || ends_side_effect(instr, &effects);
+            effects.side[instr->id] = own_side_effect(instr, together) || called.any_side ||
+                                      ends_side_effect(instr, &effects);
             effects.random[instr->id] = hlo_ops[instr->op].flags & HLO_NONDET || called.any_random;
             side[comp->id] |= effects.side[instr->id];
             random[comp->id] |= effects.random[instr->id];

@@ -24,8 +24,12 @@ from jaxlib import _hlo, _jax  # noqa: E402
 # What says how the program was sharded before it was partitioned.
 MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{[^}]*\}'
                    r'|frontend_attributes=\{(?:[^{}"]|"(?:\\.|[^"\\])*"|\{[^{}]*\})*\})')
-WIDE = re.compile(r"= (?:f32|bf16|f16)\[\S+ (?:all-gather|all-to-all|collective-permute)\(")
+# A vector is what scales are made of.
+WIDE = re.compile(r"= (?:f32|bf16|f16)\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)\(")
 SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)\(")
+
+# An entry with a tuple as parameter, which jaxlib does not execute.
+TUPLE = re.compile(r"^ENTRY[^=]*=? *(?:[^(]*\([^()]*: \(|\{\n.* = \(.*\) parameter\()", re.M)
 
 
 def as_replicas(text):
@@ -77,7 +81,7 @@ def main():
     devices = args.models.parent / "passes" / "devices"
     wrong = 0
     for path in [*sorted(args.models.glob("*.spmd.hlo")), *sorted(devices.glob("*.hlo"))]:
-        if path.name.startswith(("missed-", "not-")):
+        if path.name.startswith(("missed-", "not-")) or TUPLE.search(path.read_text()):
             continue
         command = [args.bin / "hlo-fp8-opt", "--verify-each", path]
         before = subprocess.run([*command, "--passes="], capture_output=True, text=True, check=True).stdout
