@@ -6,6 +6,7 @@
 #ifndef HLO_RUNTIME_BACKEND_H
 #define HLO_RUNTIME_BACKEND_H
 
+#include "hlo/runtime.h"
 #include "ir/eval/eval.h"
 #include "ir/ir.h"
 
@@ -46,33 +47,64 @@ typedef struct hlo_job {
                        needed afterwards; -1: none */
     int untouched;  /* the result leaf that is not computed and needs no memory when nobody uses it;
                        -1: none */
-    void *state;    /* the backend's own, in the plan's arena */
+    const char *host; /* why it runs on the host, where the device is something else; NULL: it runs
+                         on the device. Such a job is not recorded */
+    const void *kind; /* the backend's own: in which of its ways it runs */
+    void *state;      /* likewise, in the plan's arena */
 } hlo_job;
 
+/* Of the functions that return a status, HLO_INVALID_INPUT comes with `why`, a sentence that starts
+ * with a verb and follows an opcode or the backend's name; static, in the arena, or the device's
+ * until the next call.
+ *
+ * What is called between start() and finish() may go on after it returns: the device does things in
+ * the order in which they are asked for. */
 typedef struct hlo_backend {
-    const char *name; /* as --backend names it */
+    const char *name;  /* as --backend names it */
+    size_t alignment;  /* of every buffer; a power of two */
+    bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
     /* HLO_INVALID_INPUT, with an error in `sink`: no such device here. */
-    hlo_status (*open)(const hlo_diag_sink *sink, void **out_device);
+    hlo_status (*open)(const hlo_plan_options *options, const hlo_diag_sink *sink,
+                       void **out_device);
     void (*close)(void *device);
-    /* Whether the backend runs the instruction; if not, `why` is a sentence that starts with a verb
-     * and follows its name ("is not run by the cpu backend"), static or in the arena. */
+    /* Which of a computation's instructions (`count`, in order) run together: how many groups, and
+     * their members and results, not their inputs, in the arena. An instruction may be a member of
+     * several groups and is a result of at most one; what is a result of none runs by itself, if
+     * it is wanted. Groups never wait for each other in a circle. */
+    uint32_t (*group)(void *device, const hlo_instr *const *instrs, uint32_t count,
+                      hlo_arena *arena, hlo_group **out_groups);
+    /* Whether the backend runs the instruction by itself. */
     bool (*supports)(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why);
     /* Looks up and makes whatever the job needs to run. */
-    void (*prepare)(void *device, hlo_job *job, hlo_arena *arena);
-    /* HLO_INVALID_INPUT with `why` set for what shows only when it runs. */
+    hlo_status (*prepare)(void *device, hlo_job *job, hlo_arena *arena, const char **why);
+    /* Once for each job before any is executed, with the memory that it will have, whose contents
+     * mean nothing yet: what shows only there. May write to the job's results and scratch. */
+    hlo_status (*settle)(void *device, hlo_job *job, const char **why);
     hlo_status (*execute)(void *device, const hlo_job *job, const char **why);
-    /* Memory of the device, aligned to 64 bytes; NULL when there is none left. */
+    /* Memory of the device; NULL when there is none left. */
     void *(*allocate)(void *device, size_t size);
     void (*release)(void *device, void *memory);
     /* Memory of the device that holds these bytes of the host, which stay as they are; may be the
      * bytes themselves. NULL when memory runs out. Lives until the device is closed. */
     const void *(*import)(void *device, const void *bytes, size_t size);
+    /* What goes wrong in one of these four, finish() tells. */
     void (*copy_in)(void *device, void *to, const void *host, size_t size);
     void (*copy_out)(void *device, void *host, const void *from, size_t size);
     void (*copy)(void *device, void *to, const void *from, size_t size);
-    /* Between two orders in memory of the same elements. */
-    void (*relayout)(void *device, const hlo_view *from, const hlo_view *to);
     void (*fill)(void *device, void *memory, unsigned char byte, size_t size);
+    void (*start)(void *device);
+    /* Waits until all is done; *out_seconds is what that took since start(). */
+    hlo_status (*finish)(void *device, double *out_seconds, const char **why);
+    /* From here to recorded(), execute(), copy() and fill() are noted and not done. False: this
+     * device, or the plan's options, do without. */
+    bool (*record)(void *device);
+    /* What was noted, to be done any number of times; lives until the device is closed. */
+    hlo_status (*recorded)(void *device, const void **out_piece, const char **why);
+    hlo_status (*replay)(void *device, const void *piece, const char **why);
+    /* Writes how the job runs, as lines that begin with four spaces and depend on the module and
+     * the options only; and, once after all jobs, what they share. */
+    void (*describe)(void *device, const hlo_job *job, FILE *out);
+    void (*describe_shared)(void *device, FILE *out);
 } hlo_backend;
 
 /* Every backend of this build, ended by NULL. */

@@ -3,10 +3,9 @@
 
 #include "runtime/plan.h"
 
-enum { SLOT_ALIGN = 64 };
-
-size_t plan_align(size_t size) {
-    return (size + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+size_t plan_align(const hlo_plan *plan, size_t size) {
+    return (size + plan->backend->alignment - 1) / plan->backend->alignment *
+           plan->backend->alignment;
 }
 
 /* A piece of the frame that nothing lives in. */
@@ -15,13 +14,14 @@ typedef struct gap {
 } gap;
 
 typedef struct frame {
+    const hlo_plan *plan;
     gap *gaps; /* by offset, never touching */
     uint32_t count;
     size_t end; /* nothing was ever placed behind this */
 } frame;
 
-static size_t total_size(const plan_slot *slot) {
-    return plan_align(slot->size) + plan_align(slot->bound_size);
+static size_t total_size(const hlo_plan *plan, const plan_slot *slot) {
+    return plan_align(plan, slot->size) + plan_align(plan, slot->bound_size);
 }
 
 static void remove_gap(frame *f, uint32_t index) {
@@ -80,12 +80,12 @@ static uint32_t overwritten(const plan_comp *comp, uint32_t s) {
 }
 
 static void place(frame *f, plan_slot *slot, uint32_t s) {
-    size_t size = total_size(slot);
+    size_t size = total_size(f->plan, slot);
     if (slot->kind == SLOT_BUFFER && slot->first == s && size) slot->offset = take(f, size);
 }
 
 static void free_dead(frame *f, plan_slot *slot, uint32_t s) {
-    size_t size = total_size(slot);
+    size_t size = total_size(f->plan, slot);
     if (slot->kind == SLOT_BUFFER && slot->last == s && size) give(f, slot->offset, size);
 }
 
@@ -108,7 +108,8 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
         if (count > most) most = count;
     }
     hlo_arena_mark mark = hlo_arena_here(plan->arena);
-    frame f = {.gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
+    frame f = {.plan = plan,
+               .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
     uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
     for (uint32_t s = 0; s < comp->step_count; s++) {

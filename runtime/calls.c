@@ -3,6 +3,9 @@
 
 #include "runtime/build.h"
 
+/* A tape holds no more jobs of one loop. */
+enum { UNROLLED = 1 << 14 };
+
 uint32_t plan_branch_count(const hlo_instr *conditional) {
     const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     return branches ? branches->u.comps->count : 2;
@@ -99,6 +102,8 @@ build_value build_while(build *b, const hlo_instr *instr) {
     step->spare = spare.slots;
     finish(b, step, 2, callee);
     step->predicate = result_slots(b, callee[0]).slots[0];
+    step->trips = plan_trips(instr);
+    step->unrolls = step->trips != PLAN_UNKNOWN && step->trips * (body->weight + 1) <= UNROLLED;
     return build_adapt(b, instr, v, body->result_shapes, build_leaves(b, instr->shape));
 }
 

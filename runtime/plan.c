@@ -4,10 +4,9 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 void hlo_plan_options_init(hlo_plan_options *options) {
-    *options = (hlo_plan_options){.backend = "cpu"};
+    *options = (hlo_plan_options){.backend = "cpu", .cuda = 1208, .graph = true};
 }
 
 /* ---------------------------------------------------------------------------------------- making
@@ -77,30 +76,33 @@ static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool 
                              size_t *at) {
     size_t size = (size_t)hlo_shape_bytes(shape);
     plan_place place = {base + *at, NULL};
-    *at += plan_align(size);
+    *at += plan_align(plan, size);
     if (bounded && plan->options.bounds) {
         place.bound = (float *)(void *)(base + *at);
-        *at += plan_align(size / hlo_types[shape->type].bytes * sizeof(float));
+        *at += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
     }
     return place;
 }
 
 /* Bytes that a leaf and its bounds take. */
 static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
-    size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(size);
+    size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(plan, size);
     if (bounded && plan->options.bounds)
-        all += plan_align(size / hlo_types[shape->type].bytes * sizeof(float));
+        all += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
     return all;
 }
 
 /* The entry's frame, then inputs, then outputs, in one piece of memory. */
-static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
-    size_t size = plan->entry->frame_size;
+static void measure(hlo_plan *plan) {
+    plan->memory_size = plan->entry->frame_size;
     for (size_t i = 0; i < plan->inputs.count; i++)
-        size += leaf_size(plan, plan->inputs.shapes[i], false);
+        plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
     for (size_t i = 0; i < plan->outputs.count; i++)
-        size += leaf_size(plan, plan->outputs.shapes[i], true);
-    plan->memory_size = size;
+        plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
+}
+
+static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
+    size_t size = plan->memory_size;
     plan->memory = plan->backend->allocate(plan->device, size ? size : 1);
     if (!plan->memory) {
         hlo_diag_emit(plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
@@ -119,18 +121,23 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
 }
 
 static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
-    hlo_status status = plan->backend->open(sink, &plan->device);
+    hlo_status status = plan->backend->open(&plan->options, sink, &plan->device);
     if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_INPUTS, &plan->inputs);
     if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_OUTPUTS, &plan->outputs);
     if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
-    return status == HLO_OK ? allocate(plan, sink) : status;
+    if (status == HLO_OK) measure(plan);
+    if (status != HLO_OK || plan->options.describe) return status;
+    status = allocate(plan, sink);
+    if (status == HLO_OK) status = plan_settle(plan, sink);
+    return status == HLO_OK ? plan_record(plan, sink) : status;
 }
 
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out) {
     *out = NULL;
     const hlo_backend *backend = find_backend(options->backend);
-    if (!backend) return HLO_INVALID_USAGE;
+    if (!backend || ((options->bounds || options->perturbed) && !backend->keeps_bounds))
+        return HLO_INVALID_USAGE;
     jmp_buf recover;
     hlo_plan *plan = calloc(1, sizeof *plan);
     if (!plan || !(plan->arena = hlo_arena_new(&recover))) {
@@ -206,7 +213,8 @@ static void fetch(hlo_plan *plan, const hlo_shape *shape, size_t width, void *ou
     if (!plain) plan_to_row_major(shape, width, out, staging);
 }
 
-static hlo_status fetch_outputs(hlo_plan *plan, hlo_arrays *out, void *staging) {
+static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
+                                void *staging) {
     for (size_t i = 0; i < plan->outputs.count; i++) {
         const hlo_shape *shape = plan->outputs.shapes[i];
         plan_place place = plan->results[i];
@@ -219,13 +227,7 @@ static hlo_status fetch_outputs(hlo_plan *plan, hlo_arrays *out, void *staging) 
             fetch(plan, shape, sizeof(float), array->bound, place.bound,
                   array->size / width * sizeof(float), staging);
     }
-    return HLO_OK;
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    return plan_finish(plan, sink, NULL);
 }
 
 /* Bytes of the largest input or output, bounds included. */
@@ -245,16 +247,15 @@ static size_t staging_size(const hlo_plan *plan) {
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out) {
     *out = NULL;
+    if (!plan->memory) return HLO_INVALID_USAGE;
     hlo_status status = check_inputs(plan, inputs, sink);
     if (status != HLO_OK) return status;
     void *staging = malloc(staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < inputs->count; i++) put_input(plan, i, &inputs->items[i], staging);
-    double start = now();
     status = plan_execute(plan, sink);
-    plan->seconds = now() - start;
     if (status == HLO_OK) status = hlo_arrays_new(out);
-    if (status == HLO_OK) status = fetch_outputs(plan, *out, staging);
+    if (status == HLO_OK) status = fetch_outputs(plan, sink, *out, staging);
     free(staging);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
@@ -291,27 +292,44 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-static void print_comp(const plan_comp *comp, FILE *out) {
+/* What the step is called: an opcode, or for a group how many instructions it has. */
+static void print_name(const plan_step *step, FILE *out) {
+    if (step->job && step->job->group.instr_count == 0)
+        fputs("copy", out);
+    else if (step->job && step->job->group.instr_count > 1)
+        fprintf(out, "group of %u", step->job->group.instr_count);
+    else
+        fputs(hlo_ops[step->instr->op].name, out);
+}
+
+static void print_callees(const plan_comp *comp, const plan_step *step, FILE *out) {
+    for (uint32_t c = 0; c < step->called_count; c++)
+        fprintf(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
+    if (!step->spare) return;
+    if (step->trips != PLAN_UNKNOWN) fprintf(out, ", %llu times", (unsigned long long)step->trips);
+    fputs(", next state ", out);
+    print_slots(comp, step->spare, step->result_count, out);
+}
+
+static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
     fprintf(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n", comp->comp->name,
             comp->argument_count, comp->result_count, comp->step_count, comp->frame_size);
     for (uint32_t i = 0; i < comp->step_count; i++) {
         const plan_step *step = &comp->steps[i];
         fputs("  ", out);
         print_slots(comp, step->results, step->result_count, out);
-        fprintf(out, " = %s(", hlo_ops[step->instr->op].name);
+        fputs(" = ", out);
+        print_name(step, out);
+        fputs("(", out);
         print_slots(comp, step->operands, step->operand_count, out);
         fputs(")", out);
-        for (uint32_t c = 0; c < step->called_count; c++)
-            fprintf(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
-        if (step->spare) {
-            fputs(", next state ", out);
-            print_slots(comp, step->spare, step->result_count, out);
-        }
+        print_callees(comp, step, out);
         if (step->work != PLAN_NONE && comp->slots[step->work].size) {
             fputs(", work ", out);
             print_slot(comp, step->work, out);
         }
         fprintf(out, "  %%%s\n", step->instr->name);
+        if (step->job) plan->backend->describe(plan->device, step->job, out);
     }
     fputs("  returns ", out);
     print_slots(comp, comp->results, comp->result_count, out);
@@ -322,5 +340,6 @@ void hlo_plan_print(const hlo_plan *plan, FILE *out) {
     fprintf(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
             plan->memory_size);
     for (const hlo_computation *c = plan->module->first; c; c = c->next)
-        if (plan->comps[c->id]) print_comp(plan->comps[c->id], out);
+        if (plan->comps[c->id]) print_comp(plan, plan->comps[c->id], out);
+    plan->backend->describe_shared(plan->device, out);
 }

@@ -42,13 +42,17 @@ typedef struct plan_slot {
 
 typedef enum plan_step_kind {
     STEP_JOB,
-    STEP_COPY, /* one leaf, as it is or to another layout */
+    STEP_COPY, /* one leaf, byte by byte */
     STEP_CALL, /* call, fusion */
     STEP_WHILE,
     STEP_CONDITIONAL
 } plan_step_kind;
 
 enum { PLAN_NONE = UINT32_MAX };
+#define PLAN_UNKNOWN UINT64_MAX
+
+/* A recorded run: pieces that the backend replays, and between them what depends on data. */
+typedef struct plan_tape plan_tape;
 
 typedef struct plan_step {
     plan_step_kind kind;
@@ -60,12 +64,14 @@ typedef struct plan_step {
     uint32_t work;      /* a slot for the time of the step: the callee's frame, a job's scratch,
                            a loop's predicate; PLAN_NONE */
     hlo_job *job;       /* STEP_JOB */
-    hlo_view *views;    /* STEP_COPY: from and to; NULL: byte by byte */
+    bool settled;       /* and its backend has been told so */
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
     uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
     uint32_t predicate;           /* STEP_WHILE: a slot */
+    uint64_t trips;               /* STEP_WHILE: how often it goes round; PLAN_UNKNOWN */
+    bool unrolls;                 /* STEP_WHILE: all that often on a tape */
     uint32_t *branch_operands;    /* STEP_CONDITIONAL: where each branch's operands start */
     plan_place *arguments, *lent; /* room for a callee's arguments and results */
 } plan_step;
@@ -80,6 +86,7 @@ typedef struct plan_comp {
     const hlo_shape **result_shapes;   /* and those in which it gets results */
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
+    uint64_t weight; /* about how many jobs run when it does; loops of unknown length count once */
 } plan_comp;
 
 struct hlo_plan {
@@ -97,6 +104,7 @@ struct hlo_plan {
     plan_place *arguments, *results; /* of the entry */
     void *memory;                    /* all of it */
     size_t memory_size;
+    plan_tape *tape; /* what a run replays; NULL: the steps are gone through */
     double seconds;
     uint64_t runs;
 };
@@ -108,6 +116,14 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
 /* execute.c: runs the entry on what is in plan->arguments, to plan->results. */
 hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink);
+/* execute.c: waits until the device is done, and tells what went wrong. NULL is allowed. */
+hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds);
+/* execute.c: settles every job in its memory. */
+hlo_status plan_settle(hlo_plan *plan, const hlo_diag_sink *sink);
+/* tape.c: records a run, if the backend records. */
+hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
+/* trips.c: how often a while loop goes round; PLAN_UNKNOWN. */
+uint64_t plan_trips(const hlo_instr *loop);
 
 /* calls.c: the branches of a conditional. */
 uint32_t plan_branch_count(const hlo_instr *conditional);
@@ -116,7 +132,7 @@ hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
 /* Whether result `index` of the computation is made by it, in the memory that the caller lends. */
 bool plan_makes_result(const plan_comp *comp, uint32_t index);
 /* Memory rounded up to the alignment of slots. */
-size_t plan_align(size_t size);
+size_t plan_align(const hlo_plan *plan, size_t size);
 
 /* reorder.c: copies elements of `width` bytes between two orders in memory. */
 void plan_reorder(size_t width, uint32_t rank, const int64_t *dims, void *to,

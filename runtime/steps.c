@@ -3,6 +3,14 @@
 
 #include "runtime/build.h"
 
+void build_warn(const build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_WARNING, instr->offset, strlen(instr->name),
+                   format, args);
+    va_end(args);
+}
+
 void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -12,7 +20,7 @@ void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
     b->failed = true;
 }
 
-static build_value *value_of(const build *b, const hlo_instr *instr) {
+build_value *build_value_of(const build *b, const hlo_instr *instr) {
     return &b->values[b->place[instr->id - b->first_id]];
 }
 
@@ -25,10 +33,9 @@ uint32_t build_leaf_count(const hlo_shape *shape) {
     return count;
 }
 
-/* Writes the leaf shapes to *out and moves it behind them. */
-static void leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
+void build_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
     if (shape->type == HLO_TYPE_TUPLE) {
-        for (uint32_t i = 0; i < shape->rank; i++) leaf_shapes(shape->elements[i], out);
+        for (uint32_t i = 0; i < shape->rank; i++) build_leaf_shapes(shape->elements[i], out);
     } else if (hlo_types[shape->type].bytes) {
         *(*out)++ = shape;
     }
@@ -38,11 +45,11 @@ const hlo_shape **build_leaves(const build *b, const hlo_shape *shape) {
     const hlo_shape **shapes =
         hlo_arena_array(b->plan->arena, build_leaf_count(shape) + 1, sizeof *shapes);
     const hlo_shape **end = shapes;
-    leaf_shapes(shape, &end);
+    build_leaf_shapes(shape, &end);
     return shapes;
 }
 
-static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+uint32_t build_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     plan_comp *comp = b->comp;
     if (comp->slot_count == comp->slot_capacity) {
         comp->slot_capacity = comp->slot_capacity ? comp->slot_capacity * 2 : 16;
@@ -62,7 +69,7 @@ static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) 
 }
 
 uint32_t build_work(build *b, size_t size) {
-    uint32_t slot = new_slot(b, SLOT_BUFFER, NULL);
+    uint32_t slot = build_slot(b, SLOT_BUFFER, NULL);
     b->comp->slots[slot].size = size;
     return slot;
 }
@@ -75,7 +82,7 @@ build_value build_new_value(const build *b, uint32_t count) {
 build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     const hlo_shape **shapes = build_leaves(b, shape);
     build_value v = build_new_value(b, build_leaf_count(shape));
-    for (uint32_t i = 0; i < v.count; i++) v.slots[i] = new_slot(b, kind, shapes[i]);
+    for (uint32_t i = 0; i < v.count; i++) v.slots[i] = build_slot(b, kind, shapes[i]);
     return v;
 }
 
@@ -83,11 +90,11 @@ build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shap
 build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first) {
     uint32_t count = 0;
     for (uint32_t i = first; i < instr->operand_count; i++)
-        count += value_of(b, hlo_instr_operand(instr, i))->count;
+        count += build_value_of(b, hlo_instr_operand(instr, i))->count;
     build_value v = build_new_value(b, count);
     uint32_t at = 0;
     for (uint32_t i = first; i < instr->operand_count; i++) {
-        const build_value *operand = value_of(b, hlo_instr_operand(instr, i));
+        const build_value *operand = build_value_of(b, hlo_instr_operand(instr, i));
         memcpy(v.slots + at, operand->slots, operand->count * sizeof *v.slots);
         at += operand->count;
     }
@@ -117,19 +124,6 @@ plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, bui
     return step;
 }
 
-static hlo_view view_of(const build *b, const hlo_shape *shape) {
-    int64_t *strides = hlo_arena_array(b->plan->arena, shape->rank, sizeof *strides);
-    hlo_shape_strides(shape, strides);
-    return (hlo_view){
-        .type = shape->type, .rank = shape->rank, .dims = shape->dims, .strides = strides};
-}
-
-static hlo_view *views_of(const build *b, const hlo_shape *const *shapes, uint32_t count) {
-    hlo_view *views = hlo_arena_array(b->plan->arena, count, sizeof *views);
-    for (uint32_t i = 0; i < count; i++) views[i] = view_of(b, shapes[i]);
-    return views;
-}
-
 /* Same elements in the same order in memory. */
 static bool same_memory(const hlo_shape *a, const hlo_shape *b) {
     if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
@@ -138,17 +132,6 @@ static bool same_memory(const hlo_shape *a, const hlo_shape *b) {
     const int64_t *p = a->layout ? a->layout->minor_to_major : NULL;
     const int64_t *q = b->layout ? b->layout->minor_to_major : NULL;
     return p && q && memcmp(p, q, a->rank * sizeof *p) == 0;
-}
-
-/* One leaf from one layout to another. */
-static uint32_t copy_slot(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
-                          const hlo_shape *to) {
-    build_value operand = build_new_value(b, 1), result = build_new_value(b, 1);
-    operand.slots[0] = slot;
-    result.slots[0] = new_slot(b, SLOT_BUFFER, to);
-    const hlo_shape *shapes[] = {from, to};
-    build_step(b, STEP_COPY, instr, operand, result)->views = views_of(b, shapes, 2);
-    return result.slots[0];
 }
 
 build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
@@ -160,7 +143,7 @@ build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
             adapted = build_new_value(b, value.count);
             memcpy(adapted.slots, value.slots, value.count * sizeof *value.slots);
         }
-        adapted.slots[i] = copy_slot(b, instr, value.slots[i], from[i], to[i]);
+        adapted.slots[i] = build_copy(b, instr, value.slots[i], from[i], to[i]);
     }
     return adapted;
 }
@@ -205,7 +188,7 @@ static build_value element_of(build *b, const hlo_instr *instr) {
     const hlo_instr *tuple = hlo_instr_operand(instr, 0);
     uint32_t index = (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0), start = 0;
     for (uint32_t i = 0; i < index; i++) start += build_leaf_count(tuple->shape->elements[i]);
-    build_value v = {value_of(b, tuple)->slots + start, build_leaf_count(instr->shape)};
+    build_value v = {build_value_of(b, tuple)->slots + start, build_leaf_count(instr->shape)};
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
@@ -213,7 +196,7 @@ static build_value element_of(build *b, const hlo_instr *instr) {
 static build_value bitcast_value(build *b, const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
     if (from->type == instr->shape->type || !b->plan->options.bounds)
-        return *value_of(b, hlo_instr_operand(instr, 0));
+        return *build_value_of(b, hlo_instr_operand(instr, 0));
     build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
     build_step(b, STEP_COPY, instr, build_operands(b, instr, 0), v);
     return v;
@@ -268,7 +251,7 @@ static build_value parameter_value(build *b, const hlo_instr *instr) {
         index += build_leaf_count(b->comp->comp->parameters[p]->shape);
     build_value v = build_new_value(b, build_leaf_count(instr->shape));
     for (uint32_t i = 0; i < v.count; i++) {
-        v.slots[i] = new_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
+        v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
         b->comp->slots[v.slots[i]].index = index + i;
     }
     return build_adapt(b, instr, v, b->comp->argument_shapes + index,
@@ -277,64 +260,10 @@ static build_value parameter_value(build *b, const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------------- steps */
 
-static hlo_view *sigmas_of(const build *b, const hlo_view *views, uint32_t count) {
-    hlo_view *sigmas = hlo_arena_copy(b->plan->arena, views, count * sizeof *views);
-    for (uint32_t i = 0; i < count; i++) sigmas[i].type = HLO_TYPE_F32;
-    return sigmas;
-}
-
-static hlo_group group_of_one(const build *b, const hlo_instr *instr) {
-    hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};
-    group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof instr);
-    group.inputs = hlo_arena_array(b->plan->arena, instr->operand_count, sizeof instr);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        group.inputs[i] = hlo_instr_operand(instr, i);
-    return group;
-}
-
-static hlo_job *new_job(const build *b, const hlo_instr *instr, uint32_t operand_count) {
-    hlo_arena *arena = b->plan->arena;
-    hlo_job *job = hlo_arena_zero(arena, sizeof *job);
-    const hlo_shape **shapes = hlo_arena_array(arena, operand_count, sizeof *shapes),
-                    **end = shapes;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
-    job->instr = instr;
-    job->group = group_of_one(b, instr);
-    job->operand_count = operand_count;
-    job->operands = views_of(b, shapes, operand_count);
-    shapes = build_leaves(b, instr->shape);
-    job->result_count = build_leaf_count(instr->shape);
-    job->results = views_of(b, shapes, job->result_count);
-    job->bounded = b->plan->options.bounds;
-    job->perturbed = b->plan->options.perturbed && !job->bounded;
-    job->roundings_may_be_dropped = b->plan->options.roundings_may_be_dropped;
-    job->operand_sigmas = sigmas_of(b, job->operands, job->operand_count);
-    job->result_sigmas = sigmas_of(b, job->results, job->result_count);
-    job->overwrites = job->untouched = -1;
-    return job;
-}
-
-static build_value job_value(build *b, const hlo_instr *instr) {
-    const char *why;
-    build_value operands = build_operands(b, instr, 0);
-    build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
-    if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
-        build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
-        return v;
-    }
-    plan_step *step = build_step(b, STEP_JOB, instr, operands, v);
-    step->job = new_job(b, instr, operands.count);
-    b->plan->backend->prepare(b->plan->device, step->job, b->plan->arena);
-    if (step->job->scratch_size) step->work = build_work(b, step->job->scratch_size);
-    return v;
-}
-
-/* Dimensions that are known, and not too many or too large. */
-static bool is_static(const hlo_shape *shape) {
+bool build_is_static(const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++)
-            if (!is_static(shape->elements[i])) return false;
+            if (!build_is_static(shape->elements[i])) return false;
         return true;
     }
     return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
@@ -358,7 +287,7 @@ static bool runs_failed(build *b, const hlo_instr *instr) {
 }
 
 static build_value value_for(build *b, const hlo_instr *instr) {
-    if (!is_static(instr->shape)) {
+    if (!build_is_static(instr->shape)) {
         build_refuse(b, instr, "`%s` has a shape that no plan can be made for",
                      hlo_ops[instr->op].name);
         return build_new_slots(b, SLOT_BUFFER, instr->shape);
@@ -377,26 +306,14 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_BITCAST: return bitcast_value(b, instr);
     default: break;
     }
-    if (!is_alias(b, instr)) return job_value(b, instr);
+    if (!is_alias(b, instr)) return build_job(b, instr);
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
-    build_value v = *value_of(b, operand);
+    build_value v = *build_value_of(b, operand);
     if (instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY) return v;
     return relaid(b, instr, v, operand->shape, instr->shape);
 }
 
 /* ------------------------------------------------------------------------------------- liveness */
-
-static void mark_live(build *b) {
-    const hlo_computation *comp = b->comp->comp;
-    b->live[b->place[comp->root->id - b->first_id]] = true;
-    for (const hlo_instr *i = comp->last; i; i = i->prev) {
-        bool *live = &b->live[b->place[i->id - b->first_id]];
-        if (hlo_ops[i->op].flags & HLO_SIDE_EFFECT) *live = true;
-        if (!*live) continue;
-        for (uint32_t o = 0; o < i->operand_count; o++)
-            b->live[b->place[hlo_instr_operand(i, o)->id - b->first_id]] = true;
-    }
-}
 
 static void use(plan_comp *comp, uint32_t slot, uint32_t step) {
     if (slot == PLAN_NONE) return;
@@ -442,6 +359,12 @@ static void drop_untouched(plan_comp *comp) {
     }
 }
 
+static uint64_t weight_of(const plan_step *step) {
+    uint64_t weight = 1;
+    for (uint32_t i = 0; i < step->called_count; i++) weight += step->called[i]->weight;
+    return step->kind == STEP_WHILE && step->unrolls ? weight * step->trips : weight;
+}
+
 static void count_places(build *b) {
     const hlo_computation *comp = b->comp->comp;
     uint32_t last_id = 0, count = 0;
@@ -454,7 +377,6 @@ static void count_places(build *b) {
     hlo_arena *arena = b->plan->arena;
     b->place = hlo_arena_array(arena, last_id - b->first_id + 1, sizeof *b->place);
     b->values = hlo_arena_zero(arena, count * sizeof *b->values);
-    b->live = hlo_arena_zero(arena, count * sizeof *b->live);
     count = 0;
     for (const hlo_instr *i = comp->first; i; i = i->next) b->place[i->id - b->first_id] = count++;
 }
@@ -471,7 +393,7 @@ static void find_signature(build *b) {
         hlo_arena_array(b->plan->arena, comp->argument_count + 1, sizeof *comp->argument_shapes);
     const hlo_shape **end = comp->argument_shapes;
     for (uint32_t i = 0; i < c->parameter_count; i++)
-        leaf_shapes(arguments ? arguments : c->parameters[i]->shape, &end);
+        build_leaf_shapes(arguments ? arguments : c->parameters[i]->shape, &end);
     comp->result_shapes = build_leaves(b, result ? result : c->root->shape);
 }
 
@@ -479,18 +401,23 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     build b = {.plan = plan, .comp = comp, .sink = sink};
     const hlo_instr *root = comp->comp->root;
     count_places(&b);
-    mark_live(&b);
     find_signature(&b);
-    for (const hlo_instr *i = comp->comp->first; i; i = i->next)
-        if (b.live[b.place[i->id - b.first_id]]) *value_of(&b, i) = value_for(&b, i);
+    uint32_t count;
+    const build_unit *units = build_order(&b, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (units[i].group)
+            build_group(&b, &units[i]);
+        else
+            *build_value_of(&b, units[i].instr) = value_for(&b, units[i].instr);
     if (b.failed) return false;
-    build_value results = build_adapt(&b, root, *value_of(&b, root), build_leaves(&b, root->shape),
-                                      comp->result_shapes);
+    build_value results = build_adapt(&b, root, *build_value_of(&b, root),
+                                      build_leaves(&b, root->shape), comp->result_shapes);
     comp->results = results.slots;
     comp->result_count = results.count;
     lend_results(comp);
     find_lifetimes(comp);
     drop_untouched(comp);
+    for (uint32_t i = 0; i < comp->step_count; i++) comp->weight += weight_of(&comp->steps[i]);
     return true;
 }
 

@@ -92,26 +92,40 @@ typedef struct hlo_plan_options {
     bool perturbed; /* without `bounds`: each run moves every inexact result at random by some times
                        its own rounding error, dropped roundings included if the option above says
                        so. The n-th run of a plan always draws the same numbers. Default false */
+    /* Of "cuda", which keeps no bounds and is not perturbed: */
+    int describe;       /* an architecture, e.g. 90: the plan is for such a device, of which none
+                           need be here, and can be printed, but not run. Default 0: the plan is
+                           for the first device of this machine */
+    int cuda;           /* with `describe`: the toolkit, major * 100 + minor. Default 1208 */
+    bool host_fallback; /* an instruction that the device cannot run is run on the host, with a
+                           warning; else it is an error. Default false */
+    bool graph;         /* the plan is recorded in CUDA graphs and runs replay them. Default true */
+    int autotune;       /* how many of cuBLASLt's algorithms are timed for each matmul when the plan
+                           is made; 0: its first choice is taken. Default 0 */
+    const char *autotune_cache; /* the file in which timings are kept; borrowed while the plan is
+                                   made. Default NULL: none */
+    size_t workspace; /* bytes that each matmul may use. Default 0: what the architecture wants */
 } hlo_plan_options;
 
 void hlo_plan_options_init(hlo_plan_options *options);
 
 /* Makes a plan for the entry computation. `module` must have been verified and outlive the plan,
  * unchanged. Everything is looked up and allocated here. On HLO_OK the caller frees *out_plan.
- * HLO_INVALID_USAGE: no backend is called so. HLO_INVALID_INPUT: the backend is not on this
- * machine, or does not run an instruction; one error in `sink` for each, at its place in the text.
- * HLO_OUT_OF_MEMORY. */
+ * HLO_INVALID_USAGE: no backend is called so, or it keeps no bounds. HLO_INVALID_INPUT: the backend
+ * is not on this machine, or does not run an instruction; one error in `sink` for each, at its
+ * place in the text. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 void hlo_plan_free(hlo_plan *plan); /* NULL is allowed */
 
 /* Runs the plan on `inputs`, which are not changed. The caller frees *out_outputs. A plan runs once
- * at a time. HLO_INVALID_INPUT: the inputs are not the module's in number, type or dimensions.
- * HLO_OUT_OF_MEMORY. */
+ * at a time. HLO_INVALID_INPUT: the inputs are not the module's in number, type or dimensions, or
+ * the device failed. HLO_INVALID_USAGE: the plan was made to be printed. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
 
-/* Writes steps and buffers as text that depends on the module and the backend only. */
+/* Writes steps, buffers and how the backend runs each step, as text that depends on the module, the
+ * backend and the options only. */
 void hlo_plan_print(const hlo_plan *plan, FILE *out);
 /* Seconds that the last run took, without copying inputs and outputs; 0 before the first. */
 double hlo_plan_seconds(const hlo_plan *plan);

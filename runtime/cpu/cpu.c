@@ -86,7 +86,9 @@ static void cpu_close(void *device) {
     free(cpu);
 }
 
-static hlo_status cpu_open(const hlo_diag_sink *sink, void **out_device) {
+static hlo_status cpu_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
+                           void **out_device) {
+    (void)options;
     (void)sink;
     cpu_device *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return HLO_OUT_OF_MEMORY;
@@ -140,15 +142,46 @@ static int find_overwritten(const hlo_job *job) {
     return -1;
 }
 
-static void cpu_prepare(void *device, hlo_job *job, hlo_arena *arena) {
+/* Each instruction by itself. */
+static uint32_t cpu_group(void *device, const hlo_instr *const *instrs, uint32_t count,
+                          hlo_arena *arena, hlo_group **out_groups) {
     (void)device;
-    if (is_matmul(job->instr))
+    (void)instrs;
+    (void)count;
+    (void)arena;
+    *out_groups = NULL;
+    return 0;
+}
+
+static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, const char **why) {
+    (void)device;
+    (void)why;
+    if (job->group.instr_count && is_matmul(job->instr))
         cpu_matmul_prepare(job, arena);
-    else
+    else if (job->group.instr_count)
         job->overwrites = find_overwritten(job);
+    return HLO_OK;
+}
+
+static hlo_status cpu_settle(void *device, hlo_job *job, const char **why) {
+    (void)device;
+    (void)job;
+    (void)why;
+    return HLO_OK;
+}
+
+static hlo_status relayout(const cpu_device *cpu, const hlo_job *job) {
+    hlo_view_copy(&cpu->env, &job->operands[0], &job->results[0]);
+    const hlo_view *from = &job->operand_sigmas[0], *to = &job->result_sigmas[0];
+    if (to->data && from->data)
+        hlo_view_copy(&cpu->env, from, to);
+    else if (to->data)
+        memset(to->data, 0, (size_t)hlo_view_count(to) * sizeof(float));
+    return HLO_OK;
 }
 
 static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
+    if (job->group.instr_count == 0) return relayout(cpu, job);
     if (is_matmul(job->instr)) return cpu_matmul_execute(cpu, job, why);
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
@@ -177,10 +210,11 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
 static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why) {
     cpu_device *cpu = device;
     jmp_buf recover;
+    bool perturbed = job->perturbed && job->group.instr_count;
     hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
     hlo_arena_set_recover(cpu->scratch, &recover);
     hlo_status status = HLO_OUT_OF_MEMORY;
-    if (!setjmp(recover)) status = (job->perturbed ? run_perturbed : run)(cpu, job, why);
+    if (!setjmp(recover)) status = (perturbed ? run_perturbed : run)(cpu, job, why);
     hlo_arena_set_recover(cpu->scratch, NULL);
     hlo_arena_release(cpu->scratch, mark);
     return status;
@@ -207,22 +241,65 @@ static void cpu_copy(void *device, void *to, const void *from, size_t size) {
     if (size) memcpy(to, from, size);
 }
 
-static void cpu_relayout(void *device, const hlo_view *from, const hlo_view *to) {
-    const cpu_device *cpu = device;
-    hlo_view_copy(&cpu->env, from, to);
-}
-
 static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size) {
     (void)device;
     if (size) memset(memory, byte, size);
 }
 
-static const hlo_backend cpu_backend = {
+static void cpu_start(void *device) {
+    cpu_device *cpu = device;
+    clock_gettime(CLOCK_MONOTONIC, &cpu->start);
+}
+
+static hlo_status cpu_finish(void *device, double *out_seconds, const char **why) {
+    const cpu_device *cpu = device;
+    (void)why;
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    *out_seconds = (double)(end.tv_sec - cpu->start.tv_sec) +
+                   (double)(end.tv_nsec - cpu->start.tv_nsec) * 1e-9;
+    return HLO_OK;
+}
+
+/* Going through the steps costs nothing beside doing them. */
+static bool cpu_record(void *device) {
+    (void)device;
+    return false;
+}
+
+static hlo_status cpu_recorded(void *device, const void **out_piece, const char **why) {
+    (void)device;
+    *out_piece = NULL;
+    *why = "does not record";
+    return HLO_INVALID_INPUT;
+}
+
+static hlo_status cpu_replay(void *device, const void *piece, const char **why) {
+    (void)piece;
+    return cpu_recorded(device, &piece, why);
+}
+
+static void cpu_describe(void *device, const hlo_job *job, FILE *out) {
+    (void)device;
+    (void)job;
+    (void)out;
+}
+
+static void cpu_describe_shared(void *device, FILE *out) {
+    (void)device;
+    (void)out;
+}
+
+const hlo_backend cpu_backend = {
     .name = "cpu",
+    .alignment = ALIGN,
+    .keeps_bounds = true,
     .open = cpu_open,
     .close = cpu_close,
+    .group = cpu_group,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
+    .settle = cpu_settle,
     .execute = cpu_execute,
     .allocate = cpu_allocate,
     .release = cpu_release,
@@ -230,8 +307,12 @@ static const hlo_backend cpu_backend = {
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
     .copy = cpu_copy,
-    .relayout = cpu_relayout,
     .fill = cpu_fill,
+    .start = cpu_start,
+    .finish = cpu_finish,
+    .record = cpu_record,
+    .recorded = cpu_recorded,
+    .replay = cpu_replay,
+    .describe = cpu_describe,
+    .describe_shared = cpu_describe_shared,
 };
-
-const hlo_backend *const hlo_backends[] = {&cpu_backend, NULL};

@@ -2,6 +2,8 @@
 #ifndef HLO_RUNTIME_CPU_CPU_H
 #define HLO_RUNTIME_CPU_CPU_H
 
+#include <time.h>
+
 #include "ir/eval/bound.h"
 #include "matmul/call.h"
 #include "runtime/backend.h"
@@ -12,7 +14,10 @@ typedef struct cpu_device {
     hlo_arena *scratch;
     cpu_pool *pool;
     hlo_eval_env env;
+    struct timespec start; /* of the run */
 } cpu_device;
+
+extern const hlo_backend cpu_backend;
 
 /* pool.c: threads, as many as the machine has processors for this process. NULL when there is no
  * memory; threads that cannot be made are done without. */

@@ -10,6 +10,7 @@
 #include "runtime/backend.h"
 
 typedef struct cuda_library cuda_library; /* library.h */
+typedef struct cuda_program cuda_program; /* kernel.h */
 
 /* A device, or the description of one. */
 typedef struct cuda_device {
@@ -18,11 +19,12 @@ typedef struct cuda_device {
     int sm;                  /* compute capability * 10 */
     int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
     char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
-    int sm_count;            /* multiprocessors; of target.def's product without a device */
-    size_t l2_size;          /* bytes; likewise */
+    size_t l2_size;          /* bytes; 0 without a device */
     void *context;           /* CUcontext, current in the thread that opened the device */
     void *stream;            /* CUstream of everything that is done */
     void *lt;                /* cublasLtHandle */
+    cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
+                                the first job settles */
     size_t workspace;        /* bytes that a matmul may use, as scratch */
     int autotune;            /* how many algorithms are timed; 0: the heuristic's first is taken */
     const char *autotune_cache; /* path; NULL: timings are not kept */
