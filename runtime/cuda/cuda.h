@@ -17,25 +17,35 @@ typedef struct cuda_device {
     const cuda_library *lib; /* NULL: plans are made to be printed; nothing is allocated, compiled
                                 or run */
     int sm;                  /* compute capability * 10 */
+    int target;              /* the row of target.def that it is taken for: the nearest below */
     int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
     char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
     size_t l2_size;          /* bytes; 0 without a device */
-    void *context;           /* CUcontext, current in the thread that opened the device */
+    void *context;           /* CUcontext, current in the thread that runs the plan */
     void *stream;            /* CUstream of everything that is done */
     void *lt;                /* cublasLtHandle */
     cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
                                 the first job settles */
-    size_t workspace;        /* bytes that a matmul may use, as scratch */
-    int autotune;            /* how many algorithms are timed; 0: the heuristic's first is taken */
+    bool compiled;
+    size_t workspace; /* bytes that a matmul may use, as scratch */
+    int autotune;     /* how many algorithms are timed; 0: the heuristic's first is taken */
     const char *autotune_cache; /* path; NULL: timings are not kept */
     struct cuda_owned *owned;   /* see cuda_own() */
+    /* device.c's and cuda.c's own. */
+    int ordinal;
+    bool graph, host_fallback, recording;
+    void *begun, *ended; /* CUevents round a run */
+    int failed;          /* the first CUresult that was not 0 since finish() told */
+    char message[256];   /* room for a `why` */
+    void *host;          /* the cpu backend's device, with host_fallback */
 } cuda_device;
 
 /* A way to run jobs. Of the functions that return a status, HLO_INVALID_INPUT comes with `why`: a
  * sentence that starts with a verb and follows the instruction's opcode. */
 typedef struct cuda_part {
     const char *name; /* as the plan's text calls its jobs */
-    /* Whether it runs the instruction as a group of one; `why`, static or in the arena, if not. */
+    /* Whether it runs the instruction as a group of one. If not, `why` is static or in the arena;
+     * NULL when it is not of the part's kind at all. */
     bool (*supports)(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      const char **why);
     /* Decides and compiles: all that needs no memory of the device but the part's own. Sets the
@@ -63,9 +73,34 @@ extern const cuda_part cuda_host_part;   /* host.c: everything that ir/eval runs
 uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 
+/* kernel.c: compiles the device's program for it, and loads it. `why` as cuda_part has it. */
+hlo_status cuda_program_compile(cuda_device *device, const char **why);
+
+/* device.c: what the backend's table (backend.h) says of memory, time and recording. */
+hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
+                            cuda_device **out_device);
+void cuda_device_close(cuda_device *device);
+void *cuda_allocate(void *device, size_t size);
+void cuda_release(void *device, void *memory);
+const void *cuda_import(void *device, const void *bytes, size_t size);
+void cuda_copy_in(void *device, void *to, const void *host, size_t size);
+void cuda_copy_out(void *device, void *host, const void *from, size_t size);
+void cuda_copy_within(void *device, void *to, const void *from, size_t size);
+void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
+void cuda_start(void *device);
+hlo_status cuda_finish(void *device, double *out_seconds, const char **why);
+bool cuda_record(void *device);
+hlo_status cuda_recorded(void *device, const void **out_piece, const char **why);
+hlo_status cuda_replay(void *device, const void *piece, const char **why);
+
+/* Says in `why` that `what` ("launch the kernel") failed, and how: HLO_INVALID_INPUT. */
+hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);
+
 /* Keeps `object` until the device is closed and calls `release` then, the last one kept first.
  * False, and it is released at once, when memory runs out. */
 bool cuda_own(cuda_device *device, void *object,
               void (*release)(cuda_device *device, void *object));
+
+extern const hlo_backend cuda_backend;
 
 #endif

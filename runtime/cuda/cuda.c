@@ -1,0 +1,109 @@
+/* The CUDA backend's table: each job goes to the part that runs it. */
+#include "runtime/cuda/cuda.h"
+
+#include <stdlib.h>
+
+#include "runtime/cuda/kernel.h"
+
+/* cuBLASLt wants its workspace so. */
+enum { ALIGN = 256 };
+
+/* In the order in which they are asked. */
+static const cuda_part *const parts[] = {&cuda_matmul_part, &cuda_kernel_part, &cuda_host_part};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static hlo_status cuda_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
+                            void **out_device) {
+    cuda_device *device;
+    hlo_status status = cuda_device_open(options, sink, &device);
+    *out_device = device;
+    return status;
+}
+
+static void cuda_close(void *device) {
+    cuda_device_close(device);
+}
+
+static uint32_t cuda_group(void *device, const hlo_instr *const *instrs, uint32_t count,
+                           hlo_arena *arena, hlo_group **out_groups) {
+    return cuda_kernel_group(device, instrs, count, arena, out_groups);
+}
+
+/* The first part that runs the instruction, and what the first one that has something to say about
+ * it said against it. NULL: none runs it. */
+static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
+                                  hlo_arena *arena, const char **why) {
+    *why = NULL;
+    for (size_t i = 0; i < PARTS; i++) {
+        const char *reason = NULL;
+        if (parts[i]->supports(device, instr, arena, &reason)) return parts[i];
+        if (!*why) *why = reason;
+    }
+    if (!*why) *why = "is not run by the cuda backend";
+    return NULL;
+}
+
+static bool cuda_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
+                          const char **why) {
+    return find_part(device, instr, arena, why) != NULL;
+}
+
+static hlo_status cuda_prepare(void *device, hlo_job *job, hlo_arena *arena, const char **why) {
+    const cuda_part *part = &cuda_kernel_part;
+    if (job->group.instr_count == 1) part = find_part(device, job->instr, arena, why);
+    if (part == &cuda_host_part) job->host = *why ? *why : "is not run by the cuda backend";
+    job->kind = part;
+    return part->prepare(device, job, arena, why);
+}
+
+static hlo_status cuda_settle(void *device, hlo_job *job, const char **why) {
+    cuda_device *d = device;
+    if (!d->compiled) {
+        hlo_status status = cuda_program_compile(d, why);
+        if (status != HLO_OK) return status;
+        d->compiled = true;
+    }
+    return ((const cuda_part *)job->kind)->settle(d, job, why);
+}
+
+static hlo_status cuda_execute(void *device, const hlo_job *job, const char **why) {
+    return ((const cuda_part *)job->kind)->execute(device, job, why);
+}
+
+static void cuda_describe(void *device, const hlo_job *job, FILE *out) {
+    ((const cuda_part *)job->kind)->print(device, job, out);
+}
+
+static void cuda_describe_shared(void *device, FILE *out) {
+    const cuda_device *d = device;
+    char *source = cuda_program_source(d->program, false);
+    if (source) fprintf(out, "kernels for sm_%d:\n%s", d->sm, source);
+    free(source);
+}
+
+const hlo_backend cuda_backend = {
+    .name = "cuda",
+    .alignment = ALIGN,
+    .keeps_bounds = false,
+    .open = cuda_open,
+    .close = cuda_close,
+    .group = cuda_group,
+    .supports = cuda_supports,
+    .prepare = cuda_prepare,
+    .settle = cuda_settle,
+    .execute = cuda_execute,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .import = cuda_import,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .copy = cuda_copy_within,
+    .fill = cuda_fill,
+    .start = cuda_start,
+    .finish = cuda_finish,
+    .record = cuda_record,
+    .recorded = cuda_recorded,
+    .replay = cuda_replay,
+    .describe = cuda_describe,
+    .describe_shared = cuda_describe_shared,
+};

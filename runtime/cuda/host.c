@@ -1,0 +1,79 @@
+/* Under --fallback=cpu: what no other part runs, the cpu backend runs on copies of its operands. */
+#include "runtime/cpu/cpu.h"
+#include "runtime/cuda/cuda.h"
+
+/* The job as the host sees it: arrays in the plan's own memory, made when the plan is. */
+typedef struct host_job {
+    hlo_job job;
+} host_job;
+
+static bool supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                     const char **why) {
+    *why = NULL;
+    return device->host_fallback && cpu_backend.supports(device->host, instr, arena, why);
+}
+
+static size_t size_of(const hlo_view *view) {
+    size_t size = hlo_types[view->type].bytes;
+    for (uint32_t i = 0; i < view->rank; i++) size *= (size_t)view->dims[i];
+    return size;
+}
+
+static void *aligned(hlo_arena *arena, size_t size) {
+    uintptr_t memory = (uintptr_t)hlo_arena_alloc(arena, size + cpu_backend.alignment);
+    return (void *)((memory + cpu_backend.alignment - 1) / cpu_backend.alignment *
+                    cpu_backend.alignment);
+}
+
+static hlo_view *on_host(const hlo_view *views, uint32_t count, hlo_arena *arena) {
+    hlo_view *copies = hlo_arena_copy(arena, views, count * sizeof *views);
+    for (uint32_t i = 0; i < count; i++) copies[i].data = aligned(arena, size_of(&views[i]));
+    return copies;
+}
+
+static hlo_status prepare(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why) {
+    host_job *host = hlo_arena_zero(arena, sizeof *host);
+    host->job = *job;
+    hlo_status status = cpu_backend.prepare(device->host, &host->job, arena, why);
+    job->state = host;
+    if (!device->lib) return status;
+    host->job.operands = on_host(job->operands, job->operand_count, arena);
+    host->job.results = on_host(job->results, job->result_count, arena);
+    host->job.scratch = aligned(arena, host->job.scratch_size);
+    return status;
+}
+
+static hlo_status settle(cuda_device *device, hlo_job *job, const char **why) {
+    (void)device;
+    (void)job;
+    (void)why;
+    return HLO_OK;
+}
+
+static hlo_status execute(cuda_device *device, const hlo_job *job, const char **why) {
+    host_job *host = job->state;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        cuda_copy_out(device, host->job.operands[i].data, job->operands[i].data,
+                      size_of(&job->operands[i]));
+    if (device->failed) return cuda_fails(device, "read its operands", device->failed, why);
+    hlo_status status = cpu_backend.execute(device->host, &host->job, why);
+    for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
+        if (job->results[i].data)
+            cuda_copy_in(device, job->results[i].data, host->job.results[i].data,
+                         size_of(&job->results[i]));
+    return status;
+}
+
+static void print(const cuda_device *device, const hlo_job *job, FILE *out) {
+    (void)device;
+    fprintf(out, "    on the host: it %s\n", job->host);
+}
+
+const cuda_part cuda_host_part = {
+    .name = "host",
+    .supports = supports,
+    .prepare = prepare,
+    .settle = settle,
+    .execute = execute,
+    .print = print,
+};
