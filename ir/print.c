@@ -17,12 +17,26 @@ static const hlo_print_options long_form = {
     .large_constants = true,
 };
 
-/* Where text goes: to `file` whenever the buffer is full, or, without one, nowhere past its end. */
+/* The same shapes are printed again and again: the last text of each slot is kept. */
+typedef struct shape_text {
+    const hlo_shape *shape; /* NULL: none */
+    bool layout;
+    uint8_t length;
+    char text[54];
+} shape_text;
+
+enum { SHAPE_TEXTS = 512 };
+
+/* Where text goes when the buffer is full. */
+typedef enum overflow { TO_FILE, INTO_MORE, NOWHERE } overflow;
+
 typedef struct out {
     char *buffer, *at, *end;
-    FILE *file;
-    size_t dropped; /* bytes that did not fit, without a file */
+    overflow overflow;
+    FILE *file;     /* TO_FILE */
+    size_t dropped; /* NOWHERE: bytes that did not fit */
     bool failed;
+    shape_text *shapes; /* SHAPE_TEXTS of them; NULL: none are kept */
     const hlo_print_options *options;
     uint32_t *numbers;  /* by instruction id: the N of tmp_N; of a canonical print */
     uint32_t depth;     /* of computations in place of their names */
@@ -36,22 +50,36 @@ static void flush(out *o) {
     o->at = o->buffer;
 }
 
+/* Makes room for so many bytes more; false when there is no memory. */
+static bool grow(out *o, size_t size) {
+    const size_t used = (size_t)(o->at - o->buffer), room = 2 * used + size;
+    char *grown = used ? realloc(o->buffer, room) : hlo_memory_new(room);
+    if (!grown) return false;
+    o->buffer = grown;
+    o->at = grown + used;
+    o->end = grown + room;
+    return true;
+}
+
 /* What does not fit at once. */
 static void put_large(out *o, const char *bytes, size_t size) {
-    if (!o->file) {
-        size_t room = (size_t)(o->end - o->at);
+    size_t room = (size_t)(o->end - o->at);
+    if (o->overflow == TO_FILE) {
+        flush(o);
+        room = (size_t)(o->end - o->at);
+        if (size > room) o->failed |= fwrite(bytes, 1, size, o->file) != size;
+    } else if (o->overflow == INTO_MORE) {
+        o->failed |= !grow(o, size);
+        room = (size_t)(o->end - o->at);
+    } else {
         memcpy(o->at, bytes, room);
         o->at += room;
         o->dropped += size - room;
         return;
     }
-    flush(o);
-    if (size < (size_t)(o->end - o->buffer)) {
-        memcpy(o->at, bytes, size);
-        o->at += size;
-    } else if (fwrite(bytes, 1, size, o->file) != size) {
-        o->failed = true;
-    }
+    if (size > room) return;
+    memcpy(o->at, bytes, size);
+    o->at += size;
 }
 
 static inline void put(out *o, const char *bytes, size_t size) {
@@ -113,13 +141,29 @@ static void put_comma(out *o, uint32_t index) {
     PUT(o, "*/");
 }
 
+static inline bool is_plain(unsigned char c) {
+    return (c >= 0x20) & (c < 0x7f) & (c != '"') & (c != '\'') & (c != '\\');
+}
+
+/* Without a branch, so that compilers take many bytes at once. */
+static bool all_plain(const char *bytes, size_t size) {
+    unsigned char plain = 1;
+    for (size_t i = 0; i < size; i++) plain &= is_plain((unsigned char)bytes[i]);
+    return plain;
+}
+
 /* Bytes as C writes them. */
 static void put_quoted(out *o, const char *interned) {
     put_char(o, '"');
-    const char *from = interned, *end = interned + hlo_intern_length(interned);
+    const size_t length = hlo_intern_length(interned);
+    const char *from = interned, *end = interned + length;
+    if (all_plain(interned, length)) {
+        put(o, interned, length);
+        from = end;
+    }
     for (const char *at = from;; at++) {
         unsigned char c = at < end ? (unsigned char)*at : '"';
-        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\'' && c != '\\') continue;
+        if (is_plain(c)) continue;
         put(o, from, (size_t)(at - from));
         from = at + 1;
         if (at == end) break;
@@ -174,7 +218,9 @@ static void put_layout(out *o, const hlo_shape *shape) {
     put_char(o, '}');
 }
 
-static void put_shape(out *o, const hlo_shape *shape, bool layout) {
+static void put_shape(out *o, const hlo_shape *shape, bool layout);
+
+static void write_shape(out *o, const hlo_shape *shape, bool layout) {
     if (shape->buffer) PUT(o, "b(");
     if (shape->type == HLO_TYPE_TUPLE) {
         put_char(o, '(');
@@ -200,12 +246,32 @@ static void put_shape(out *o, const hlo_shape *shape, bool layout) {
     if (shape->buffer) put_char(o, ')');
 }
 
+static void put_shape(out *o, const hlo_shape *shape, bool layout) {
+    if (!o->shapes || shape->type == HLO_TYPE_TUPLE) { /* a tuple is long; its elements are kept */
+        write_shape(o, shape, layout);
+        return;
+    }
+    shape_text *t = &o->shapes[((uintptr_t)shape / 8 * 2 + layout) % SHAPE_TEXTS];
+    if (t->shape != shape || t->layout != layout) {
+        const size_t length = hlo_shape_format(shape, layout, t->text, sizeof t->text);
+        if (length >= sizeof t->text) {
+            t->shape = NULL;
+            write_shape(o, shape, layout);
+            return;
+        }
+        t->shape = shape;
+        t->layout = layout;
+        t->length = (uint8_t)length;
+    }
+    put(o, t->text, t->length);
+}
+
 size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t size) {
     char none[1];
-    out o = {.buffer = size ? text : none, .options = &long_form};
+    out o = {.buffer = size ? text : none, .overflow = NOWHERE, .options = &long_form};
     o.at = o.buffer;
     o.end = o.buffer + (size ? size - 1 : 0);
-    put_shape(&o, shape, layout);
+    write_shape(&o, shape, layout);
     *o.at = '\0';
     return (size_t)(o.at - o.buffer) + o.dropped;
 }
@@ -712,14 +778,6 @@ static void put_module(out *o, const hlo_module *module) {
     free(hidden);
 }
 
-enum { BUFFER = 1 << 16 };
-
-static hlo_status finish(out *o) {
-    flush(o);
-    if (fflush(o->file) != 0) o->failed = true;
-    return o->failed ? HLO_INVALID_INPUT : HLO_OK;
-}
-
 void hlo_print_options_init(hlo_print_options *options, hlo_print_form form) {
     bool brief = form == HLO_PRINT_SHORT || form == HLO_PRINT_CANONICAL;
     bool canonical = form == HLO_PRINT_CANONICAL;
@@ -766,21 +824,51 @@ static hlo_status check_extent(const hlo_module *module) {
     return fits ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
+/* HLO_OUT_OF_MEMORY when there is none for what the print keeps. */
+static hlo_status print(out *o, const hlo_module *module) {
+    if (o->options->canonical && check_extent(module) != HLO_OK) return HLO_OUT_OF_MEMORY;
+    shape_text shapes[SHAPE_TEXTS];
+    memset(shapes, 0, sizeof shapes);
+    o->shapes = shapes;
+    if (o->options->canonical) {
+        o->numbers = calloc((size_t)module->next_id + 1, sizeof *o->numbers);
+        if (!o->numbers) return HLO_OUT_OF_MEMORY;
+    }
+    put_module(o, module);
+    free(o->numbers);
+    return HLO_OK;
+}
+
+enum { BUFFER = 1 << 16 };
+
 hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
                                FILE *file) {
-    if (options->canonical && check_extent(module) != HLO_OK) return HLO_OUT_OF_MEMORY;
     char buffer[BUFFER];
     out o = {
         .buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file, .options = options};
-    if (options->canonical) {
-        o.numbers = calloc((size_t)module->next_id + 1, sizeof *o.numbers);
-        if (!o.numbers) return HLO_OUT_OF_MEMORY;
-    }
-    put_module(&o, module);
-    free(o.numbers);
-    return finish(&o);
+    const hlo_status status = print(&o, module);
+    if (status != HLO_OK) return status;
+    flush(&o);
+    if (fflush(file) != 0) o.failed = true;
+    return o.failed ? HLO_INVALID_INPUT : HLO_OK;
 }
 
 hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
     return hlo_module_print_as(module, &long_form, file);
+}
+
+hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
+                              char **out_text, size_t *out_size) {
+    out o = {.overflow = INTO_MORE, .options = options ? options : &long_form};
+    o.failed = !grow(&o, BUFFER + module->source_size);
+    const hlo_status status = o.failed ? HLO_OUT_OF_MEMORY : print(&o, module);
+    if (status == HLO_OK) put_char(&o, '\0');
+    if (status != HLO_OK || o.failed) {
+        free(o.buffer);
+        *out_text = NULL;
+        return HLO_OUT_OF_MEMORY;
+    }
+    *out_size = (size_t)(o.at - o.buffer) - 1;
+    *out_text = o.buffer;
+    return HLO_OK;
 }

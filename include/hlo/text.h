@@ -70,6 +70,11 @@ void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
 hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
                                FILE *out);
 
+/* The print as one string, NUL-terminated, of *out_size bytes; the caller frees it with free().
+ * `options` NULL: XLA's long form. HLO_OUT_OF_MEMORY, also as above; then *out_text is NULL. */
+hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
+                              char **out_text, size_t *out_size);
+
 /* Prints the module in XLA's long form: what hlo_module_parse() and XLA read back as the same
  * module. HLO_INVALID_INPUT when writing to `out` fails (disk full). */
 hlo_status hlo_module_print(const hlo_module *module, FILE *out);

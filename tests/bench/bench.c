@@ -32,12 +32,9 @@ static char *read_all(const char *path, size_t *out_size) {
 }
 
 static hlo_status print_to_memory(const hlo_module *module) {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return HLO_OUT_OF_MEMORY;
-    const hlo_status status = hlo_module_print(module, out);
-    fclose(out);
+    const hlo_status status = hlo_module_to_text(module, NULL, &text, &size);
     free(text);
     return status;
 }

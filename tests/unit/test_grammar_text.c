@@ -217,6 +217,38 @@ static void long_lines_are_clipped_round_the_caret(void **state) {
     free(text);
 }
 
+/* More shapes and more text than a print keeps or begins with. */
+static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
+    (void)state;
+    char *source;
+    size_t size;
+    FILE *made = open_memstream(&source, &size);
+    fprintf(made, "ENTRY e {\n  x_0 = f32[1] parameter(0)\n");
+    for (int i = 1; i < 2000; i++)
+        fprintf(made, "  x_%d = f32[%d] reshape(x_%d), metadata={op_name=\"%s\"}\n", i, i + 1,
+                i - 1, i % 2 ? "plain" : "it's\\n");
+    fprintf(made, "}\n");
+    fclose(made);
+    hlo_module *m = read(source);
+    char *file, *text;
+    size_t file_size, text_size;
+    FILE *out = open_memstream(&file, &file_size);
+    assert_int_equal(hlo_module_print(m, out), HLO_OK);
+    fclose(out);
+    m->source_size = 0; /* so that nothing tells how long it will be */
+    assert_int_equal(hlo_module_to_text(m, NULL, &text, &text_size), HLO_OK);
+    assert_true(text_size > 100000);
+    assert_int_equal(text_size, file_size);
+    assert_string_equal(text, file);
+    assert_non_null(
+        strstr(text, "%x_1999 = f32[2000]{0} reshape(%x_1998), metadata={op_name=\"pl"));
+    assert_non_null(strstr(text, "{op_name=\"it\\'s\\n\"}"));
+    hlo_module_free(m);
+    free(source);
+    free(file);
+    free(text);
+}
+
 static void failures_of_files_are_told(void **state) {
     (void)state;
     hlo_module *m = read("ENTRY e { ROOT a = f32[2] parameter(0) }");
@@ -245,6 +277,7 @@ int main(void) {
         cmocka_unit_test(only_so_many_errors_are_said),
         cmocka_unit_test(places_are_found_in_any_order),
         cmocka_unit_test(long_lines_are_clipped_round_the_caret),
+        cmocka_unit_test(a_print_is_the_same_to_a_file_and_in_memory),
         cmocka_unit_test(failures_of_files_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
