@@ -5,7 +5,8 @@
 
 #include "matmul/config.h"
 
-static const char fp8_target[] = "__cublas$lt$matmul$f8", wide_target[] = "__cublas$lt$matmul";
+static const char fp8_target[] = "__cublas$lt$matmul$f8", wide_target[] = "__cublas$lt$matmul",
+                  gemm_target[] = "__cublas$gemm";
 
 static bool calls(const hlo_instr *instr, const char *target) {
     if (instr->op != HLO_OP_CUSTOM_CALL) return false;
@@ -18,7 +19,7 @@ bool hlo_matmul_is_call(const hlo_instr *instr) {
 }
 
 bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
-    return calls(instr, wide_target);
+    return calls(instr, wide_target) || calls(instr, gemm_target);
 }
 
 int hlo_matmul_aux_index(const hlo_matmul *matmul) {

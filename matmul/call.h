@@ -11,8 +11,8 @@
  * product of an element of A and one of B is multiplied with the two scales that these elements
  * have, and the formula's a_scale and b_scale stand within the sum.
  *
- * XLA's `__cublas$lt$matmul` on wider types has the same config and no scales; it is read into the
- * same struct, with `wide` set. Only FP8 calls are made.
+ * XLA's `__cublas$lt$matmul` and `__cublas$gemm` on wider types have the same config and no scales;
+ * they are read into the same struct, with `wide` set. Only FP8 calls are made.
  *
  * This folder alone knows operand order, result tuple and backend_config; everybody else reads and
  * writes the struct. */
@@ -88,7 +88,7 @@ const hlo_target_info *hlo_target_find(int sm);
 /* NULL pointers are absent operands: a scale of 1 (an operand that is a constant 1 is read as
  * absent), no C, no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
-    bool wide; /* a `__cublas$lt$matmul` call: no scales, any float operands */
+    bool wide; /* a call on wider types: no scales, any float operands */
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* beta != 0 */
     hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], but for: */
@@ -149,8 +149,17 @@ hlo_status hlo_matmul_verify(const hlo_module *module, const hlo_diag_sink *sink
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
 /* The first row of limit.def that the matmul breaks on that target, as the name that passes/why.def
- * has for it (e.g. "type-combination"); NULL when it can be a call. */
+ * has for it (e.g. "type-combination"); NULL when it can be a call. Of a wide one, only the element
+ * types are looked at. */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
+
+/* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
+typedef struct hlo_wide_types {
+    hlo_type operands, d, bias; /* C is as D */
+} hlo_wide_types;
+
+/* NULL behind the last row. Static. */
+const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
 /* Whether operand a, or `b`, lies as calls are made: row-major, batch dimensions first, in their
  * order, and, where the target wants that, the contracting dimension last. (cuBLASLt also takes a

@@ -43,8 +43,10 @@ typedef struct types_row {
 
 static const types_row types_rows[] = {
 #define HLO_MATMUL_TYPES(mixed, c, d, bias) {mixed, HLO_TYPE_##c, HLO_TYPE_##d, HLO_TYPE_##bias},
+#define HLO_MATMUL_WIDE_TYPES(operands, d, bias)
 #include "matmul/types.def"
 #undef HLO_MATMUL_TYPES
+#undef HLO_MATMUL_WIDE_TYPES
 };
 
 static bool types_known(const hlo_matmul *m, bool mixed) {
@@ -52,6 +54,30 @@ static bool types_known(const hlo_matmul *m, bool mixed) {
         const types_row *row = &types_rows[i];
         if (row->d == m->d->type && (mixed || !row->mixed) &&
             (!m->c || row->c == m->c->shape->type) &&
+            (!m->bias || row->bias == m->bias->shape->type))
+            return true;
+    }
+    return false;
+}
+
+static const hlo_wide_types wide_rows[] = {
+#define HLO_MATMUL_TYPES(mixed, c, d, bias)
+#define HLO_MATMUL_WIDE_TYPES(operands, d, bias)                                                   \
+    {HLO_TYPE_##operands, HLO_TYPE_##d, HLO_TYPE_##bias},
+#include "matmul/types.def"
+#undef HLO_MATMUL_TYPES
+#undef HLO_MATMUL_WIDE_TYPES
+};
+
+const hlo_wide_types *hlo_matmul_wide_types(uint32_t index) {
+    return index < sizeof wide_rows / sizeof *wide_rows ? &wide_rows[index] : NULL;
+}
+
+static bool wide_types_known(const hlo_matmul *m) {
+    const hlo_wide_types *row;
+    for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++) {
+        if (row->operands == m->a->shape->type && row->operands == m->b->shape->type &&
+            row->d == m->d->type && (!m->c || row->d == m->c->shape->type) &&
             (!m->bias || row->bias == m->bias->shape->type))
             return true;
     }
@@ -77,6 +103,7 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
 }
 
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target) {
+    if (matmul->wide) return wide_types_known(matmul) ? NULL : "type-combination";
     const facts found = find_facts(matmul, target), *f = &found;
 #define HLO_LIMIT(name, test)                                                                      \
     if (test) return name;

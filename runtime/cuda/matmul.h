@@ -28,12 +28,40 @@ enum {
 #undef LT_WORD
 };
 
+typedef enum lt_object { LT_DESC, LT_LAYOUT, LT_PREFERENCE } lt_object;
+
+typedef enum lt_kind {
+    LT_NUMBER,
+    LT_POINTER,
+    LT_MODE,
+    LT_TYPE,
+    LT_COMPUTE,
+    LT_OPERATION,
+    LT_EPILOGUE
+} lt_kind;
+
+/* A row of attribute.def. */
+typedef struct lt_attribute {
+    lt_object object;
+    const char *name;
+    int number;
+    size_t bytes;
+    lt_kind kind;
+} lt_attribute;
+
+/* NULL when the table has no such attribute. Static. */
+const lt_attribute *lt_attribute_find(lt_object object, int number);
+/* The word of word.def, or of matmul/scale.def, that has that number; "?" when none has. */
+const char *lt_word(lt_kind kind, int64_t number);
+
 typedef enum lt_part {
 #define LT_PART(id, name) LT_PART_##id,
 #include "runtime/cuda/part.def"
 #undef LT_PART
     LT_PART_COUNT
 } lt_part;
+
+const char *lt_part_name(lt_part part);
 
 /* --------------------------------------------------------------------------------------- problems
  */
@@ -91,7 +119,7 @@ typedef struct cuda_matmul_options {
 /* Makes the problem of a dot, an FP8 matmul call, or a call on wider types. Needs no device and no
  * library. What is allocated is in the arena. False when it is none that cuBLASLt runs (a dot can
  * then be computed in some other way): `why` is a sentence as cuda_part has it, which names the
- * rule that it breaks; static or in the arena. */
+ * rule that it breaks, static or in the arena; NULL for what is no matmul at all. */
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
                       cuda_matmul *out_matmul, const char **why);
 

@@ -1,0 +1,74 @@
+/* A problem as text. */
+#include "runtime/cuda/matmul.h"
+
+static void print_pointer(const cuda_pointer *at, FILE *out) {
+    if (at->kind == CUDA_SCRATCH)
+        fprintf(out, "scratch+%zu", at->offset);
+    else
+        fprintf(out, "%s %u", at->kind == CUDA_OPERAND ? "operand" : "result", at->index);
+}
+
+static void print_place(const cuda_matmul *p, lt_part part, FILE *out) {
+    if (p->present >> part & 1)
+        print_pointer(&p->places[part], out);
+    else
+        fputs("none", out);
+}
+
+static void print_matrix(const cuda_matmul *p, lt_part part, const char *indent, FILE *out) {
+    const lt_matrix *matrix = &p->matrices[part];
+    fprintf(out, "%s%s: ", indent, lt_part_name(part));
+    print_place(p, part, out);
+    fprintf(out, ", %s %lldx%lld, ld %lld", lt_word(LT_TYPE, matrix->type), (long long)matrix->rows,
+            (long long)matrix->cols, (long long)matrix->ld);
+    if (p->batch > 1) fprintf(out, ", stride %lld", (long long)matrix->stride);
+    fputc('\n', out);
+}
+
+static void print_setting(const cuda_matmul *p, const lt_setting *setting, const char *indent,
+                          FILE *out) {
+    const lt_attribute *a = lt_attribute_find(LT_DESC, setting->attribute);
+    fprintf(out, "%s%s ", indent, a->name);
+    switch (a->kind) {
+    case LT_NUMBER: fprintf(out, "%lld", (long long)setting->value); break;
+    case LT_POINTER: print_place(p, (lt_part)setting->value, out); break;
+    default: fputs(lt_word(a->kind, setting->value), out); break;
+    }
+    fputc('\n', out);
+}
+
+static void print_dims(const hlo_view *view, FILE *out) {
+    fprintf(out, "%s[", hlo_types[view->type].name);
+    for (uint32_t i = 0; i < view->rank; i++)
+        fprintf(out, "%s%lld", i ? "," : "", (long long)view->dims[i]);
+    fprintf(out, "] strides [");
+    for (uint32_t i = 0; i < view->rank; i++)
+        fprintf(out, "%s%lld", i ? "," : "", (long long)view->strides[i]);
+    fprintf(out, "]");
+}
+
+static void print_copy(const cuda_copy *copy, const char *indent, FILE *out) {
+    fprintf(out, "%scopy %s: ", indent, lt_part_name(copy->part));
+    print_pointer(&copy->from, out);
+    fprintf(out, " ");
+    print_dims(&copy->from_view, out);
+    fprintf(out, " to ");
+    print_pointer(&copy->to, out);
+    fprintf(out, " ");
+    print_dims(&copy->to_view, out);
+    fprintf(out, ": %s\n", copy->why);
+}
+
+void cuda_matmul_print(const cuda_matmul *p, const char *indent, FILE *out) {
+    for (uint32_t i = 0; i < p->copies_before; i++) print_copy(&p->copies[i], indent, out);
+    fprintf(out, "%scublasLtMatmul m=%lld n=%lld k=%lld", indent, (long long)p->m, (long long)p->n,
+            (long long)p->k);
+    if (p->batch > 1) fprintf(out, " batch=%lld", (long long)p->batch);
+    fprintf(out, " compute=%s scale=%s alpha=%.9g beta=%.9g\n", lt_word(LT_COMPUTE, p->compute),
+            lt_word(LT_TYPE, p->scale_type), p->alpha, p->beta);
+    for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) print_matrix(p, part, indent, out);
+    for (uint32_t i = 0; i < p->setting_count; i++) print_setting(p, &p->settings[i], indent, out);
+    fprintf(out, "%sworkspace %zu, alignment %u\n", indent, p->workspace, p->alignment);
+    for (uint32_t i = p->copies_before; i < p->copy_count; i++)
+        print_copy(&p->copies[i], indent, out);
+}
