@@ -23,6 +23,7 @@
 
 static void yyerror(hlo_span *at, hlo_text *text, const char *message);
 static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
+static void stray_comma(hlo_text *text, hlo_span at);
 }
 
 %define api.pure full
@@ -118,7 +119,7 @@ entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
 signature: %empty | '(' parameters ')' ARROW shape { hlo_text_body_result(text, @5, $5); };
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
-parameter: NAME ':' shape;
+parameter: NAME shape | NAME ':' shape;
 
 body: %empty | body line;
 line:
@@ -144,7 +145,13 @@ typed:
 | shape                     { $$ = text->last_shape = $1; }
 ;
 operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list;
-operand_list: operand | operand_list ',' operand;
+operand_list:
+  operand
+| ','                       { stray_comma(text, @1); }
+| ',' operand               { stray_comma(text, @1); }
+| operand_list ','          { stray_comma(text, @2); }
+| operand_list ',' operand
+;
 operand:
   typed NAME                { hlo_text_operand(text, @2, $1, $2); }
 | typed element             { hlo_text_operand_shaped(text, @2, $1, $2); }
@@ -159,7 +166,7 @@ element:
 shape:
   SHAPE
 | '(' shapes ')'            { $$ = hlo_text_tuple(text, @1, $2); }
-| BUFFER shape ')'          { $$ = hlo_text_buffer(text, $2); }
+| BUFFER shape ')'          { $$ = hlo_text_buffer(text, @1, $2); }
 ;
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;
 shape_items:
@@ -169,19 +176,18 @@ shape_items:
 
 attrs: %empty | attrs attr;
 attr:
-  INT_ATTR INT         { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.i = $2}); }
+  INT_ATTR INT         { hlo_text_int_attr(text, @1, $1, @2, $2); }
 | BOOL_ATTR BOOL       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.i = $2}); }
 | FLOAT_ATTR FLOAT     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.f = $2}); }
-| WORD_ATTR WORD       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| WORD_ATTR WORD       { hlo_text_word_attr(text, @1, $1, @2, $2); }
 | STRING_ATTR STRING   { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
-| STRING_ATTR NAME     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
 | RAW_ATTR RAW         { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
 | INTS_ATTR INTS       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
 | COMPUTATION_ATTR called
                        { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }
 | COMPUTATIONS_ATTR '{' called_list '}'
                        { hlo_text_attr(text, @1, hlo_text_comps(text, $1)); }
-| INSTRS_ATTR '{' names '}'
+| INSTRS_ATTR '{' name_items '}'
                        { hlo_text_attr(text, @1, hlo_text_instrs(text, $1)); }
 | SHAPES_ATTR '{' shapes '}'
                        { hlo_text_attr(text, @1, shape_list(text, $1, $3)); }
@@ -204,7 +210,6 @@ called_items:
   called                   { hlo_stack_push(text, &text->comps, &$1, sizeof $1); }
 | called_items ',' called  { hlo_stack_push(text, &text->comps, &$3, sizeof $3); }
 ;
-names: %empty | name_items;
 name_items:
   NAME                 { hlo_text_instr_named(text, @1, $1); }
 | name_items ',' NAME  { hlo_text_instr_named(text, @3, $3); }
@@ -214,6 +219,11 @@ name_items:
 
 static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
+}
+
+/* Between the commas of an operand list HLO's reader wants nothing. */
+static void stray_comma(hlo_text *text, hlo_span at) {
+    hlo_text_doubt(text, at, "no operand stands beside this ','");
 }
 
 /* Bison's own complaints: the stack is full. */

@@ -182,9 +182,9 @@ static bool store_nan(hlo_type type, const char *from, const char *to, void *out
     bool negative = *from == '-';
     from += negative;
     uint64_t bits = hlo_float_encode(type, negative ? copysign(NAN, -1) : copysign(NAN, 1));
-    if (to - from > 5 && memcmp(from, "nan(", 4) == 0 && to[-1] == ')') {
+    if (to - from > 7 && memcmp(from, "nan(0x", 6) == 0 && to[-1] == ')') {
         char *stop;
-        unsigned long long payload = strtoull(from + 4, &stop, 0);
+        unsigned long long payload = strtoull(from + 4, &stop, 16);
         uint64_t with = hlo_float_nan(type, negative, payload);
         if (stop != to - 1 || !with) return false;
         bits = with;
@@ -195,6 +195,16 @@ static bool store_nan(hlo_type type, const char *from, const char *to, void *out
     return true;
 }
 
+static void no_infinity(reader *r, const char *from, const char *to, hlo_type type, uint64_t bits) {
+    hlo_span at = span(r, from, to);
+    double read = hlo_float_decode(type, bits);
+    const char *name = hlo_types[type].name;
+    if (isnan(read))
+        hlo_text_doubt(r->text, at, "%s has no infinity: nan is read", name);
+    else
+        hlo_text_doubt(r->text, at, "%s has no infinity: %g is read", name, read);
+}
+
 static bool store_float(reader *r, hlo_type type, const char *from, const char *to, void *out) {
     double value;
     int64_t whole;
@@ -203,8 +213,9 @@ static bool store_float(reader *r, hlo_type type, const char *from, const char *
     } else if (is(from, to, "inf") || is(from, to, "-inf")) {
         value = *from == '-' ? -INFINITY : INFINITY;
         uint64_t bits = hlo_float_encode(type, value);
-        if (!isinf(hlo_float_decode(type, bits)))
-            return bad_value(r, from, to, "is no value of", type);
+        if (!isinf(hlo_float_decode(type, bits))) no_infinity(r, from, to, type, bits);
+    } else if (all_digits(from + (*from == '-'), to)) {
+        return bad_value(r, from, to, "is out of the range of", type);
     } else if (is_decimal(from, to)) {
         if (!quick_decimal(from, to, &value)) value = strtod(from, NULL);
         if (isinf(value)) return bad_value(r, from, to, "is out of the range of", type);
@@ -257,15 +268,42 @@ static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted
     return false;
 }
 
-static bool read_elements(reader *r, const hlo_shape *shape, char *data) {
+/* What separates an element, or the `}`, from an element before it. HLO's reader passes over any
+ * number of commas. */
+static void read_commas(reader *r, bool first) {
+    skip(r);
+    const char *from = r->at;
+    unsigned found = 0;
+    while (next_is(r, ',')) found++;
+    skip(r);
+    unsigned wanted = !first && r->at < r->end && *r->at != '}';
+    hlo_span at = span(r, r->at, r->at + 1);
+    if (found < wanted)
+        hlo_text_doubt(r->text, at, "expected ',', found '%s'", hlo_text_quote(r->text, at));
+    else if (found > wanted)
+        hlo_text_doubt(r->text, span(r, from, from + 1), "this ',' separates nothing");
+}
+
+/* `...` in the outermost braces: the values are not told, whatever stands before it. */
+static bool read_dots(reader *r) {
+    if (r->end - r->at < 3 || memcmp(r->at, "...", 3) != 0) return false;
+    r->at += 3;
+    return true;
+}
+
+/* False after an error; *out_elided when `...` was read. */
+static bool read_elements(reader *r, const hlo_shape *shape, char *data, bool *out_elided) {
     int64_t found[HLO_LARGEST_RANK] = {0}; /* per open brace */
     const char *opened[HLO_LARGEST_RANK];
     const size_t size = hlo_types[shape->type].bytes;
     uint32_t level = 0, rank = shape->rank;
     bool first = true; /* no element of the open brace has been read */
     do {
+        if (level) read_commas(r, first);
         skip(r);
-        if (level && r->at < r->end && *r->at == '}') {
+        if (r->at == r->end)
+            return fail(r, !level ? "a number" : first ? "a number or '}'" : "',' or '}'");
+        if (level && *r->at == '}') {
             level--;
             if (found[level] != shape->dims[level])
                 return wrong_count(r, opened[level], found[level], shape->dims[level]);
@@ -273,8 +311,15 @@ static bool read_elements(reader *r, const hlo_shape *shape, char *data) {
             first = false;
             continue;
         }
-        if (level && !first && !next_is(r, ',')) return fail(r, "',' or '}'");
-        skip(r);
+        if (level == 1 && read_dots(r)) {
+            if (!first || *out_elided)
+                hlo_text_doubt(r->text, span(r, r->at - 3, r->at),
+                               "'...' stands for all values, and others stand before it");
+            found[0] = shape->dims[0];
+            *out_elided = true;
+            first = false;
+            continue;
+        }
         if (level && found[level - 1]++ == shape->dims[level - 1])
             return wrong_count(r, opened[level - 1], found[level - 1], shape->dims[level - 1]);
         if (level < rank) {
@@ -297,13 +342,34 @@ static bool read_elided(reader *r) {
     const char *from = r->at;
     if (next_is(r, '{')) {
         skip(r);
-        if (r->end - r->at > 3 && memcmp(r->at, "...", 3) == 0) {
-            r->at += 3;
-            if (next_is(r, '}')) return true;
-        }
+        if (read_dots(r) && next_is(r, '}')) return true;
     }
     r->at = from;
     return false;
+}
+
+static const hlo_literal *elided(reader *r, const hlo_shape *shape) {
+    hlo_literal *literal = hlo_arena_zero(r->text->module->arena, sizeof *literal);
+    literal->shape = shape;
+    literal->elided = true;
+    return literal;
+}
+
+/* A number where the braces of an array have to be: HLO's reader takes it for the first element,
+ * and 0 for the others. */
+static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
+    hlo_span at = span(r, r->at, word_end(r));
+    hlo_text_doubt(r->text, at,
+                   "expected '{', found '%s': the first of %lld elements is read, the "
+                   "others are 0",
+                   hlo_text_quote(r->text, at), (long long)count);
+    memset(data, 0, (size_t)count * hlo_types[shape->type].bytes);
+    return store_element(r, shape->type, data);
+}
+
+static bool is_unbraced(const reader *r, const hlo_shape *shape, int64_t count) {
+    return shape->rank && count && hlo_types[shape->type].class != HLO_CLASS_COMPLEX &&
+           r->at < r->end && *r->at && strchr("-0123456789nitf", *r->at);
 }
 
 static const hlo_literal *read_literal(reader *r, const hlo_shape *shape);
@@ -315,7 +381,8 @@ static const hlo_literal *read_tuple(reader *r, const hlo_shape *shape) {
     literal->elements = hlo_arena_array(arena, shape->rank, sizeof *literal->elements);
     if (!next_is(r, '(')) return fail(r, "'('"), NULL;
     for (uint32_t i = 0; i < shape->rank; i++) {
-        if (i && !next_is(r, ',')) return fail(r, "','"), NULL;
+        if (i) read_commas(r, false);
+        if (i && r->at < r->end && *r->at == ')') return fail(r, "','"), NULL;
         literal->elements[i] = read_literal(r, shape->elements[i]);
         if (!literal->elements[i]) return NULL;
     }
@@ -324,29 +391,32 @@ static const hlo_literal *read_tuple(reader *r, const hlo_shape *shape) {
 }
 
 static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
+    enum { MOST_FILLED = 1 << 20 };
     int64_t count = hlo_shape_count(shape);
-    if (count < 0 || (count > 0 && count / 2 > r->end - r->at)) {
+    bool unbraced = is_unbraced(r, shape, count);
+    if (count < 0 || (count > (unbraced ? MOST_FILLED : 0) && count / 2 > r->end - r->at)) {
         hlo_text_error(r->text, span(r, r->at, r->at + 1),
                        "the constant's shape has more elements than the text that follows");
         return NULL;
     }
     hlo_literal *literal = hlo_literal_new(r->text->module, shape);
-    return read_elements(r, shape, literal->data) ? literal : NULL;
+    bool dots = false;
+    if (!(unbraced ? read_unbraced(r, shape, count, literal->data)
+                   : read_elements(r, shape, literal->data, &dots)))
+        return NULL;
+    return dots ? elided(r, shape) : literal;
 }
 
 static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     skip(r);
-    if (read_elided(r)) {
-        hlo_literal *literal = hlo_arena_zero(r->text->module->arena, sizeof *literal);
-        literal->shape = shape;
-        literal->elided = true;
-        return literal;
-    }
     if (shape->type == HLO_TYPE_TUPLE) return read_tuple(r, shape);
-    if (hlo_shape_is_array(shape)) return read_array(r, shape);
-    hlo_text_error(r->text, span(r, r->at, r->at + 1), "there are no constants of type %s",
-                   hlo_types[shape->type].name);
-    return NULL;
+    if (!hlo_shape_is_array(shape)) {
+        hlo_text_error(r->text, span(r, r->at, r->at + 1), "there are no constants of type %s",
+                       hlo_types[shape->type].name);
+        return NULL;
+    }
+    if (shape->rank && read_elided(r)) return elided(r, shape);
+    return read_array(r, shape);
 }
 
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,

@@ -47,6 +47,19 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
                       "too many errors, the rest of the text is not read");
 }
 
+void hlo_text_doubt(hlo_text *text, hlo_span at, const char *format, ...) {
+    if (text->skipping) return;
+    hlo_module *module = text->module;
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    const hlo_doubt doubt = {module->doubts, at.offset, at.length,
+                             hlo_intern_string(module, message)};
+    module->doubts = hlo_arena_copy(module->arena, &doubt, sizeof doubt);
+}
+
 const char *hlo_text_quote(hlo_text *text, hlo_span at) {
     enum { MOST = 40 };
     uint32_t length = 0;
@@ -160,10 +173,23 @@ static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
     hlo_text_error(text, at, "there is no attribute '%s'%s", name, meant(text, &s));
 }
 
+/* Attributes in braces may do without the comma between them. */
+static bool lacks_comma(const hlo_text *text, hlo_span at, hlo_owner owner) {
+    if (owner != HLO_OWNER_MODULE && owner != HLO_OWNER_COMPUTATION && owner != HLO_OWNER_INSTR)
+        return false;
+    const char *before = text->source + at.offset - 1;
+    while (*before == ' ' || *before == '\n' || *before == '\t' || *before == '\r') before--;
+    return *before != ',' && *before != '/';
+}
+
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
-    if (attr.id == HLO_ATTR_INVALID) {
+    if (lacks_comma(text, at, frame->owner)) {
+        hlo_text_error(text, at, "expected ',' in front of the attribute '%s'",
+                       hlo_text_quote(text, at));
+        frame->broken = true;
+    } else if (attr.id == HLO_ATTR_INVALID) {
         unknown_attr(text, at, frame);
         frame->broken = true;
     } else if (!allowed(frame, attr.id)) {
@@ -178,6 +204,37 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     } else {
         hlo_stack_push(text, &text->attrs, &attr, sizeof attr);
     }
+}
+
+void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
+                       int64_t value) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    bool narrow = frame->owner == HLO_OWNER_METADATA || frame->owner == HLO_OWNER_LOCATION ||
+                  frame->owner == HLO_OWNER_FRAME || id == HLO_ATTR_CROSS_PROGRAM_PREFETCH_INDEX;
+    if (narrow && value != (int32_t)value)
+        hlo_text_error(text, value_at, "the number %s does not fit in 32 bits",
+                       hlo_text_quote(text, value_at));
+    hlo_text_attr(text, at, (hlo_attr){.id = id, .u.i = value});
+}
+
+void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
+                        const char *word) {
+    hlo_frame *frame = hlo_text_frame(text);
+    const char *words =
+        frame->owner == HLO_OWNER_INSTR ? hlo_attr_words(written_op(frame), id) : NULL;
+    if (words && !hlo_word_in(words, word, strlen(word))) {
+        hlo_suggestion s = hlo_suggest(word);
+        for (const char *from = words; *from;) {
+            size_t length = strcspn(++from, " ");
+            hlo_suggest_offer(&s, hlo_arena_format(text->scratch, "%.*s", (int)length, from));
+            from += length;
+        }
+        hlo_text_error(text, value_at, "%s: %s '%s' is none of%s%s",
+                       hlo_ops[written_op(frame)].name, hlo_attrs_info[id].name, word, words,
+                       meant(text, &s));
+        frame->broken = true;
+    }
+    hlo_text_attr(text, at, (hlo_attr){.id = id, .u.str = word});
 }
 
 void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id) {
@@ -285,7 +342,8 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
         "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
     size_t length = hlo_intern_length(name);
     if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
-    bool plain = text->source[at.offset] != '%';
+    const char *end = text->source + at.offset + at.length;
+    bool plain = text->source[at.offset] != '%' && end[-1] != ':' && end[0] != ':';
     hlo_type type = hlo_type_find(name, length);
     bool reserved = type != HLO_TYPE_INVALID && type != HLO_TYPE_TUPLE && (plain || types_too);
     for (size_t i = 0; plain && !reserved && i < sizeof words / sizeof *words; i++)
@@ -324,7 +382,16 @@ static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out
 
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode) {
     hlo_frame *frame = push_frame(text, HLO_OWNER_INSTR);
-    hlo_op op = frame->op = opcode ? find_op(text, at, opcode, &frame->wrapped) : HLO_OP_CONSTANT;
+    const char *source = text->source;
+    bool is_name = source[at.offset] == '%' || source[at.offset + at.length - 1] == ':';
+    hlo_op op = HLO_OP_CONSTANT;
+    if (opcode && is_name) {
+        hlo_text_error(text, at, "expected an opcode, '%s' is a name", hlo_text_quote(text, at));
+        op = HLO_OP_INVALID;
+    } else if (opcode) {
+        op = find_op(text, at, opcode, &frame->wrapped);
+    }
+    frame->op = op;
     frame->op_at = at;
     frame->shape = shape;
     frame->broken = op == HLO_OP_INVALID;
@@ -410,7 +477,13 @@ void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number) {
 }
 
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal) {
-    hlo_text_frame(text)->literal = literal;
+    hlo_frame *frame = hlo_text_frame(text);
+    frame->literal = literal;
+    if (!frame->shape || (!frame->shape->dynamic && !frame->shape->buffer)) return;
+    hlo_shape plain = *frame->shape; /* a value has neither */
+    plain.dynamic = NULL;
+    plain.buffer = false;
+    frame->shape = hlo_shape_intern(text->module, &plain);
 }
 
 static uint32_t operand_count(const hlo_text *text, const hlo_frame *frame) {
@@ -447,9 +520,22 @@ static void check_required(hlo_text *text, hlo_frame *frame) {
 
 static void infer_shape(hlo_text *text, hlo_frame *frame) {
     char why[256];
-    frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame),
-                             (hlo_instr **)(text->operands.items + frame->operands),
+    hlo_instr *const *operands = (hlo_instr **)(text->operands.items + frame->operands);
+    frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame), operands,
                              attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
+    if (frame->shape) return;
+    const hlo_attr *dimensions = find_attr(text, frame, HLO_ATTR_DIMENSIONS);
+    if (frame->op == HLO_OP_BROADCAST)
+        frame->shape = hlo_text_lax_broadcast(text, operands[0]->shape,
+                                              dimensions ? dimensions->u.ints : NULL);
+    else
+        frame->shape = hlo_text_lax_binary(text, frame->op, operands, attr_count(text, frame),
+                                           attrs_of(text, frame));
+    if (frame->op == HLO_OP_BROADCAST && frame->shape && frame->shape->rank) {
+        char read[128];
+        hlo_shape_format(frame->shape, false, read, sizeof read);
+        hlo_text_doubt(text, frame->op_at, "%s; %s is read", why, read);
+    }
     if (frame->shape) return;
     hlo_text_error(text, frame->op_at, "%s", why);
     frame->broken = true;

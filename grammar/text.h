@@ -1,7 +1,8 @@
 /* Reading HLO text: the state that lexer, parser and the parser's actions share.
  *
- * hlo.l cuts the text into tokens, hlo.y arranges them, text.c builds the IR; value.c and literal.c
- * read what is one token but has an inside: shapes, integer lists, strings, raw text, constants. */
+ * hlo.l cuts the text into tokens, hlo.y arranges them, text.c builds the IR; value.c, shape.c and
+ * literal.c read what is one token but has an inside: shapes, integer lists, strings, raw text,
+ * constants. */
 #ifndef HLO_GRAMMAR_TEXT_H
 #define HLO_GRAMMAR_TEXT_H
 
@@ -88,6 +89,9 @@ enum { HLO_MOST_ERRORS = 20, HLO_LARGEST_RANK = 64, HLO_LARGEST_SOURCE = 1 << 30
 /* One error at those bytes; when *errors_left is 0 nothing is said any more. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* What HLO's reader takes and HLO forbids: an error once the module is verified. */
+void hlo_text_doubt(hlo_text *text, hlo_span at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The text of a span, clipped, for a message: valid until the reading ends. */
 const char *hlo_text_quote(hlo_text *text, hlo_span at);
 
@@ -97,17 +101,30 @@ void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t 
 uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out);
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
+/* Digits at *at, which goes past them. */
+bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);
+/* What stands behind white space and comments. */
+const char *hlo_text_gap(const char *at);
+/* That, and past it, is `wanted`; else an error. */
+bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);
 const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at);
 const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
-/* NULL after an error. */
+
+/* shape.c: NULL after an error. */
 const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at);
-const hlo_shape *hlo_text_buffer(hlo_text *text, const hlo_shape *shape);
+const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 
 /* literal.c: the value of a constant of that shape; NULL after an error, as when the shape is NULL.
  */
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out);
+
+/* lax.c: NULL when HLO's reader does not infer a shape either. */
+const hlo_shape *hlo_text_lax_broadcast(hlo_text *text, const hlo_shape *operand,
+                                        const hlo_ints *sizes);
+const hlo_shape *hlo_text_lax_binary(hlo_text *text, hlo_op op, hlo_instr *const *operands,
+                                     uint32_t attr_count, const hlo_attr *attrs);
 
 /* text.c: what the parser's actions call, in the order in which things stand in a text. */
 void hlo_text_header(hlo_text *text, const char *name);
@@ -149,6 +166,12 @@ const hlo_shape *hlo_text_tuple(hlo_text *text, hlo_span at, size_t from);
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
 
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr);
+/* Of an integer, which some attributes hold in 32 bits; and of a word, which some have a list of.
+ * The value stands at `value_at`. */
+void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
+                       int64_t value);
+void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
+                        const char *word);
 void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id);
 void hlo_text_nested_end(hlo_text *text, hlo_span at);
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name);

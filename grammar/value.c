@@ -1,4 +1,4 @@
-/* Tokens that have an inside: strings, raw text, integer lists, shapes with their layouts. */
+/* Tokens that have an inside: strings, raw text, integer lists. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,42 +128,59 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- integers */
 
-/* Reads digits at *at; false and an error when they are too many. */
-static bool read_int(hlo_text *text, const char **at, int64_t *out) {
-    const char *from = *at, *end = text->source + text->size, *p = from;
-    bool negative = p < end && *p == '-';
-    if (negative) p++;
-    const char *digits = p;
-    int64_t value = 0;
-    bool overflow = false;
+/* The digits of 0..2^64-1; false when they are too many. */
+static bool read_digits(const char **at, const char *end, uint64_t *out) {
+    const char *p = *at;
+    uint64_t value = 0;
+    bool fits = true;
     for (; p < end && *p >= '0' && *p <= '9'; p++)
-        overflow |= __builtin_mul_overflow(value, 10, &value) ||
-                    __builtin_sub_overflow(value, *p - '0', &value);
-    if (!negative) overflow |= __builtin_sub_overflow(0, value, &value);
+        fits &= !__builtin_mul_overflow(value, 10, &value) &&
+                !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
     *at = p;
     *out = value;
-    if (p > digits && !overflow) return true;
+    return fits;
+}
+
+/* As HLO's reader does, a number from 2^63 on is cut to 64 bits. */
+bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
+    const char *from = *at, *p = from + (*from == '-');
+    const char *digits = p;
+    uint64_t value;
+    bool fits = read_digits(&p, text->source + text->size, &value), negative = digits > from;
+    fits &= !negative || value <= (uint64_t)INT64_MAX + 1;
     hlo_span where = {(uint32_t)(from - text->source), (uint32_t)(p > from ? p - from : 1)};
-    if (overflow)
+    *at = p;
+    *out = (int64_t)(negative ? 0 - value : value);
+    if (p == digits)
+        hlo_text_error(text, where, "expected an integer, found '%s'", hlo_text_quote(text, where));
+    else if (!fits)
         hlo_text_error(text, where, "the number %s does not fit in 64 bits",
                        hlo_text_quote(text, where));
-    else
-        hlo_text_error(text, where, "expected an integer, found '%s'", hlo_text_quote(text, where));
-    return false;
+    else if (!negative && value > INT64_MAX)
+        hlo_text_doubt(text, where, "the number %s does not fit in 64 bits and is read as %lld",
+                       hlo_text_quote(text, where), (long long)*out);
+    return p > digits && fits;
 }
 
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out) {
     const char *from = text->source + at.offset;
-    return read_int(text, &from, out);
+    return hlo_text_read_int(text, &from, out);
 }
 
-static const char *skip_space(const char *at) {
-    while (is_space(*at)) at++;
-    return at;
+const char *hlo_text_gap(const char *at) {
+    for (;;) {
+        while (is_space(*at)) at++;
+        const char *stop = at[0] != '/'   ? NULL
+                           : at[1] == '*' ? strstr(at + 2, "*/")
+                           : at[1] == '/' ? strpbrk(at + 2, "\r\n")
+                                          : NULL;
+        if (!stop) return at;
+        at = stop + (at[1] == '*' ? 2 : 1);
+    }
 }
 
-static bool expect(hlo_text *text, const char **at, char wanted) {
-    *at = skip_space(*at);
+bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {
+    *at = hlo_text_gap(*at);
     if (**at == wanted) {
         ++*at;
         return true;
@@ -175,18 +192,18 @@ static bool expect(hlo_text *text, const char **at, char wanted) {
 
 /* Integers separated by commas up to `close`, pushed on `stack`. */
 static bool read_ints(hlo_text *text, const char **at, char close, hlo_stack *stack) {
-    *at = skip_space(*at);
+    *at = hlo_text_gap(*at);
     if (**at == close) {
         ++*at;
         return true;
     }
     for (;;) {
         int64_t value;
-        *at = skip_space(*at);
-        if (!read_int(text, at, &value)) return false;
+        *at = hlo_text_gap(*at);
+        if (!hlo_text_read_int(text, at, &value)) return false;
         hlo_stack_push(text, stack, &value, sizeof value);
-        *at = skip_space(*at);
-        if (**at != ',') return expect(text, at, close);
+        *at = hlo_text_gap(*at);
+        if (**at != ',') return hlo_text_expect(text, at, close);
         ++*at;
     }
 }
@@ -206,27 +223,27 @@ const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at) {
 /* `[start:limit]` or `[start:limit:stride]`. */
 static bool read_slice(hlo_text *text, const char **at) {
     int64_t part[3] = {0, 0, 1};
-    if (!expect(text, at, '[')) return false;
+    if (!hlo_text_expect(text, at, '[')) return false;
     for (int i = 0; i < 3; i++) {
-        *at = skip_space(*at);
-        if (!read_int(text, at, &part[i])) return false;
-        *at = skip_space(*at);
+        *at = hlo_text_gap(*at);
+        if (!hlo_text_read_int(text, at, &part[i])) return false;
+        *at = hlo_text_gap(*at);
         if (i == 2 || (i == 1 && **at == ']')) break;
-        if (!expect(text, at, ':')) return false;
+        if (!hlo_text_expect(text, at, ':')) return false;
     }
     hlo_stack_push(text, &text->ints, part, sizeof part);
-    return expect(text, at, ']');
+    return hlo_text_expect(text, at, ']');
 }
 
 const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
-    const char *from = skip_space(text->source + at.offset + 1);
+    const char *from = hlo_text_gap(text->source + at.offset + 1);
     text->ints.used = 0;
     while (*from != '}') {
         if (!read_slice(text, &from)) return NULL;
-        from = skip_space(from);
+        from = hlo_text_gap(from);
         if (*from == '}') break;
-        if (!expect(text, &from, ',')) return NULL;
-        from = skip_space(from);
+        if (!hlo_text_expect(text, &from, ',')) return NULL;
+        from = hlo_text_gap(from);
     }
     return take_ints(text, &text->ints);
 }
@@ -238,186 +255,12 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at) {
     for (;;) {
         int64_t part[3] = {0};
         for (int i = 0; i < 3; i++) {
-            if (!read_int(text, &from, &part[i])) return NULL;
+            if (!hlo_text_read_int(text, &from, &part[i])) return NULL;
             if (i == 2 || (i == 1 && *from != '_')) break;
-            if (!expect(text, &from, '_')) return NULL;
+            if (!hlo_text_expect(text, &from, '_')) return NULL;
         }
         hlo_stack_push(text, &text->ints, part, sizeof part);
         if (from == end) return take_ints(text, &text->ints);
-        if (!expect(text, &from, 'x')) return NULL;
+        if (!hlo_text_expect(text, &from, 'x')) return NULL;
     }
-}
-
-/* --------------------------------------------------------------------------------------- shapes */
-
-/* A shape while its text is being read. */
-typedef struct shape_reader {
-    hlo_text *text;
-    const char *at, *end;
-    uint32_t rank;
-    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
-    bool dynamic[HLO_LARGEST_RANK], any_dynamic;
-    hlo_layout layout;
-} shape_reader;
-
-static hlo_span here(const shape_reader *r, size_t length) {
-    return (hlo_span){(uint32_t)(r->at - r->text->source), (uint32_t)length};
-}
-
-static bool read_dim(shape_reader *r) {
-    if (r->rank == HLO_LARGEST_RANK) {
-        hlo_text_error(r->text, here(r, 1), "a shape has at most %d dimensions", HLO_LARGEST_RANK);
-        return false;
-    }
-    int64_t *dim = &r->dims[r->rank];
-    r->at = skip_space(r->at);
-    if (*r->at == '?') {
-        r->at++;
-        *dim = -1;
-    } else {
-        bool bounded = r->at[0] == '<' && r->at[1] == '=';
-        if (bounded) r->at = skip_space(r->at + 2);
-        const char *from = r->at;
-        if (!read_int(r->text, &r->at, dim)) return false;
-        if (*dim < 0) {
-            hlo_span where = {(uint32_t)(from - r->text->source), (uint32_t)(r->at - from)};
-            hlo_text_error(r->text, where, "a dimension is not negative");
-            return false;
-        }
-        r->dynamic[r->rank] = bounded;
-        r->any_dynamic |= bounded;
-    }
-    r->rank++;
-    r->at = skip_space(r->at);
-    return true;
-}
-
-static bool read_dims(shape_reader *r) {
-    r->at = skip_space(r->at);
-    if (*r->at != ']') {
-        do {
-            if (!read_dim(r)) return false;
-        } while (*r->at == ',' && r->at++);
-    }
-    return expect(r->text, &r->at, ']');
-}
-
-static bool read_order(shape_reader *r) {
-    hlo_span at = here(r, 1);
-    bool seen[HLO_LARGEST_RANK] = {false};
-    uint32_t count = 0;
-    while (*r->at != ':' && *r->at != '}') {
-        int64_t dim;
-        hlo_span where = here(r, 1);
-        if (!read_int(r->text, &r->at, &dim)) return false;
-        bool none = dim < 0 || dim >= r->rank;
-        if (none || seen[dim]) {
-            hlo_text_error(r->text, where,
-                           none ? "the shape has no dimension %lld"
-                                : "dimension %lld is in the layout twice",
-                           (long long)dim);
-            return false;
-        }
-        seen[dim] = true;
-        r->order[count++] = dim;
-        r->at = skip_space(r->at);
-        if (*r->at == ',') r->at = skip_space(r->at + 1);
-    }
-    if (count == r->rank) return true;
-    hlo_text_error(r->text, at, "the layout has %u dimension%s, the shape has %u", count,
-                   count == 1 ? "" : "s", r->rank);
-    return false;
-}
-
-static bool read_parens_int(shape_reader *r, int64_t *out) {
-    return expect(r->text, &r->at, '(') && read_int(r->text, &r->at, out) &&
-           expect(r->text, &r->at, ')');
-}
-
-/* What stands behind the `:`; E(n) and S(n) are taken out, the rest is kept as it is. */
-static bool read_properties(shape_reader *r) {
-    char *rest = hlo_arena_alloc(r->text->scratch, (size_t)(r->end - r->at) + 1);
-    size_t length = 0;
-    while (*r->at != '}') {
-        if (r->at[0] == 'E' && r->at[1] == '(') {
-            r->at++;
-            if (!read_parens_int(r, &r->layout.element_bits)) return false;
-        } else if (r->at[0] == 'S' && r->at[1] == '(') {
-            r->at++;
-            if (!read_parens_int(r, &r->layout.memory_space)) return false;
-        } else if (*r->at == '(') {
-            size_t group = strcspn(r->at, ")}");
-            if (r->at[group] != ')') {
-                hlo_text_error(r->text, here(r, 1), "this '(' is never closed");
-                return false;
-            }
-            memcpy(rest + length, r->at, ++group);
-            length += group;
-            r->at += group;
-        } else if (is_space(*r->at)) {
-            r->at++;
-        } else {
-            rest[length++] = *r->at++;
-        }
-    }
-    if (length) r->layout.rest = hlo_intern(r->text->module, rest, length);
-    return true;
-}
-
-static bool read_layout(shape_reader *r) {
-    r->at = skip_space(r->at + 1);
-    if (!read_order(r)) return false;
-    if (*r->at != ':') return true;
-    r->at++;
-    return read_properties(r);
-}
-
-static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
-    shape_reader r = {.text = text, .at = text->source + at.offset};
-    r.end = r.at + at.length;
-    size_t name = strcspn(r.at, "[");
-    hlo_type type = hlo_type_find(r.at, name);
-    if (type == HLO_TYPE_INVALID || type == HLO_TYPE_TUPLE) {
-        hlo_span where = {at.offset, (uint32_t)name};
-        hlo_text_error(text, where, "there is no element type '%s'", hlo_text_quote(text, where));
-        return NULL;
-    }
-    r.at += name + 1;
-    if (!read_dims(&r)) return NULL;
-    r.layout.minor_to_major = r.order;
-    bool given = skip_space(r.at) < r.end;
-    if (given) {
-        r.at = skip_space(r.at);
-        if (!read_layout(&r)) return NULL;
-    } else {
-        for (uint32_t i = 0; i < r.rank; i++) r.order[i] = r.rank - 1 - i;
-    }
-    hlo_shape shape = {
-        .type = type,
-        .rank = r.rank,
-        .dims = r.dims,
-        .dynamic = r.any_dynamic ? r.dynamic : NULL,
-        .layout = given || r.rank ? &r.layout : NULL,
-    };
-    int64_t bytes = 1;
-    for (uint32_t i = 0; i < r.rank; i++)
-        if (r.dims[i] > 0 && __builtin_mul_overflow(bytes, r.dims[i], &bytes)) bytes = INT64_MAX;
-    if (bytes > INT64_MAX / 16) {
-        hlo_text_error(text, at, "the shape has too many elements");
-        return NULL;
-    }
-    return hlo_shape_intern(text->module, &shape);
-}
-
-const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at) {
-    const char *written = hlo_intern(text->module, text->source + at.offset, at.length);
-    hlo_memo *memo = hlo_intern_memo(text->module, written);
-    if (!memo->shape) memo->shape = read_shape(text, at);
-    return memo->shape;
-}
-
-const hlo_shape *hlo_text_buffer(hlo_text *text, const hlo_shape *shape) {
-    hlo_shape buffer = *shape;
-    buffer.buffer = true;
-    return hlo_shape_intern(text->module, &buffer);
 }

@@ -114,6 +114,13 @@ static void copy_tables(copier *c, const hlo_tables *from) {
     to->frames = hlo_arena_copy(arena, from->frames, from->frame_count * sizeof *to->frames);
 }
 
+static void copy_doubts(copier *c, const hlo_doubt *from) {
+    for (hlo_doubt **end = &c->to->doubts; from; from = from->next, end = &(*end)->next) {
+        *end = hlo_arena_copy(c->to->arena, from, sizeof *from);
+        (*end)->message = copy_string(c, from->message);
+    }
+}
+
 static void copy_instr(copier *c, hlo_computation *comp, const hlo_instr *instr) {
     hlo_instr **operands = hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
     for (uint32_t i = 0; i < instr->operand_count; i++)
@@ -150,6 +157,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     to->source_size = from->source_size;
     to->source_line = to->reported->line = from->source_line;
     copy_tables(&c, &from->tables);
+    copy_doubts(&c, from->doubts);
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
         hlo_computation *copy = hlo_computation_new(to, comp->name);
         c.comps[comp->id] = copy;

@@ -115,7 +115,7 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
     hlo_shape shape = {.type = from->type, .rank = rank, .dims = moved, .dynamic = dynamic};
     /* The same bytes in the same order. */
     hlo_layout layout = {0};
-    if (from->layout) {
+    if (from->layout && hlo_shape_is_ordered(from)) {
         int64_t *order = hlo_infer_scratch(q, rank, sizeof *order);
         for (uint32_t i = 0; i < rank; i++) order[i] = where[from->layout->minor_to_major[i]];
         layout = *from->layout;

@@ -130,6 +130,10 @@ extern const uint8_t hlo_common_attrs[];
 bool hlo_op_has(hlo_op op, hlo_attr_id attr);
 /* Whether an instruction `op` may carry `attr` (required, allowed, or common to all). */
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
+/* The words that the attribute may be, or be a list of, on that opcode (word.def), each with a
+ * space before it; NULL when HLO does not fix them. */
+const char *hlo_attr_words(hlo_op op, hlo_attr_id attr);
+bool hlo_word_in(const char *words, const char *word, size_t length);
 /* Whether `next` may end, or hand on, what `start` starts (chain.def). HLO_OP_INVALID stands for
  * any: hlo_op_chains(op, HLO_OP_INVALID) is whether `op` starts anything. */
 bool hlo_op_chains(hlo_op start, hlo_op next);
@@ -172,7 +176,11 @@ bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
 bool hlo_shape_same_dims(const hlo_shape *a, const hlo_shape *b);
 /* Whether the layout is the default one, {rank-1,...,1,0}, or none is given. */
 bool hlo_shape_is_row_major(const hlo_shape *shape);
-/* Stride of each dimension, in elements, by the layout (the default one when none is given). */
+/* Whether the layout, if there is one, names each dimension once: not so in some modules that were
+ * not verified. */
+bool hlo_shape_is_ordered(const hlo_shape *shape);
+/* Stride of each dimension, in elements, by the layout (the default one when none is given, or one
+ * that is no order). */
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides);
 /* Writes `f32[2,3]{1,0}` (layout: with the layout) to `out`, always NUL-terminated; returns the
  * length that the whole text has, as snprintf does. */
@@ -332,6 +340,15 @@ typedef struct hlo_tables {
     hlo_stack_frame *frames;
 } hlo_tables;
 
+/* What HLO's reader takes and HLO forbids: no error when the text is read, one when the module is
+ * verified. */
+typedef struct hlo_doubt hlo_doubt;
+struct hlo_doubt {
+    hlo_doubt *next;
+    uint32_t offset, length; /* bytes of the source */
+    const char *message;
+};
+
 struct hlo_module {
     hlo_arena *arena;
     const char *name;
@@ -346,6 +363,7 @@ struct hlo_module {
     const char *source; /* NULL when it was read from bytes that are no text */
     size_t source_size;
     uint32_t source_line;       /* of the file, at which `source` begins */
+    hlo_doubt *doubts;          /* the last one first */
     struct hlo_place *reported; /* see hlo_diag_emit() */
     hlo_pool instrs;
     struct hlo_strings *strings; /* interned */

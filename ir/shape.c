@@ -206,10 +206,23 @@ bool hlo_shape_is_row_major(const hlo_shape *shape) {
     return true;
 }
 
+bool hlo_shape_is_ordered(const hlo_shape *shape) {
+    uint64_t named = 0; /* by dimension; those from 64 on are found one by one */
+    for (uint32_t i = 0; shape->layout && i < shape->rank; i++) {
+        const int64_t *order = shape->layout->minor_to_major, dim = order[i];
+        if (dim < 0 || dim >= shape->rank || (dim < 64 && named >> dim & 1)) return false;
+        for (uint32_t before = 0; dim >= 64 && before < i; before++)
+            if (order[before] == dim) return false;
+        if (dim < 64) named |= (uint64_t)1 << dim;
+    }
+    return true;
+}
+
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
     int64_t stride = 1;
+    bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
+        int64_t dim = ordered ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
         out_strides[dim] = stride;
         /* Wraps only where no element is: beside a dimension of 0. */
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape->dims[dim]);

@@ -75,6 +75,30 @@ hlo_op hlo_op_find(const char *name, size_t length) {
     return HLO_OP_INVALID;
 }
 
+const char *hlo_attr_words(hlo_op op, hlo_attr_id attr) {
+    static const struct {
+        hlo_attr_id attr;
+        hlo_op op;
+        const char *words;
+    } rows[] = {
+#define HLO_OP_ANY HLO_OP_COUNT
+#define HLO_WORDS(attr, op, words) {HLO_ATTR_##attr, HLO_OP_##op, words},
+#include "ir/word.def"
+#undef HLO_WORDS
+#undef HLO_OP_ANY
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].attr == attr && (rows[i].op == op || rows[i].op == HLO_OP_COUNT))
+            return rows[i].words;
+    return NULL;
+}
+
+bool hlo_word_in(const char *words, const char *word, size_t length) {
+    for (const char *at = words; (at = strchr(at, ' ')) && at[1]; at++)
+        if (strncmp(at + 1, word, length) == 0 && strchr(" ", at[1 + length])) return true;
+    return false;
+}
+
 bool hlo_op_chains(hlo_op start, hlo_op next) {
     static const struct {
         uint8_t start, next;

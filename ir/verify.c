@@ -4,28 +4,38 @@
 
 #include <string.h>
 
-enum { MOST_ERRORS = 20 };
-
-static void emit(const verifier *v, hlo_severity severity, uint32_t offset, const char *format,
-                 va_list args) {
+static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint32_t length,
+                 const char *format, va_list args) {
     char message[HLO_VERIFY_TEXT + 256];
     vsnprintf(message, sizeof message, format, args);
-    hlo_diag_emit(v->module, v->sink, severity, offset, 1, "%s", message);
+    hlo_diag_emit(v->module, v->sink, severity, offset, length, "%s", message);
+}
+
+static void count_error(verifier *v, uint32_t offset, uint32_t length, const char *format,
+                        va_list args) {
+    if (v->errors == v->most) v->first_hidden = offset;
+    if (v->errors++ < v->most) emit(v, HLO_ERROR, offset, length, format, args);
 }
 
 void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...) {
-    if (v->errors++ >= MOST_ERRORS) return;
     va_list args;
     va_start(args, format);
-    emit(v, HLO_ERROR, offset, format, args);
+    count_error(v, offset, 1, format, args);
+    va_end(args);
+}
+
+static void error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    count_error(v, offset, length, format, args);
     va_end(args);
 }
 
 void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...) {
-    if (v->errors > MOST_ERRORS) return;
+    if (v->errors > v->most) return;
     va_list args;
     va_start(args, format);
-    emit(v, HLO_NOTE, offset, format, args);
+    emit(v, HLO_NOTE, offset, 1, format, args);
     va_end(args);
 }
 
@@ -62,7 +72,8 @@ static const char *shape_fault(verifier *v, const hlo_shape *shape) {
 }
 
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
-    const char *fault = shape_fault(v, shape);
+    /* A doubt says where in the text the layout is wrong. */
+    const char *fault = v->module->doubts ? NULL : shape_fault(v, shape);
     if (!fault) return;
     char text[256];
     hlo_shape_format(shape, true, text, sizeof text);
@@ -81,19 +92,13 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-static bool is_word(const char *list, const char *word, size_t length) {
-    for (const char *at = list; (at = strchr(at, ' ')) && at[1]; at++)
-        if (strncmp(at + 1, word, length) == 0 && strchr(" ", at[1 + length])) return true;
-    return false;
-}
-
 static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
                         const char *words) {
     const char *op = hlo_ops[instr->op].name, *name = hlo_attrs_info[attr->id].name;
     uint32_t count = 0, commas = 0;
     for (const char *at = attr->u.str; *at;) {
         size_t length = strcspn(at, "{}, \t\r\n");
-        if (length && !is_word(words, at, length))
+        if (length && !hlo_word_in(words, at, length))
             hlo_verify_error(v, instr->offset, "%s: %s %.*s is none of%s", op, name, (int)length,
                              at, words);
         count += length > 0;
@@ -109,18 +114,6 @@ static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *att
                          instr->operand_count);
 }
 
-static const struct {
-    hlo_attr_id attr;
-    hlo_op op;
-    const char *words;
-} fixed_words[] = {
-#define HLO_OP_ANY HLO_OP_COUNT
-#define HLO_WORDS(attr, op, words) {HLO_ATTR_##attr, HLO_OP_##op, words},
-#include "ir/word.def"
-#undef HLO_WORDS
-#undef HLO_OP_ANY
-};
-
 static void check_attrs(verifier *v, const hlo_instr *instr) {
     bool given[HLO_ATTR_COUNT] = {false};
     for (uint32_t i = 0; i < instr->attr_count; i++) {
@@ -132,10 +125,8 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
         if (given[attr->id])
             hlo_verify_error(v, instr->offset, "the attribute '%s' is given twice", name);
         given[attr->id] = true;
-        for (size_t w = 0; w < sizeof fixed_words / sizeof *fixed_words; w++)
-            if (fixed_words[w].attr == attr->id &&
-                (fixed_words[w].op == instr->op || fixed_words[w].op == HLO_OP_COUNT))
-                check_words(v, instr, attr, fixed_words[w].words);
+        const char *words = hlo_attr_words(instr->op, attr->id);
+        if (words) check_words(v, instr, attr, words);
     }
 }
 
@@ -239,23 +230,54 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
 /* ------------------------------------------------------------------------------- the whole module
  */
 
-hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink) {
+/* In the order of the text. */
+static void check_doubts(verifier *v) {
+    size_t count = 0;
+    for (const hlo_doubt *doubt = v->module->doubts; doubt; doubt = doubt->next) count++;
+    const hlo_doubt **all = hlo_arena_array(v->scratch, count, sizeof *all);
+    size_t left = count;
+    for (const hlo_doubt *doubt = v->module->doubts; doubt; doubt = doubt->next)
+        all[--left] = doubt;
+    for (size_t i = 0; i < count; i++)
+        error_about(v, all[i]->offset, all[i]->length, "%s", all[i]->message);
+}
+
+static hlo_status finish(verifier *v) {
+    if (v->errors > v->most)
+        hlo_diag_emit(v->module, v->sink, HLO_NOTE, v->first_hidden, 1,
+                      "%u more error%s, the first of them here", v->errors - v->most,
+                      v->errors - v->most == 1 ? "" : "s");
+    return v->errors ? HLO_INVALID_INPUT : HLO_OK;
+}
+
+hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_options *options,
+                                  const hlo_diag_sink *sink) {
+    enum { MOST_ERRORS = 20 };
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
     /* Inferred shapes are interned in the module: what it means stays as it is. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
-    verifier v = {.module = module, .sink = sink, .scratch = scratch};
+    verifier v = {.module = module,
+                  .sink = sink,
+                  .scratch = scratch,
+                  .most = options && options->max_errors ? options->max_errors : MOST_ERRORS};
     if (setjmp(recover)) {
         hlo_arena_set_recover(module->arena, before);
         hlo_arena_free(scratch);
         return HLO_OUT_OF_MEMORY;
     }
     v.place = hlo_arena_zero(scratch, module->next_id * sizeof *v.place);
+    check_doubts(&v);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         check_computation(&v, comp);
     hlo_verify_module(&v);
+    hlo_status status = finish(&v);
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
-    return v.errors ? HLO_INVALID_INPUT : HLO_OK;
+    return status;
+}
+
+hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink) {
+    return hlo_module_verify_with(module, NULL, sink);
 }

@@ -9,7 +9,8 @@ typedef struct verifier {
     const hlo_module *module;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
-    unsigned errors;
+    unsigned errors, most;         /* found; that are said */
+    uint32_t first_hidden;         /* where the first is that was not said */
     const hlo_computation **place; /* by instruction id: where it stands, once it was passed */
 } verifier;
 

@@ -20,8 +20,9 @@ typedef struct facts {
 
 /* The minor-most dimension that has more than one element; -1 when there is none. */
 static int64_t minor_dimension(const hlo_shape *shape) {
+    bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
+        int64_t dim = ordered ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
         if (shape->dims[dim] > 1) return dim;
     }
     return -1;

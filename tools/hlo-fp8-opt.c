@@ -18,10 +18,17 @@ typedef struct opt_job {
     size_t count;
 } opt_job;
 
+static unsigned most_errors(const opt_job *job) {
+    long most = job->options.values[OPTION_MAX_ERRORS].number;
+    return most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
+}
+
 static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
-    if (!values[OPTION_NO_VERIFY].given) status = hlo_module_verify(module, &options_sink);
+    const hlo_verify_options verifying = {.max_errors = most_errors(job)};
+    if (!values[OPTION_NO_VERIFY].given)
+        status = hlo_module_verify_with(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
     status = hlo_module_optimize(module, &job->pass, out_report);
     if (status != HLO_OK) return status;
@@ -31,9 +38,7 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
 }
 
 static hlo_status read_file(opt_job *job, const char *path) {
-    long most = job->options.values[OPTION_MAX_ERRORS].number;
-    const hlo_parse_options reading = {.max_errors =
-                                           most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX};
+    const hlo_parse_options reading = {.max_errors = most_errors(job)};
     hlo_module **read;
     size_t count;
     hlo_status status = hlo_modules_parse_file(path, &reading, &options_sink, &read, &count);

@@ -19,8 +19,9 @@ const hlo_kernel hlo_eval_reshape = {.run = run_reshape, .bound = hlo_bound_move
 static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims *dims,
                          hlo_dims *strides) {
     hlo_dims order;
+    bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t d = 0; d < view->rank; d++)
-        order.v[d] = shape->layout ? shape->layout->minor_to_major[view->rank - 1 - d] : d;
+        order.v[d] = ordered ? shape->layout->minor_to_major[view->rank - 1 - d] : d;
     return hlo_view_permute(view, order.v, dims, strides);
 }
 

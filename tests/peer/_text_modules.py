@@ -702,6 +702,58 @@ def good():
     yield from MODULES.items()
 
 
+# What XLA's reader takes although it is wrong: read and printed as it does, refused when verified.
+LAX = {
+    'layout {1,1}': ' ROOT c = f32[2,3]{1,1} parameter(0)',
+    'layout {2,-1}': ' ROOT c = f32[2,3]{2,-1} parameter(0)',
+    'layout from 2^64-1': ' ROOT c = f32[2,3]{18446744073709551615,0} parameter(0)',
+    'layout that ends early': ' ROOT c = f32[2,3]{1,0:T(8} parameter(0)',
+    'layout that ends behind a comma': ' ROOT c = f32[2,3]{1,0:T(8,} parameter(0)',
+    'memory space that ends early': ' ROOT c = f32[2,3]{1,0:S(5} parameter(0)',
+    'split config that ends early': ' ROOT c = f32[2,3]{1,0:SC(1:1,2)(0:1} parameter(0)',
+    'tile without parentheses': ' ROOT c = f32[2,3]{1,0:T} parameter(0)',
+    'split config without parentheses': ' ROOT c = f32[2,3]{1,0:SC} parameter(0)',
+    'tail padding without parentheses': ' ROOT c = f32[2,3]{1,0:L} parameter(0)',
+    'constant without braces': ' ROOT c = f32[2,2] constant(3)',
+    'constant without commas': ' ROOT c = f32[2,2] constant({{1 2}{3 4}})',
+    'constant with many commas': ' ROOT c = f32[2] constant({,,1,,2,})',
+    'tuple constant without commas': ' ROOT c = (f32[2], s32[]) constant(({1,2}3))',
+    'tuple constant without braces': ' ROOT c = (f32[2], s32[]) constant((1, 3))',
+    **{f'{sign}inf in {name}': f' ROOT c = {name}[] constant({sign}inf)' for sign in ('', '-') for name in
+       'f4e2m1fn f8e4m3fn f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e8m0fnu'.split()},
+    'stray commas': A2 + ' ROOT c = f32[2] add(,a,,a,)',
+    'only a comma': ' ROOT c = () tuple(,)',
+    'broadcast without a shape': A2 + ' ROOT c = broadcast(a), dimensions={3,5}',
+    'add of a scalar': A2 + ' b = f32[] parameter(1)\n ROOT c = add(a, b)',
+    'add of unlike types': A2 + ' b = bf16[2] parameter(1)\n ROOT c = add(a, b)',
+    'compare of unlike dimensions': ' a = f32[1,3] parameter(0)\n b = f32[2,1] parameter(1)\n ROOT c = compare(a, b), direction=LT',
+    'complex of a scalar': A2 + ' b = f32[] parameter(1)\n ROOT c = complex(a, b)',
+    'numbers from 2^63 on': A2 + ' b = s32[] constant(1)\n ROOT c = f32[2] set-dimension-size(a, b), dimensions={18446744073709551615}',
+}
+# What is merely unusual.
+ODD = {
+    'names with colons': ' a: = f32[2] parameter(0)\n true:= f32[2] negate(a:)\n ROOT c = f32[2] negate(true:)',
+    'shape over lines': ' ROOT c = f32 [\n2\n,3]\n{1,0} parameter(0)',
+    'comments in a shape': ' ROOT c = f32/*c*/[/*d*/2,/*e*/3/*f*/]/*g*/{/*h*/1,/*i*/0/*j*/} parameter(0)',
+    'comments in a list': ' a = f32[8,4] parameter(0)\n ROOT c = f32[4,8] transpose(a), dimensions={/*a*/1,/*b*/0/*c*/}',
+    'comments in front of values': A2 + ' ROOT c = pred[2] compare(a, a), direction=/*d*/EQ, metadata={source_line=/*e*/3}',
+    'buffer with a space': ' ROOT c = b (f32[2]) parameter(0)',
+    'broadcast of a scalar without a shape': ' a = f32[] parameter(0)\n ROOT c = broadcast(a), dimensions={}',
+    'empty layout of a scalar': ' ROOT c = f32[]{:} parameter(0)',
+    'bounded constant': ' ROOT c = f32[<=2] constant({1, 2})',
+    'constant in a buffer': ' ROOT c = b(f32[2]) constant({1, 2})',
+    'dimensions of 2^63-1': ' ROOT c = f32[9223372036854775807,9223372036854775807] parameter(0)',
+}
+
+
+def lax():
+    for name, body in {**LAX, **ODD}.items():
+        yield name, entry(body)
+    yield 'signature without colons', 'HloModule m\nENTRY e (a f32[2], b: s32[]) -> f32[2] { a = f32[2] parameter(0)\n' \
+                                      ' b = s32[] parameter(1)\n ROOT c = f32[2] negate(a)\n}\n'
+    yield 'computation with a colon', 'HloModule m:\nENTRY e: { ROOT a = f32[2] parameter(0) }\n'
+
+
 def split_tuple(literal):
     depth = 0
     for i, c in enumerate(literal):

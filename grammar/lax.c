@@ -1,0 +1,59 @@
+/* Shapes that HLO's reader infers from operands that break the rule of their opcode. */
+#include <string.h>
+
+#include "grammar/text.h"
+
+/* The attribute is then not the operand's dimensions in the result but the sizes in front of them.
+ */
+const hlo_shape *hlo_text_lax_broadcast(hlo_text *text, const hlo_shape *operand,
+                                        const hlo_ints *sizes) {
+    uint32_t count = sizes ? sizes->count : 0, rank = count + operand->rank;
+    if (!hlo_shape_is_array(operand) || rank > HLO_LARGEST_RANK || (!sizes && operand->rank))
+        return NULL;
+    int64_t dims[HLO_LARGEST_RANK];
+    bool dynamic[HLO_LARGEST_RANK] = {false};
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = i < count ? sizes->v[i] : operand->dims[i - count];
+        if (i < count && dims[i] < 0) return NULL;
+        dynamic[i] = i >= count && operand->dynamic && operand->dynamic[i - count];
+    }
+    const hlo_shape *shape = hlo_shape_array(text->module, operand->type, rank, dims);
+    if (!operand->dynamic) return shape;
+    hlo_shape bounded = *shape;
+    bounded.dynamic = dynamic;
+    return hlo_shape_intern(text->module, &bounded);
+}
+
+/* Where one operand has a dimension of 1, or none at all, it is taken to be as large as the other.
+ */
+static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims) {
+    if (!a->rank || !b->rank) {
+        const hlo_shape *larger = a->rank ? a : b;
+        if (larger->rank) memcpy(out_dims, larger->dims, larger->rank * sizeof *out_dims);
+        return true;
+    }
+    if (a->rank != b->rank) return false;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (a->dims[i] != b->dims[i] && a->dims[i] != 1 && b->dims[i] != 1) return false;
+        out_dims[i] = a->dims[i] == 1 ? b->dims[i] : a->dims[i];
+    }
+    return true;
+}
+
+const hlo_shape *hlo_text_lax_binary(hlo_text *text, hlo_op op, hlo_instr *const *operands,
+                                     uint32_t attr_count, const hlo_attr *attrs) {
+    const hlo_op_info *info = &hlo_ops[op];
+    if (info->min_operands != 2 || info->max_operands != 2 || !(info->flags & HLO_ELEMENTWISE))
+        return NULL;
+    const hlo_shape *a = operands[0]->shape, *b = operands[1]->shape;
+    bool floats = hlo_type_is_float(a->type) && hlo_type_is_float(b->type);
+    if (!hlo_shape_is_array(a) || !hlo_shape_is_array(b) || (a->type != b->type && !floats))
+        return NULL;
+    hlo_instr *wider = operands[hlo_types[b->type].bits > hlo_types[a->type].bits];
+    hlo_instr *both[] = {wider, wider};
+    const hlo_shape *alike = hlo_infer(text->module, op, 2, both, attr_count, attrs, NULL, 0);
+    int64_t dims[HLO_LARGEST_RANK];
+    uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
+    if (!alike || a->dynamic || b->dynamic || !join_dims(a, b, dims)) return NULL;
+    return hlo_shape_array(text->module, alike->type, rank, dims);
+}
