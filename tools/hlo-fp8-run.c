@@ -45,13 +45,30 @@ static hlo_status load_modules(run_job *job) {
     return status;
 }
 
-static hlo_plan_options plan_options(const run_job *job, bool bounds,
-                                     bool roundings_may_be_dropped) {
+/* What executes the module. Only the cpu backend keeps bounds, for an array to be compared with. */
+static hlo_plan_options plan_options(const run_job *job) {
+    const option_value *values = job->options.values;
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
-    plan.backend = job->options.values[OPTION_BACKEND].text;
-    plan.bounds = bounds;
-    plan.roundings_may_be_dropped = roundings_may_be_dropped;
+    plan.backend = values[OPTION_BACKEND].text;
+    plan.bounds = values[OPTION_COMPARE].given && !job->reference && !values[OPTION_PLAN].given;
+    if (values[OPTION_PLAN].given && values[OPTION_TARGET].given)
+        plan.describe = (int)values[OPTION_TARGET].number;
+    plan.cuda = (int)values[OPTION_CUDA].number;
+    plan.host_fallback = values[OPTION_FALLBACK].given;
+    plan.graph = values[OPTION_GRAPH].number != 0;
+    plan.autotune = (int)values[OPTION_AUTOTUNE].number;
+    plan.autotune_cache = values[OPTION_AUTOTUNE_CACHE].text;
+    plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
+    return plan;
+}
+
+/* What says how far others may be from it: the cpu backend, whatever executes the module. */
+static hlo_plan_options judge_options(const run_job *job) {
+    hlo_plan_options plan;
+    hlo_plan_options_init(&plan);
+    plan.bounds = true;
+    plan.roundings_may_be_dropped = job->reference != NULL;
     return plan;
 }
 
@@ -107,7 +124,7 @@ static hlo_status write_outputs(const run_job *job) {
     return status;
 }
 
-/* Executes what the module is compared with. */
+/* Executes what the module is compared with, on the host. */
 static hlo_status execute_reference(run_job *job, const hlo_plan_options *how) {
     hlo_plan *plan;
     hlo_status status = make_plan(job->reference, how, &plan);
@@ -123,7 +140,7 @@ static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
     bool module = job->reference != NULL;
-    hlo_plan_options how = plan_options(job, true, module);
+    hlo_plan_options how = judge_options(job);
     hlo_status status =
         module ? execute_reference(job, &how)
                : hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
@@ -138,10 +155,8 @@ static hlo_status compare(run_job *job) {
 
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
-    const char *path = values[OPTION_COMPARE].text;
     hlo_status status = load_modules(job);
-    bool bounds = path && !job->reference && !values[OPTION_PLAN].given;
-    hlo_plan_options how = plan_options(job, bounds, false);
+    hlo_plan_options how = plan_options(job);
     if (status == HLO_OK) status = make_plan(job->module, &how, &job->plan);
     if (status == HLO_OK && values[OPTION_PLAN].given) {
         hlo_plan_print(job->plan, stdout);
@@ -169,6 +184,11 @@ int main(int argc, char **argv) {
     if (job.options.file_count != 1)
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
                                                                   : "no input file");
+    const char *compare_with = job.options.values[OPTION_COMPARE].text;
+    if (compare_with && is_npz(compare_with) &&
+        strcmp(job.options.values[OPTION_BACKEND].text, "cpu") != 0)
+        return options_refuse(PROGRAM_RUN, "arrays have no bounds: --backend=cuda can be compared "
+                                           "with a module only");
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);
     if (status == HLO_OUT_OF_MEMORY)

@@ -1,0 +1,163 @@
+/* libnvrtc, stood in for: the host's C++ compiler makes a shared object, which driver.c runs. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "standin.h"
+
+enum { COMPILATION_ERROR = 6, OUT_OF_MEMORY = 1 };
+
+struct nvrtc_program {
+    char *source, *log, *image;
+    size_t image_size;
+};
+
+int nvrtcVersion(int *major, int *minor) {
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+const char *nvrtcGetErrorString(int error) {
+    return error == COMPILATION_ERROR ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
+}
+
+static const int archs[] = {80, 89, 90, 100, 120};
+
+int nvrtcGetNumSupportedArchs(int *count) {
+    *count = (int)(sizeof archs / sizeof *archs);
+    return 0;
+}
+
+int nvrtcGetSupportedArchs(int *out) {
+    memcpy(out, archs, sizeof archs);
+    return 0;
+}
+
+int nvrtcCreateProgram(nvrtc_program **program, const char *source, const char *name,
+                       int header_count, const char *const *headers,
+                       const char *const *header_names) {
+    (void)headers;
+    (void)header_names;
+    int failed = standin_enter("nvrtcCreateProgram %s, %d headers", name ? name : "", header_count);
+    if (failed) return failed;
+    *program = calloc(1, sizeof **program);
+    if (!*program) return OUT_OF_MEMORY;
+    (*program)->source = strdup(source);
+    (*program)->log = strdup("");
+    return 0;
+}
+
+int nvrtcDestroyProgram(nvrtc_program **program) {
+    free((*program)->source);
+    free((*program)->log);
+    free((*program)->image);
+    free(*program);
+    *program = NULL;
+    return 0;
+}
+
+/* All of a file; NULL when it cannot be read. The caller frees it. */
+static char *read_file(const char *path, size_t *out_size) {
+    FILE *in = fopen(path, "rb");
+    if (!in) return NULL;
+    size_t size = 0, room = 1 << 16;
+    char *bytes = malloc(room);
+    for (size_t got; bytes && (got = fread(bytes + size, 1, room - size - 1, in)) > 0;) {
+        size += got;
+        if (size + 1 == room) bytes = realloc(bytes, room *= 2);
+    }
+    fclose(in);
+    if (bytes) bytes[size] = '\0';
+    if (out_size) *out_size = size;
+    return bytes;
+}
+
+/* How many arguments each kernel takes, for driver.c. */
+static void write_arguments(const char *source, FILE *out) {
+    for (const char *at = source; (at = strstr(at, "__global__"));) {
+        const char *open = strchr(at, '('), *close = open ? strchr(open, ')') : NULL;
+        if (!close) return;
+        /* __launch_bounds__(256) has parentheses of its own. */
+        if (strncmp(close + 1, " {", 2) != 0) {
+            open = strchr(close, '(');
+            close = open ? strchr(open, ')') : NULL;
+            if (!close) return;
+        }
+        const char *name = open;
+        while (isalnum((unsigned char)name[-1]) || name[-1] == '_') name--;
+        int count = 0;
+        for (const char *c = open; c < close; c++) count += *c == ',' || *c == '*';
+        for (const char *c = open; c < close; c++) count -= *c == ',';
+        fprintf(out, "extern \"C\" { extern const int standin_arguments_%.*s = %d; }\n",
+                (int)(open - name), name, count);
+        at = close;
+    }
+}
+
+/* The source with what is in device.cuh, which is for the device only, left out: shim.h has that
+ * for the host. */
+static void write_source(char *source, FILE *out) {
+    char *device = read_file(STANDIN_SOURCE "/runtime/cuda/device.cuh", NULL);
+    char *at = device ? strstr(source, device) : NULL;
+    if (at) memset(at, ' ', strlen(device));
+    fprintf(out, "#include \"%s/tests/cuda/shim.h\"\n%s\n", STANDIN_SOURCE, source);
+    write_arguments(source, out);
+    free(device);
+}
+
+static int run_compiler(nvrtc_program *program, const char *folder) {
+    char path[256], command[1024];
+    snprintf(path, sizeof path, "%s/kernels.cc", folder);
+    FILE *out = fopen(path, "w");
+    if (!out) return COMPILATION_ERROR;
+    write_source(program->source, out);
+    fclose(out);
+    snprintf(
+        command, sizeof command,
+        "%s -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -o %s/out.so"
+        " %s >%s/log 2>&1",
+        STANDIN_COMPILER, folder, path, folder);
+    int status = system(command);
+    snprintf(path, sizeof path, "%s/log", folder);
+    free(program->log);
+    program->log = read_file(path, NULL);
+    snprintf(path, sizeof path, "%s/out.so", folder);
+    program->image = read_file(path, &program->image_size);
+    return status == 0 && program->image ? 0 : COMPILATION_ERROR;
+}
+
+int nvrtcCompileProgram(nvrtc_program *program, int option_count, const char *const *options) {
+    char all[1024] = "";
+    for (int i = 0; i < option_count; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? " " : "", options[i]);
+    int failed = standin_enter("nvrtcCompileProgram %s", all);
+    if (failed) return failed;
+    char folder[] = "/tmp/standin-XXXXXX", command[64];
+    if (!mkdtemp(folder)) return COMPILATION_ERROR;
+    int status = run_compiler(program, folder);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command) == 0 ? status : COMPILATION_ERROR;
+}
+
+int nvrtcGetCUBINSize(nvrtc_program *program, size_t *size) {
+    *size = program->image_size;
+    return 0;
+}
+
+int nvrtcGetCUBIN(nvrtc_program *program, char *cubin) {
+    memcpy(cubin, program->image, program->image_size);
+    return 0;
+}
+
+int nvrtcGetProgramLogSize(nvrtc_program *program, size_t *size) {
+    *size = strlen(program->log) + 1;
+    return 0;
+}
+
+int nvrtcGetProgramLog(nvrtc_program *program, char *log) {
+    strcpy(log, program->log);
+    return 0;
+}

@@ -1,0 +1,92 @@
+// What generated kernels need to be C++ of the host's: the words of CUDA C, and what device.cuh
+// has, without the hardware's instructions. driver.c runs them, thread after thread.
+#include <cfenv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#define __global__ extern "C"
+#define __device__
+#define __host__
+#define __shared__ static
+#define __restrict__
+#define __launch_bounds__(...)
+#define __forceinline__ inline
+
+struct standin_indices {
+    unsigned x, y, z;
+};
+
+// The same as in driver.c.
+struct standin_shim_state {
+    standin_indices thread, block, block_size, grid_size;
+    void (*synchronise)();
+};
+extern "C" {
+standin_shim_state standin_shim;
+}
+#define threadIdx (standin_shim.thread)
+#define blockIdx (standin_shim.block)
+#define blockDim (standin_shim.block_size)
+#define gridDim (standin_shim.grid_size)
+#define __syncthreads() standin_shim.synchronise()
+
+inline unsigned short ptx_to_f16(float x) {
+    const _Float16 half = (_Float16)x;
+    unsigned short bits;
+    memcpy(&bits, &half, sizeof bits);
+    return bits;
+}
+inline float ptx_from_f16(unsigned short bits) {
+    _Float16 half;
+    memcpy(&half, &bits, sizeof bits);
+    return (float)half;
+}
+inline unsigned short ptx_to_bf16(float x) {
+    unsigned bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x != x) return 0x7fff;
+    return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// To the nearest, ties to even; what is too large becomes `largest`, NaN `nan`.
+inline unsigned char standin_to_fp8(float x, int mantissa, int bias, unsigned largest,
+                                    unsigned nan) {
+    if (x != x) return (unsigned char)nan;
+    const unsigned minus = std::signbit(x) ? 0x80 : 0;
+    const double size = fabs((double)x);
+    int exponent = size > 0 ? ilogb(size) : 1 - bias;
+    if (exponent < 1 - bias) exponent = 1 - bias;
+    if (exponent > 20) return (unsigned char)(minus | largest);
+    double steps = nearbyint(ldexp(size, mantissa - exponent));
+    if (steps >= 2 << mantissa) {
+        steps /= 2;
+        exponent++;
+    }
+    unsigned code = (unsigned)steps;
+    if (steps >= 1 << mantissa) code += (unsigned)(exponent + bias - 1) << mantissa;
+    return (unsigned char)(minus | (code > largest ? largest : code));
+}
+inline float standin_from_fp8(unsigned char bits, int mantissa, int bias) {
+    const int exponent = (bits & 0x7f) >> mantissa, low = bits & ((1 << mantissa) - 1);
+    const double size = exponent ? ldexp((1 << mantissa) + low, exponent - bias - mantissa)
+                                 : ldexp(low, 1 - bias - mantissa);
+    return (float)(bits & 0x80 ? -size : size);
+}
+inline unsigned char ptx_to_e4m3(float x) {
+    return standin_to_fp8(x, 3, 7, 0x7e, 0x7f);
+}
+inline unsigned char ptx_to_e5m2(float x) {
+    return standin_to_fp8(x, 2, 15, 0x7b, 0x7f);
+}
+inline float ptx_from_e4m3(unsigned char bits) {
+    return (bits & 0x7f) == 0x7f ? NAN : standin_from_fp8(bits, 3, 7);
+}
+inline float ptx_from_e5m2(unsigned char bits) {
+    return ptx_from_f16((unsigned short)(bits << 8));
+}
+inline float ptx_shorten(double x) {
+    const float y = (float)x;
+    return fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
+}

@@ -1,0 +1,49 @@
+/* A stand-in for CUDA's libraries on a machine without a GPU: one shared library with the functions
+ * of all three (runtime/cuda/cublaslt.def). Memory is the host's, streams do things at once, what
+ * is captured is kept and done when the graph is launched, kernels are compiled by the host's C++
+ * compiler and run thread by thread.
+ *
+ * Environment:
+ *   HLO_STANDIN_LOG   a file to which every call is appended, a line each
+ *   HLO_STANDIN_FAIL  NAME:N=STATUS: the N-th call of that function, from 1, does nothing and
+ *                     returns STATUS
+ *   HLO_STANDIN_SM    compute capability * 10 of the device; 90 if unset */
+#ifndef HLO_TESTS_CUDA_STANDIN_H
+#define HLO_TESTS_CUDA_STANDIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/cuda/library.h"
+
+/* Every function under the name by which the library exports it. */
+#define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
+    result name parameters __asm__(symbol);
+#include "runtime/cuda/cublaslt.def"
+#undef CUDA_SYMBOL
+
+/* Statuses of the driver. */
+enum {
+    CUDA_INVALID_VALUE = 1,
+    CUDA_OUT_OF_MEMORY = 2,
+    CUDA_NO_DEVICE = 100,
+    CUDA_INVALID_IMAGE = 200,
+    CUDA_INVALID_HANDLE = 400,
+    CUDA_NOT_FOUND = 500,
+    CUDA_CAPTURE_UNSUPPORTED = 900
+};
+
+/* Logs a call, whose name is the first word of `format`. Not 0: it is to fail so. */
+int standin_enter(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A line of the log that is no call. */
+void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int standin_sm(void);
+
+/* Does run(argument) in the stream's turn: now, or whenever the graph is launched that is being
+ * captured. `argument`, of `size` bytes, is copied. */
+int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
+                    size_t size);
+/* What must not be done while anything is captured: waiting, allocating, asking. Not 0: it is. */
+int standin_uncaptured(void);
+
+#endif
