@@ -75,9 +75,10 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *before; /* what a sequence began with, while it runs */
-    hlo_module *rules;  /* holds context.rules; NULL */
-    uint64_t decided;   /* changes by passes that decide */
+    hlo_module *before;   /* what a sequence began with, while it runs */
+    hlo_module *original; /* what all began with, if it may have to begin again; NULL */
+    hlo_module *rules;    /* holds context.rules; NULL */
+    uint64_t decided;     /* changes by passes that decide */
 } run;
 
 static bool holds_deciding(const pass *p) {
@@ -191,9 +192,39 @@ static hlo_status run_all(run *r) {
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && !options->verify_none && !options->verify_each)
         status = verify(r, options->passes);
+    if (status == HLO_OK) hlo_report_close(context);
+    return status;
+}
+
+/* The module is again as it came, and the report knows what is to stay wide. */
+static hlo_status start_again(run *r, const hlo_module *original, jmp_buf *recover) {
+    hlo_pass_context *context = &r->context;
+    hlo_report *old = context->report;
+    hlo_status status = hlo_module_clone(original, &r->before);
     if (status != HLO_OK) return status;
-    warn_unpartitioned(r);
-    hlo_report_close(context);
+    hlo_arena_set_recover(context->module->arena, NULL);
+    hlo_module_swap(context->module, r->before);
+    hlo_arena_set_recover(context->module->arena, recover);
+    hlo_module_free(r->before);
+    r->before = NULL;
+    r->decided = context->changes = 0;
+    context->report = hlo_report_again(old, recover);
+    hlo_report_free(old);
+    return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+/* A matmul that gains too little is known once all is done, and what it takes with it (an FP8
+ * result, say) may be another's gain: so all is done again without it. */
+static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
+    hlo_pass_context *context = &r->context;
+    hlo_status status = HLO_OK;
+    if (context->options->min_gain > 0) status = hlo_module_clone(context->module, &r->original);
+    if (status == HLO_OK) status = run_all(r);
+    while (status == HLO_OK && hlo_report_is_slow(context->report)) {
+        status = start_again(r, r->original, recover);
+        if (status == HLO_OK) status = run_all(r);
+    }
+    if (status == HLO_OK) warn_unpartitioned(r);
     return status;
 }
 
@@ -206,7 +237,7 @@ static hlo_status run_caught(run *r) {
     context->report = hlo_report_new(context->options->framework_files, &recover);
     if (!context->scratch || !context->report) return HLO_OUT_OF_MEMORY;
     hlo_arena_set_recover(context->module->arena, &recover);
-    return run_all(r);
+    return run_until_all_gain(r, &recover);
 }
 
 /* --------------------------------------------------------------------------------------- options
@@ -237,6 +268,7 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
     if (!hlo_target_find(options->target))
         return refuse(options, "no target is called sm_%d", options->target);
+    if (!(options->min_gain >= 0)) return refuse(options, "a gain is not negative");
     if (options->cuda_major < 1 || options->cuda_minor < 0 || options->cuda_minor > 99)
         return refuse(options, "no CUDA version is called %d.%d", options->cuda_major,
                       options->cuda_minor);
@@ -281,6 +313,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     hlo_arena_set_recover(module->arena, outer);
     hlo_arena_free(r.context.scratch);
     hlo_module_free(r.before);
+    hlo_module_free(r.original);
     hlo_module_free(r.rules);
     if (status == HLO_OK && out_report)
         *out_report = r.context.report;

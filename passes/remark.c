@@ -57,6 +57,19 @@ hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
     return report;
 }
 
+bool hlo_report_is_slow(const hlo_report *report) {
+    return report->any_slow;
+}
+
+hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
+    hlo_report *report = hlo_report_new(closed->frameworks, recover);
+    if (!report) return NULL;
+    size_t size = closed->count * sizeof *closed->slow;
+    report->kept = hlo_arena_copy(report->arena, closed->slow, size);
+    report->kept_count = closed->count;
+    return report;
+}
+
 /* -------------------------------------------------------------------------------- what passes say
  */
 
@@ -99,6 +112,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     if (!found) return;
     found->reason = HLO_WHY_COUNT;
     found->blocker = NULL;
+}
+
+bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
+    const hlo_report *report = context->report;
+    const slot *found = report->kept ? find_slot(report, dot) : NULL;
+    uint32_t index = found ? (uint32_t)(found - report->slots) : 0;
+    return found && index < report->kept_count && report->kept[index];
 }
 
 static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
@@ -177,6 +197,7 @@ void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
         to->blocker = from->blocker;
     }
     report->count = mark->count;
+    report->input_costs = NULL; /* the ids have changed */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
     for (uint32_t i = 0; i < mark->count; i++) report->slots[i].instr = NULL;

@@ -33,6 +33,9 @@ void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_r
                        const hlo_instr *blocker);
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
 
+/* Whether `dot` is to stay wide because FP8 gains too little. */
+bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
+
 /* Adds to what hlo_report_print_times() prints: that a rule fired, that a pass took time. */
 void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds);
@@ -40,6 +43,11 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
 /* For the runner. An empty report; NULL when memory runs out. `frameworks` as hlo_pass_options has
  * it, borrowed until the report is closed. */
 hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover);
+/* Of a closed report: whether some matmuls became FP8 that gain less than options->min_gain. */
+bool hlo_report_is_slow(const hlo_report *report);
+/* An empty report for another run over the same module, in which what was slow in `closed` stays
+ * wide; NULL when memory runs out. */
+hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover);
 /* Gives every matmul of context->module its slot. */
 void hlo_report_open(hlo_pass_context *context);
 /* Makes the verdicts; nothing can be added afterwards, and the module is not needed any more. */

@@ -124,10 +124,29 @@ double hlo_report_flops(const hlo_instr *instr) {
     return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
 }
 
+/* --------------------------------------------------------------------------------------- costs */
+
+void hlo_report_weigh(hlo_pass_context *context) {
+    hlo_report *report = context->report;
+    if (report->input_costs) return;
+    const bool *needed = hlo_walk_needed(context->module, context->scratch);
+    report->input_costs = hlo_costs_weigh(context->module, needed,
+                                          hlo_target_find(context->target.sm), report->arena);
+    for (uint32_t i = 0; i < report->count; i++)
+        if (report->slots[i].instr) report->slots[i].weighed = report->slots[i].instr->id;
+}
+
+hlo_status hlo_pass_weigh(hlo_pass_context *context) {
+    hlo_report_weigh(context);
+    return HLO_OK;
+}
+
 /* ---------------------------------------------------------------------------------- verdicts */
 
 typedef struct closing {
     hlo_report *report;
+    const hlo_costs *costs;
+    double min_gain;
     const bool *present; /* by instruction id: something needs it */
     const bool *fp8;
     const uint32_t *lines; /* offsets at which lines start */
@@ -170,6 +189,21 @@ static bool is_present(const closing *c, const slot *s) {
     return s->instr && c->present[s->instr->id];
 }
 
+static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
+    const hlo_costs *input = c->report->input_costs;
+    hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->weighed);
+    hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
+    verdict->input_bytes = as_it_was.bytes;
+    verdict->input_seconds = as_it_was.seconds;
+    verdict->bytes = as_it_is.bytes;
+    verdict->seconds = as_it_is.seconds;
+    if (verdict->kind == HLO_VERDICT_WIDE)
+        verdict->fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
+    else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        c->report->slow[s - c->report->slots] = c->report->slow[now - c->report->slots] =
+            c->report->any_slow = true;
+}
+
 static hlo_verdict judge(closing *c, const slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
@@ -192,6 +226,7 @@ static hlo_verdict judge(closing *c, const slot *s) {
     } else {
         set_plain_reason(c, &verdict, now->instr);
     }
+    if (is_present(c, now)) set_costs(c, &verdict, s, now);
     set_position(c, &verdict, s->offset);
     verdict.flops = s->flops;
     return verdict;
@@ -220,9 +255,15 @@ void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
     closing c = {.report = report,
+                 .min_gain = context->options->min_gain,
                  .fp8 = hlo_walk_fp8(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_walk_needed(module, context->scratch);
+    hlo_report_weigh(context);
+    c.costs =
+        hlo_costs_weigh(module, c.present, hlo_target_find(context->target.sm), context->scratch);
+    report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
+    if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
     find_lines(&c, module, context->scratch);
     slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
     size_t count = 0;

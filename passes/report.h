@@ -2,6 +2,7 @@
 #ifndef HLO_PASSES_REPORT_H
 #define HLO_PASSES_REPORT_H
 
+#include "matmul/cost.h"
 #include "passes/remark.h"
 
 typedef struct slot {
@@ -13,6 +14,8 @@ typedef struct slot {
     const char *blocker;
     uint32_t offset; /* in the module's source */
     double flops;
+    uint32_t
+        weighed;     /* the id of what stood for the matmul when report->input_costs were weighed */
     hlo_verdict was; /* as the module had it when the slot was made; kind, reason, position unset */
 } slot;
 
@@ -33,8 +36,13 @@ struct hlo_report {
     const char *frameworks; /* globs */
     slot *slots;
     uint32_t count, room;
-    uint32_t *slot_of; /* by instruction id: its slot plus one; 0: none */
-    uint32_t ids;      /* room of slot_of */
+    uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */
+    uint32_t ids;                 /* room of slot_of */
+    const hlo_costs *input_costs; /* before the rewriter; NULL: it has not run */
+    const bool *kept; /* by slot: stays wide, as FP8 gains too little; NULL: none does */
+    uint32_t kept_count;
+    bool *slow;    /* of a closed report, by slot: kept wide, or should have been; */
+    bool any_slow; /* some should have been */
     hlo_verdict *verdicts;
     size_t verdict_count;
     tallies passes, rules;
@@ -45,6 +53,8 @@ extern const char *const hlo_reason_pages[HLO_WHY_COUNT];
 
 /* The facts of a matmul that a verdict tells: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *matmul);
+/* Notes what each matmul costs as it is now, unless that has been noted before. */
+void hlo_report_weigh(hlo_pass_context *context);
 /* Floating-point operations of one execution. */
 double hlo_report_flops(const hlo_instr *matmul);
 

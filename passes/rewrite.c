@@ -340,6 +340,8 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_matmul m;
     const char *why;
     if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    if (source->op == HLO_OP_DOT && hlo_remark_kept_wide(env->context, source))
+        return hlo_rule_refuse(env, "gain-below-minimum", NULL), NULL;
     if (source->op == HLO_OP_DOT)
         hlo_matmul_from_dot(source, &m);
     else if (!hlo_matmul_is_call(source) || hlo_matmul_decode(source, &m, &why) != HLO_OK)

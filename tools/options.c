@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-typedef enum kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION } kind;
+typedef enum kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } kind;
 
 typedef struct row {
     int programs;
@@ -107,6 +108,11 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     case MAYBE: return true;
     case CHOICE: return (out->number = find_word(r->argument, text, strlen(text))) >= 0;
     case NUMBER: return parse_number(text, '\0', NULL, &out->number);
+    case FACTOR: {
+        char *stop;
+        out->factor = strtod(text, &stop);
+        return *text >= '0' && *text <= '9' && !*stop && isfinite(out->factor);
+    }
     case TARGET: {
         char word[16];
         const char *digits = strncmp(text, "sm_", 3) == 0 ? text + 3 : text;
@@ -212,6 +218,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->target = (int)values[OPTION_TARGET].number;
     out->cuda_major = (int)values[OPTION_CUDA].number / 100;
     out->cuda_minor = (int)values[OPTION_CUDA].number % 100;
+    out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
     out->allow_bias_rounding = values[OPTION_ALLOW_BIAS_ROUNDING].given;

@@ -18,6 +18,7 @@ typedef enum program_id { PROGRAM_OPT = 1, PROGRAM_RUN = 2 } program_id;
 typedef struct option_value {
     bool given;       /* on the command line */
     const char *text; /* the argument, or the fallback; NULL when there is neither */
+    double factor;    /* of a FACTOR */
     long number;      /* of a NUMBER, TARGET or VERSION; of a CHOICE: its index among the words */
 } option_value;
 

@@ -23,6 +23,8 @@ typedef struct hlo_pass_options {
     int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8 */
     bool scales_used;    /* --scale-operands=used: only the scale operands that have a meaning;
                             default false: all four */
+    double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays
+                            wide;     0: all become FP8 that can. Default 0 */
     const char *rules;   /* a file of more rewrite rules (docs/rules.md): those of a phase run after
                             the   built-in ones of that phase; NULL: none */
     uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
@@ -72,6 +74,12 @@ typedef struct hlo_verdict {
     const char *file;        /* of the HLO text */
     uint32_t line, column;   /* of the dot there */
     double flops;            /* floating-point operations of one execution, 2*batch*m*n*k */
+    /* Bytes read and written by one execution and the seconds that it takes by a roofline for the
+     * target, with the kernels around it that quantise, dequantise, transpose, pad and the like
+     * (docs/cost.md): before the rewriter ran, and after all. 0 seconds: not known. */
+    double input_bytes, bytes;
+    double input_seconds, seconds;
+    double fp8_seconds; /* wide: what it would take in FP8, with quantising its operands; 0 else */
 } hlo_verdict;
 
 typedef struct hlo_report hlo_report;
@@ -98,6 +106,8 @@ typedef enum hlo_remarks_format {
     HLO_REMARKS_JSON,  /* one object, docs/diagnostics.md has its schema */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0: a result per verdict that has a reason, a rule per reason */
     HLO_REMARKS_JUNIT, /* JUnit XML: a case per verdict, a failure where it has a reason */
+    HLO_REMARKS_COSTS, /* a line per verdict of FLOPs, bytes and times, those that take longest
+                          first, then their sum */
     HLO_REMARKS_COLOURED /* the text for a terminal that knows ANSI colours */
 } hlo_remarks_format;
 /* Tells the chosen verdicts of `count` reports as one document; its summary counts all of them.

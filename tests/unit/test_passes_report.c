@@ -12,12 +12,14 @@
 #include "passes/walk.h"
 
 typedef struct fixture {
+    hlo_pass_options options;
     hlo_pass_context context;
     jmp_buf recover;
 } fixture;
 
 static void open_text(fixture *f, const char *text) {
-    *f = (fixture){0};
+    *f = (fixture){.context = {.target = {.sm = 90}, .options = &f->options}};
+    hlo_pass_options_init(&f->options);
     hlo_module *module;
     assert_int_equal(hlo_module_parse(text, strlen(text), "t.hlo", NULL, &module), HLO_OK);
     if (setjmp(f->recover)) fail_msg("out of memory");

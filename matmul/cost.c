@@ -1,0 +1,272 @@
+/* Costs: every kernel is found once, and entered with the matmuls that it belongs to. */
+#include "matmul/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Instructions that one kernel may hold; what lies further back is taken to be in memory. Keeps the
+ * whole linear. */
+enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
+
+/* A kernel that reads a result of a matmul. */
+typedef struct reader {
+    struct reader *next;
+    uint32_t kernel; /* the id of what it writes */
+    double share;    /* of its bytes */
+} reader;
+
+struct hlo_costs {
+    const hlo_target_info *target;
+    uint32_t ids;
+    hlo_cost *self;  /* of matmuls, alone */
+    double *before;  /* of matmuls: bytes of the kernels that make their operands */
+    reader **behind; /* of matmuls */
+    double *kernel;  /* of what kernels write: their bytes; 0: no kernel */
+};
+
+typedef struct weighing {
+    const hlo_module *module;
+    const bool *needed;
+    hlo_costs *costs;
+    hlo_arena *arena;
+    uint32_t *seen; /* by id: the last walk that came by */
+    uint32_t walk;
+    uint32_t *readers; /* by id: how often matmuls read it */
+    const hlo_instr *stack[KERNEL_MOST];
+    uint32_t depth, visited;
+    double bytes; /* of the walk's sources */
+    const hlo_instr *owners[OWNERS_MOST];
+    uint32_t owner_count;
+} weighing;
+
+static double bytes_of(const hlo_shape *shape) {
+    int64_t bytes = hlo_shape_bytes(shape);
+    return bytes < 0 ? 0 : (double)bytes;
+}
+
+static bool is_matmul(const hlo_instr *instr) {
+    return instr->op == HLO_OP_DOT || hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
+}
+
+static bool read_matmul(const hlo_instr *instr, hlo_matmul *out) {
+    const char *why;
+    if (instr->op != HLO_OP_DOT) return hlo_matmul_decode(instr, out, &why) == HLO_OK;
+    hlo_matmul_from_dot(instr, out);
+    return true;
+}
+
+static bool is_fused(const hlo_instr *instr) {
+    return (hlo_ops[instr->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT)) ||
+           instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
+}
+
+static bool is_part(hlo_op op) {
+    return op == HLO_OP_SLICE || op == HLO_OP_DYNAMIC_SLICE || op == HLO_OP_GATHER;
+}
+
+/* The value whose memory this is: nothing is moved by reshaping. */
+static const hlo_instr *memory_of(const hlo_instr *instr) {
+    while (instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_RESHAPE)
+        instr = hlo_instr_operand(instr, 0);
+    return instr;
+}
+
+/* What a matmul has to find in memory for this operand. */
+static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order) {
+    const hlo_instr *at = memory_of(operand);
+    while (any_order && (at->op == HLO_OP_TRANSPOSE || at->op == HLO_OP_COPY))
+        at = memory_of(hlo_instr_operand(at, 0));
+    return at;
+}
+
+/* ------------------------------------------------------------------------------------------
+ * kernels
+ */
+
+static void note_source(weighing *w, const hlo_instr *source, double bytes) {
+    const hlo_instr *maker =
+        source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
+    w->bytes += bytes;
+    if (!is_matmul(maker)) return;
+    for (uint32_t i = 0; i < w->owner_count; i++)
+        if (w->owners[i] == maker) return;
+    if (w->owner_count < OWNERS_MOST) w->owners[w->owner_count++] = maker;
+}
+
+static void push(weighing *w, const hlo_instr *instr) {
+    instr = memory_of(instr);
+    if (w->seen[instr->id] == w->walk) return;
+    w->seen[instr->id] = w->walk;
+    const hlo_instr *whole = is_part(instr->op) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    bool full = w->visited == KERNEL_MOST;
+    if (whole && !is_fused(whole))
+        note_source(w, whole, bytes_of(instr->shape));
+    else if (!is_fused(instr) || full)
+        note_source(w, instr, bytes_of(instr->shape));
+    else
+        w->stack[w->depth++] = instr, w->visited++;
+}
+
+/* The sources of a kernel that computes the first `count` operands of `instr`. */
+static void walk_operands(weighing *w, const hlo_instr *instr, uint32_t count) {
+    w->walk++;
+    w->depth = w->visited = w->owner_count = 0;
+    w->bytes = 0;
+    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
+    while (w->depth) {
+        const hlo_instr *at = w->stack[--w->depth];
+        for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
+    }
+}
+
+/* Enters the kernel that writes `instr`. */
+static void weigh_kernel(weighing *w, const hlo_instr *instr) {
+    hlo_costs *costs = w->costs;
+    const hlo_instr *whole = is_part(instr->op) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    walk_operands(w, instr,
+                  instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
+                  : whole && !is_fused(whole) ? 0
+                                              : instr->operand_count);
+    if (whole && !is_fused(whole)) note_source(w, whole, bytes_of(instr->shape));
+    costs->kernel[instr->id] = w->bytes + bytes_of(instr->shape);
+    if (w->readers[instr->id]) return;
+    for (uint32_t i = 0; i < w->owner_count; i++) {
+        reader *made = hlo_arena_alloc(w->arena, sizeof *made);
+        reader **list = &costs->behind[w->owners[i]->id];
+        *made = (reader){*list, instr->id, 1.0 / w->owner_count};
+        *list = made;
+    }
+}
+
+/* Whether something besides kernels and matmuls wants the value in memory. */
+static bool is_wanted(const weighing *w, const hlo_instr *instr) {
+    if (instr->parent->root == instr) return true;
+    for (const hlo_use *use = instr->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (w->needed[user->id] && !is_fused(user) && !is_matmul(user) && user->op != HLO_OP_REDUCE)
+            return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------
+ * matmuls
+ */
+
+/* In 10^12 FLOP/s; 0: not known. */
+static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *target) {
+    int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;
+    if (!hlo_type_is_float(a) || !hlo_type_is_float(b) || bits > 32) return 0;
+    if (fp8) return target->fp8_tflops;
+    return bits == 32 ? target->bf16_tflops / 2.0 : target->bf16_tflops;
+}
+
+static double roofline(const hlo_matmul_sizes *size, double bytes, double peak,
+                       const hlo_target_info *target) {
+    double flops = 2.0 * (double)size->batch * (double)size->m * (double)size->n * (double)size->k;
+    if (peak == 0) return 0;
+    return fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
+}
+
+static hlo_cost weigh_alone(const hlo_instr *instr, const hlo_matmul *m,
+                            const hlo_target_info *target) {
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    const hlo_instr *read[] = {m->a,       m->b,       m->c,       m->bias,
+                               m->a_scale, m->b_scale, m->c_scale, m->d_scale};
+    double bytes = bytes_of(m->d) + (m->aux ? bytes_of(m->aux) : 0);
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (read[i]) bytes += bytes_of(read[i]->shape);
+    double peak = peak_of(m->a->shape->type, m->b->shape->type, hlo_matmul_is_call(instr), target);
+    return (hlo_cost){bytes, roofline(&size, bytes, peak, target)};
+}
+
+static void count_operands(weighing *w, const hlo_instr *instr) {
+    hlo_matmul m;
+    if (!is_matmul(instr) || !read_matmul(instr, &m)) return;
+    bool dot = instr->op == HLO_OP_DOT;
+    const hlo_instr *read[] = {operand_memory(m.a, dot), operand_memory(m.b, dot)};
+    for (int i = 0; i < 2; i++) w->readers[read[i]->id]++;
+}
+
+static void weigh_matmul(weighing *w, const hlo_instr *instr) {
+    hlo_matmul m;
+    hlo_costs *costs = w->costs;
+    if (!is_matmul(instr) || !read_matmul(instr, &m)) return;
+    bool dot = instr->op == HLO_OP_DOT;
+    const hlo_instr *read[] = {operand_memory(m.a, dot), operand_memory(m.b, dot)};
+    costs->self[instr->id] = weigh_alone(instr, &m, costs->target);
+    for (int i = 0; i < 2; i++)
+        costs->before[instr->id] += costs->kernel[read[i]->id] / w->readers[read[i]->id];
+}
+
+typedef void visitor(weighing *w, const hlo_instr *instr);
+
+static void visit_needed(weighing *w, visitor *visit) {
+    for (const hlo_computation *comp = w->module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (w->needed[instr->id]) visit(w, instr);
+}
+
+static void visit_kernel(weighing *w, const hlo_instr *instr) {
+    bool kernel = instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
+                                                 (w->readers[instr->id] || is_wanted(w, instr)));
+    if (kernel) weigh_kernel(w, instr);
+}
+
+hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,
+                           const hlo_target_info *target, hlo_arena *arena) {
+    uint32_t ids = module->next_id;
+    hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
+    weighing *w = hlo_arena_zero(arena, sizeof *w);
+    costs->target = target;
+    costs->ids = ids;
+    costs->self = hlo_arena_zero(arena, ids * sizeof *costs->self);
+    costs->before = hlo_arena_zero(arena, ids * sizeof *costs->before);
+    costs->behind = hlo_arena_zero(arena, ids * sizeof *costs->behind);
+    costs->kernel = hlo_arena_zero(arena, ids * sizeof *costs->kernel);
+    w->module = module;
+    w->needed = needed;
+    w->costs = costs;
+    w->arena = arena;
+    w->seen = hlo_arena_zero(arena, ids * sizeof *w->seen);
+    w->readers = hlo_arena_zero(arena, ids * sizeof *w->readers);
+    visit_needed(w, count_operands);
+    visit_needed(w, visit_kernel);
+    visit_needed(w, weigh_matmul);
+    return costs;
+}
+
+hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id) {
+    if (id >= costs->ids) return (hlo_cost){0};
+    hlo_cost cost = costs->self[id];
+    double around = costs->before[id];
+    for (const reader *at = costs->behind[id]; at; at = at->next) {
+        double bytes = costs->kernel[at->kernel];
+        if (at->kernel >= other->ids || other->kernel[at->kernel] != bytes)
+            around += at->share * bytes;
+    }
+    cost.bytes += around;
+    if (cost.seconds > 0) cost.seconds += around / (1e9 * costs->target->memory_gbs);
+    return cost;
+}
+
+double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
+    hlo_matmul m;
+    const hlo_target_info *target = costs->target;
+    if (!read_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
+    bool dot = instr->op == HLO_OP_DOT;
+    const hlo_instr *read[] = {m.a, m.b};
+    double bytes = bytes_of(m.d), kernels = costs->before[instr->id];
+    for (int i = 0; i < 2; i++) {
+        const hlo_shape *shape = read[i]->shape;
+        double elements = (double)hlo_shape_count(shape);
+        if (!hlo_type_is_float(shape->type) || hlo_types[shape->type].bits > 32) return 0;
+        bytes += elements;
+        if (hlo_type_is_fp8(shape->type)) continue;
+        bool made = costs->kernel[operand_memory(read[i], dot)->id] > 0;
+        kernels += elements + (made ? -1 : 1) * bytes_of(shape);
+    }
+    hlo_matmul_sizes size = hlo_matmul_extents(&m);
+    return roofline(&size, bytes, target->fp8_tflops, target) +
+           fmax(kernels, 0) / (1e9 * target->memory_gbs);
+}

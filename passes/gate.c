@@ -1,0 +1,61 @@
+/* The gates on how many matmuls are FP8, and on reasons. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/tell.h"
+
+static hlo_status gate_count(const tell_summary *s, const char *expect, char *why, size_t size) {
+    char *end;
+    size_t fp8 = tell_fp8_count(s);
+    bool all = strcmp(expect, "all") == 0;
+    double number = all ? 100 : strtod(expect, &end);
+    bool digits = *expect >= '0' && *expect <= '9';
+    bool percent = all || (digits && strcmp(end, "%") == 0);
+    if (!all && (!digits || (*end && !percent) || (percent && number > 100))) {
+        snprintf(why, size, "'%s' is neither a number, a percentage nor 'all'", expect);
+        return HLO_INVALID_USAGE;
+    }
+    double wanted = percent ? number / 100 * (double)s->total : number;
+    if ((double)fp8 >= wanted) return HLO_OK;
+    snprintf(why, size, "%zu of %zu matmuls are FP8, %s were expected", fp8, s->total, expect);
+    return HLO_MISMATCH;
+}
+
+static hlo_status gate_reasons(const tell_summary *s, const char *fail_on, char *why, size_t size) {
+    bool watched[HLO_WHY_COUNT];
+    for (int reason = 0; reason < HLO_WHY_COUNT; reason++) watched[reason] = !*fail_on;
+    for (const char *at = fail_on; *at;) {
+        size_t length = strcspn(at, ",");
+        int reason = 0;
+        while (reason < HLO_WHY_COUNT && (strlen(hlo_reason_name((size_t)reason)) != length ||
+                                          memcmp(hlo_reason_name((size_t)reason), at, length) != 0))
+            reason++;
+        if (reason == HLO_WHY_COUNT) {
+            snprintf(why, size, "there is no reason '%.*s'", (int)length, at);
+            return HLO_INVALID_USAGE;
+        }
+        watched[reason] = true;
+        at += length + (at[length] == ',');
+    }
+    size_t found = 0;
+    const char *first = NULL;
+    for (int kind = 0; kind < 3; kind++)
+        for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
+            if (!watched[reason] || !s->reasons[kind][reason]) continue;
+            found += s->reasons[kind][reason];
+            if (!first) first = hlo_reason_name((size_t)reason);
+        }
+    if (!found) return HLO_OK;
+    snprintf(why, size, "%zu of %zu matmuls missed FP8 or a cheaper form of it, the first by %s",
+             found, s->total, first);
+    return HLO_MISMATCH;
+}
+
+hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
+                            const char *fail_on, char *why, size_t why_size) {
+    tell_summary s = tell_sum_up(reports, count);
+    if (why_size) *why = '\0';
+    hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
+    if (counts != HLO_OK || !fail_on) return counts;
+    return gate_reasons(&s, fail_on, why, why_size);
+}

@@ -1,0 +1,36 @@
+/* The inside of telling verdicts: what all formats share. A format is a function in a file of its
+ * own; tell.c has the table of them. */
+#ifndef HLO_PASSES_TELL_H
+#define HLO_PASSES_TELL_H
+
+#include "passes/report.h"
+
+/* How many verdicts there are of each kind and reason, and what they add up to. */
+typedef struct tell_summary {
+    size_t total, kinds[3], reasons[3][HLO_WHY_COUNT];
+    double flops, fp8_flops;
+    double input_seconds, seconds; /* of the verdicts of which both are known */
+} tell_summary;
+
+typedef struct telling {
+    const hlo_report *const *reports;
+    size_t count;
+    hlo_remarks which;
+    bool coloured;
+    FILE *out;
+    tell_summary sum; /* of all verdicts, whichever are told */
+} telling;
+
+extern const char *const tell_kinds[3]; /* names of hlo_verdict_kind */
+
+tell_summary tell_sum_up(const hlo_report *const *reports, size_t count);
+/* FP8, with or without something missed. */
+size_t tell_fp8_count(const tell_summary *sum);
+/* The next verdict that is told after (*report, *index), which start at 0, 0; NULL: no more. */
+const hlo_verdict *tell_next(const telling *t, size_t *report, size_t *index);
+
+/* HLO_OUT_OF_MEMORY; what fails in writing shows in `out`. */
+typedef hlo_status tell_format(const telling *t);
+tell_format tell_text, tell_costs, tell_json, tell_sarif, tell_junit;
+
+#endif

@@ -1,0 +1,125 @@
+/* Verdicts for machines: JSON (docs/remarks.schema.json) and SARIF 2.1.0. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/tell.h"
+
+/* A string that is no UTF-8 (HLO text may hold any bytes) is told byte by byte, as Latin-1. */
+static json_t *text_value(const char *text) {
+    if (!text) return json_null();
+    json_t *value = json_string(text);
+    if (value) return value;
+    size_t length = strlen(text), at = 0;
+    char *utf8 = malloc(2 * length + 1);
+    if (!utf8) return NULL;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x80) utf8[at++] = (char)(0xc0 | c >> 6);
+        utf8[at++] = (char)(c < 0x80 ? c : 0x80 | (c & 0x3f));
+    }
+    value = json_stringn(utf8, at);
+    free(utf8);
+    return value;
+}
+
+static json_t *number_value(long number) {
+    return number ? json_integer(number) : json_null();
+}
+
+static json_t *seconds_value(double seconds) {
+    return seconds > 0 ? json_real(seconds) : json_null();
+}
+
+static json_t *json_of(const hlo_verdict *v) {
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:f, s:f, s:f, "
+                     "s:o, s:o, s:o}",
+                     "verdict", tell_kinds[v->kind], "reason", text_value(v->reason), "message",
+                     text_value(v->message), "hint", text_value(v->hint), "instruction",
+                     text_value(v->instr), "shape", text_value(v->shape), "input_shape",
+                     text_value(v->input_shape), "operands", text_value(v->operands), "epilogue",
+                     text_value(v->epilogue), "blocker", text_value(v->blocker), "op_name",
+                     text_value(v->op_name), "source_file", text_value(v->source_file),
+                     "source_line", number_value(v->source_line), "file", text_value(v->file),
+                     "line", number_value(v->line), "column", number_value(v->column), "flops",
+                     v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes, "input_seconds",
+                     seconds_value(v->input_seconds), "seconds", seconds_value(v->seconds),
+                     "fp8_seconds", seconds_value(v->fp8_seconds));
+}
+
+static hlo_status dump(json_t *document, FILE *out) {
+    if (!document) return HLO_OUT_OF_MEMORY;
+    int failed = json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+    json_decref(document);
+    fputc('\n', out);
+    return failed ? HLO_INVALID_INPUT : HLO_OK;
+}
+
+hlo_status tell_json(const telling *t) {
+    json_t *dots = json_array(), *reasons = json_object();
+    size_t report = 0, index = 0;
+    for (const hlo_verdict *v; (v = tell_next(t, &report, &index));)
+        json_array_append_new(dots, json_of(v));
+    for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
+        size_t times = 0;
+        for (int kind = 0; kind < 3; kind++) times += t->sum.reasons[kind][reason];
+        if (times)
+            json_object_set_new(reasons, hlo_reason_name((size_t)reason),
+                                json_integer((json_int_t)times));
+    }
+    return dump(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o}", "version", 1,
+                          "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
+                          (json_int_t)tell_fp8_count(&t->sum), "missed",
+                          (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops", t->sum.flops,
+                          "fp8_flops", t->sum.fp8_flops, "input_seconds", t->sum.input_seconds,
+                          "seconds", t->sum.seconds, "reasons", reasons, "dots", dots),
+                t->out);
+}
+
+static json_t *sarif_place(const char *file, long line, long column) {
+    json_t *region = json_object();
+    if (line) json_object_set_new(region, "startLine", json_integer(line));
+    if (column) json_object_set_new(region, "startColumn", json_integer(column));
+    json_t *place =
+        json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", text_value(file));
+    if (line) json_object_set(json_object_get(place, "physicalLocation"), "region", region);
+    json_decref(region);
+    return place;
+}
+
+static json_t *sarif_of(const hlo_verdict *v) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s %s (%s): %s%s%s", v->instr, v->shape,
+             v->kind == HLO_VERDICT_WIDE ? "stays wide" : "is FP8, a cheaper form was missed",
+             v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
+    json_t *result =
+        json_pack("{s:s, s:s, s:{s:o}, s:[o]}", "ruleId", v->reason, "level",
+                  v->kind == HLO_VERDICT_WIDE ? "warning" : "note", "message", "text",
+                  text_value(text), "locations", sarif_place(v->file, v->line, v->column));
+    if (v->source_file && result) {
+        json_t *related = sarif_place(v->source_file, v->source_line, 0);
+        json_object_set_new(
+            related, "message",
+            json_pack("{s:o}", "text", text_value(v->op_name ? v->op_name : "compiled from here")));
+        json_object_set_new(result, "relatedLocations", json_pack("[o]", related));
+    }
+    return result;
+}
+
+hlo_status tell_sarif(const telling *t) {
+    json_t *rules = json_array(), *results = json_array();
+    for (int reason = 0; reason < HLO_WHY_COUNT; reason++)
+        json_array_append_new(rules, json_pack("{s:s, s:{s:s}, s:{s:s}}", "id",
+                                               hlo_reason_name((size_t)reason), "shortDescription",
+                                               "text", hlo_reason_text((size_t)reason), "help",
+                                               "text", hlo_reason_page((size_t)reason)));
+    size_t report = 0, index = 0;
+    for (const hlo_verdict *v; (v = tell_next(t, &report, &index));)
+        if (v->reason) json_array_append_new(results, sarif_of(v));
+    return dump(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
+                          "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
+                          "runs", "tool", "driver", "name", "hlo-fp8", "rules", rules, "columnKind",
+                          "unicodeCodePoints", "results", results),
+                t->out);
+}

@@ -1,0 +1,186 @@
+/* Verdicts for people: tables with a line each, and a summary. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/tell.h"
+
+/* Green, yellow, red. */
+static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
+                                           [HLO_VERDICT_MISSED] = "\033[33m",
+                                           [HLO_VERDICT_WIDE] = "\033[31m"};
+#define HINT_COLOUR "\033[36m"
+#define NO_COLOUR "\033[0m"
+
+enum { CELL = 256, COLUMNS = 11 };
+typedef char cells[COLUMNS][CELL];
+
+/* The columns that all tables begin with. */
+enum { PLACE, KIND, NAME, FIRST_OWN };
+
+typedef struct table {
+    void (*fill)(const hlo_verdict *v, cells out); /* its own columns; `out` is empty at first */
+    const char *heads[COLUMNS];                    /* NULL: none */
+    unsigned numbers;                              /* a bit per column that is set right */
+    int widths[COLUMNS];                           /* of the cells; 0: the column is left out */
+} table;
+
+static void widen(table *form, cells row) {
+    for (int column = 0; column < COLUMNS; column++) {
+        int width = (int)strlen(row[column]);
+        if (width > form->widths[column]) form->widths[column] = width;
+    }
+}
+
+static void fill_row(const table *form, const hlo_verdict *v, cells out) {
+    for (int column = 0; column < COLUMNS; column++) out[column][0] = '\0';
+    if (v->line)
+        snprintf(out[PLACE], CELL, "%s:%u:%u:", v->file, v->line, v->column);
+    else
+        snprintf(out[PLACE], CELL, "%s", v->file);
+    snprintf(out[KIND], CELL, "%s", tell_kinds[v->kind]);
+    snprintf(out[NAME], CELL, "%s", v->instr);
+    form->fill(v, out);
+}
+
+/* `colour` of the column KIND; NULL: none. */
+static void print_row(const telling *t, const table *form, cells row, const char *colour,
+                      const char *end) {
+    for (int column = 0; column < COLUMNS; column++) {
+        int width = form->widths[column];
+        if (!width) continue;
+        const char *paint = colour && column == KIND ? colour : "";
+        fprintf(t->out, "%s%*s%s  ", paint, form->numbers >> column & 1 ? width : -width,
+                row[column], *paint ? NO_COLOUR : "");
+    }
+    fprintf(t->out, "%s\n", end ? end : "");
+}
+
+static void fill_source(const hlo_verdict *v, char *out) {
+    if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
+}
+
+/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of why.def. */
+static void tell_kind(const telling *t, hlo_verdict_kind kind, const char *label) {
+    if (!t->sum.kinds[kind]) return;
+    fprintf(t->out, "; %zu %s", t->sum.kinds[kind], label);
+    const char *lead = ":";
+    for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
+        if (!t->sum.reasons[kind][reason]) continue;
+        fprintf(t->out, "%s %zu %s", lead, t->sum.reasons[kind][reason],
+                hlo_reason_name((size_t)reason));
+        lead = ",";
+    }
+}
+
+static void tell_summary_line(const telling *t) {
+    fprintf(t->out, "%zu of %zu matmuls in FP8", tell_fp8_count(&t->sum), t->sum.total);
+    if (t->sum.flops > 0)
+        fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
+    tell_kind(t, HLO_VERDICT_MISSED, "with something missed");
+    tell_kind(t, HLO_VERDICT_WIDE, "wide");
+    fputc('\n', t->out);
+}
+
+/* ----------------------------------------------------------------------------------------- text */
+
+static void fill_text(const hlo_verdict *v, cells out) {
+    enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, SOURCE };
+    snprintf(out[SHAPE], CELL, "%s", v->shape);
+    snprintf(out[OPERANDS], CELL, "%s", v->operands);
+    snprintf(out[OUTCOME], CELL, "%s%s%s%s%s", v->epilogue, *v->epilogue && v->reason ? ", " : "",
+             v->reason ? v->reason : "", v->blocker ? " at " : "", v->blocker ? v->blocker : "");
+    fill_source(v, out[SOURCE]);
+}
+
+hlo_status tell_text(const telling *t) {
+    table form = {.fill = fill_text};
+    cells row;
+    size_t report = 0, index = 0;
+    for (const hlo_verdict *v; (v = tell_next(t, &report, &index));) {
+        fill_row(&form, v, row);
+        widen(&form, row);
+    }
+    report = index = 0;
+    for (const hlo_verdict *v; (v = tell_next(t, &report, &index));) {
+        fill_row(&form, v, row);
+        print_row(t, &form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
+        if (v->hint)
+            fprintf(t->out, "    %shint: %s%s\n", t->coloured ? HINT_COLOUR : "", v->hint,
+                    t->coloured ? NO_COLOUR : "");
+    }
+    tell_summary_line(t);
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- costs */
+
+enum { GFLOP = FIRST_OWN, BYTES_WERE, BYTES_ARE, TIME_WAS, TIME_IS, GAIN, IN_FP8, COST_SOURCE };
+
+static void fill_time(double seconds, char *out) {
+    if (seconds > 0)
+        snprintf(out, CELL, "%.3g", 1e6 * seconds);
+    else
+        snprintf(out, CELL, "?");
+}
+
+static void fill_costs(const hlo_verdict *v, cells out) {
+    snprintf(out[GFLOP], CELL, "%.3g", v->flops / 1e9);
+    snprintf(out[BYTES_WERE], CELL, "%.3g", v->input_bytes / 1e6);
+    snprintf(out[BYTES_ARE], CELL, "%.3g", v->bytes / 1e6);
+    fill_time(v->input_seconds, out[TIME_WAS]);
+    fill_time(v->seconds, out[TIME_IS]);
+    if (v->kind != HLO_VERDICT_WIDE && v->seconds > 0)
+        snprintf(out[GAIN], CELL, "%.2fx", v->input_seconds / v->seconds);
+    if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0 && v->seconds > 0)
+        snprintf(out[IN_FP8], CELL, "%.2fx", v->seconds / v->fp8_seconds);
+    fill_source(v, out[COST_SOURCE]);
+}
+
+typedef struct ranked {
+    const hlo_verdict *verdict;
+    size_t place;
+} ranked;
+
+static int by_time(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    double left = x->verdict->seconds, right = y->verdict->seconds;
+    if (left != right) return left > right ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+hlo_status tell_costs(const telling *t) {
+    table form = {.fill = fill_costs,
+                  .heads = {[GFLOP] = "GFLOP",
+                            [BYTES_WERE] = "MB",
+                            [BYTES_ARE] = "MB now",
+                            [TIME_WAS] = "us",
+                            [TIME_IS] = "us now",
+                            [GAIN] = "gain",
+                            [IN_FP8] = "in FP8"},
+                  .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << GFLOP) - 1)};
+    size_t count = 0, report = 0, index = 0;
+    ranked *order = malloc((t->sum.total + 1) * sizeof *order);
+    if (!order) return HLO_OUT_OF_MEMORY;
+    cells row;
+    for (const hlo_verdict *v; (v = tell_next(t, &report, &index)); count++) {
+        order[count] = (ranked){v, count};
+        fill_row(&form, v, row);
+        widen(&form, row);
+    }
+    qsort(order, count, sizeof *order, by_time);
+    for (int column = 0; column < COLUMNS; column++)
+        snprintf(row[column], CELL, "%s",
+                 form.heads[column] && form.widths[column] ? form.heads[column] : "");
+    widen(&form, row);
+    if (count) print_row(t, &form, row, NULL, NULL);
+    for (size_t i = 0; i < count; i++) {
+        fill_row(&form, order[i].verdict, row);
+        print_row(t, &form, row, NULL, order[i].verdict->op_name);
+    }
+    free(order);
+    tell_summary_line(t);
+    if (t->sum.seconds > 0)
+        fprintf(t->out, "by roofline %.3g us, now %.3g us: %.2fx\n", 1e6 * t->sum.input_seconds,
+                1e6 * t->sum.seconds, t->sum.input_seconds / t->sum.seconds);
+    return HLO_OK;
+}
