@@ -4,8 +4,9 @@
  * attribute by the comma in front of it, which is part of its token. So one token of look-ahead is
  * enough, and an error is recovered from at the next definition.
  *
- * Two actions tell the lexer what comes next (hlo_text_want_literal, and the shape in front of
- * `constant(`): they stand where the parser has a single choice, so it has not looked ahead. */
+ * Some actions tell the lexer what comes next, or read on by themselves (hlo_text_want_literal, the
+ * shape in front of `constant(`, operands that are names): they stand where the parser has a single
+ * choice, so it has not looked ahead. */
 %code requires {
 #include "grammar/text.h"
 }
@@ -135,7 +136,8 @@ line:
 ;
 operation: typed opened;
 opened: /* behind the shape, which is text->last_shape */
-  NAME '('                  { hlo_text_instr_begin(text, @1, text->last_shape, $1); }
+  NAME '('                  { hlo_text_instr_begin(text, @1, text->last_shape, $1);
+                              hlo_text_operand_names(text); }
   operands ')'
 | CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, text->last_shape, NULL); }
   LITERAL ')'               { hlo_text_constant(text, $3); }

@@ -327,11 +327,40 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
-const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at) {
-    const char *written = hlo_intern(text->module, text->source + at.offset, at.length);
+/* The first of `stops`; numbers and commas, and the first stop behind them, are what there mostly
+ * is.
+ */
+static const char *find_stop(const char *at, const char *stops) {
+    while ((*at >= '0' && *at <= '9') || *at == ',') at++;
+    return *at == *stops ? at : at + strcspn(at, stops);
+}
+
+/* The end of `dims]{layout}`; NULL when the bracket is not closed. */
+static const char *shape_end(const char *dims) {
+    const char *end = find_stop(dims, "]{}()%");
+    if (*end != ']') return NULL;
+    const char *brace = hlo_text_gap(++end);
+    if (*brace != '{') return end;
+    const char *order = hlo_text_gap(brace + 1);
+    if (*order != ':' && *order != '-' && (*order < '0' || *order > '9')) return end;
+    const char *close = find_stop(order, "}{");
+    return *close == '}' ? close + 1 : end;
+}
+
+uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
+    const char *from = text->source + head.offset, *end = shape_end(from + head.length);
+    *out = NULL;
+    if (!end) {
+        const hlo_span bracket = {head.offset + head.length - 1, 1};
+        hlo_text_error(text, bracket, "this '[' is never closed");
+        return head.length;
+    }
+    const hlo_span all = {head.offset, (uint32_t)(end - from)};
+    const char *written = hlo_intern(text->module, from, all.length);
     hlo_memo *memo = hlo_intern_memo(text->module, written);
-    if (!memo->shape) memo->shape = read_shape(text, at);
-    return memo->shape;
+    if (!memo->shape) memo->shape = read_shape(text, all);
+    *out = memo->shape;
+    return all.length;
 }
 
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {

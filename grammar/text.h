@@ -111,8 +111,8 @@ const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);
 const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at);
 const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
 
-/* shape.c: NULL after an error. */
-const hlo_shape *hlo_text_shape(hlo_text *text, hlo_span at);
+/* shape.c: `head` is `type[`; returns the length of the whole, and *out NULL after an error. */
+uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out);
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 
 /* literal.c: the value of a constant of that shape; NULL after an error, as when the shape is NULL.
@@ -183,6 +183,13 @@ void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);
 
+/* name.c: */
+/* The name behind the `%` at source + offset; returns the length read. *out_behind is the length
+ * with the `=` behind it and white space, 0 when there is no `=`. */
+uint32_t hlo_text_name(hlo_text *text, uint32_t offset, const char **out, uint32_t *out_behind);
+/* The operands that are names, behind `(`, as far as the rest can be left to the grammar. */
+void hlo_text_operand_names(hlo_text *text);
+
 /* async.c: `opcode-start`, `-update`, `-done`; HLO_OP_INVALID when `name` is none of them. */
 hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);
 /* Of an asynchronous operation: its shape, and what it goes on with. */
@@ -204,6 +211,10 @@ union HLO_YYSTYPE;
 int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
 /* A syntax error was found at `token`: drops tokens until one at which reading can go on. */
 void hlo_text_skip(hlo_text *text, int token);
+/* Where the next token is looked for, and that it is looked for from `at` on: only while the parser
+ * has not looked ahead. */
+const char *hlo_text_scan_place(const hlo_text *text);
+void hlo_text_scan_from(hlo_text *text, const char *at);
 /* The next token is a literal of that shape. */
 void hlo_text_want_literal(hlo_text *text, const hlo_shape *shape);
 
