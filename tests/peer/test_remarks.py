@@ -1,22 +1,29 @@
 #!/usr/bin/env python3
 """The remarks of all models, in the formats for machines, as their own readers see them.
 
-JSON against docs/remarks.schema.json; JUnit XML through ElementTree; all formats and the gates against one another.
+JSON against docs/remarks.schema.json; SARIF against a model that was generated from the published schema (pydantic-sarif);
+JUnit XML through junitparser; all formats and the gates against one another.
 """
 import argparse
 import json
 import pathlib
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 
 import jsonschema
+import junitparser
+import pydantic_sarif.model
 
 SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "remarks.schema.json"
 
 
 def run(program, *arguments):
     return subprocess.run([program, *map(str, arguments), "-o", "/dev/null"], capture_output=True, text=True)
+
+
+def complaints(done):
+    """Warnings about the text, of modules that are not partitioned, are none."""
+    return [line for line in done.stderr.splitlines() if line.startswith("hlo-fp8-opt: ")]
 
 
 def main():
@@ -30,7 +37,7 @@ def main():
     for kind in ("json", "sarif", "junit"):
         path = args.work / f"remarks.{kind}"
         done = run(program, f"--remarks-format={kind}", f"--remarks-file={path}", *models)
-        assert done.returncode == 0 and not done.stderr, done.stderr
+        assert done.returncode == 0 and not complaints(done), done.stderr
         told[kind] = path.read_text()
 
     report = json.loads(told["json"])
@@ -47,11 +54,12 @@ def main():
     assert {(d["source_file"], d["source_line"]) for d in attention} == {("jax_programs.py", 234), ("jax_programs.py", 236)}
     assert all(d["source_file"] == "jax_programs.py" for d in dots), "a frame of the framework's before the user's own"
 
-    cases = ElementTree.fromstring(told["junit"]).findall("testsuite/testcase")
+    cases = [case for suite in junitparser.JUnitXml.fromstring(told["junit"].encode()) for case in suite]
     assert len(cases) == len(dots)
-    assert [c.find("failure").get("type") for c in cases if c.find("failure") is not None] == reasons
+    assert [result.type for case in cases for result in case.result] == reasons
 
     log = json.loads(told["sarif"])
+    pydantic_sarif.model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
     rules = {r["id"] for r in log["runs"][0]["tool"]["driver"]["rules"]}
     assert [r["ruleId"] for r in log["runs"][0]["results"]] == reasons and rules.issuperset(reasons)
@@ -66,7 +74,7 @@ def main():
                          (f"--baseline={args.work}/remarks.json", 0)):
         done = run(program, gate, *models)
         assert done.returncode == status, (gate, done.returncode, done.stderr)
-        assert len(done.stderr.splitlines()) == (status != 0), done.stderr
+        assert len(complaints(done)) == (status != 0), done.stderr
     print(f"{len(dots)} verdicts: the formats and the gates agree")
 
 
