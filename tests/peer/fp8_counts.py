@@ -6,6 +6,9 @@ part of it is the models' summary.json. Fails where a module has fewer FP8 calls
 results than XLA makes, where an epilogue that XLA folds in is missing, or where the count of FP8 calls is not the
 one expected: XLA's, but for the modules of DIFFERENT, which say why ours is another. A rule that stops firing is
 seen here. The output, in both forms of the call, must be a module that jaxlib reads.
+
+With --handover each row also says whether XLA's GPU compiler takes the output (test_handover.py is the test of
+it): `yes`, with all FP8 calls kept; `-` where it does not compile the original in the same way.
 """
 import argparse
 import collections
@@ -16,6 +19,8 @@ import subprocess
 import sys
 
 from jaxlib import _hlo
+
+import test_handover
 
 # Module: (our count, why).
 DIFFERENT = {
@@ -101,14 +106,24 @@ def check(program, path, name, facts):
     return calls, theirs, len(DOT.findall(ours[1][0])), wrong
 
 
+def taken(args, name):
+    """What XLA's GPU compiler says of the output in the form that it reads."""
+    try:
+        problems = test_handover.check(name, "sm_90", args)
+    except test_handover.Refused as refused:
+        problems = [str(refused)]
+    return "-" if problems is None else "NO: " + "; ".join(problems) if problems else "yes"
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("bin", "models", "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    parser.add_argument("--handover", action="store_true", help="ask XLA's GPU compiler of each output as well")
     args = parser.parse_args()
     summary = json.loads((args.models / "summary.json").read_text())
     bad, sums = 0, collections.Counter()
-    print(f"{'module':24} {'dots':>5} {'XLA':>5} {'ours':>5} {'left':>5}  folded in, XLA | ours")
+    print(f"{'module':24} {'dots':>5} {'XLA':>5} {'ours':>5} {'left':>5}  {'taken':5} folded in, XLA | ours")
     for name, facts in summary.items():
         calls, theirs, left, wrong = check(args.bin / "hlo-fp8-opt", args.models / f"{name}.hlo", name, facts)
         bad += bool(wrong)
@@ -117,8 +132,10 @@ def main():
             print(f"{name:24} {note}")
             continue
         sums.update(dots=facts["dots"], theirs=theirs.count, ours=calls.count, left=left)
+        handed = taken(args, name) if args.handover else ""
+        bad += handed.startswith("NO")
         folded = f"{theirs} | {calls}" if str(theirs) or str(calls) else ""
-        print(f"{name:24} {facts['dots']:5} {theirs.count:5} {calls.count:5} {left:5}  {folded}  {note}".rstrip())
+        print(f"{name:24} {facts['dots']:5} {theirs.count:5} {calls.count:5} {left:5}  {handed:5} {folded}  {note}".rstrip())
     print(f"{'in all':24} {sums['dots']:5} {sums['theirs']:5} {sums['ours']:5} {sums['left']:5}")
     return 1 if bad else 0
 
