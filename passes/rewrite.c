@@ -120,21 +120,18 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
         if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
     }
     hlo_module *module = env->context->module;
-    const hlo_shape *shape = NULL;
-    if (t->shape_kind == HLO_SHAPE_LIKE)
-        shape = slot_shape(env, t->shape_code);
-    else if (t->shape_kind == HLO_SHAPE_TYPE && t->arg_count)
-        shape = hlo_shape_retype(module, operands[0]->shape, t->shape_code);
+    const hlo_shape *like = t->shape_kind == HLO_SHAPE_LIKE ? slot_shape(env, t->shape_code) : NULL;
     hlo_instr *instr =
-        hlo_rule_new(env, t->code, shape ? shape : operands[0]->shape, t->arg_count, operands);
+        hlo_rule_new(env, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
     if (!instr) return NULL;
     set_attrs(env, t, instr);
-    if (!shape) {
-        shape = hlo_infer(module, t->code, t->arg_count, operands, instr->attr_count, instr->attrs,
-                          NULL, 0);
-        if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
-        instr->shape = shape;
-    }
+    if (like) return instr;
+    const hlo_shape *shape = hlo_infer(module, t->code, t->arg_count, operands, instr->attr_count,
+                                       instr->attrs, NULL, 0);
+    if (t->shape_kind == HLO_SHAPE_TYPE)
+        shape = hlo_shape_retype(module, shape ? shape : operands[0]->shape, t->shape_code);
+    if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    instr->shape = shape;
     return instr;
 }
 
@@ -440,6 +437,9 @@ static bool prepare(hlo_rule_env *env, change *changes, uint32_t *change_count,
         case HLO_ACTION_LET:
             env->slots[a->slot] =
                 (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
+            if (value && value->op == HLO_OP_DOT && rule->subject >= 0)
+                changes[(*change_count)++] = (change){
+                    .from = env->slots[rule->subject].instr, .to = value, .follow = true};
             break;
         case HLO_ACTION_REPLACE:
             if (!add_change(env, changes, change_count, target, value)) return false;
