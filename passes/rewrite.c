@@ -438,8 +438,8 @@ static bool prepare(hlo_rule_env *env, change *changes, uint32_t *change_count,
             env->slots[a->slot] =
                 (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
             if (value && value->op == HLO_OP_DOT && rule->subject >= 0)
-                changes[(*change_count)++] = (change){
-                    .from = env->slots[rule->subject].instr, .to = value, .follow = true};
+                changes[(*change_count)++] =
+                    (change){.from = env->slots[rule->subject].instr, .to = value, .follow = true};
             break;
         case HLO_ACTION_REPLACE:
             if (!add_change(env, changes, change_count, target, value)) return false;

@@ -112,6 +112,7 @@ typedef struct row {
     hlo_type types[3], result;
     hlo_range ranges[3], spread; /* of the operands, of the result */
     uint32_t arity;
+    bool squares;      /* both operands are the same value, and move together */
     bool clamped;      /* to what is finite in the type of the result */
     hlo_lane produced; /* by the analysis' loop */
 } row;
@@ -278,9 +279,9 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         for (uint32_t o = 0; o < r->arity; o++) {
             if (!any_above_zero(a.sigma[o], n)) continue;
             uncertain++;
-            add_changes(r, &a, o, n);
+            if (!r->squares) add_changes(r, &a, o, n);
         }
-        if (discrete && uncertain > 1) add_changes(r, &a, r->arity, n);
+        if (r->squares || (discrete && uncertain > 1)) add_changes(r, &a, r->arity, n);
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
         finish(r, &a, (double)r->op->ulps, n, at, steps);
     }
@@ -293,6 +294,7 @@ static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
     r->instr = b->call.instr;
     r->options = b->options;
     r->arity = b->call.operand_count;
+    r->squares = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
     r->result = views[0]->type;
     r->spread = hlo_range_of(r->instr);
     for (uint32_t o = 0; o < r->arity; o++) {

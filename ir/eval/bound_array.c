@@ -475,7 +475,10 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
                         .result_sigmas = result_sigma,
                         .options = options};
     double *variance = new_variance(&b, 0), a_scale, c_scale, sa_scale, sc_scale;
+    /* Of operations that are fused the scales of the operands may come after the sum, even of one
+     * term. */
     double u = hlo_bound_roundoff(result->type), terms = contracted(dims, lhs);
+    if (options && options->roundings_may_be_dropped) terms = fmax(terms, 2);
     int64_t count = hlo_view_count(result);
     hlo_view a = scaled_squares(b.call.env, scratch, lhs, false, &a_scale);
     hlo_view c = scaled_squares(b.call.env, scratch, rhs, false, &c_scale);

@@ -11,6 +11,10 @@ const char *gen_wide_type(gen *g) {
     return dice_chance(&g->dice, 85) ? g->wide : DICE_PICK(&g->dice, wide_types);
 }
 
+bool gen_is_fp8(const char *type) {
+    return !strncmp(type, "f8", 2);
+}
+
 array gen_shape(const char *type, int rank, const int *dims) {
     array a = {.type = type, .rank = rank};
     if (rank) memcpy(a.dims, dims, (size_t)rank * sizeof *dims);
@@ -271,7 +275,13 @@ char *random_module(uint64_t seed) {
     g.body = open_memstream(&body, &body_size);
     if (!g.body) return NULL;
     int dots = dice_chance(&g.dice, 75) ? 1 : 2 + dice_below(&g.dice, 2);
-    for (int i = 0; i < dots; i++) gen_epilogue(&g, gen_dot(&g));
+    for (int i = 0; i < dots; i++) {
+        array product = gen_dot(&g);
+        if (gen_is_fp8(product.type)) /* rounded once more it could be two steps away */
+            gen_result(&g, product);
+        else
+            gen_epilogue(&g, product);
+    }
     fclose(g.body);
     FILE *out = open_memstream(&text, &size);
     if (out) {

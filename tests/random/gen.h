@@ -56,6 +56,7 @@ int64_t gen_count(array shape);
 /* A scalar of that type to scale with; it never is 0 if it `divides`. */
 array gen_scale(gen *g, const char *type, bool divides);
 const char *gen_wide_type(gen *g);
+bool gen_is_fp8(const char *type);
 
 /* operand.c: a dot; its result is in `products`. */
 array gen_dot(gen *g);

@@ -167,7 +167,7 @@ static array link_gather(gen *g, array shape, int links, source *from) {
 static array link_other(gen *g, array shape, int links, source *from) {
     static const char *const ops[] = {"copy", "copy", "reverse", "negate", "abs"};
     const char *op = DICE_PICK(&g->dice, ops);
-    if (!strcmp(shape.type, "f8e4m3fn") || !strcmp(shape.type, "f8e5m2")) op = "copy";
+    if (gen_is_fp8(shape.type)) op = "copy";
     array in = moved(g, shape, links, from);
     if (!strcmp(op, "reverse") && shape.rank)
         return gen_emit(g, shape, "reverse(%s), dimensions={%d}", in.name,
@@ -287,6 +287,13 @@ static array draw_operand(gen *g, array shape, bool bare) {
     return moved(g, shape, DICE_PICK(&g->dice, lengths) / 2, stored);
 }
 
+/* What is asked of the arithmetic: as a rule nothing. */
+static const char *draw_algorithm(gen *g) {
+    static const char *const algorithms[] = {", algorithm=dot_any_f8_any_f8_f32",
+                                             ", algorithm=dot_f32_f32_f32"};
+    return dice_chance(&g->dice, 96) ? "" : DICE_PICK(&g->dice, algorithms);
+}
+
 array gen_dot(gen *g) {
     bool plain = dice_chance(&g->dice, 65);
     array batch = draw_dims(g, plain ? 0 : dice_below(&g->dice, 3), 3);
@@ -301,6 +308,7 @@ array gen_dot(gen *g) {
     side b = draw_side(g, type, &batch, &n, &contracting);
     array x = draw_operand(g, a.shape, bare), y = draw_operand(g, b.shape, bare);
     array d = {.type = dice_chance(&g->dice, 85) ? type : gen_wide_type(g)};
+    if (dice_chance(&g->dice, bare ? 25 : 2)) d.type = fp8_type(g);
     const array *parts[] = {&batch, &m, &n};
     for (int p = 0; p < 3; p++)
         for (int i = 0; i < parts[p]->rank; i++) d.dims[d.rank++] = parts[p]->dims[i];
@@ -311,8 +319,8 @@ array gen_dot(gen *g) {
     gen_dims(gen_shape("", contracting.rank, b.contracting), lists[3], sizeof lists[3]);
     d = gen_emit(g, d,
                  "dot(%s, %s), lhs_batch_dims={%s}, lhs_contracting_dims={%s}, "
-                 "rhs_batch_dims={%s}, rhs_contracting_dims={%s}",
-                 x.name, y.name, lists[0], lists[1], lists[2], lists[3]);
+                 "rhs_batch_dims={%s}, rhs_contracting_dims={%s}%s",
+                 x.name, y.name, lists[0], lists[1], lists[2], lists[3], draw_algorithm(g));
     if (g->products.count < MAX_ARRAYS) g->products.v[g->products.count++] = d;
     return d;
 }

@@ -2,7 +2,7 @@
  *
  * Draws modules, rewrites each in two ways, and compares what they compute on the CPU. Prints how
  * often every rule fired and every reason was given. Fails when a rewrite is wrong (the module is
- * printed, reduced) or a rule has never fired. */
+ * printed, reduced), a rule has never fired or a reason was never given. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,15 @@ static void add(census *sum, const census *part) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
+/* Only a rule that sets such a field gives them, and no built-in one does. */
+static bool is_for_own_rules(const char *reason) {
+    static const char *const names[] = {"operand-not-fp8", "output-scale-not-fp8", "amax-not-fp8",
+                                        "c-scale"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(reason, names[i])) return true;
+    return false;
+}
+
 static bool report(const census *c) {
     printf(
         "%llu modules (%llu no case), %llu rewrites compared; fp8 %llu, missed %llu, wide %llu\n",
@@ -81,8 +90,12 @@ static bool report(const census *c) {
 #include "passes/why.def"
 #undef HLO_WHY
     };
-    for (int i = 0; i < HLO_WHY_COUNT; i++)
+    for (int i = 0; i < HLO_WHY_COUNT; i++) {
         printf("%10llu  reason %s\n", (unsigned long long)c->reasons[i], reasons[i]);
+        if (!c->reasons[i] == is_for_own_rules(reasons[i])) continue;
+        printf("reason %s was %s given\n", reasons[i], c->reasons[i] ? "unexpectedly" : "never");
+        all = false;
+    }
     return all;
 }
 
