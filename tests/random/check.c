@@ -142,6 +142,28 @@ static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, b
     return outputs;
 }
 
+/* Where a product whose type is fp8 overflows, the module has no finite number and the call the
+ * greatest (docs/numerics.md). */
+static void forgive_overflow(const hlo_arrays *expected, const hlo_arrays *found) {
+    for (size_t i = 0; i < hlo_arrays_count(expected); i++) {
+        const hlo_array *a = hlo_arrays_at(expected, i), *b = hlo_arrays_at(found, i);
+        hlo_type type = type_of(a);
+        char *from = a->data;
+        const char *to = b->data;
+        for (size_t at = 0; hlo_type_is_fp8(type) && at < a->size && at < b->size; at++)
+            if (!isfinite(hlo_number_load(type, from + at)) &&
+                fabs(hlo_number_load(type, to + at)) == hlo_float_max(type))
+                from[at] = to[at];
+    }
+}
+
+static bool has_fp8_product(const hlo_module *module) {
+    for (const hlo_computation *c = module->first; c; c = c->next)
+        for (const hlo_instr *i = c->first; i; i = i->next)
+            if (i->op == HLO_OP_DOT && hlo_type_is_fp8(i->shape->type)) return true;
+    return false;
+}
+
 static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, char *why) {
     FILE *out = fmemopen(why, WHY_SIZE, "w");
     if (!out) return HLO_OUT_OF_MEMORY;
@@ -159,6 +181,7 @@ outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t
         hlo_arrays *found = execute(after, inputs, false);
         result = OUTCOME_SAME;
         snprintf(why, WHY_SIZE, "the rewritten module does not run");
+        if (found && has_fp8_product(before)) forgive_overflow(expected, found);
         /* What an infinite scale makes of zeros is not kept (docs/numerics.md). */
         if (!found || (finite && compare(expected, found, why) != HLO_OK))
             result = OUTCOME_DIFFERENT;

@@ -17,8 +17,10 @@ static void add_case(text_cases *list, const char *name, const char *text, const
         list->v = realloc(list->v, list->room * sizeof *list->v);
         if (!list->v) abort();
     }
-    list->v[list->count++] =
-        (text_case){.name = strdup(name), .text = strdup(text), .head = strdup(head)};
+    dice d = {0};
+    for (const char *c = text; *c; c++) d.state = dice_next(&d) ^ (unsigned char)*c;
+    list->v[list->count++] = (text_case){
+        .name = strdup(name), .text = strdup(text), .head = strdup(head), .key = dice_next(&d)};
 }
 
 static char *read_all(const char *path) {
@@ -257,6 +259,20 @@ void edit_module(hlo_module *module, dice *d) {
     }
 }
 
+/* A case for each seed, so that one case more takes only its share of the seeds from the others. */
+static const text_case *pick_case(const text_cases *cases, uint64_t seed) {
+    const text_case *best = NULL;
+    uint64_t most = 0;
+    for (size_t i = 0; i < cases->count; i++) {
+        dice d = {.state = seed ^ cases->v[i].key};
+        uint64_t lot = dice_next(&d);
+        if (best && lot <= most) continue;
+        best = &cases->v[i];
+        most = lot;
+    }
+    return best;
+}
+
 hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
     char name[32];
     snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
@@ -268,7 +284,7 @@ hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
         free(text);
         return module;
     }
-    text = edit_text(cases->v[dice_below(&d, cases->count)].text, &d);
+    text = edit_text(pick_case(cases, seed)->text, &d);
     hlo_module *module = text ? read_module(text, name) : NULL;
     free(text);
     if (!module) return NULL;

@@ -10,6 +10,7 @@ typedef struct text_case {
     char *name; /* of the rule or the file */
     char *text;
     char *head; /* the first module of the file, where the RUN lines are; "" for a rule's example */
+    uint64_t key; /* of the text */
 } text_case;
 
 typedef struct text_cases {

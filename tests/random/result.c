@@ -41,6 +41,7 @@ static array times(gen *g, array v, double factor) {
 
 /* The tanh form, or one number of it a little off. */
 static array step_gelu(gen *g, array v) {
+    if (dice_chance(&g->dice, 20)) gen_result(g, v);
     double numbers[] = {0.044715, 0.7978845608028654, 1, 0.5};
     if (dice_chance(&g->dice, 20)) numbers[dice_below(&g->dice, 4)] *= 1.25;
     array cube = gen_binary(g, "multiply", gen_binary(g, "multiply", v, v, false), v, true);
