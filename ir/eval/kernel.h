@@ -188,6 +188,12 @@ const char *hlo_region_refusal(const hlo_computation *computation);
  * else HLO_OP_INVALID. */
 hlo_op hlo_region_simple(const hlo_computation *computation);
 
+/* One dimension of a window, as `window={size=.. stride=.. ...}` has it; of pairs the first. */
+typedef struct hlo_window {
+    int64_t size, stride, low, base, dilate;
+} hlo_window;
+hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);
+
 /* ------------------------------------------------------------------------- kernels used by kernels
  */
 

@@ -187,11 +187,6 @@ const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_bound_reduce
 /* --------------------------------------------------------------------------------- reduce-window
  */
 
-/* One dimension of a window, as `window={size=.. stride=.. ...}` has it. */
-typedef struct window {
-    int64_t size, stride, low, base, dilate;
-} window;
-
 /* Number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
 static int64_t number_at(const char *word, uint32_t dim, int64_t missing) {
     if (!word) return missing;
@@ -212,12 +207,12 @@ static const char *window_word(const hlo_instr *instr, hlo_attr_id id) {
     return NULL;
 }
 
-static window window_of(const hlo_instr *instr, uint32_t dim) {
-    return (window){.size = number_at(window_word(instr, HLO_ATTR_SIZE), dim, 1),
-                    .stride = number_at(window_word(instr, HLO_ATTR_STRIDE), dim, 1),
-                    .low = number_at(window_word(instr, HLO_ATTR_PAD), dim, 0),
-                    .base = number_at(window_word(instr, HLO_ATTR_LHS_DILATE), dim, 1),
-                    .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 1)};
+hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
+    return (hlo_window){.size = number_at(window_word(instr, HLO_ATTR_SIZE), dim, 1),
+                        .stride = number_at(window_word(instr, HLO_ATTR_STRIDE), dim, 1),
+                        .low = number_at(window_word(instr, HLO_ATTR_PAD), dim, 0),
+                        .base = number_at(window_word(instr, HLO_ATTR_LHS_DILATE), dim, 1),
+                        .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 1)};
 }
 
 /* Which results see an element of the input through place `at` of the window: results `out` + i *
@@ -226,7 +221,7 @@ typedef struct seen {
     int64_t out, out_step, in, in_step, count;
 } seen;
 
-static seen see(const window *w, int64_t at, int64_t in_dim, int64_t out_dim) {
+static seen see(const hlo_window *w, int64_t at, int64_t in_dim, int64_t out_dim) {
     seen s = {.out_step = 1};
     int64_t shift = at * w->dilate - w->low;
     while (s.out_step < w->base && s.out_step * w->stride % w->base != 0) s.out_step++;
@@ -252,10 +247,10 @@ static hlo_status run_reduce_window(hlo_call *call) {
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce-window has too many operands");
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
-    window windows[HLO_EVAL_MAX_RANK];
+    hlo_window windows[HLO_EVAL_MAX_RANK];
     hlo_dims sizes, index = {0};
     for (uint32_t d = 0; d < rank; d++) {
-        windows[d] = window_of(call->instr, d);
+        windows[d] = hlo_window_of(call->instr, d);
         sizes.v[d] = windows[d].size;
     }
     for (uint32_t i = 0; i < arrays; i++)

@@ -27,8 +27,10 @@ typedef struct cuda_device {
     cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
                                 the first job settles */
     bool compiled;
-    size_t workspace; /* bytes that a matmul may use, as scratch */
-    int autotune;     /* how many algorithms are timed; 0: the heuristic's first is taken */
+    void *module;             /* CUmodule of the compiled program */
+    const char *kernel_cache; /* folder of compiled programs; NULL: none is kept */
+    size_t workspace;         /* bytes that a matmul may use, as scratch */
+    int autotune;             /* how many algorithms are timed; 0: the heuristic's first is taken */
     const char *autotune_cache; /* path; NULL: timings are not kept */
     struct cuda_owned *owned;   /* see cuda_own() */
     /* device.c's and cuda.c's own. */

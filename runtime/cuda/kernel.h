@@ -33,7 +33,7 @@ typedef struct cuda_launch {
     uint32_t grid, block; /* blocks, and threads of one, along x */
     uint32_t pointer_count;
     cuda_pointer *pointers;
-    size_t bytes;
+    size_t bytes; /* of all that the pointers point to, scratch not counted */
 } cuda_launch;
 
 typedef struct cuda_code {
@@ -48,8 +48,12 @@ typedef struct cuda_code {
 cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
                          const char **why);
 
+/* NULL when the instruction can run as a group of one; else why not, as cuda_part has it. */
+const char *cuda_kernel_refusal(const hlo_instr *instr);
+
+enum { CUDA_POINTERS = 60 }; /* that a kernel takes at most */
+
 /* Kernels under one roof, in the order in which they came; equal ones are one. */
-typedef struct cuda_program cuda_program;
 cuda_program *cuda_program_new(void); /* NULL when memory runs out; freed by the caller */
 void cuda_program_free(cuda_program *program);
 /* The name of the launch's kernel in the program, to which it is added when no equal one is there:
@@ -58,5 +62,24 @@ const char *cuda_program_add(cuda_program *program, const cuda_launch *launch);
 /* All kernels as CUDA C. The helpers that they call (cuda_helpers) stand before them only when
  * `helpers`: a test puts others in their place. The caller frees it; NULL when memory runs out. */
 char *cuda_program_source(const cuda_program *program, bool helpers);
+
+/* ---------------------------------------------------------------------------------------- nvrtc.c
+ */
+
+/* What NVRTC makes of a program. */
+typedef struct cuda_image {
+    void *bytes; /* a cubin */
+    size_t size;
+    char *log;  /* NULL: there is none */
+    int result; /* NVRTC's */
+} cuda_image;
+void cuda_image_free(cuda_image *image);
+/* Compiles CUDA C for an architecture. HLO_INVALID_INPUT: NVRTC does not take it; its log says why.
+ * The caller frees *out in any case. */
+hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int sm, cuda_image *out);
+/* The same, but what is in the folder of kept cubins is not compiled again, and what is compiled is
+ * kept there. `folder` NULL: nothing is kept. */
+hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
+                           cuda_image *out);
 
 #endif
