@@ -4,21 +4,31 @@
 
 #include "grammar/text.h"
 
+static const struct {
+    const char *ending;
+    hlo_op op;
+} forms[] = {
+    {"-start", HLO_OP_ASYNC_START}, {"-update", HLO_OP_ASYNC_UPDATE}, {"-done", HLO_OP_ASYNC_DONE}};
+
+static bool can_be_wrapped(hlo_op op) {
+    return op != HLO_OP_INVALID && op != HLO_OP_PARAMETER && op != HLO_OP_CONSTANT &&
+           !hlo_op_is_async(op);
+}
+
+void hlo_text_async_suggest(hlo_text *text, hlo_suggestion *s) {
+    for (int op = 0; op < HLO_OP_COUNT; op++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms && can_be_wrapped((hlo_op)op); i++)
+            hlo_suggest_offer(
+                s, hlo_arena_format(text->scratch, "%s%s", hlo_ops[op].name, forms[i].ending));
+}
+
 hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped) {
-    static const struct {
-        const char *ending;
-        hlo_op op;
-    } forms[] = {{"-start", HLO_OP_ASYNC_START},
-                 {"-update", HLO_OP_ASYNC_UPDATE},
-                 {"-done", HLO_OP_ASYNC_DONE}};
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t ending = strlen(forms[i].ending);
         if (length <= ending || strcmp(name + length - ending, forms[i].ending) != 0) continue;
         hlo_op wrapped = hlo_op_find(name, length - ending);
-        if (wrapped == HLO_OP_INVALID || wrapped == HLO_OP_PARAMETER ||
-            wrapped == HLO_OP_CONSTANT || hlo_op_is_async(wrapped))
-            return HLO_OP_INVALID;
+        if (!can_be_wrapped(wrapped)) return HLO_OP_INVALID;
         *out_wrapped = wrapped;
         return forms[i].op;
     }

@@ -22,6 +22,15 @@
     (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
                     : (hlo_span){YYRHSLOC(rhs, 0).offset + YYRHSLOC(rhs, 0).length, 0}
 
+/* Behind an error: the parser goes on at the next token of that kind. */
+#define RESUME(where)                                                                   \
+    do {                                                                                \
+        if (yychar == END || !*text->errors_left) YYABORT;                              \
+        hlo_text_skip(text, yychar, yylloc, where);                                     \
+        if (text->skipping) yyclearin;                                                  \
+        yyerrok;                                                                        \
+    } while (0)
+
 static void yyerror(hlo_span *at, hlo_text *text, const char *message);
 static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
 static void stray_comma(hlo_text *text, hlo_span at);
@@ -65,11 +74,16 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
 %token <attr> LAYOUT_ATTR ATTRS_ATTR
 
+/* An error behind the header's attributes is one of them. */
+%precedence HEADER
+%precedence error
+
 %type <shape> shape typed
 %type <from> shapes shape_items
 %type <comp> called inline
 %type <instr> element
 %type <i> entry
+%type <str> module_name
 
 %%
 
@@ -88,11 +102,19 @@ bare:
 
 header:
   %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
-| HLO_MODULE NAME           { hlo_text_reserved(text, @2, $2, false);
-                              hlo_text_header(text, $2); }
-  stray_colon attrs         { hlo_text_header_done(text); }
+| HLO_MODULE module_name    { hlo_text_header(text, $2); }
+  stray_colon header_attrs  %prec HEADER { hlo_text_header_done(text); }
+;
+module_name:
+  NAME                      { hlo_text_reserved(text, @1, $1, false); $$ = $1; }
+| error                     { $$ = NULL; RESUME(HLO_RESUME_HEADER); }
 ;
 stray_colon: %empty | ':';
+header_attrs:
+  %empty
+| header_attrs attr
+| header_attrs error        { hlo_text_recover_header(text); RESUME(HLO_RESUME_HEADER); }
+;
 
 tables: %empty | tables table;
 table:
@@ -115,9 +137,14 @@ computation:
   entry NAME                { hlo_text_body_begin(text, @2, $2, $1); }
   signature '{' body '}'    { hlo_text_body_end(text, @7); }
   attrs                     { hlo_text_computation_done(text); }
+| error                     { hlo_text_recover_top(text); RESUME(HLO_RESUME_TOP); }
 ;
 entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
-signature: %empty | '(' parameters ')' ARROW shape { hlo_text_body_result(text, @5, $5); };
+signature:
+  %empty
+| '(' parameters ')' ARROW shape { hlo_text_body_result(text, @5, $5); }
+| error                     { hlo_text_recover(text); RESUME(HLO_RESUME_SIGNATURE); }
+;
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
 parameter: NAME shape | NAME ':' shape;
@@ -128,11 +155,7 @@ line:
   operation attrs           { hlo_text_instr_end(text); }
 | ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
   operation attrs           { hlo_text_instr_end(text); }
-| error                     { hlo_text_recover(text);
-                              if (yychar == END || !*text->errors_left) YYABORT;
-                              hlo_text_skip(text, yychar);
-                              if (text->skipping) yyclearin;
-                              yyerrok; }
+| error                     { hlo_text_recover(text); RESUME(HLO_RESUME_BODY); }
 ;
 operation: typed opened;
 opened: /* behind the shape, which is text->last_shape */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "grammar/text.h"
+#include "ir/suggest.h"
 
 /* A shape while its text is being read. */
 typedef struct shape_reader {
@@ -29,6 +30,14 @@ static bool next_is(shape_reader *r, char c) {
     if (next(r) != c) return false;
     r->at++;
     return true;
+}
+
+static void unknown_type(hlo_text *text, hlo_span at) {
+    const char *name = hlo_text_quote(text, at);
+    hlo_suggestion s = hlo_suggest(name);
+    for (int type = 0; type < HLO_TYPE_COUNT; type++)
+        if (type != HLO_TYPE_TUPLE) hlo_suggest_offer(&s, hlo_types[type].name);
+    hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_text_meant(text, &s));
 }
 
 /* ---------------------------------------------------------------------------------- dimensions */
@@ -163,8 +172,7 @@ static bool read_type(shape_reader *r) {
     hlo_type type = hlo_type_find(from, (size_t)(r->at - from));
     hlo_span where = span(r, from, r->at);
     if (type == HLO_TYPE_INVALID) {
-        hlo_text_error(r->text, where, "there is no element type '%s'",
-                       hlo_text_quote(r->text, where));
+        unknown_type(r->text, where);
         return false;
     }
     if (!hlo_type_is_integer(type))
@@ -295,8 +303,7 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     size_t name = strcspn(r.at, "[ \t\r\n/");
     hlo_type type = hlo_type_find(r.at, name);
     if (type == HLO_TYPE_INVALID || type == HLO_TYPE_TUPLE) {
-        hlo_span where = {at.offset, (uint32_t)name};
-        hlo_text_error(text, where, "there is no element type '%s'", hlo_text_quote(text, where));
+        unknown_type(text, (hlo_span){at.offset, (uint32_t)name});
         return NULL;
     }
     r.at += name;

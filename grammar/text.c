@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/suggest.h"
 #include "hlo.tab.h"
 #include "hlo/text.h"
+#include "ir/suggest.h"
 
 /* --------------------------------------------------------------------------- stacks and errors */
 
@@ -45,6 +45,14 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
     if (--*text->errors_left == 0)
         hlo_diag_emit(text->module, text->sink, HLO_NOTE, at.offset, at.length,
                       "too many errors, the rest of the text is not read");
+}
+
+void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...) {
+    if (text->skipping || !*text->errors_left) return;
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(text->module, text->sink, HLO_NOTE, at.offset, at.length, format, args);
+    va_end(args);
 }
 
 void hlo_text_doubt(hlo_text *text, hlo_span at, const char *format, ...) {
@@ -160,8 +168,7 @@ static bool lacks_value(hlo_attr attr) {
     }
 }
 
-/* `; did you mean 'x'?`, or nothing. */
-static const char *meant(hlo_text *text, const hlo_suggestion *s) {
+const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s) {
     return s->best ? hlo_arena_format(text->scratch, "; did you mean '%s'?", s->best) : "";
 }
 
@@ -170,7 +177,7 @@ static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
     hlo_suggestion s = hlo_suggest(name);
     for (int id = 0; id < HLO_ATTR_COUNT; id++)
         if (allowed(frame, (hlo_attr_id)id)) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    hlo_text_error(text, at, "there is no attribute '%s'%s", name, meant(text, &s));
+    hlo_text_error(text, at, "there is no attribute '%s'%s", name, hlo_text_meant(text, &s));
 }
 
 /* Attributes in braces may do without the comma between them. */
@@ -231,7 +238,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
         }
         hlo_text_error(text, value_at, "%s: %s '%s' is none of%s%s",
                        hlo_ops[written_op(frame)].name, hlo_attrs_info[id].name, word, words,
-                       meant(text, &s));
+                       hlo_text_meant(text, &s));
         frame->broken = true;
     }
     hlo_text_attr(text, at, (hlo_attr){.id = id, .u.str = word});
@@ -263,7 +270,11 @@ hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) 
     hlo_suggestion s = hlo_suggest(name);
     for (comp = text->module->first; comp; comp = comp->next)
         if (hlo_intern_memo(text->module, comp->name)->comp) hlo_suggest_offer(&s, comp->name);
-    hlo_text_error(text, at, "no computation '%s' stands before this%s", name, meant(text, &s));
+    hlo_text_error(text, at, "no computation '%s' stands before this%s", name,
+                   hlo_text_meant(text, &s));
+    hlo_span defined;
+    if (hlo_text_defined_computation(text, at.offset, name, &defined))
+        hlo_text_note(text, defined, "it is defined here, behind its use");
     return NULL;
 }
 
@@ -313,7 +324,10 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     for (instr = comp->first; instr; instr = instr->next)
         if (find_instr(text, instr->name) == instr) hlo_suggest_offer(&s, instr->name);
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'%s", name,
-                   comp->name, meant(text, &s));
+                   comp->name, hlo_text_meant(text, &s));
+    hlo_span defined;
+    if (hlo_text_defined(text, at.offset, name, &defined))
+        hlo_text_note(text, defined, "it is defined here, behind its use");
     return &text->broken;
 }
 
@@ -361,14 +375,18 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     text->def_root = root;
     hlo_text_reserved(text, at, name, true);
     if (!root) return;
-    if (body->roots) hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
-    body->roots = true;
+    if (body->root_at.length) {
+        hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
+        hlo_text_note(text, body->root_at, "the first is here");
+    }
+    body->root_at = at;
 }
 
 static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
     hlo_suggestion s = hlo_suggest(name);
     for (int op = 0; op < HLO_OP_COUNT; op++) hlo_suggest_offer(&s, hlo_ops[op].name);
-    hlo_text_error(text, at, "there is no opcode '%s'%s", name, meant(text, &s));
+    hlo_text_async_suggest(text, &s);
+    hlo_text_error(text, at, "there is no opcode '%s'%s", name, hlo_text_meant(text, &s));
 }
 
 static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {
@@ -452,6 +470,7 @@ void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape
         hlo_shape_format(instr->shape, false, has, sizeof has);
         hlo_shape_format(shape, false, says, sizeof says);
         hlo_text_error(text, at, "'%s' is %s here, its definition says %s", instr->name, says, has);
+        hlo_text_note(text, (hlo_span){instr->offset, 1}, "it is defined here");
         instr = &text->broken;
     }
     hlo_text_operand_instr(text, instr);
@@ -546,8 +565,8 @@ static void check_name(hlo_text *text, const hlo_frame *frame) {
     if (!before) return;
     hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'", frame->name,
                    hlo_text_body(text)->comp->name);
-    if (before != &text->broken && *text->errors_left)
-        hlo_diag_emit(text->module, text->sink, HLO_NOTE, before->offset, 1, "the first is here");
+    if (before != &text->broken)
+        hlo_text_note(text, (hlo_span){before->offset, 1}, "the first is here");
 }
 
 static hlo_instr *make_instr(hlo_text *text, const hlo_frame *frame) {
@@ -589,6 +608,10 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     return instr;
 }
 
+static void drop_lists(hlo_text *text) {
+    text->shapes.used = text->comps.used = text->instrs.used = 0;
+}
+
 void hlo_text_recover(hlo_text *text) {
     hlo_body *body = hlo_text_body(text);
     body->broken = true;
@@ -602,7 +625,23 @@ void hlo_text_recover(hlo_text *text) {
     }
     if (name) bind(text, name, &text->broken);
     text->def = NULL;
-    text->shapes.used = text->comps.used = text->instrs.used = 0;
+    drop_lists(text);
+}
+
+void hlo_text_recover_header(hlo_text *text) {
+    while (text->frames.used > sizeof(hlo_frame)) pop_frame(text);
+    drop_lists(text);
+}
+
+/* A computation that had begun is known by its name: calls of it are no errors of their own. */
+void hlo_text_recover_top(hlo_text *text) {
+    const hlo_body *body = (const hlo_body *)text->bodies.items;
+    if (text->bodies.used && body->name)
+        hlo_intern_memo(text->module, body->name)->comp = body->comp;
+    text->bodies.used = text->frames.used = text->attrs.used = text->operands.used = 0;
+    text->parameters.used = text->hidden.used = 0;
+    text->def = NULL;
+    drop_lists(text);
 }
 
 /* -------------------------------------------------------------------------------- computations */
@@ -610,7 +649,10 @@ void hlo_text_recover(hlo_text *text) {
 void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry) {
     hlo_module *module = text->module;
     if (name) hlo_text_reserved(text, at, name, false);
-    if (entry && module->entry) hlo_text_error(text, at, "the module has two entries");
+    if (entry && module->entry) {
+        hlo_text_error(text, at, "the module has two entries");
+        hlo_text_note(text, (hlo_span){module->entry->offset, 1}, "the first is here");
+    }
     hlo_body body = {
         .comp = hlo_computation_new(module, name ? name : "_"),
         .name = name,
@@ -648,6 +690,13 @@ void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     hlo_text_body(text)->result_at = at;
 }
 
+static void refuse_parameter(hlo_text *text, hlo_span at, const hlo_computation *comp,
+                             const hlo_instr *first) {
+    hlo_text_error(text, at, "two parameters of computation '%s' have number %lld", comp->name,
+                   (long long)first->u.parameter);
+    hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");
+}
+
 static void number_parameters(hlo_text *text, const hlo_body *body) {
     hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
     size_t count = (text->parameters.used - body->parameters) / sizeof *found;
@@ -661,8 +710,7 @@ static void number_parameters(hlo_text *text, const hlo_body *body) {
             hlo_text_error(text, at, "parameter number %lld, but computation '%s' has %zu of them",
                            (long long)number, comp->name, count);
         else if (comp->parameters[number])
-            hlo_text_error(text, at, "two parameters of computation '%s' have number %lld",
-                           comp->name, (long long)number);
+            refuse_parameter(text, at, comp, comp->parameters[number]);
         else
             comp->parameters[number] = found[i];
     }
@@ -675,6 +723,7 @@ static void check_result(hlo_text *text, const hlo_body *body) {
     hlo_shape_format(body->result, false, says, sizeof says);
     hlo_shape_format(root, false, is, sizeof is);
     hlo_text_error(text, body->result_at, "the signature's result is %s, the root is %s", says, is);
+    hlo_text_note(text, (hlo_span){body->comp->root->offset, 1}, "the root is here");
 }
 
 void hlo_text_body_end(hlo_text *text, hlo_span at) {
@@ -707,8 +756,10 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     text->bodies.used -= sizeof *body;
     if (body->name) {
         hlo_memo *memo = hlo_intern_memo(text->module, body->name);
-        if (memo->comp)
+        if (memo->comp) {
             hlo_text_error(text, body->at, "computation '%s' is defined twice", body->name);
+            hlo_text_note(text, (hlo_span){memo->comp->offset, 1}, "the first is here");
+        }
         memo->comp = comp;
     }
     hlo_computation_move_last(comp);

@@ -7,6 +7,7 @@
 #define HLO_GRAMMAR_TEXT_H
 
 #include "ir/ir.h"
+#include "ir/suggest.h"
 
 /* Bytes of the source. */
 typedef struct hlo_span {
@@ -58,9 +59,18 @@ typedef struct hlo_body {
     const hlo_shape *result;           /* as its signature says; NULL */
     hlo_span result_at;
     hlo_instr *explicit_root;
-    bool broken, entry, roots;
+    hlo_span root_at; /* of the ROOT that was read; empty */
+    bool broken, entry;
     bool bare; /* of a single instruction: unknown operands become parameters */
 } hlo_body;
+
+/* Where reading goes on behind an error. */
+typedef enum hlo_resume {
+    HLO_RESUME_BODY,      /* the next definition, or the end of the body */
+    HLO_RESUME_SIGNATURE, /* the body */
+    HLO_RESUME_TOP,       /* the next computation */
+    HLO_RESUME_HEADER     /* the next attribute, table or computation */
+} hlo_resume;
 
 typedef struct hlo_text {
     hlo_module *module;
@@ -75,6 +85,7 @@ typedef struct hlo_text {
     unsigned *errors_left;       /* that may still be said */
     unsigned depth;              /* of braces */
     bool skipping;               /* tokens are dropped until one at which reading can go on */
+    hlo_resume resume;           /* which that is */
     const char *def; /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
@@ -89,11 +100,17 @@ enum { HLO_MOST_ERRORS = 20, HLO_LARGEST_RANK = 64, HLO_LARGEST_SOURCE = 1 << 30
 /* One error at those bytes; when *errors_left is 0 nothing is said any more. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Another place that the last error is about. */
+void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* What HLO's reader takes and HLO forbids: an error once the module is verified. */
 void hlo_text_doubt(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The text of a span, clipped, for a message: valid until the reading ends. */
 const char *hlo_text_quote(hlo_text *text, hlo_span at);
+
+/* `; did you mean 'x'?`, or nothing. */
+const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s);
 
 void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size);
 
@@ -119,6 +136,12 @@ const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *s
  */
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out);
+
+/* behind.c: where, behind `from`, an instruction of the same computation, or a computation, is
+ * called so. */
+bool hlo_text_defined(const hlo_text *text, uint32_t from, const char *name, hlo_span *out);
+bool hlo_text_defined_computation(const hlo_text *text, uint32_t from, const char *name,
+                                  hlo_span *out);
 
 /* lax.c: NULL when HLO's reader does not infer a shape either. */
 const hlo_shape *hlo_text_lax_broadcast(hlo_text *text, const hlo_shape *operand,
@@ -158,6 +181,9 @@ void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
 /* After a syntax error in a body: forget what had begun. */
 void hlo_text_recover(hlo_text *text);
+/* The same in the header, whose other attributes stay; and between computations. */
+void hlo_text_recover_header(hlo_text *text);
+void hlo_text_recover_top(hlo_text *text);
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal);
 
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
@@ -192,6 +218,8 @@ void hlo_text_operand_names(hlo_text *text);
 
 /* async.c: `opcode-start`, `-update`, `-done`; HLO_OP_INVALID when `name` is none of them. */
 hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);
+/* Offers the names of them all. */
+void hlo_text_async_suggest(hlo_text *text, hlo_suggestion *s);
 /* Of an asynchronous operation: its shape, and what it goes on with. */
 void hlo_text_async_check(hlo_text *text, hlo_frame *frame);
 /* Makes the computation of the operation `frame->wrapped`, with the attributes that are the
@@ -210,7 +238,7 @@ void hlo_text_scan_begin(hlo_text *text);
 union HLO_YYSTYPE;
 int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
 /* A syntax error was found at `token`: drops tokens until one at which reading can go on. */
-void hlo_text_skip(hlo_text *text, int token);
+void hlo_text_skip(hlo_text *text, int token, hlo_span at, hlo_resume where);
 /* Where the next token is looked for, and that it is looked for from `at` on: only while the parser
  * has not looked ahead. */
 const char *hlo_text_scan_place(const hlo_text *text);

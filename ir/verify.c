@@ -188,6 +188,32 @@ static void check_parameter(verifier *v, const hlo_instr *instr) {
                          instr->name, (long long)number, comp->name);
 }
 
+static bool is_operand_before(const hlo_instr *instr, uint32_t count, const hlo_instr *operand) {
+    for (uint32_t i = 0; i < count; i++)
+        if (hlo_instr_operand(instr, i) == operand) return true;
+    return false;
+}
+
+static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
+    const hlo_instr *operand = hlo_instr_operand(instr, number);
+    if (is_operand_before(instr, number, operand) || operand->offset == instr->offset) return;
+    hlo_verify_note(v, operand->offset, "operand %u, %%%s, is %s", number, operand->name,
+                    hlo_verify_text(v, operand->shape));
+}
+
+/* Where that comes from which an instruction does not go with: `blamed`, and its operands. */
+static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
+    enum { MOST = 4 };
+    uint32_t first = 0, count = instr->operand_count;
+    while (first < count && hlo_instr_operand(instr, first)->offset != blamed) first++;
+    if (first < count)
+        note_operand(v, instr, first);
+    else if (blamed != HLO_NOWHERE && blamed != instr->offset)
+        hlo_verify_note(v, blamed, "declared here");
+    for (uint32_t i = 0; i < count && i < MOST; i++)
+        if (i != first) note_operand(v, instr, i);
+}
+
 static void check_instr(verifier *v, const hlo_instr *instr) {
     bool sound = true;
     for (uint32_t i = 0; i < instr->operand_count; i++)
@@ -205,8 +231,7 @@ static void check_instr(verifier *v, const hlo_instr *instr) {
     uint32_t blamed;
     if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
     hlo_verify_error(v, instr->offset, "%s", why);
-    if (blamed != HLO_NOWHERE && blamed != instr->offset)
-        hlo_verify_note(v, blamed, "declared here");
+    note_places(v, instr, blamed);
 }
 
 static void check_computation(verifier *v, const hlo_computation *comp) {

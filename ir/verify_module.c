@@ -107,6 +107,24 @@ static call_frame frame_of(verifier *v, const hlo_computation *comp) {
     return (call_frame){comp, edges, edges + list.count};
 }
 
+/* The calls that lead from `comp`, which is on the path, to the last one. */
+static void note_chain(verifier *v, const call_frame *path, size_t depth,
+                       const hlo_computation *comp) {
+    enum { MOST = 8 };
+    size_t from = depth;
+    while (path[--from].comp != comp) {
+    }
+    hlo_verify_note(v, comp->offset, "%%%s is declared here", comp->name);
+    for (size_t i = from; i + 1 < depth && i < from + MOST; i++) {
+        const call_edge *edge = path[i].next - 1;
+        hlo_verify_note(v, edge->call->offset, "%%%s in %%%s calls %%%s", edge->call->name,
+                        path[i].comp->name, edge->called->name);
+    }
+    if (depth - from > MOST + 1)
+        hlo_verify_note(v, path[depth - 1].comp->offset, "and so on, to %%%s",
+                        path[depth - 1].comp->name);
+}
+
 /* A fusion's computation is that fusion's alone. */
 static void check_fused(verifier *v, const call_edge *edge, const hlo_instr **caller) {
     const hlo_instr **first = &caller[edge->called->id];
@@ -151,8 +169,7 @@ static void check_calls(verifier *v) {
                 hlo_verify_error(v, edge->call->offset,
                                  "%%%s calls %%%s, which leads back to itself", edge->call->name,
                                  edge->called->name);
-                hlo_verify_note(v, edge->called->offset, "%%%s is declared here",
-                                edge->called->name);
+                note_chain(v, path, depth, edge->called);
             } else if (state[edge->called->id] == NEW) {
                 path[depth++] = frame_of(v, edge->called);
             }

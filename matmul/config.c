@@ -1,6 +1,8 @@
 /* The JSON of a matmul call's backend_config. */
 #include "matmul/config.h"
 
+#include "ir/suggest.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
@@ -84,6 +86,23 @@ static bool read_mode(const json_t *config, const char *key, hlo_scale_mode *out
     return *out_mode != HLO_SCALE_MODE_COUNT;
 }
 
+/* Why `word` is no epilogue, with the one that may have been meant. */
+static const char *no_epilogue(const char *word) {
+    static const struct {
+        const char *name, *why;
+    } near[] = {
+#define HLO_EPILOGUE(id, bias, relu, gelu, aux)                                                    \
+    {#id, "no epilogue is called so; did you mean '" #id "'?"},
+#include "matmul/epilogue.def"
+#undef HLO_EPILOGUE
+    };
+    hlo_suggestion s = hlo_suggest(word);
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) hlo_suggest_offer(&s, near[i].name);
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++)
+        if (s.best == near[i].name) return near[i].why;
+    return "no epilogue is called so";
+}
+
 static const char *read_gemm(const json_t *json, hlo_config *config) {
     double imaginary;
     if (!read_number(json, "alpha_real", &config->alpha) ||
@@ -104,7 +123,7 @@ static const char *read_gemm(const json_t *json, hlo_config *config) {
     if (epilogue) {
         if (!json_is_string(epilogue)) return "epilogue is not a word";
         config->epilogue = hlo_epilogue_find(json_string_value(epilogue));
-        if (config->epilogue == HLO_EPILOGUE_COUNT) return "no epilogue is called so";
+        if (config->epilogue == HLO_EPILOGUE_COUNT) return no_epilogue(json_string_value(epilogue));
     }
     if (!read_mode(json, "lhs_scale_mode", &config->a_mode) ||
         !read_mode(json, "rhs_scale_mode", &config->b_mode))

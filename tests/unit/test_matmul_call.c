@@ -385,6 +385,8 @@ static void wrong_configs_are_refused(void **state) {
         {"lhs_batch_dimensions\":[\"0\"]", "lhs_batch_dimensions\":[]",
          "the batch dimensions of the operands differ"},
         {"DEFAULT\",\"damax", "TANH\",\"damax", "no epilogue is called so"},
+        {"DEFAULT\",\"damax", "GELU_AXU\",\"damax",
+         "no epilogue is called so; did you mean 'GELU_AUX'?"},
         {"\"DEFAULT\",\"damax", "5,\"damax", "epilogue is not a word"},
         {"DEFAULT\",\"damax", "BIAS\",\"damax", "the number of operands fits neither form"},
         {"DEFAULT\",\"damax", "GELU_AUX\",\"damax",

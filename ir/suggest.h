@@ -1,6 +1,6 @@
 /* Suggestions for words that are not known. */
-#ifndef HLO_GRAMMAR_SUGGEST_H
-#define HLO_GRAMMAR_SUGGEST_H
+#ifndef HLO_IR_SUGGEST_H
+#define HLO_IR_SUGGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* "did you mean": the known word that is closest to an unknown one. */
 #include <string.h>
 
-#include "grammar/suggest.h"
+#include "ir/suggest.h"
 
 enum { LONGEST = 64 };
 
