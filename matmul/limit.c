@@ -16,6 +16,8 @@ typedef struct facts {
     side a, b;
     bool d_fp8, types_known, algorithm_fp8;
     bool d_batch_minor, d_n_minor;
+    bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
+    int64_t batch;
 } facts;
 
 /* The minor-most dimension that has more than one element; -1 when there is none. */
@@ -96,6 +98,9 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
         .d_fp8 = hlo_type_is_fp8(m->d->type),
         .algorithm_fp8 = !m->algorithm || strncmp(m->algorithm, "dot_any_f8_any_f8_f32", 21) == 0,
     };
+    f.scale_arrays = m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR;
+    f.scale_blocks = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
+    f.batch = hlo_matmul_extents(m).batch;
     f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
     int64_t minor = minor_dimension(m->d);
     f.d_batch_minor = minor >= 0 && minor < (int64_t)m->a_batch->count;

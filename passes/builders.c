@@ -374,12 +374,6 @@ TEST(placed_b) {
     return !side_of(env, args->instr, true, &s) || s.placed;
 }
 
-TEST(along_rows) {
-    UNUSED(env), UNUSED(count);
-    return !has_instr(args + 3) ||
-           hlo_rows_constant(args[0].instr, (unsigned)args[1].number, args + 2, args[3].instr);
-}
-
 TEST(movable) {
     UNUSED(count);
     hlo_dequantised below;
@@ -500,24 +494,47 @@ MAKE(again) {
     return *out != NULL;
 }
 
-static bool with_rows(hlo_rule_env *env, hlo_op op, const hlo_binding *args, hlo_instr **out) {
-    *out = args[0].instr;
-    if (!has_instr(args + 3)) return true;
-    hlo_instr *operands[] = {
-        args[0].instr,
-        hlo_rows_beside(env, args[1].instr, (unsigned)args[2].number, args[3].instr)};
-    *out = operands[1] ? hlo_rule_new(env, op, operands[0]->shape, 2, operands) : NULL;
+/* In the mode that the rule names: false where the operand is not of that form. */
+static bool scale_mode(const hlo_binding *args, hlo_scale_mode *out) {
+    const hlo_instr *bad;
+    *out = hlo_scale_mode_find(args[2].word);
+    return *out != HLO_SCALE_MODE_COUNT &&
+           hlo_rows_readable(args[0].instr, (unsigned)args[1].number, *out, &bad);
+}
+
+MAKE(unscaled) {
+    UNUSED(count);
+    hlo_scale_mode mode;
+    if (!scale_mode(args, &mode)) return false;
+    *out = hlo_rows_fp8(env, args[0].instr, (unsigned)args[1].number, mode);
     return *out != NULL;
+}
+
+MAKE(scales) {
+    UNUSED(count);
+    hlo_scale_mode mode;
+    return scale_mode(args, &mode) &&
+           hlo_rows_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
+}
+
+MAKE(scalar_or_none) {
+    UNUSED(count);
+    const hlo_instr *bad;
+    unsigned operand = (unsigned)args[1].number;
+    *out = NULL;
+    return !hlo_rows_readable(args[0].instr, operand, HLO_SCALE_SCALAR, &bad) ||
+           hlo_rows_scales(env, args[0].instr, operand, HLO_SCALE_SCALAR, out);
 }
 
 MAKE(times_rows) {
     UNUSED(count);
-    return with_rows(env, HLO_OP_MULTIPLY, args, out);
-}
-
-MAKE(over_rows) {
-    UNUSED(count);
-    return with_rows(env, HLO_OP_DIVIDE, args, out);
+    const hlo_instr *bad;
+    unsigned operand = (unsigned)args[2].number;
+    *out = args[0].instr;
+    if (hlo_rows_readable(args[1].instr, operand, HLO_SCALE_SCALAR, &bad)) return true;
+    hlo_instr *operands[] = {args[0].instr, hlo_rows_beside(env, args[1].instr, operand)};
+    *out = operands[1] ? hlo_rule_new(env, HLO_OP_MULTIPLY, operands[0]->shape, 2, operands) : NULL;
+    return *out != NULL;
 }
 
 MAKE(compose) {
@@ -616,6 +633,28 @@ MAKE(padded_b) {
     UNUSED(count);
     hlo_matmul m;
     return decode(args->instr, &m) && pad_value(env, m.b, m.b_batch, out);
+}
+
+/* The scales of rows that padding adds are 0, as the rows are. */
+static bool padded_scale(hlo_rule_env *env, const hlo_instr *call, bool b, hlo_instr **out) {
+    hlo_matmul m;
+    if (!decode(call, &m)) return false;
+    hlo_matmul_sizes size = hlo_matmul_extents(&m);
+    int64_t dims[2];
+    *out = b ? m.b_scale : m.a_scale;
+    hlo_scale_dims(b ? m.b_mode : m.a_mode, rounded_up(b ? size.n : size.m), rounded_up(size.k),
+                   dims);
+    return !*out || !(*out)->shape->rank || pad_to(env, *out, dims, out);
+}
+
+MAKE(padded_a_scale) {
+    UNUSED(count);
+    return padded_scale(env, args->instr, false, out);
+}
+
+MAKE(padded_b_scale) {
+    UNUSED(count);
+    return padded_scale(env, args->instr, true, out);
 }
 
 MAKE(padded_c) {

@@ -29,12 +29,11 @@ bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
 /* ------------------------------------------------------------------------------------------- links
  */
 
-static bool filler_moves(hlo_instr *filler, const hlo_dequantised *below) {
+bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type) {
     double number;
     if (!hlo_constant_number(filler, &number)) return false;
     if (number == 0) return true;
-    return !below->scale &&
-           hlo_float_decode(below->from, hlo_float_encode(below->from, number)) == number;
+    return !scaled && hlo_float_decode(type, hlo_float_encode(type, number)) == number;
 }
 
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
@@ -51,13 +50,12 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
     case HLO_OP_REVERSE:
     case HLO_OP_SLICE:
     case HLO_OP_TRANSPOSE: return true;
-    case HLO_OP_PAD: return filler_moves(hlo_instr_operand(link, 1), below);
+    case HLO_OP_PAD: return hlo_filler_moves(hlo_instr_operand(link, 1), below->scale, below->from);
     default: return false;
     }
 }
 
-/* The constant that fills up, in another type, as an array where it is one. */
-static hlo_instr *carry_filler(hlo_rule_env *env, hlo_instr *filler, hlo_type type) {
+hlo_instr *hlo_filler_carry(hlo_rule_env *env, hlo_instr *filler, hlo_type type) {
     double number;
     if (!hlo_constant_number(filler, &number)) return NULL;
     hlo_module *module = env->context->module;
@@ -90,7 +88,8 @@ hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *v
     if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    if (link->op == HLO_OP_PAD) operands[1] = carry_filler(env, operands[1], value->shape->type);
+    if (link->op == HLO_OP_PAD)
+        operands[1] = hlo_filler_carry(env, operands[1], value->shape->type);
     if (link->op == HLO_OP_PAD && !operands[1]) return NULL;
     return carry_as(env, link, operands, 0);
 }
@@ -136,7 +135,7 @@ static bool select_moves(tree *t, const hlo_instr *select) {
     }
     if (fillers[0] && fillers[1]) return false;
     hlo_instr *filler = fillers[0] ? fillers[0] : fillers[1];
-    return !filler || filler_moves(filler, &t->leaf);
+    return !filler || hlo_filler_moves(filler, t->leaf.scale, t->leaf.from);
 }
 
 static bool branch_moves(tree *t, hlo_instr *value) {
@@ -181,7 +180,7 @@ hlo_instr *hlo_tree_carry(hlo_rule_env *env, hlo_instr *value) {
     for (uint32_t i = first; first && i < value->operand_count; i++) {
         hlo_instr *side = hlo_instr_operand(value, i);
         if (!is_filler(side)) continue;
-        operands[i] = carry_filler(env, side, operands[moved]->shape->type);
+        operands[i] = hlo_filler_carry(env, side, operands[moved]->shape->type);
         if (!operands[i]) return NULL;
     }
     return carry_as(env, value, operands, moved);

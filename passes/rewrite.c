@@ -455,6 +455,11 @@ static bool prepare(hlo_rule_env *env, change *changes, uint32_t *change_count,
     return true;
 }
 
+/* A dot becomes a call, of which no reason holds why the dot was wide. */
+static bool is_fused(const change *c) {
+    return c->from->op == HLO_OP_DOT && hlo_matmul_is_call(c->to);
+}
+
 bool hlo_rule_rewrite(hlo_rule_env *env) {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];
@@ -472,7 +477,8 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     for (uint32_t i = 0; i < change_count; i++) {
         if (!changes[i].follow) continue;
         hlo_remark_follow(env->context, changes[i].from, changes[i].to);
-        if (hlo_engine_judges(env->engine)) hlo_remark_clear(env->context, changes[i].to);
+        if (hlo_engine_judges(env->engine) || is_fused(&changes[i]))
+            hlo_remark_clear(env->context, changes[i].to);
     }
     for (hlo_instr *i = env->before->prev; i != mark; i = i->prev) hlo_engine_push(env->engine, i);
     for (uint32_t i = 0; i < change_count; i++) {

@@ -1,19 +1,10 @@
-/* Scales past a matmul.
- *
- * Sets of dimensions are masks, a bit each. */
+/* Operands that are fp8 values times scales. */
 #include "passes/rows.h"
 
-enum { RANK_LIMIT = 64, STEP_LIMIT = 256 };
+#include "passes/grain.h"
+#include "passes/movement.h"
 
-static uint64_t bit(int64_t dim) {
-    return UINT64_C(1) << dim;
-}
-
-static uint64_t mask_of(const hlo_ints *dims) {
-    uint64_t mask = 0;
-    for (uint32_t i = 0; i < dims->count; i++) mask |= bit(dims->v[i]);
-    return mask;
-}
+enum { STEP_LIMIT = 256, SAME_DEPTH = 8 };
 
 static const hlo_ints *contracting(const hlo_instr *dot, unsigned side) {
     return hlo_instr_ints(dot,
@@ -24,253 +15,387 @@ static const hlo_ints *batch(const hlo_instr *dot, unsigned side) {
     return hlo_instr_ints(dot, side ? HLO_ATTR_RHS_BATCH_DIMS : HLO_ATTR_LHS_BATCH_DIMS);
 }
 
-/* Without the dimensions along which there is one element only. */
-static uint64_t proper(const hlo_shape *shape, uint64_t mask) {
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (shape->dims[i] == 1) mask &= ~bit(i);
-    return mask;
-}
-
-/* ------------------------------------------------------------------------------- through one step
- */
-
-static uint64_t below_broadcast(const hlo_instr *broadcast, uint64_t mask) {
-    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
-    uint64_t below = 0;
-    for (uint32_t i = 0; i < dims->count; i++)
-        if (mask & bit(dims->v[i])) below |= bit(i);
-    return below;
-}
-
-static uint64_t below_transpose(const hlo_instr *transpose, uint64_t mask) {
-    const hlo_ints *dims = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS);
-    uint64_t below = 0;
-    for (uint32_t i = 0; i < dims->count; i++)
-        if (mask & bit(i)) below |= bit(dims->v[i]);
-    return below;
-}
-
-/* A reshape takes runs of dimensions to runs of as many elements. Of a run that the mask has a part
- * of, all that it comes from. `*out_whole`: the mask has all of every such run. */
-static uint64_t below_reshape(const hlo_shape *to, const hlo_shape *from, uint64_t mask,
-                              bool *out_whole) {
-    uint64_t below = 0;
-    uint32_t i = 0, j = 0;
-    *out_whole = true;
-    mask = proper(to, mask);
-    while (i < from->rank || j < to->rank) {
-        uint32_t first_from = i, first_to = j;
-        int64_t size = i < from->rank ? from->dims[i++] : 1;
-        int64_t other = j < to->rank ? to->dims[j++] : 1;
-        while (size != other) {
-            if (size < other)
-                size *= from->dims[i++];
-            else
-                other *= to->dims[j++];
-        }
-        uint64_t run = 0;
-        for (uint32_t d = first_to; d < j; d++) run |= bit(d);
-        if (!(mask & run)) continue;
-        *out_whole &= (mask & run) == proper(to, run);
-        for (uint32_t d = first_from; d < i; d++) below |= bit(d);
+/* The grain that factors of that operand must have. Batches are told apart, but by a scalar. */
+static hlo_grain wanted(const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
+    const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
+    const hlo_scale_info *info = &hlo_scale_modes[mode];
+    hlo_grain grain;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t each = hlo_ints_contain(contracting(dot, side), i) ? info->along
+                       : hlo_ints_contain(batch(dot, side), i)     ? info->across != 0
+                                                                   : info->across;
+        grain.v[i] = each ? each : shape->dims[i];
     }
-    return below;
+    return grain;
 }
 
-/* A bitcast that is a reshape: of the same type, row-major on both sides. */
-static bool is_reshape(const hlo_instr *instr) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    return instr->op == HLO_OP_RESHAPE ||
-           (instr->op == HLO_OP_BITCAST && instr->shape->type == from->type &&
-            hlo_shape_is_row_major(instr->shape) && hlo_shape_is_row_major(from));
-}
-
-/* -------------------------------------------------------------------------------------- constancy
+/* ----------------------------------------------------------------------------------------- reading
  */
 
-static bool constant_along(hlo_instr *value, uint64_t mask, const hlo_binding *chain,
-                           hlo_instr *scale, unsigned *steps) {
-    bool whole;
-    while ((*steps)++ < STEP_LIMIT) {
-        if (chain && value == chain->inner) {
-            value = scale;
-            chain = NULL;
-        }
-        if (!hlo_shape_is_array(value->shape) || value->shape->rank > RANK_LIMIT) return false;
-        if (hlo_shape_count(value->shape) < 1) return false;
-        if (!(mask = proper(value->shape, mask))) return true;
-        switch (value->op) {
-        case HLO_OP_BROADCAST: mask = below_broadcast(value, mask); break;
-        case HLO_OP_TRANSPOSE: mask = below_transpose(value, mask); break;
-        case HLO_OP_COPY:
-        case HLO_OP_CONVERT:
-        case HLO_OP_SLICE:
-        case HLO_OP_DYNAMIC_SLICE:
-        case HLO_OP_REVERSE: break;
-        case HLO_OP_RESHAPE:
-        case HLO_OP_BITCAST:
-            if (!is_reshape(value)) return false;
-            mask = below_reshape(value->shape, hlo_instr_operand(value, 0)->shape, mask, &whole);
-            break;
-        case HLO_OP_CONSTANT: return !chain && hlo_literal_is_splat(value->u.literal);
-        default:
-            if (chain || !(hlo_ops[value->op].flags & HLO_ELEMENTWISE) || !value->operand_count)
-                return false;
-            for (uint32_t i = 0; i < value->operand_count; i++) {
-                hlo_instr *operand = hlo_instr_operand(value, i);
-                if (!constant_along(operand, operand->shape->rank ? mask : 0, NULL, NULL, steps))
-                    return false;
-            }
-            return true;
-        }
-        value = hlo_instr_operand(value, 0);
+typedef struct reader {
+    unsigned steps;
+    const hlo_instr *bad; /* a factor that changes where it must not */
+} reader;
+
+/* What is known of a value that is fp8 times factors. */
+typedef struct facts {
+    bool scaled;
+    hlo_type type; /* of the fp8 value */
+} facts;
+
+static bool is_fp8(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2;
+}
+
+static bool is_wide(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_F32 || shape->type == HLO_TYPE_BF16 ||
+           shape->type == HLO_TYPE_F16;
+}
+
+static bool reads(reader *r, hlo_instr *value, const hlo_grain *grain, facts *out);
+
+/* A product may have its fp8 value on either side. */
+static bool reads_factor(reader *r, const hlo_instr *value, const hlo_grain *grain, facts *out) {
+    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        hlo_instr *factor = hlo_instr_operand(value, !i);
+        if (!reads(r, hlo_instr_operand(value, i), grain, out)) continue;
+        out->scaled = true;
+        if (hlo_grain_holds(factor, grain)) return true;
+        r->bad = factor;
     }
     return false;
 }
 
-/* Links on which a scale can be made as well as the values that it scales. */
-static bool links_move(const hlo_binding *chain) {
-    for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
-        switch (l->op) {
-        case HLO_OP_BROADCAST:
-        case HLO_OP_CONVERT:
-        case HLO_OP_COPY:
-        case HLO_OP_DYNAMIC_SLICE:
-        case HLO_OP_RESHAPE:
-        case HLO_OP_REVERSE:
-        case HLO_OP_SLICE:
-        case HLO_OP_TRANSPOSE: break;
-        case HLO_OP_BITCAST:
-            if (is_reshape(l)) break;
+/* What fills up is 0 whatever it is multiplied with, or must be a value of the fp8 type. */
+static bool fills(hlo_instr *filler, const facts *f) {
+    return hlo_filler_moves(filler, f->scaled, f->type);
+}
+
+static bool is_filler(hlo_instr *value) {
+    double number;
+    return hlo_constant_number(value, &number);
+}
+
+static bool reads_select(reader *r, const hlo_instr *value, const hlo_grain *grain, facts *out) {
+    hlo_instr *on = hlo_instr_operand(value, 1), *off = hlo_instr_operand(value, 2);
+    bool second = is_filler(on);
+    hlo_instr *filler = second ? on : off;
+    return is_filler(filler) && reads(r, second ? off : on, grain, out) && fills(filler, out);
+}
+
+/* Where a run of equal elements lies in several parts, their factors must be the same; that is seen
+ * when they are made. */
+static bool reads_parts(reader *r, const hlo_instr *value, const hlo_grain *grain, facts *out) {
+    int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = grain->v[dim];
+    if (value->operand_count > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        facts part;
+        hlo_instr *operand = hlo_instr_operand(value, i);
+        if (!reads(r, operand, grain, &part)) return false;
+        if (i && part.type != out->type) return false;
+        if (g < value->shape->dims[dim] && i + 1 < value->operand_count &&
+            operand->shape->dims[dim] % g)
             return false;
-        default: return false;
-        }
+        part.scaled |= i && out->scaled;
+        *out = part;
+    }
+    return value->operand_count > 0;
+}
+
+static bool reads(reader *r, hlo_instr *value, const hlo_grain *grain, facts *out) {
+    if (r->steps++ >= STEP_LIMIT || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
+        value->shape->rank > HLO_RULE_ARGS || hlo_shape_count(value->shape) < 1)
+        return false;
+    hlo_grain below;
+    if (is_fp8(value->shape)) {
+        *out = (facts){.type = value->shape->type};
+        return true;
+    }
+    if (!is_wide(value->shape)) return false;
+    switch (value->op) {
+    case HLO_OP_MULTIPLY:
+    case HLO_OP_DIVIDE: return reads_factor(r, value, grain, out);
+    case HLO_OP_SELECT: return reads_select(r, value, grain, out);
+    case HLO_OP_CONCATENATE: return reads_parts(r, value, grain, out);
+    default: break;
+    }
+    bool convert = value->op == HLO_OP_CONVERT;
+    if (!convert && !(hlo_ops[value->op].flags & HLO_MOVEMENT)) return false;
+    return hlo_grain_below(value, grain, &below) &&
+           reads(r, hlo_instr_operand(value, 0), &below, out) &&
+           (convert || hlo_instr_operand(value, 0)->shape->type == value->shape->type) &&
+           (value->op != HLO_OP_PAD || fills(hlo_instr_operand(value, 1), out));
+}
+
+bool hlo_rows_readable(const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
+                       const hlo_instr **out_bad) {
+    reader r = {0};
+    facts found;
+    hlo_instr *value = hlo_instr_operand(dot, side);
+    if (value->shape->rank > HLO_RULE_ARGS) return false;
+    hlo_grain grain = wanted(dot, side, mode);
+    bool readable = reads(&r, value, &grain, &found);
+    *out_bad = readable ? NULL : r.bad;
+    return readable;
+}
+
+/* ------------------------------------------------------------------------------------------ making
+ */
+
+/* An fp8 value and the sample of what it is multiplied with; NULL: nothing, or not asked for. */
+typedef struct pieces {
+    hlo_instr *fp8, *scale;
+} pieces;
+
+typedef struct maker {
+    hlo_rule_env *env;
+    bool fp8; /* which of the two is made */
+} maker;
+
+static bool make(const maker *k, hlo_instr *value, const hlo_grain *grain, pieces *out);
+
+static hlo_instr *as_f32(hlo_rule_env *env, hlo_instr *value) {
+    if (!value || value->shape->type == HLO_TYPE_F32) return value;
+    const hlo_shape *shape = hlo_shape_retype(env->context->module, value->shape, HLO_TYPE_F32);
+    return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
+}
+
+static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
+    hlo_module *module = env->context->module;
+    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
+    hlo_literal_set_number(one, 0, 1);
+    hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
+    value->u.literal = one;
+    return hlo_rule_splat(env, value, hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
+}
+
+static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
+    if (!x || !y || (!hlo_shape_same_dims(x->shape, y->shape))) return NULL;
+    hlo_instr *operands[] = {x, y};
+    return hlo_rule_new(env, op, x->shape, 2, operands);
+}
+
+static bool make_factor(const maker *k, const hlo_instr *value, const hlo_grain *grain,
+                        pieces *out) {
+    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        reader r = {0};
+        facts found;
+        hlo_instr *from = hlo_instr_operand(value, i), *factor = hlo_instr_operand(value, !i);
+        if (!reads(&r, from, grain, &found) || !hlo_grain_holds(factor, grain)) continue;
+        if (!make(k, from, grain, out)) return false;
+        if (k->fp8) return true;
+        hlo_instr *sample = as_f32(k->env, hlo_grain_sample(k->env, factor, grain));
+        if (!sample) return false;
+        if (!out->scale && value->op == HLO_OP_DIVIDE)
+            out->scale = ones(k->env, sample->shape->rank, sample->shape->dims);
+        out->scale = out->scale ? multiplied(k->env, value->op, out->scale, sample) : sample;
+        return out->scale != NULL;
+    }
+    return false;
+}
+
+/* Whether both compute the same from the same. */
+static bool same(const hlo_instr *x, const hlo_instr *y, unsigned depth) {
+    if (x == y) return true;
+    if (!depth || x->op != y->op || x->operand_count != y->operand_count || !x->operand_count ||
+        x->attr_count || y->attr_count || !hlo_shape_compatible(x->shape, y->shape))
+        return false;
+    for (uint32_t i = 0; i < x->operand_count; i++)
+        if (!same(hlo_instr_operand(x, i), hlo_instr_operand(y, i), depth - 1)) return false;
     return true;
 }
 
-bool hlo_rows_constant(const hlo_instr *dot, unsigned side, const hlo_binding *chain,
-                       hlo_instr *scale) {
-    unsigned steps = 0;
-    return links_move(chain) && chain->instr->shape->rank <= RANK_LIMIT &&
-           constant_along(chain->instr, mask_of(contracting(dot, side)), chain, scale, &steps);
+/* The link made on fp8 operands. */
+static hlo_instr *again(hlo_rule_env *env, const hlo_instr *link, hlo_instr *const *operands,
+                        hlo_type type) {
+    const hlo_shape *shape = hlo_shape_retype(env->context->module, link->shape, type);
+    hlo_instr *copy = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
+    if (!copy) return NULL;
+    hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(copy, link);
+    return copy;
 }
 
-/* ------------------------------------------------------------------------------------- projection
+static bool make_select(const maker *k, const hlo_instr *value, const hlo_grain *grain,
+                        pieces *out) {
+    hlo_instr *operands[] = {hlo_instr_operand(value, 0), hlo_instr_operand(value, 1),
+                             hlo_instr_operand(value, 2)};
+    uint32_t at = is_filler(operands[1]) ? 2 : 1;
+    if (!make(k, operands[at], grain, out)) return false;
+    if (!k->fp8) return true;
+    hlo_type type = out->fp8->shape->type;
+    operands[at] = out->fp8;
+    operands[3 - at] = hlo_filler_carry(k->env, operands[3 - at], type);
+    out->fp8 = operands[3 - at] ? again(k->env, value, operands, type) : NULL;
+    return out->fp8 != NULL;
+}
+
+static bool join_scales(const maker *k, const hlo_instr *value, const hlo_grain *grain,
+                        hlo_instr **scales, pieces *out) {
+    int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
+    bool apart = grain->v[dim] < value->shape->dims[dim], any = false, alike = true;
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        any |= scales[i] != NULL;
+        alike &= scales[i] && scales[0] ? same(scales[i], scales[0], SAME_DEPTH)
+                                        : scales[i] == scales[0];
+    }
+    out->scale = scales[0];
+    if (!any || (!apart && alike)) return true;
+    if (!apart) return false;
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        hlo_grain_dims(hlo_instr_operand(value, i)->shape, grain, extents);
+        if (!scales[i]) scales[i] = ones(k->env, value->shape->rank, extents);
+        if (!scales[i]) return false;
+    }
+    hlo_grain_dims(value->shape, grain, extents);
+    const hlo_shape *shape =
+        hlo_shape_array(k->env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
+    out->scale = hlo_rule_new(k->env, HLO_OP_CONCATENATE, shape, value->operand_count, scales);
+    if (out->scale) hlo_instr_set_ints(out->scale, HLO_ATTR_DIMENSIONS, 1, &dim);
+    return out->scale != NULL;
+}
+
+static bool make_parts(const maker *k, const hlo_instr *value, const hlo_grain *grain,
+                       pieces *out) {
+    hlo_instr *fp8[HLO_RULE_ARGS], *scales[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        pieces part = {0};
+        if (!make(k, hlo_instr_operand(value, i), grain, &part)) return false;
+        fp8[i] = part.fp8;
+        scales[i] = part.scale;
+    }
+    if (!k->fp8) return join_scales(k, value, grain, scales, out);
+    out->fp8 = again(k->env, value, fp8, fp8[0]->shape->type);
+    return out->fp8 != NULL;
+}
+
+/* What hlo_rows_readable() looks at, in the same order. */
+static bool make(const maker *k, hlo_instr *value, const hlo_grain *grain, pieces *out) {
+    hlo_grain below;
+    *out = (pieces){.fp8 = value};
+    if (is_fp8(value->shape)) return true;
+    switch (value->op) {
+    case HLO_OP_MULTIPLY:
+    case HLO_OP_DIVIDE: return make_factor(k, value, grain, out);
+    case HLO_OP_SELECT: return make_select(k, value, grain, out);
+    case HLO_OP_CONCATENATE: return make_parts(k, value, grain, out);
+    default: break;
+    }
+    if (!hlo_grain_below(value, grain, &below) ||
+        !make(k, hlo_instr_operand(value, 0), &below, out))
+        return false;
+    if (k->fp8) {
+        out->fp8 = hlo_link_carry(k->env, value, out->fp8);
+        return out->fp8 != NULL;
+    }
+    if (out->scale && value->op != HLO_OP_CONVERT)
+        out->scale = hlo_grain_carry(k->env, value, grain, out->scale);
+    else
+        return true;
+    return out->scale != NULL;
+}
+
+hlo_instr *hlo_rows_fp8(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                        hlo_scale_mode mode) {
+    hlo_grain grain = wanted(dot, side, mode);
+    maker k = {.env = env, .fp8 = true};
+    pieces out;
+    return make(&k, hlo_instr_operand(dot, side), &grain, &out) ? out.fp8 : NULL;
+}
+
+static bool sample_of(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
+                      hlo_instr **out) {
+    hlo_grain grain = wanted(dot, side, mode);
+    maker k = {.env = env};
+    pieces made;
+    if (!make(&k, hlo_instr_operand(dot, side), &grain, &made)) return false;
+    *out = made.scale;
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- placing
  */
 
-/* The dimensions that the mask leaves: their extents, and where each of the old ones is now. */
-typedef struct rest {
-    uint32_t rank;
-    int64_t dims[HLO_RULE_ARGS], place[HLO_RULE_ARGS];
-} rest;
-
-static rest without(const hlo_shape *shape, uint64_t mask) {
-    rest r = {0};
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        r.place[i] = r.rank;
-        if (!(mask & bit(i))) r.dims[r.rank++] = shape->dims[i];
+/* The dimension that is in neither list; -1: none, or several. */
+static int64_t free_dim(const hlo_instr *dot, unsigned side) {
+    int64_t dim = -1;
+    for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
+        if (hlo_ints_contain(contracting(dot, side), i) || hlo_ints_contain(batch(dot, side), i))
+            continue;
+        if (dim >= 0) return -1;
+        dim = i;
     }
-    return r;
+    return dim;
 }
 
-static hlo_instr *drop(hlo_rule_env *env, hlo_instr *value, uint64_t mask);
-
-static const hlo_shape *rest_shape(hlo_rule_env *env, const hlo_instr *value, const rest *r) {
-    return hlo_shape_array(env->context->module, value->shape->type, r->rank, r->dims);
-}
-
-/* `opcode` of `from` with that shape and those dimensions, or `from` if that changes nothing. */
-static hlo_instr *make(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, hlo_instr *from,
-                       uint32_t count, const int64_t *dims) {
-    bool same = hlo_shape_compatible(shape, from->shape);
-    for (uint32_t i = 0; i < count; i++) same &= dims[i] == i;
-    if (same) return from;
-    hlo_instr *made = hlo_rule_new(env, op, shape, 1, &from);
-    if (made && op != HLO_OP_RESHAPE) hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, count, dims);
+/* Zeros behind the last dimension. */
+static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *dims) {
+    int64_t padding[] = {0, 0, 0, 0, dims[1] - value->shape->dims[1], 0};
+    if (!padding[4]) return value;
+    hlo_module *module = env->context->module;
+    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
+    hlo_instr *operands[] = {value, hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL)};
+    operands[1]->u.literal = zero;
+    hlo_instr *made =
+        hlo_rule_new(env, HLO_OP_PAD, hlo_shape_array(module, HLO_TYPE_F32, 2, dims), 2, operands);
+    if (made) hlo_instr_set_ints(made, HLO_ATTR_PADDING, 6, padding);
     return made;
 }
 
-static hlo_instr *drop_dims(hlo_rule_env *env, const hlo_instr *value, uint64_t mask) {
-    hlo_instr *from = hlo_instr_operand(value, 0);
-    bool broadcast = value->op == HLO_OP_BROADCAST;
-    uint64_t below = broadcast ? below_broadcast(value, mask) : below_transpose(value, mask);
-    const hlo_ints *dims = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
-    rest kept = without(value->shape, mask), source = without(from->shape, below);
-    int64_t order[HLO_RULE_ARGS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < dims->count; i++) {
-        if (broadcast && !(below & bit(i))) order[count++] = kept.place[dims->v[i]];
-        if (!broadcast && !(mask & bit(i))) order[count++] = source.place[dims->v[i]];
+bool hlo_rows_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
+                     hlo_instr **out) {
+    const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
+    int64_t row = free_dim(dot, side), dims[2];
+    if (row < 0 || contracting(dot, side)->count != 1) return false;
+    int64_t k = contracting(dot, side)->v[0];
+    if (!sample_of(env, dot, side, mode, out)) return false;
+    uint32_t rank = hlo_scale_dims(mode, shape->dims[row], shape->dims[k], dims);
+    if (!*out && mode == HLO_SCALE_SCALAR) return true;
+    if (!*out) return (*out = ones(env, rank, dims)) != NULL;
+    int64_t count = 1;
+    for (uint32_t i = 0; i < batch(dot, side)->count; i++)
+        count *= shape->dims[batch(dot, side)->v[i]];
+    if (rank && count != 1) return true; /* hlo_matmul_check() takes none of a batch */
+    if (rank < 2) {
+        return (*out = hlo_grain_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) != NULL;
     }
-    from = drop(env, from, below);
-    return from ? make(env, value->op, rest_shape(env, value, &kept), from, count, order) : NULL;
+    bool rows_first = mode == HLO_SCALE_BLK128;
+    int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
+    int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
+    int64_t lie[] = {rows_first ? rows : steps, rows_first ? steps : rows};
+    *out = hlo_grain_make(env, HLO_OP_RESHAPE, *out, 2, apart, 0, NULL);
+    if (*out && (row < k) != rows_first)
+        *out = hlo_grain_make(env, HLO_OP_TRANSPOSE, *out, 2, lie, 2, (int64_t[]){1, 0});
+    if (*out && rows_first) *out = widened(env, *out, dims);
+    return *out != NULL;
 }
 
-/* The first element along the dimensions of the mask. */
-static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value, uint64_t mask) {
-    const hlo_shape *shape = value->shape;
-    int64_t dims[HLO_RULE_ARGS], slices[3 * HLO_RULE_ARGS];
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        dims[i] = mask & bit(i) ? 1 : shape->dims[i];
-        slices[3 * i] = 0;
-        slices[3 * i + 1] = dims[i];
-        slices[3 * i + 2] = 1;
-    }
-    const hlo_shape *one = hlo_shape_array(env->context->module, shape->type, shape->rank, dims);
-    if (hlo_shape_same_dims(one, shape)) return value;
-    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, one, 1, &value);
-    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, slices);
-    return slice;
-}
-
-/* `value`, which is constant along the dimensions of the mask, without them. */
-static hlo_instr *drop(hlo_rule_env *env, hlo_instr *value, uint64_t mask) {
-    if (!value || !mask) return value;
-    if (value->shape->rank > HLO_RULE_ARGS) return NULL;
-    if (value->op == HLO_OP_BROADCAST || value->op == HLO_OP_TRANSPOSE)
-        return drop_dims(env, value, mask);
-    rest kept = without(value->shape, mask);
-    const hlo_shape *shape = rest_shape(env, value, &kept);
-    bool whole;
-    if (value->op == HLO_OP_RESHAPE) {
-        hlo_instr *from = hlo_instr_operand(value, 0);
-        uint64_t below = below_reshape(value->shape, from->shape, mask, &whole);
-        if (whole) {
-            from = drop(env, from, below);
-            return from ? make(env, HLO_OP_RESHAPE, shape, from, 0, NULL) : NULL;
-        }
-    }
-    value = first_of(env, value, mask);
-    return value ? make(env, HLO_OP_RESHAPE, shape, value, 0, NULL) : NULL;
-}
-
-hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                           hlo_instr *scale) {
+hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
     const hlo_ints *batches = batch(dot, side), *summed = contracting(dot, side);
-    const hlo_shape *shape = scale->shape;
-    if (shape->rank > HLO_RULE_ARGS || dot->shape->rank > HLO_RULE_ARGS) return NULL;
-    int64_t order[HLO_RULE_ARGS];
-    uint32_t count = 0, other = hlo_instr_operand(dot, 0)->shape->rank;
-    int64_t next = side ? (int64_t)(other - contracting(dot, 0)->count) : (int64_t)batches->count;
+    const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
+    if (result->rank > HLO_RULE_ARGS) return NULL;
+    /* The operand's dimensions in the order of the result's. */
+    int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
+    int64_t place[HLO_RULE_ARGS];
+    uint32_t count = 0, rest = 0;
     for (int64_t d = 0; d < (int64_t)shape->rank; d++) {
-        if (hlo_ints_contain(summed, d)) continue;
-        order[count] = -1;
-        for (uint32_t i = 0; i < batches->count; i++)
-            if (batches->v[i] == d) order[count] = i;
-        if (order[count] < 0) order[count] = next++;
-        if (count && order[count] < order[count - 1]) return NULL;
-        count++;
+        place[d] = rest;
+        if (!hlo_ints_contain(summed, d)) kept[rest++] = shape->dims[d];
     }
-    hlo_module *module = env->context->module;
-    hlo_instr *value = drop(env, scale, mask_of(summed));
-    if (value && value->shape->type != HLO_TYPE_F32) {
-        const hlo_shape *f32 = hlo_shape_retype(module, value->shape, HLO_TYPE_F32);
-        value = hlo_rule_new(env, HLO_OP_CONVERT, f32, 1, &value);
+    for (uint32_t i = 0; i < batches->count; i++, count++) {
+        from[count] = place[batches->v[i]];
+        to[count] = i;
     }
-    if (!value) return NULL;
-    const hlo_shape *result =
-        hlo_shape_array(module, HLO_TYPE_F32, dot->shape->rank, dot->shape->dims);
-    value = make(env, HLO_OP_BROADCAST, result, value, count, order);
-    if (!scale->use_count && scale != value) hlo_engine_bury(env->engine, scale);
-    return value;
+    uint32_t other = hlo_instr_operand(dot, 0)->shape->rank - contracting(dot, 0)->count;
+    for (int64_t d = 0, next = side ? other : batches->count; d < (int64_t)shape->rank; d++) {
+        if (hlo_ints_contain(summed, d) || hlo_ints_contain(batches, d)) continue;
+        from[count] = place[d];
+        to[count++] = next++;
+    }
+    hlo_instr *value;
+    if (!sample_of(env, dot, side, HLO_SCALE_OUTER_VEC, &value) || !value) return NULL;
+    for (uint32_t i = 0; i < count; i++) extents[i] = kept[from[i]];
+    value = hlo_grain_make(env, HLO_OP_RESHAPE, value, rest, kept, 0, NULL);
+    value = hlo_grain_make(env, HLO_OP_TRANSPOSE, value, count, extents, count, from);
+    return hlo_grain_make(env, HLO_OP_BROADCAST, value, result->rank, result->dims, count, to);
 }

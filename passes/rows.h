@@ -1,19 +1,31 @@
-/* Scales that are not the same for a whole operand, but along its contracting dimensions: one per
- * row of A, per column of B, per batch. They go past the matmul, to its result. */
+/* Operands of a matmul that are fp8 values times scales, whatever moves and scales them on the way:
+ * factors that are the same for all of an operand, for each row of A or column of B, or for blocks
+ * of these (matmul/scale.def), are taken out, and what is moved is the fp8 value. */
 #ifndef HLO_PASSES_ROWS_H
 #define HLO_PASSES_ROWS_H
 
 #include "passes/match.h"
 
-/* Whether `scale`, were it moved by the links of `chain` (from `chain->inner`, which has its
- * dimensions, up to operand `side`, 0 or 1, of `dot`), would be constant along the operand's
- * contracting dimensions. Links that fill up with something count as no. */
-bool hlo_rows_constant(const hlo_instr *dot, unsigned side, const hlo_binding *chain,
-                       hlo_instr *scale);
+/* Whether operand `side` (0 or 1) of `dot` is an fp8 value times factors that are as coarse as
+ * `mode` says. Otherwise `*out_bad` is the factor that is not, or NULL where something else is in
+ * the way.
+ */
+bool hlo_rows_readable(const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
+                       const hlo_instr **out_bad);
 
-/* `scale`, which has the dimensions of operand `side` of `dot` and is constant along the
- * contracting ones, as f32 in the dimensions of the dot's result. NULL: it cannot be made. */
-hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                           hlo_instr *scale);
+/* The fp8 value of an operand that is readable in some mode, moved as the operand is. NULL: it
+ * cannot be made. */
+hlo_instr *hlo_rows_fp8(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                        hlo_scale_mode mode);
+
+/* The factors of an operand that is readable in that mode, multiplied in f32, as
+ * hlo_scale_dims() has them. `*out` NULL: it is multiplied with nothing, and the mode is SCALAR.
+ * False: they cannot be made. */
+bool hlo_rows_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
+                     hlo_instr **out);
+
+/* The factors of an operand that is readable as OUTER_VEC, or per row and batch, in the dimensions
+ * of the dot's result. NULL: they cannot be made. */
+hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 
 #endif

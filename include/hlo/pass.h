@@ -20,7 +20,9 @@ extern "C" {
 typedef struct hlo_pass_options {
     const char *passes; /* names separated by commas, in order; "" for none; default "default" */
     int target;         /* compute capability * 10: 80, 89, 90, 100 or 120; default 90 */
-    int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8 */
+    int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8.
+                                   From 12.9 on, scales per row and per block go into calls for
+                                   sm_90, in a form that XLA refuses to read */
     bool scales_used;    /* --scale-operands=used: only the scale operands that have a meaning;
                             default false: all four */
     double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays

@@ -54,7 +54,7 @@ void find_cases(text_cases *out, const char *pattern) {
         for (uint32_t r = 0; r < hlo_rules_builtin[i]->rule_count; r++)
             if (hlo_rules_builtin[i]->rules[r].example)
                 add_case(out, hlo_rules_builtin[i]->rules[r].name,
-                         hlo_rules_builtin[i]->rules[r].example, "");
+                         hlo_rules_builtin[i]->rules[r].example, "--cuda=12.9");
     glob_t found;
     if (glob(pattern, 0, NULL, &found)) return;
     for (size_t i = 0; i < found.gl_pathc; i++) add_file(out, found.gl_pathv[i]);

@@ -213,8 +213,44 @@ static array quantised(gen *g, array shape) {
     return moved(g, shape, dice_chance(&g->dice, 20) ? 2 : 0, stored);
 }
 
+/* A scale for each run of 128 along some dimensions, each element along others, all along the rest:
+ * a parameter, repeated and cut to size. */
+static array block_scale(gen *g, array shape, bool divides) {
+    array scales = {.type = shape.type}, wide = scales, merged = shape;
+    int dims[2 * MAX_RANK], count = 0;
+    for (int i = 0; i < shape.rank; i++) {
+        int each = shape.dims[i] > 128 || dice_chance(&g->dice, 30) ? 128
+                   : dice_chance(&g->dice, 60)                      ? 1
+                                                                    : 0;
+        int parts = each ? (shape.dims[i] + each - 1) / each : shape.dims[i];
+        if (each) dims[count++] = wide.rank;
+        if (each) scales.dims[scales.rank++] = parts;
+        wide.dims[wide.rank++] = parts;
+        if (each > 1) wide.dims[wide.rank++] = each;
+        merged.dims[i] = each > 1 ? parts * each : shape.dims[i];
+    }
+    scales = gen_parameter(g, divides ? 'd' : 'm', scales);
+    char list[64], slices[256] = "";
+    size_t at = 0;
+    gen_dims(gen_shape("", count, dims), list, sizeof list);
+    wide = gen_emit(g, wide, "broadcast(%s), dimensions={%s}", scales.name, list);
+    merged = gen_emit(g, merged, "reshape(%s)", wide.name);
+    for (int i = 0; i < shape.rank; i++)
+        at += (size_t)snprintf(slices + at, sizeof slices - at, "%s[0:%d]", i ? ", " : "",
+                               shape.dims[i]);
+    return gen_emit(g, shape, "slice(%s), slice={%s}", merged.name, slices);
+}
+
+static bool is_long(array shape) {
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dims[i] > 128) return true;
+    return false;
+}
+
 /* A scale that differs along some dimension. */
 static array uneven_scale(gen *g, array shape, bool divides) {
+    if (is_long(shape) && shape.rank < MAX_RANK / 2 && dice_chance(&g->dice, 85))
+        return block_scale(g, shape, divides);
     if (!shape.rank || dice_chance(&g->dice, 20))
         return gen_parameter(g, divides ? 'd' : 'm', shape);
     int at = dice_below(&g->dice, (size_t)shape.rank);
@@ -227,9 +263,13 @@ static array dequantised(gen *g, array shape) {
     if (form == 0) return gen_parameter(g, 'p', shape);
     array value = gen_convert(g, quantised(g, shape), shape.type);
     if (form < 4) return value;
-    bool divides = form % 4 == 3;
-    array scale = form < 7 ? uneven_scale(g, shape, divides)
-                           : gen_splat(g, gen_scale(g, shape.type, divides), shape);
+    bool divides = form % 4 == 3, twice = dice_chance(&g->dice, 8);
+    if (twice)
+        value = gen_binary(g, "multiply", value,
+                           gen_splat(g, gen_scale(g, shape.type, false), shape), true);
+    array scale = form < 7 || is_long(shape)
+                      ? uneven_scale(g, shape, divides)
+                      : gen_splat(g, gen_scale(g, shape.type, divides), shape);
     if (divides && dice_chance(&g->dice, 4)) return gen_binary(g, "divide", scale, value, false);
     return gen_binary(g, divides ? "divide" : "multiply", value, scale, !divides);
 }
@@ -301,7 +341,9 @@ array gen_dot(gen *g) {
     array m = draw_dims(g, plain || dice_chance(&g->dice, 50) ? 1 : dice_below(&g->dice, 3), 48);
     array n = draw_dims(g, plain || dice_chance(&g->dice, 50) ? 1 : dice_below(&g->dice, 3),
                         plain ? 48 : 16);
-    if (plain && dice_chance(&g->dice, 25)) n.dims[0] = contracting.dims[0] = m.dims[0];
+    bool blocks = plain && dice_chance(&g->dice, 6);
+    if (blocks) contracting.dims[0] = dice_chance(&g->dice, 50) ? 256 : 200;
+    if (plain && !blocks && dice_chance(&g->dice, 25)) n.dims[0] = contracting.dims[0] = m.dims[0];
     bool bare = dice_chance(&g->dice, 12);
     const char *type = gen_wide_type(g);
     side a = draw_side(g, type, &batch, &m, &contracting);

@@ -63,7 +63,7 @@ static void add(census *sum, const census *part) {
 /* Only a rule that sets such a field gives them, and no built-in one does. */
 static bool is_for_own_rules(const char *reason) {
     static const char *const names[] = {"operand-not-fp8", "output-scale-not-fp8", "amax-not-fp8",
-                                        "c-scale"};
+                                        "c-scale", "scale-modes-unpaired"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(reason, names[i])) return true;
     return false;

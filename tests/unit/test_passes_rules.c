@@ -67,6 +67,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.allow_bias_rounding = true;
+    options.cuda_minor = 9;
     options.passes = every_phase;
     options.verify_each = true;
     options.sink = &sink;
