@@ -1,66 +1,7 @@
-/* Fields of messages, found and changed by their descriptors; and bytes that grow. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* Fields of messages, found and changed by their descriptors. */
 #include <string.h>
 
 #include "grammar/proto.h"
-
-/* --------------------------------------------------------------------------------------- bytes */
-
-void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size) {
-    if (out->room - out->size <= size) {
-        size_t room = (out->size + size + 32) * 2;
-        char *grown = hlo_arena_alloc(out->arena, room);
-        if (out->size) memcpy(grown, out->v, out->size);
-        out->v = grown;
-        out->room = room;
-    }
-    if (size) memcpy(out->v + out->size, bytes, size);
-    out->size += size;
-    out->v[out->size] = '\0';
-}
-
-void hlo_bytes_text(hlo_bytes *out, const char *text) {
-    hlo_bytes_put(out, text, strlen(text));
-}
-
-void hlo_bytes_format(hlo_bytes *out, const char *format, ...) {
-    char text[128];
-    va_list args;
-    va_start(args, format);
-    int size = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    hlo_bytes_put(out, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
-}
-
-void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size) {
-    static const char plain[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
-    hlo_bytes_put(out, "\"", 1);
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        const char *known = c ? strchr(plain, c) : NULL;
-        if (known)
-            hlo_bytes_format(out, "\\%c", letter[known - plain]);
-        else if (c >= 0x20 && c < 0x7f)
-            hlo_bytes_put(out, &bytes[i], 1);
-        else
-            hlo_bytes_format(out, "\\%03o", c);
-    }
-    hlo_bytes_put(out, "\"", 1);
-}
-
-void hlo_bytes_double(hlo_bytes *out, double value, bool single) {
-    char text[40];
-    int most = single ? 9 : 17;
-    for (int digits = 1; digits <= most; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if ((single ? (double)strtof(text, NULL) : strtod(text, NULL)) == value) break;
-    }
-    hlo_bytes_text(out, isnan(value) ? "nan" : text);
-}
-
-/* -------------------------------------------------------------------------------------- fields */
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type) {
     ProtobufCMessage *message = hlo_arena_alloc(arena, type->sizeof_message);

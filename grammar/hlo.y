@@ -206,7 +206,7 @@ attr:
 | FLOAT_ATTR FLOAT     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.f = $2}); }
 | WORD_ATTR WORD       { hlo_text_word_attr(text, @1, $1, @2, $2); }
 | STRING_ATTR STRING   { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
-| RAW_ATTR RAW         { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| RAW_ATTR RAW         { hlo_text_attr(text, @1, hlo_text_formed(text, @2, $1, $2)); }
 | INTS_ATTR INTS       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
 | COMPUTATION_ATTR called
                        { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }

@@ -147,28 +147,6 @@ static void print_axis(printer *w, const Xla__AxisRefProto *axis) {
         hlo_bytes_format(w->out, ":(%lld)%lld", (long long)sub->pre_size, (long long)sub->size);
 }
 
-/* Bytes up to the brace that closes the first; 0 when there is none. */
-static size_t braced_size(const char *bytes, size_t size) {
-    size_t depth = 0;
-    if (!size || *bytes != '{') return 0;
-    for (size_t i = 0; i < size; i++) {
-        char c = bytes[i];
-        if (c == '"' || c == '\'') {
-            size_t from = i++;
-            while (i < size && bytes[i] != bytes[from]) i += bytes[i] == '\\' ? 2 : 1;
-        } else if (c == '{' || c == '[' || c == '(') {
-            depth++;
-        } else if (c == '}' || c == ']' || c == ')') {
-            if (--depth == 0) return i + 1;
-        }
-    }
-    return 0;
-}
-
-bool hlo_is_braced(const char *bytes, size_t size) {
-    return size && braced_size(bytes, size) == size;
-}
-
 static void print_entry(printer *w, const Xla__FrontendAttributes__MapEntry *entry) {
     put(w, entry->key, strlen(entry->key));
     put(w, "=", 1);
@@ -365,41 +343,6 @@ static bool read_int(scanner *r, int64_t *out) {
     return true;
 }
 
-static int octal(const char *at) {
-    return *at >= '0' && *at <= '7' ? *at - '0' : -1;
-}
-
-char *hlo_unquote(hlo_arena *arena, const char **at, size_t *out_size) {
-    static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
-    const char *from = *at + 1;
-    char quote = **at, *text = hlo_arena_alloc(arena, strlen(from) + 1), *end = text;
-    while (*from && *from != quote) {
-        if (*from != '\\' || !from[1]) {
-            *end++ = *from++;
-            continue;
-        }
-        const char *letter = strchr(letters, *++from);
-        unsigned value = 0;
-        int digits = 0;
-        if (letter) {
-            *end++ = values[letter - letters];
-            from++;
-        } else if (octal(from) >= 0) {
-            while (digits++ < 3 && octal(from) >= 0) value = value * 8 + (unsigned)octal(from++);
-            *end++ = (char)value;
-        } else if (*from == 'x') {
-            *end++ = (char)strtoul(from + 1, (char **)(uintptr_t)&from, 16);
-        } else {
-            *end++ = *from++;
-        }
-    }
-    if (!*from) return NULL;
-    *end = '\0';
-    *out_size = (size_t)(end - text);
-    *at = from + 1;
-    return text;
-}
-
 static char *copy(scanner *r, const char *from, size_t size) {
     char *text = hlo_arena_alloc(r->p->scratch, size + 1);
     memcpy(text, from, size);
@@ -417,7 +360,7 @@ static bool read_string(scanner *r, const pattern_piece *piece, char **out) {
         return size > 0;
     }
     if (*r->at != '"' && *r->at != '\'') return false;
-    *out = hlo_unquote(r->p->scratch, &r->at, &size);
+    *out = hlo_unquote(r->p->scratch, &r->at, r->at + strlen(r->at), &size);
     return *out != NULL;
 }
 
@@ -460,7 +403,7 @@ static bool read_entry(scanner *r, Xla__FrontendAttributes__MapEntry *entry) {
     if (!read_string(r, &(pattern_piece){.style = '*'}, &entry->key) || !take(r, '=')) return false;
     skip_space(r);
     if (*r->at != '{') return read_string(r, &(pattern_piece){0}, &entry->value);
-    size_t size = braced_size(r->at, strlen(r->at));
+    size_t size = hlo_braced_size(r->at, strlen(r->at));
     entry->value = copy(r, r->at, size);
     r->at += size;
     return size > 0;

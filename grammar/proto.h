@@ -8,6 +8,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "grammar/bytes.h"
 #include "hlo.pb-c.h"
 #include "ir/ir.h"
 
@@ -29,22 +30,6 @@ typedef struct hlo_proto {
 /* Says `file: error: instruction 'x': ...` and does not return. */
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Bytes that grow, in the scratch arena; always NUL-terminated once something was put. */
-typedef struct hlo_bytes {
-    hlo_arena *arena;
-    char *v;
-    size_t size, room;
-} hlo_bytes;
-
-void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
-void hlo_bytes_text(hlo_bytes *out, const char *text);
-void hlo_bytes_format(hlo_bytes *out, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* Between quotes, with C's escapes. */
-void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size);
-/* Digits enough for the value to come back. */
-void hlo_bytes_double(hlo_bytes *out, double value, bool single);
 
 /* ---------------------------------------------------------- fields by their descriptors (field.c)
  */
@@ -80,11 +65,6 @@ bool hlo_notation_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *me
 /* Fills the message from the whole of `text` by the first pattern that reads it. */
 bool hlo_notation_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
                        const char *const *patterns, size_t count);
-/* `{...}` with balanced braces, and nothing behind it: stands in text without quotes. */
-bool hlo_is_braced(const char *bytes, size_t size);
-/* The bytes that a quoted string stands for; `*at` is moved behind it. NULL when it has no end. */
-char *hlo_unquote(hlo_arena *arena, const char **at, size_t *out_size);
-
 /* ------------------------------------------------------------ shapes, constants (proto_value.c) */
 
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/form.h"
 #include "grammar/proto.h"
 
 static const hlo_proto_row rows[] = {
@@ -33,16 +34,6 @@ static void patterns_of(const hlo_proto_row *row, size_t count, const char **out
 
 static bool is_text(hlo_attr_id id) {
     return strpbrk(rows_of(id, HLO_OP_COUNT, &(size_t){0})->path, "$?") != NULL;
-}
-
-/* The type that a comparison has when nothing is said. */
-static const char *usual_comparison(const hlo_shape *operand) {
-    switch ((hlo_type_class)hlo_types[operand->type].class) {
-    case HLO_CLASS_SIGNED: return "SIGNED";
-    case HLO_CLASS_FLOAT:
-    case HLO_CLASS_COMPLEX: return "FLOAT";
-    default: return "UNSIGNED";
-    }
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -163,7 +154,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
     case HLO_KIND_STRING:
         out->u.str = place ? read_string(p, field, place) : hlo_intern_string(p->module, "");
         return given || count;
-    case HLO_KIND_RAW:
+    case HLO_KIND_FORM:
         if (count) out->u.str = read_config(p, place);
         return count;
     case HLO_KIND_INTS:
@@ -196,6 +187,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
     case HLO_KIND_INSTRS:
         if (count) out->u.instrs = hlo_proto_instrs(p, count, place);
         return count;
+    case HLO_KIND_RAW:
     case HLO_KIND_WORD: out->u.str = NULL; return false;
     case HLO_KIND_ATTRS:
         if (!count) return false;
@@ -218,15 +210,12 @@ static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_p
     hlo_bytes_put(&text, "", 0);
     if (!hlo_notation_print(p, &text, message, patterns, count)) return false;
     out->u.str = hlo_intern(p->module, text.v, text.size);
+    if (hlo_attrs_info[out->id].kind != HLO_KIND_FORM) return true;
+    hlo_form form;
+    out->u.str = hlo_form_of(p->module, p->scratch, out->id, out->u.str, &form);
+    if (!out->u.str)
+        hlo_proto_fail(p, "%s=%.60s: %s", hlo_attrs_info[out->id].name, text.v, form.why);
     return true;
-}
-
-/* What HLO text does not say although the field is there. */
-static bool is_usual(hlo_proto *p, const hlo_attr *attr, hlo_op op) {
-    if (attr->id == HLO_ATTR_API_VERSION) return strcmp(attr->u.str, "API_VERSION_ORIGINAL") == 0;
-    if (attr->id == HLO_ATTR_TYPE && op == HLO_OP_COMPARE)
-        return strcmp(attr->u.str, usual_comparison(p->operand)) == 0;
-    return false;
 }
 
 /* Attributes that say the same in two ways: whether this one is not the one to use. */
@@ -259,7 +248,7 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
         } else {
             there = read_typed(p, message, row, given, attr);
         }
-        if (there && !is_usual(p, attr, op)) found++;
+        if (there && !hlo_attr_is_usual(attr, op, p->operand)) found++;
     }
     return found;
 }
@@ -328,7 +317,8 @@ static void write_config(hlo_proto *p, const ProtobufCFieldDescriptor *field, vo
                          const char *text) {
     size_t size = hlo_intern_length(text);
     const char *at = text;
-    char *plain = *text == '"' || *text == '\'' ? hlo_unquote(p->scratch, &at, &size) : NULL;
+    char *plain =
+        *text == '"' || *text == '\'' ? hlo_unquote(p->scratch, &at, text + size, &size) : NULL;
     write_string(p, field, place, plain ? plain : text, size);
 }
 
@@ -348,7 +338,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
     case HLO_KIND_STRING:
         write_string(p, field, place, attr->u.str, hlo_intern_length(attr->u.str));
         break;
-    case HLO_KIND_RAW: write_config(p, field, place, attr->u.str); break;
+    case HLO_KIND_FORM: write_config(p, field, place, attr->u.str); break;
     case HLO_KIND_INTS:
         for (uint32_t i = 0; i < attr->u.ints->count; i++)
             add_int(p, message, field, attr->u.ints->v[i]);
@@ -387,6 +377,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
             *(ProtobufCMessage **)place = nested;
         }
         break;
+    case HLO_KIND_RAW:
     case HLO_KIND_WORD:
     case HLO_KIND_LAYOUT:
     case HLO_KIND_BYTES: break;
@@ -404,7 +395,7 @@ static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
     if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
         instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
-        instr->comparison_type = (char *)(uintptr_t)usual_comparison(p->operand);
+        instr->comparison_type = (char *)(uintptr_t)hlo_compare_usual_type(p->operand);
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
         size_t count;
         ProtobufCMessage *at = message;

@@ -161,6 +161,7 @@ static const hlo_attr *take_attrs(hlo_text *text, const hlo_frame *frame) {
 /* Whether the value of an attribute is missing because an error was reported. */
 static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
+    case HLO_KIND_FORM: return !attr.u.str;
     case HLO_KIND_COMPUTATION: return !attr.u.comp;
     case HLO_KIND_COMPUTATIONS: return !attr.u.comps;
     case HLO_KIND_INSTRS: return !attr.u.instrs;
@@ -251,7 +252,9 @@ void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id) {
 }
 
 void hlo_text_nested_end(hlo_text *text, hlo_span at) {
-    const hlo_frame *frame = hlo_text_frame(text);
+    hlo_frame *frame = hlo_text_frame(text);
+    if (frame->owner == HLO_OWNER_WINDOW && !frame->broken) hlo_text_window(text, at, frame);
+    hlo_text_settle(text, frame, HLO_OP_INVALID);
     uint32_t count = attr_count(text, frame);
     hlo_attrs *nested =
         hlo_arena_alloc(text->module->arena, sizeof *nested + count * sizeof *nested->v);
@@ -594,6 +597,8 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     hlo_frame *frame = hlo_text_frame(text);
     if (!frame->broken) check_operand_count(text, frame);
     if (!frame->broken) check_required(text, frame);
+    if (!frame->broken) hlo_text_settle(text, frame, written_op(frame));
+    if (!frame->broken) hlo_text_imply(text, frame, written_op(frame));
     if (!frame->broken && !frame->shape) infer_shape(text, frame);
     if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
     if (!frame->broken && written_op(frame) != frame->op) hlo_text_async_wrap(text, frame);
@@ -800,7 +805,8 @@ void hlo_text_header(hlo_text *text, const char *name) {
 }
 
 void hlo_text_header_done(hlo_text *text) {
-    hlo_frame *frame = hlo_text_frame(text);
+    const hlo_frame *frame = hlo_text_frame(text);
+    hlo_text_settle(text, frame, HLO_OP_INVALID);
     text->module->attr_count = attr_count(text, frame);
     text->module->attrs = take_attrs(text, frame);
     pop_frame(text);

@@ -205,6 +205,16 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id);
 hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id);
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 
+/* attr.c. The value of an attribute of kind FORM, which was written as `raw` at `at`; NULL after an
+ * error. Any other attribute's is `raw`. */
+hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw);
+/* Leaves out the attributes that say nothing on an `op`; HLO_OP_INVALID: of no instruction. */
+void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op);
+/* The words of a window tell of equally many dimensions; those that say nothing go. */
+void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame);
+/* Adds the attributes that an `op` shows even when nobody gave them. */
+void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op);
+
 /* The innermost. */
 hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);

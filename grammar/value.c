@@ -3,39 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/bytes.h"
 #include "grammar/text.h"
 
 /* ------------------------------------------------------------------------------------- strings */
-
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* One escape, behind its backslash; returns what comes after it. */
-static const char *unescape(const char *from, const char *end, char *out) {
-    static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
-    const char *letter = *from ? strchr(letters, *from) : NULL;
-    unsigned value = 0;
-    if (letter) {
-        *out = values[letter - letters];
-        return from + 1;
-    }
-    if (*from >= '0' && *from <= '7') {
-        const char *stop = end - from > 3 ? from + 3 : end;
-        while (from < stop && *from >= '0' && *from <= '7')
-            value = value * 8 + (unsigned)(*from++ - '0');
-    } else if (*from == 'x' && from + 1 < end && hex_digit(from[1]) >= 0) {
-        for (from++; from < end && hex_digit(*from) >= 0; from++)
-            value = value * 16 + (unsigned)hex_digit(*from);
-    } else {
-        value = (unsigned char)*from++;
-    }
-    *out = (char)value;
-    return from;
-}
 
 /* The quote that ends the string at `from`, or NULL. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
@@ -63,14 +34,9 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
         *out = hlo_intern(text->module, from + 1, length);
         return (uint32_t)length + 2;
     }
-    char *plain = hlo_arena_alloc(text->scratch, length), *end = plain;
-    for (const char *at = from + 1; at < quote;) {
-        if (*at == '\\')
-            at = unescape(at + 1, quote, end++);
-        else
-            *end++ = *at++;
-    }
-    *out = hlo_intern(text->module, plain, (size_t)(end - plain));
+    size_t size;
+    char *plain = hlo_unquote(text->scratch, &from, quote + 1, &size);
+    *out = hlo_intern(text->module, plain, size);
     return (uint32_t)length + 2;
 }
 
@@ -81,10 +47,17 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether a value goes on behind a space: `mesh['a'=2] {'a'}`. */
-static bool goes_on(const char *at, const char *end) {
-    while (at < end && (*at == ' ' || *at == '\t')) at++;
-    return at < end && (*at == '{' || *at == '[' || *at == '<');
+/* Whether a value goes on behind a space, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind a comma,
+ * `mesh['a'=2], device_ids=(1,0) {'a'}`. */
+static bool goes_on(const char *at, const char *end, bool mesh) {
+    static const char ids[] = "device_ids=";
+    bool comma = *at == ',';
+    if (comma && !mesh) return false;
+    for (at += comma; at < end && is_space(*at);) at++;
+    if (comma && (size_t)(end - at) >= sizeof ids && memcmp(at, ids, sizeof ids - 1) == 0)
+        return true;
+    return at < end && (*at == '{' || *at == '[' || *at == '<' ||
+                        (*at == 'T' && at + 1 < end && (at[1] == '(' || at[1] == ' ')));
 }
 
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
@@ -110,7 +83,7 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
             at = quote;
         } else if (c == '\0') {
             if (!nul) nul = at;
-        } else if (depth == 0 && (c == ',' || (is_space(c) && !goes_on(at, end)))) {
+        } else if (depth == 0 && (c == ',' || is_space(c)) && !goes_on(at, end, *from == 'm')) {
             break;
         }
     }

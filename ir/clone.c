@@ -48,6 +48,7 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_WORD:
     case HLO_KIND_STRING:
     case HLO_KIND_BYTES:
+    case HLO_KIND_FORM:
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:

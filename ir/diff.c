@@ -45,6 +45,7 @@ static uint64_t hash_attr(const hashes *h, const hlo_attr *attr, bool alone) {
     case HLO_KIND_WORD:
     case HLO_KIND_STRING:
     case HLO_KIND_BYTES:
+    case HLO_KIND_FORM:
     case HLO_KIND_RAW: return XXH64(attr->u.str, hlo_intern_length(attr->u.str), hash);
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/groups.h"
 #include "ir/infer.h"
 
 const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
@@ -12,69 +13,58 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 /* ---------------------------------------------------------------------------------------- groups
  */
 
-/* The numbers of `{{0,1},{2,3}}`, in order; NULL, with `why` set, when that is no list of lists of
- * one length. */
-static int64_t *listed(const hlo_inference *q, const char *text, size_t *out_count,
-                       int64_t *out_group) {
-    size_t room = 0;
-    for (const char *at = text; *at; at++) room += *at == ',' || *at == '}';
-    int64_t *numbers = hlo_infer_scratch(q, room, sizeof *numbers);
-    size_t count = 0, start = 0;
-    int64_t group = 0, depth = 0;
-    for (const char *at = text; *at;) {
-        char *end;
-        long long number = strtoll(at, &end, 10);
-        if (end != at) {
-            if (depth != 2) {
-                hlo_infer_fail(q, "%s is no list of lists", text);
-                return NULL;
-            }
-            numbers[count++] = number;
-            at = end;
-            continue;
-        }
-        depth += (*at == '{') - (*at == '}');
-        if (*at++ != '}' || count == start) continue;
-        if (group && (int64_t)(count - start) != group) {
-            hlo_infer_fail(q, "the groups of %s differ in length", text);
-            return NULL;
-        }
-        group = (int64_t)(count - start);
-        start = count;
-    }
-    *out_count = count;
-    *out_group = group;
-    return numbers;
+/* Whether the groups of an `op` may differ in length. */
+static bool may_differ(hlo_op op) {
+    return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
 }
 
-/* Devices per group; 0 when the text leaves it to the run, -1, with `why` set, when the groups do
- * not hold every device from 0 on once. */
+/* Every device from 0 on is named once. */
+static bool check_named(const hlo_inference *q, const char *value, const hlo_groups *groups) {
+    size_t count = (size_t)groups->devices;
+    bool *seen = memset(hlo_infer_scratch(q, count, sizeof *seen), 0, count * sizeof *seen);
+    int64_t device;
+    for (const char *at = groups->list; hlo_groups_next(&at, &device);) {
+        bool known = device >= 0 && (uint64_t)device < count;
+        if (!known || seen[device]) {
+            hlo_infer_fail(q, "replica %lld is %s in %s", (long long)device,
+                           known ? "named twice" : "out of range", value);
+            return false;
+        }
+        seen[device] = true;
+    }
+    return true;
+}
+
+/* Devices per group; 0 when the text leaves it to the run, or they differ, -1, with `why` set, when
+ * the groups do not hold every device from 0 on once. */
 static int64_t group_size(const hlo_inference *q) {
-    const hlo_attr *groups = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
-    long long many, each;
+    const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
     if (hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&
         hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0) {
         hlo_infer_fail(q, "use_global_device_ids needs a channel_id");
         return -1;
     }
-    if (!groups || strncmp(groups->u.str, "mesh", 4) == 0) return 0;
-    if (sscanf(groups->u.str, "[%lld,%lld]", &many, &each) == 2) return each;
-    size_t count;
-    int64_t group;
-    const int64_t *numbers = listed(q, groups->u.str, &count, &group);
-    if (!numbers) return -1;
-    bool *seen = memset(hlo_infer_scratch(q, count, sizeof *seen), 0, count * sizeof *seen);
-    for (size_t i = 0; i < count; i++) {
-        if (numbers[i] < 0 || (uint64_t)numbers[i] >= count || seen[numbers[i]]) {
-            hlo_infer_fail(q, "replica %lld is %s in %s", (long long)numbers[i],
-                           numbers[i] >= 0 && (uint64_t)numbers[i] < count ? "named twice"
-                                                                           : "out of range",
-                           groups->u.str);
-            return -1;
-        }
-        seen[numbers[i]] = true;
+    if (!attr) return 0;
+    const char *value = attr->u.str;
+    hlo_groups groups = hlo_groups_read(value);
+    if (groups.size < 0 && !may_differ(q->op)) {
+        hlo_infer_fail(q, "the groups of %s differ in length", value);
+        return -1;
     }
-    return group;
+    if (groups.list) {
+        if (groups.count && !groups.size) hlo_infer_fail(q, "a group of %s is empty", value);
+        if (groups.count && !groups.size) return -1;
+        return check_named(q, value, &groups) ? (groups.size < 0 ? 0 : groups.size) : -1;
+    }
+    int64_t all;
+    if (groups.count < 1 || groups.size < 1 ||
+        __builtin_mul_overflow(groups.count, groups.size, &all) || all != groups.devices) {
+        hlo_infer_fail(q, "%lld groups of %lld devices are not the %lld of %s",
+                       (long long)groups.count, (long long)groups.size, (long long)groups.devices,
+                       value);
+        return -1;
+    }
+    return groups.size;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -84,21 +74,20 @@ static int by_number(const void *a, const void *b) {
 
 /* Pairs of devices: nobody sends twice, nobody receives twice. */
 static bool check_pairs(const hlo_inference *q) {
-    const char *text = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.str;
-    size_t count;
-    int64_t length;
-    const int64_t *numbers = listed(q, text, &count, &length);
-    if (!numbers) return false;
-    if (count && length != 2) return hlo_infer_fail(q, "%s are no pairs", text);
-    int64_t *end = hlo_infer_scratch(q, count / 2, sizeof *end);
-    for (size_t which = 0; which < 2; which++) {
-        for (size_t i = 0; i < count / 2; i++) end[i] = numbers[2 * i + which];
-        qsort(end, count / 2, sizeof *end, by_number);
-        for (size_t i = 0; i < count / 2; i++) {
+    const char *value = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.str;
+    hlo_groups pairs = hlo_groups_read(value);
+    int64_t *end = hlo_infer_scratch(q, (size_t)pairs.count, sizeof *end), device;
+    for (int which = 0; which < 2; which++) {
+        int64_t count = 0;
+        const char *at = pairs.list;
+        for (int64_t i = 0; hlo_groups_next(&at, &device); i++)
+            if (i % 2 == which) end[count++] = device;
+        qsort(end, (size_t)count, sizeof *end, by_number);
+        for (int64_t i = 0; i < count; i++) {
             if (end[i] < 0) return hlo_infer_fail(q, "there is no device %lld", (long long)end[i]);
             if (i && end[i] == end[i - 1])
                 return hlo_infer_fail(q, "device %lld is the %s of two pairs of %s",
-                                      (long long)end[i], which ? "target" : "source", text);
+                                      (long long)end[i], which ? "target" : "source", value);
         }
     }
     return true;
@@ -130,7 +119,7 @@ const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
 
 const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
     if (!check_pairs(q)) return NULL;
-    return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZES) ? hlo_infer_given(q) : each_operand(q);
+    return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS) ? hlo_infer_given(q) : each_operand(q);
 }
 
 /* (operands, results, whatever the backend keeps); with slice_sizes the result is an operand. */
@@ -141,7 +130,7 @@ const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
         return hlo_infer_fail(q, "the result is %s, not a tuple of operands and results",
                               hlo_infer_text(q, given));
     const hlo_shape *wanted = each_operand(q);
-    for (uint32_t i = 0; i < 2 && !hlo_infer_attr(q, HLO_ATTR_SLICE_SIZES); i++)
+    for (uint32_t i = 0; i < 2 && !hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS); i++)
         if (!hlo_infer_fits(given->elements[i], wanted))
             return hlo_infer_fail(q, "element %u of the result is %s, not %s", i,
                                   hlo_infer_text(q, given->elements[i]), hlo_infer_text(q, wanted));

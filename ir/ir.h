@@ -85,6 +85,7 @@ typedef enum hlo_attr_kind {
     HLO_KIND_FLOAT,
     HLO_KIND_WORD,
     HLO_KIND_STRING,
+    HLO_KIND_FORM,
     HLO_KIND_RAW,
     HLO_KIND_INTS,
     HLO_KIND_SLICES,
@@ -271,6 +272,12 @@ struct hlo_attrs {
     hlo_attr v[];
 };
 
+/* Whether the attribute says no more than its absence would (usual.def), on an `op` whose first
+ * operand is `operand`; NULL: not known. */
+bool hlo_attr_is_usual(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
+/* The `type` that a comparison of such an operand has when it does not say. */
+const char *hlo_compare_usual_type(const hlo_shape *operand);
+
 /* ------------------------------------------------------------------ instructions, computations */
 
 /* One operand slot, and at the same time one link in the use list of what it names. */
@@ -393,8 +400,10 @@ typedef struct hlo_memo {
     hlo_computation *comp;  /* called so in the text */
     const hlo_shape *shape; /* written so */
     const void *config;     /* what it says as a backend_config, once matmul/ has read it */
+    const char *formed;     /* what it is as the value of the attribute `formed_as` */
     uint32_t suffix;        /* the last N tried for `name.N` */
     uint8_t op, attr;       /* called so, plus one; 0: not yet looked up */
+    uint8_t formed_as;      /* hlo_attr_id */
 } hlo_memo;
 /* Made when it is first asked for; valid until the module is freed. */
 hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned);
@@ -476,7 +485,7 @@ hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
 void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
-/* The string is interned. For WORD, STRING and RAW. */
+/* The string is interned. For WORD, STRING, FORM and RAW. */
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 

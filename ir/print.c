@@ -409,6 +409,8 @@ static void put_ints(out *o, const hlo_ints *ints) {
 }
 
 static void put_slices(out *o, const hlo_ints *ints) {
+    bool strides = false; /* all are shown, or none */
+    for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
     put_char(o, '{');
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
         if (i) PUT(o, ", ");
@@ -416,7 +418,7 @@ static void put_slices(out *o, const hlo_ints *ints) {
         put_int(o, ints->v[i]);
         put_char(o, ':');
         put_int(o, ints->v[i + 1]);
-        if (ints->v[i + 2] != 1) {
+        if (strides) {
             put_char(o, ':');
             put_int(o, ints->v[i + 2]);
         }
@@ -449,6 +451,7 @@ static void put_value(out *o, const hlo_attr *attr) {
     case HLO_KIND_BOOL: put_string(o, attr->u.i ? "true" : "false"); break;
     case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
     case HLO_KIND_WORD:
+    case HLO_KIND_FORM:
     case HLO_KIND_RAW: put_interned(o, attr->u.str); break;
     case HLO_KIND_STRING: put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
@@ -559,6 +562,19 @@ static const hlo_instr *shown_wrapped(const out *o, const hlo_instr *instr) {
     return comp && o->hidden[comp->id] ? comp->root : NULL;
 }
 
+/* Those of an `op`, each behind a comma. A reduce-scatter's dimensions come later than others'. */
+static void put_op_attrs(out *o, hlo_op op, const hlo_attr *attrs, uint32_t count) {
+    const int early = HLO_ATTR_DIMENSIONS, late = HLO_ATTR_USE_GLOBAL_DEVICE_IDS;
+    if (op != HLO_OP_REDUCE_SCATTER) {
+        put_attrs(o, attrs, count, ", ", ", ");
+        return;
+    }
+    put_attrs_between(o, attrs, count, -1, early, ", ", ", ");
+    put_attrs_between(o, attrs, count, early, late + 1, ", ", ", ");
+    put_attrs_between(o, attrs, count, early - 1, early + 1, ", ", ", ");
+    put_attrs_between(o, attrs, count, late, HLO_ATTR_COUNT, ", ", ", ");
+}
+
 /* An async-start's attributes and those of what it wraps, in one order. */
 static void put_merged_attrs(out *o, const hlo_instr *start, const hlo_instr *wrapped) {
     hlo_attr all[HLO_ATTR_COUNT];
@@ -566,7 +582,7 @@ static void put_merged_attrs(out *o, const hlo_instr *start, const hlo_instr *wr
     for (uint32_t i = 0; i < start->attr_count; i++)
         if (start->attrs[i].id != HLO_ATTR_CALLS) all[count++] = start->attrs[i];
     for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
-    put_attrs(o, all, count, ", ", ", ");
+    put_op_attrs(o, wrapped->op, all, count);
 }
 
 static void put_opcode(out *o, const hlo_instr *instr, const hlo_instr *wrapped) {
@@ -613,7 +629,7 @@ static void put_instr(out *o, const hlo_instr *instr) {
     if (wrapped && instr->op == HLO_OP_ASYNC_START)
         put_merged_attrs(o, instr, wrapped);
     else
-        put_attrs(o, instr->attrs, instr->attr_count, ", ", ", ");
+        put_op_attrs(o, instr->op, instr->attrs, instr->attr_count);
 }
 
 static void put_line(out *o, uint32_t depth) {

@@ -46,6 +46,22 @@ const char *hlo_verify_text(verifier *v, const hlo_shape *shape) {
     return text;
 }
 
+uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id,
+                                bool within_line) {
+    const char *source = v->module->source, *name = hlo_attrs_info[id].name;
+    if (!source || from >= v->module->source_size) return from;
+    const char *at = source + from, *end = source + v->module->source_size;
+    const char *line = within_line ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+    if (line) end = line;
+    size_t size = strlen(name);
+    while ((at = memmem(at, (size_t)(end - at), name, size))) {
+        if (at + size < end && at[size] == '=' && at > source && strchr(" ,\t{", at[-1]))
+            return (uint32_t)(at - source);
+        at += size;
+    }
+    return from;
+}
+
 /* --------------------------------------------------------------------------------------- shapes */
 
 /* What is wrong with a shape in itself, or NULL. */
@@ -94,24 +110,9 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
 
 static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
                         const char *words) {
-    const char *op = hlo_ops[instr->op].name, *name = hlo_attrs_info[attr->id].name;
-    uint32_t count = 0, commas = 0;
-    for (const char *at = attr->u.str; *at;) {
-        size_t length = strcspn(at, "{}, \t\r\n");
-        if (length && !hlo_word_in(words, at, length))
-            hlo_verify_error(v, instr->offset, "%s: %s %.*s is none of%s", op, name, (int)length,
-                             at, words);
-        count += length > 0;
-        commas += *at == ',';
-        at += length ? length : 1;
-    }
-    bool list = attr->u.str[0] == '{';
-    if (list && commas != (count ? count - 1 : 0))
-        hlo_verify_error(v, instr->offset, "%s: the words of %s are not separated by commas", op,
-                         name);
-    if (list && count > instr->operand_count)
-        hlo_verify_error(v, instr->offset, "%s: %s has %u words for %u operands", op, name, count,
-                         instr->operand_count);
+    if (hlo_word_in(words, attr->u.str, strlen(attr->u.str))) return;
+    hlo_verify_error(v, instr->offset, "%s: %s %s is none of%s", hlo_ops[instr->op].name,
+                     hlo_attrs_info[attr->id].name, attr->u.str, words);
 }
 
 static void check_attrs(verifier *v, const hlo_instr *instr) {
@@ -223,6 +224,7 @@ static void check_instr(verifier *v, const hlo_instr *instr) {
         check_order(v, instr, control->u.instrs->v[i], "control predecessor");
     hlo_verify_shape(v, instr->offset, instr->shape, "the shape");
     check_attrs(v, instr);
+    hlo_verify_attrs(v, instr);
     check_start(v, instr);
     check_follower(v, instr);
     if (instr->op == HLO_OP_PARAMETER) check_parameter(v, instr);

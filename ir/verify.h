@@ -27,6 +27,12 @@ const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
 /* What is wrong with a shape in itself is an error. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
+/* Where the attribute's name stands in the source, behind `from` and, `within_line`, in its line;
+ * `from` when it does not. */
+uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
+
+/* What the attributes of an instruction say of it, besides words and shapes (verify_attr.c). */
+void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
 /* Names, calls, channels, the header's attributes. */
 void hlo_verify_module(verifier *v);
 

@@ -7,7 +7,7 @@
 
 /* Where an attribute of the header stands: behind `HloModule`, which begins a line. */
 static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
-    const char *source = v->module->source, *name = hlo_attrs_info[id].name;
+    const char *source = v->module->source;
     const char *end = source + v->module->source_size, *at = source;
     static const char head[] = "HloModule";
     while (at < end && strncmp(at + strspn(at, " \t"), head, sizeof head - 1) != 0) {
@@ -15,8 +15,7 @@ static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
         if (!at) return 0;
         at++;
     }
-    const char *found = at < end ? memmem(at, (size_t)(end - at), name, strlen(name)) : NULL;
-    return found ? (uint32_t)(found - source) : 0;
+    return hlo_verify_attr_offset(v, (uint32_t)(at - source), id, false);
 }
 
 static const hlo_attr *header_attr(const verifier *v, hlo_attr_id id) {

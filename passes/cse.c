@@ -33,6 +33,7 @@ static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
     case HLO_KIND_WORD:
     case HLO_KIND_STRING:
     case HLO_KIND_BYTES:
+    case HLO_KIND_FORM:
     case HLO_KIND_RAW: return a->u.str == b->u.str;
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
@@ -100,7 +101,8 @@ static uint64_t hash_value(const hlo_instr *instr) {
         else if (kind == HLO_KIND_INTS || kind == HLO_KIND_SLICES)
             hash = XXH3_64bits_withSeed(attr->u.ints->v,
                                         attr->u.ints->count * sizeof *attr->u.ints->v, hash);
-        else if (kind == HLO_KIND_WORD || kind == HLO_KIND_STRING || kind == HLO_KIND_RAW)
+        else if (kind == HLO_KIND_WORD || kind == HLO_KIND_STRING || kind == HLO_KIND_FORM ||
+                 kind == HLO_KIND_RAW)
             hash = XXH3_64bits_withSeed(&attr->u.str, sizeof attr->u.str, hash);
         else if (kind == HLO_KIND_COMPUTATION)
             hash = XXH3_64bits_withSeed(&attr->u.comp, sizeof attr->u.comp, hash);

@@ -1,9 +1,9 @@
 /* The devices of a module, and the groups of them that collectives are over. */
 #include "passes/devices.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "ir/groups.h"
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
     for (uint32_t i = 0; i < module->attr_count; i++)
@@ -22,47 +22,12 @@ int64_t hlo_devices_replicas(const hlo_module *module) {
 /* ------------------------------------------------------------------------------------------ groups
  */
 
-/* mesh['x'=4,'y'=2] {'x'}: the extents of the axes in braces, multiplied; 0 for any other form. */
-static int64_t mesh_group(const char *text) {
-    const char *axes = strchr(text, '[');
-    const char *at = axes ? strstr(axes, "] {") : NULL;
-    if (!at) return 0;
-    int64_t size = 1;
-    for (at += 3; *at == '\''; at += *at == ',') {
-        const char *end = strchr(at + 1, '\'');
-        if (!end) return 0;
-        size_t length = (size_t)(end + 1 - at);
-        const char *axis = axes + 1;
-        while (*axis == '\'' && (strncmp(axis, at, length) != 0 || axis[length] != '=')) {
-            axis = strpbrk(axis, ",]");
-            if (!axis || *axis == ']') return 0;
-            axis++;
-        }
-        if (*axis != '\'') return 0;
-        size *= strtoll(axis + length + 1, NULL, 10);
-        at = end + 1;
-    }
-    return *at == '}' && !at[1] ? size : 0;
-}
-
-/* {{0,2,1}}: how many there are; 0 for several groups. */
-static int64_t listed_group(const char *text) {
-    if (strncmp(text, "{{", 2) != 0 || strchr(text + 2, '{')) return 0;
-    int64_t size = 1;
-    for (const char *at = strchr(text, ','); at; at = strchr(at + 1, ',')) size++;
-    return size;
-}
-
 /* Whether one group holds all devices, of which there are `all`; 1: the header does not say, and
  * groups hold every device between them. */
 static bool one_group(const char *text, int64_t all) {
-    long long many, each;
-    if (!text || !strcmp(text, "{}")) return true;
-    int64_t size = 0;
-    if (sscanf(text, "[%lld,%lld]", &many, &each) == 2)
-        size = many == 1 ? each : 0;
-    else
-        size = strncmp(text, "mesh", 4) ? listed_group(text) : mesh_group(text);
+    hlo_groups groups = hlo_groups_read(text);
+    if (!groups.count) return true;
+    int64_t size = groups.count == 1 ? groups.size : 0;
     return size > 0 && (size == all || all == 1);
 }
 

@@ -113,6 +113,7 @@ static void write_attr(writer *w, const hlo_attr *a) {
     case HLO_KIND_INT: fprintf(w->out, " %lld", (long long)a->u.i); break;
     case HLO_KIND_WORD:
     case HLO_KIND_STRING:
+    case HLO_KIND_FORM:
     case HLO_KIND_RAW: fprintf(w->out, " %s", a->u.str); break;
     case HLO_KIND_COMPUTATION: fprintf(w->out, " %s", a->u.comp->name); break;
     default: break;

@@ -1,0 +1,137 @@
+/* What becomes of an attribute between its text and the IR: values that have a notation of their
+ * own are read by it, those that say nothing are left out, and those that XLA shows unasked are
+ * made. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/form.h"
+#include "grammar/text.h"
+
+hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
+    hlo_attr attr = {.id = id, .u.str = raw};
+    if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind != HLO_KIND_FORM) return attr;
+    if (id == HLO_ATTR_BACKEND_CONFIG && *raw == '{') return attr;
+    hlo_form form;
+    hlo_arena_mark mark = hlo_arena_here(text->scratch);
+    attr.u.str = hlo_form_of(text->module, text->scratch, id, raw, &form);
+    if (!attr.u.str)
+        hlo_text_error(text,
+                       (hlo_span){at.offset + (uint32_t)form.fault, (uint32_t)form.fault_length},
+                       "%s: %s", hlo_attrs_info[id].name, form.why);
+    hlo_arena_release(text->scratch, mark);
+    return attr;
+}
+
+static uint32_t count_of(const hlo_text *text, const hlo_frame *frame) {
+    return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
+}
+
+static hlo_attr *attrs_of(const hlo_text *text, const hlo_frame *frame) {
+    return (hlo_attr *)(text->attrs.items + frame->attrs);
+}
+
+void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op) {
+    hlo_attr *attrs = attrs_of(text, frame);
+    uint32_t count = count_of(text, frame), kept = 0;
+    hlo_instr *const *operands = (hlo_instr **)(text->operands.items + frame->operands);
+    bool any = text->operands.used > frame->operands;
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_shape *operand = any && attrs[i].id == HLO_ATTR_TYPE ? operands[0]->shape : NULL;
+        if (!hlo_attr_is_usual(&attrs[i], op, operand)) attrs[kept++] = attrs[i];
+    }
+    text->attrs.used -= (count - kept) * sizeof *attrs;
+}
+
+/* --------------------------------------------------------------------------------------- windows
+ */
+
+/* What a word of a window says where it says nothing. */
+static const struct {
+    hlo_attr_id id;
+    const char *usual;
+} window_words[] = {
+    {HLO_ATTR_SIZE, NULL},      {HLO_ATTR_STRIDE, "1"},     {HLO_ATTR_PAD, "0_0"},
+    {HLO_ATTR_LHS_DILATE, "1"}, {HLO_ATTR_RHS_DILATE, "1"}, {HLO_ATTR_RHS_REVERSAL, "0"},
+};
+
+static uint32_t parts_of(const char *word) {
+    uint32_t count = 1;
+    for (; *word; word++) count += *word == 'x';
+    return count;
+}
+
+/* Whether each part of the word is that. */
+static bool all_are(const char *word, const char *part) {
+    size_t size = strlen(part);
+    for (;; word += size + 1) {
+        if (strncmp(word, part, size) != 0) return false;
+        if (!word[size]) return true;
+        if (word[size] != 'x') return false;
+    }
+}
+
+static const char *usual_word(hlo_attr_id id) {
+    for (size_t i = 0; i < sizeof window_words / sizeof *window_words; i++)
+        if (window_words[i].id == id) return window_words[i].usual;
+    return NULL;
+}
+
+void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
+    hlo_attr *attrs = attrs_of(text, frame);
+    uint32_t count = count_of(text, frame), kept = 0, rank = 0;
+    const char *size = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (attrs[i].id == HLO_ATTR_SIZE) size = attrs[i].u.str;
+    if (size) rank = parts_of(size);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = hlo_attrs_info[attrs[i].id].name, *usual = usual_word(attrs[i].id);
+        uint32_t parts = parts_of(attrs[i].u.str);
+        while (attrs[i].id == HLO_ATTR_RHS_REVERSAL && parts < rank) {
+            const char *longer = hlo_arena_format(text->scratch, "%sx0", attrs[i].u.str);
+            attrs[i].u.str = hlo_intern_string(text->module, longer);
+            parts++;
+        }
+        if (parts != rank) {
+            hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u", name,
+                           parts, parts == 1 ? "" : "s", rank);
+            frame->broken = true;
+            return;
+        }
+        if (!usual || !all_are(attrs[i].u.str, usual)) attrs[kept++] = attrs[i];
+    }
+    text->attrs.used -= (count - kept) * sizeof *attrs;
+}
+
+/* -------------------------------------------------------------------------------- what is implied
+ */
+
+static bool has(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    const hlo_attr *attrs = attrs_of(text, frame);
+    for (uint32_t i = 0; i < count_of(text, frame); i++)
+        if (attrs[i].id == id) return true;
+    return false;
+}
+
+static void push(hlo_text *text, hlo_attr attr) {
+    hlo_stack_push(text, &text->attrs, &attr, sizeof attr);
+}
+
+void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op) {
+    static const uint8_t lists[] = {HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_RHS_CONTRACTING_DIMS};
+    for (size_t i = 0; i < sizeof lists; i++)
+        if (hlo_op_has(op, (hlo_attr_id)lists[i]) && !has(text, frame, (hlo_attr_id)lists[i]))
+            push(text, (hlo_attr){.id = (hlo_attr_id)lists[i],
+                                  .u.ints = hlo_ints_new(text->module, 0, NULL)});
+    if (hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) && !has(text, frame, HLO_ATTR_REPLICA_GROUPS))
+        push(text, (hlo_attr){.id = HLO_ATTR_REPLICA_GROUPS,
+                              .u.str = hlo_intern_string(text->module, "{}")});
+    if (op != HLO_OP_CUSTOM_CALL) return;
+    hlo_attr *attrs = attrs_of(text, frame);
+    for (uint32_t i = 0; i < count_of(text, frame); i++) {
+        if (attrs[i].id != HLO_ATTR_TO_APPLY) continue;
+        hlo_comps *comps = hlo_arena_alloc(text->module->arena, sizeof *comps + sizeof *comps->v);
+        comps->count = 1;
+        comps->v[0] = attrs[i].u.comp;
+        attrs[i] = (hlo_attr){.id = HLO_ATTR_CALLED_COMPUTATIONS, .u.comps = comps};
+    }
+}

@@ -1,0 +1,36 @@
+/* Bytes that grow, and text in quotes and braces. */
+#ifndef HLO_GRAMMAR_BYTES_H
+#define HLO_GRAMMAR_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ir/arena.h"
+
+/* Bytes that grow, in the scratch arena; always NUL-terminated once something was put. */
+typedef struct hlo_bytes {
+    hlo_arena *arena;
+    char *v;
+    size_t size, room;
+} hlo_bytes;
+
+void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
+void hlo_bytes_text(hlo_bytes *out, const char *text);
+void hlo_bytes_format(hlo_bytes *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Between quotes, with C's escapes. */
+void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size);
+/* Digits enough for the value to come back. */
+void hlo_bytes_double(hlo_bytes *out, double value, bool single);
+
+/* Bytes up to the brace that closes the first one; 0 when there is none. */
+size_t hlo_braced_size(const char *bytes, size_t size);
+/* `{...}` with balanced braces, and nothing behind it: stands in text without quotes. */
+bool hlo_is_braced(const char *bytes, size_t size);
+/* The quote that ends the string which the quote at `from` begins; NULL when nothing before `end`
+ * does. */
+const char *hlo_quote_end(const char *from, const char *end);
+/* The bytes that a quoted string stands for; `*at` is moved behind it. NULL when it has no end. */
+char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size);
+
+#endif

@@ -1,0 +1,967 @@
+/* Reading values that have a notation of their own: tokens, and the values that are short. */
+#include "grammar/form.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------------------------------- errors
+ */
+
+bool hlo_form_fail(hlo_form *f, const char *at, size_t length, const char *format, ...) {
+    if (f->why) return false;
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    f->why = hlo_arena_copy(f->scratch, text, strlen(text) + 1);
+    f->fault = (size_t)(at - f->from);
+    f->fault_length = length;
+    return false;
+}
+
+static void skip(hlo_form *f) {
+    while (f->at < f->end) {
+        const char *end;
+        if (strchr(" \t\r\n", *f->at) && *f->at) {
+            f->at++;
+        } else if (f->at[0] == '/' && f->at + 1 < f->end && f->at[1] == '*') {
+            for (end = f->at + 2; end + 1 < f->end && (end[0] != '*' || end[1] != '/');) end++;
+            if (end + 1 >= f->end) return;
+            f->at = end + 2;
+        } else if (f->at[0] == '/' && f->at + 1 < f->end && f->at[1] == '/') {
+            end = memchr(f->at, '\n', (size_t)(f->end - f->at));
+            f->at = end ? end : f->end;
+        } else {
+            return;
+        }
+    }
+}
+
+static bool in_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+}
+
+/* Bytes of the name that stands next; 0: none does. */
+static size_t name_size(hlo_form *f) {
+    size_t size = 0;
+    skip(f);
+    if (f->at < f->end && strchr("0123456789-.", *f->at)) return 0;
+    while (f->at + size < f->end && in_name(f->at[size])) size++;
+    return size;
+}
+
+bool hlo_form_unexpected(hlo_form *f, const char *wanted) {
+    enum { MOST = 40 };
+    skip(f);
+    size_t size = 0;
+    while (f->at + size < f->end && in_name(f->at[size])) size++;
+    if (f->at == f->end)
+        return hlo_form_fail(f, f->at, 1, "the value ends too early, expected %s", wanted);
+    if (!size) size = 1;
+    return hlo_form_fail(f, f->at, size, "expected %s, found '%.*s'", wanted,
+                         (int)(size < MOST ? size : MOST), f->at);
+}
+
+/* ---------------------------------------------------------------------------------------- tokens
+ */
+
+bool hlo_form_next(hlo_form *f, char c) {
+    skip(f);
+    return f->at < f->end && *f->at == c;
+}
+
+bool hlo_form_take(hlo_form *f, const char *mark) {
+    size_t size = strlen(mark);
+    skip(f);
+    if ((size_t)(f->end - f->at) < size || memcmp(f->at, mark, size) != 0) return false;
+    f->at += size;
+    return true;
+}
+
+bool hlo_form_expect(hlo_form *f, const char *mark) {
+    char wanted[16];
+    if (hlo_form_take(f, mark)) return true;
+    snprintf(wanted, sizeof wanted, "'%s'", mark);
+    return hlo_form_unexpected(f, wanted);
+}
+
+bool hlo_form_take_word(hlo_form *f, const char *word) {
+    size_t size = name_size(f);
+    bool ends = f->at + size == f->end || f->at[size] != '=';
+    if (!ends || size != strlen(word) || memcmp(f->at, word, size) != 0) return false;
+    f->at += size;
+    return true;
+}
+
+bool hlo_form_take_name(hlo_form *f, const char *name) {
+    size_t size = name_size(f);
+    if (size != strlen(name) || memcmp(f->at, name, size) != 0 || f->at + size == f->end ||
+        f->at[size] != '=')
+        return false;
+    f->at += size + 1;
+    return true;
+}
+
+bool hlo_form_expect_name(hlo_form *f, const char *name) {
+    char wanted[40];
+    if (hlo_form_take_name(f, name)) return true;
+    snprintf(wanted, sizeof wanted, "'%s='", name);
+    return hlo_form_unexpected(f, wanted);
+}
+
+bool hlo_form_name(hlo_form *f, const char **out_name) {
+    size_t size = name_size(f);
+    if (!size || f->at + size == f->end || f->at[size] != '=')
+        return hlo_form_unexpected(f, "a name and '='");
+    *out_name = hlo_arena_format(f->scratch, "%.*s", (int)size, f->at);
+    f->at += size + 1;
+    return true;
+}
+
+/* Bytes of the number that stands next: digits, and, with `point`, a fraction and an exponent. */
+static size_t number_size(hlo_form *f, bool point) {
+    skip(f);
+    const char *at = f->at, *digits;
+    if (at < f->end && *at == '-') at++;
+    for (digits = at; at < f->end && *at >= '0' && *at <= '9';) at++;
+    if (at == digits) return 0;
+    if (!point) return (size_t)(at - f->at);
+    if (at < f->end && *at == '.')
+        for (at++; at < f->end && *at >= '0' && *at <= '9';) at++;
+    const char *power = at;
+    if (at + 1 < f->end && (*at == 'e' || *at == 'E')) {
+        at += at[1] == '-' || at[1] == '+' ? 2 : 1;
+        for (digits = at; at < f->end && *at >= '0' && *at <= '9';) at++;
+        if (at == digits) at = power;
+    }
+    return (size_t)(at - f->at);
+}
+
+bool hlo_form_int(hlo_form *f, int64_t *out) {
+    char text[24];
+    size_t size = number_size(f, false);
+    if (!size) return hlo_form_unexpected(f, "an integer");
+    snprintf(text, sizeof text, "%.*s", (int)(size < sizeof text ? size : sizeof text - 1), f->at);
+    errno = 0;
+    *out = strtoll(text, NULL, 10);
+    if (errno || size >= sizeof text)
+        return hlo_form_fail(f, f->at, size, "the number %s%s does not fit in 64 bits", text,
+                             size < sizeof text ? "" : "...");
+    f->at += size;
+    return true;
+}
+
+bool hlo_form_number(hlo_form *f, double *out) {
+    size_t size = number_size(f, true);
+    if (!size) return hlo_form_unexpected(f, "a number");
+    const char *text = hlo_arena_format(f->scratch, "%.*s", (int)size, f->at);
+    *out = strtod(text, NULL);
+    f->at += size;
+    return true;
+}
+
+bool hlo_form_bool(hlo_form *f, bool *out) {
+    *out = hlo_form_take_word(f, "true");
+    return *out || hlo_form_take_word(f, "false") || hlo_form_unexpected(f, "'true' or 'false'");
+}
+
+bool hlo_form_string(hlo_form *f, const char **out, size_t *out_size) {
+    if (!hlo_form_next(f, '"') && !hlo_form_next(f, '\''))
+        return hlo_form_unexpected(f, "a string");
+    const char *from = f->at;
+    *out = hlo_unquote(f->scratch, &f->at, f->end, out_size);
+    return *out || hlo_form_fail(f, from, 1, "this string has no end");
+}
+
+/* ---------------------------------------------------------------------------------------- lists */
+
+static void add(hlo_form *f, hlo_form_ints *list, size_t *room, int64_t value) {
+    if (list->count == *room) {
+        *room = *room ? 2 * *room : 8;
+        int64_t *grown = hlo_arena_array(f->scratch, *room, sizeof *grown);
+        if (list->count) memcpy(grown, list->v, list->count * sizeof *grown);
+        list->v = grown;
+    }
+    list->v[list->count++] = value;
+}
+
+/* `expected ',' or CLOSE`. */
+static bool expect_end(hlo_form *f, const char *close) {
+    char wanted[24];
+    if (hlo_form_take(f, close)) return true;
+    snprintf(wanted, sizeof wanted, "',' or '%s'", close);
+    return hlo_form_unexpected(f, wanted);
+}
+
+bool hlo_form_int_list(hlo_form *f, const char *close, size_t least, hlo_form_ints *out) {
+    size_t room = 0;
+    *out = (hlo_form_ints){0};
+    if (!least && hlo_form_take(f, close)) return true;
+    do {
+        int64_t value;
+        if (!hlo_form_int(f, &value)) return false;
+        add(f, out, &room, value);
+    } while (hlo_form_take(f, ","));
+    return expect_end(f, close);
+}
+
+void hlo_form_put(hlo_form *f, const char *text) {
+    hlo_bytes_text(&f->out, text);
+}
+
+static void put_int(hlo_form *f, int64_t value) {
+    hlo_bytes_format(&f->out, "%lld", (long long)value);
+}
+
+void hlo_form_put_ints(hlo_form *f, const int64_t *v, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (i) hlo_form_put(f, ",");
+        put_int(f, v[i]);
+    }
+}
+
+/* As many digits as XLA prints, and more where the value needs them. */
+static void put_double(hlo_form *f, double value) {
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    hlo_form_put(f, text);
+}
+
+/* `{{0,1},{2}}`; `pair`: each of two. */
+static bool int_lists(hlo_form *f, bool pair) {
+    if (!hlo_form_expect(f, "{")) return false;
+    hlo_form_put(f, "{");
+    if (!hlo_form_next(f, '}')) {
+        bool more = false;
+        do {
+            hlo_form_ints list;
+            if (!hlo_form_expect(f, "{")) return false;
+            const char *from = f->at - 1;
+            if (!hlo_form_int_list(f, "}", 0, &list)) return false;
+            if (pair && list.count != 2)
+                return hlo_form_fail(f, from, 1, "expected a pair, found %zu number%s", list.count,
+                                     list.count == 1 ? "" : "s");
+            hlo_form_put(f, more ? ",{" : "{");
+            hlo_form_put_ints(f, list.v, list.count);
+            hlo_form_put(f, "}");
+            more = true;
+        } while (hlo_form_take(f, ","));
+    }
+    hlo_form_put(f, "}");
+    return expect_end(f, "}");
+}
+
+bool hlo_form_pairs(hlo_form *f) {
+    return int_lists(f, true);
+}
+
+bool hlo_form_listed(hlo_form *f) {
+    return int_lists(f, false);
+}
+
+bool hlo_form_size_lists(hlo_form *f) {
+    return int_lists(f, false);
+}
+
+/* `{true,false}`; *out_any: one of them is true. */
+static bool bools(hlo_form *f, bool *out_any) {
+    *out_any = false;
+    if (!hlo_form_expect(f, "{")) return false;
+    hlo_form_put(f, "{");
+    for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
+        bool value;
+        if (more && !hlo_form_take(f, ",")) break;
+        if (!hlo_form_bool(f, &value)) return false;
+        if (more) hlo_form_put(f, ",");
+        hlo_form_put(f, value ? "true" : "false");
+        *out_any |= value;
+    }
+    hlo_form_put(f, "}");
+    return expect_end(f, "}");
+}
+
+bool hlo_form_replication(hlo_form *f) {
+    bool any;
+    return bools(f, &any);
+}
+
+/* The list, or one word for a list of it; nothing when that is `{false}`. */
+bool hlo_form_propagation(hlo_form *f) {
+    bool value;
+    if (hlo_form_next(f, '{')) {
+        if (!bools(f, &value)) return false;
+    } else if (hlo_form_next(f, 't') || hlo_form_next(f, 'f')) {
+        if (!hlo_form_bool(f, &value)) return false;
+        hlo_form_put(f, value ? "{true}" : "{false}");
+    } else {
+        return hlo_form_unexpected(f, "'{', 'true' or 'false'");
+    }
+    if (strcmp(f->out.v, "{}") == 0 || strcmp(f->out.v, "{false}") == 0) f->out.size = 0;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------- words
+ */
+
+/* `{high,default}`, in either case; nothing when all are the default. */
+bool hlo_form_precision(hlo_form *f) {
+    static const char *const words[][2] = {
+        {"default", "DEFAULT"}, {"high", "HIGH"}, {"highest", "HIGHEST"}};
+    bool other = false;
+    if (!hlo_form_expect(f, "{")) return false;
+    hlo_form_put(f, "{");
+    for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
+        if (more && !hlo_form_take(f, ",")) break;
+        size_t w = 0;
+        while (w < 3 && !hlo_form_take_word(f, words[w][0]) && !hlo_form_take_word(f, words[w][1]))
+            w++;
+        if (w == 3) return hlo_form_unexpected(f, "'default', 'high' or 'highest'");
+        if (more) hlo_form_put(f, ",");
+        hlo_form_put(f, words[w][0]);
+        other |= w > 0;
+    }
+    hlo_form_put(f, "}");
+    if (!other) f->out.size = 0;
+    return expect_end(f, "}");
+}
+
+enum { MOST_LABELS = 64, MOST_SPATIAL = 10 };
+
+/* One of the three parts of dim_labels: two letters and the numbers from 0 on, each once, with `?`
+ * for dimensions that have no name. */
+static bool label_part(hlo_form *f, const char *letters, const char *what, size_t *out_spatial) {
+    const char *from = f->at;
+    uint64_t seen = 0;
+    size_t largest = 0, spatial = 0;
+    for (; f->at < f->end && (in_name(*f->at) || *f->at == '?') && !strchr("_-", *f->at); f->at++) {
+        const char *letter = strchr(letters, *f->at);
+        bool digit = *f->at >= '0' && *f->at <= '9';
+        if (*f->at == '?') continue;
+        if (!digit && !letter)
+            return hlo_form_fail(f, f->at, 1,
+                                 "the labels of the %s are %c, %c, digits and ?, not %c", what,
+                                 letters[0], letters[1], *f->at);
+        unsigned bit = digit ? (unsigned)(*f->at - '0') : 10 + (unsigned)(letter - letters);
+        if (seen >> bit & 1)
+            return hlo_form_fail(f, f->at, 1, "the %s has two dimensions %c", what, *f->at);
+        seen |= (uint64_t)1 << bit;
+        if (digit && bit >= largest) largest = bit + 1;
+        spatial += digit;
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (!(seen >> (10 + i) & 1))
+            return hlo_form_fail(f, from, (size_t)(f->at - from), "the %s has no dimension %c",
+                                 what, letters[i]);
+    if (largest != spatial)
+        return hlo_form_fail(f, from, (size_t)(f->at - from),
+                             "the %s has %zu spatial dimensions, but one is called %zu", what,
+                             spatial, largest - 1);
+    const char *last = f->at;
+    while (last > from && last[-1] == '?') last--;
+    hlo_bytes_put(&f->out, from, (size_t)(last - from));
+    *out_spatial = spatial;
+    return true;
+}
+
+bool hlo_form_labels(hlo_form *f) {
+    static const struct {
+        const char *letters, *what, *behind;
+    } parts[] = {{"bf", "input", "_"}, {"io", "kernel", "->"}, {"bf", "output", ""}};
+    size_t spatial[3];
+    for (size_t i = 0; i < 3; i++) {
+        const char *from = f->at;
+        if (!label_part(f, parts[i].letters, parts[i].what, &spatial[i])) return false;
+        if (spatial[i] != spatial[0])
+            return hlo_form_fail(f, from, (size_t)(f->at - from),
+                                 "the %s has %zu spatial dimensions, the input %zu", parts[i].what,
+                                 spatial[i], spatial[0]);
+        size_t size = strlen(parts[i].behind);
+        if ((size_t)(f->end - f->at) < size || memcmp(f->at, parts[i].behind, size) != 0)
+            return hlo_form_expect(f, parts[i].behind);
+        f->at += size;
+        hlo_form_put(f, parts[i].behind);
+    }
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- windows
+ */
+
+/* The parts of a word, with `x` between: a number, or a pair with `_` between. */
+static bool window_word(hlo_form *f, bool pair, bool negative) {
+    bool more = false;
+    do {
+        int64_t number;
+        for (int i = 0; i <= pair; i++) {
+            const char *from = f->at;
+            if (i && (f->at == f->end || *f->at != '_')) return hlo_form_unexpected(f, "'_'");
+            f->at += i;
+            if (!hlo_form_int(f, &number)) return false;
+            if (number < 0 && !negative)
+                return hlo_form_fail(f, from, (size_t)(f->at - from), "this is negative");
+            hlo_form_put(f, i ? "_" : more ? "x" : "");
+            put_int(f, number);
+        }
+        more = true;
+    } while (f->at < f->end && *f->at == 'x' && f->at++);
+    return true;
+}
+
+bool hlo_form_sizes(hlo_form *f) {
+    return window_word(f, false, false);
+}
+
+bool hlo_form_pads(hlo_form *f) {
+    return window_word(f, true, true);
+}
+
+/* Every number but 0 is 1. */
+bool hlo_form_reversals(hlo_form *f) {
+    if (!window_word(f, false, false)) return false;
+    char *to = f->out.v;
+    for (const char *from = f->out.v; *from; from++) {
+        if (*from == 'x') {
+            *to++ = 'x';
+            continue;
+        }
+        bool any = false;
+        for (; *from && *from != 'x'; from++) any |= *from != '0';
+        *to++ = any ? '1' : '0';
+        from--;
+    }
+    *to = '\0';
+    f->out.size = (size_t)(to - f->out.v);
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- aliases
+ */
+
+/* A part of a tuple, as the header names it. */
+typedef struct alias {
+    hlo_form_ints output, part;
+    int64_t number; /* of a parameter or an operand */
+    bool must;
+    struct alias *next;
+} alias;
+
+static int compare_ints(const hlo_form_ints *a, const hlo_form_ints *b) {
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
+    return (a->count > b->count) - (a->count < b->count);
+}
+
+static bool index_list(hlo_form *f, hlo_form_ints *out) {
+    return hlo_form_expect(f, "{") && hlo_form_int_list(f, "}", 0, out);
+}
+
+/* `(0, {1}` */
+static bool alias_of(hlo_form *f, alias *out) {
+    return hlo_form_expect(f, "(") && hlo_form_int(f, &out->number) && hlo_form_expect(f, ",") &&
+           index_list(f, &out->part);
+}
+
+static void put_index(hlo_form *f, const char *before, const hlo_form_ints *list) {
+    hlo_form_put(f, before);
+    hlo_form_put(f, "{");
+    hlo_form_put_ints(f, list->v, list->count);
+    hlo_form_put(f, "}");
+}
+
+static int compare_aliases(const alias *a, const alias *b) {
+    int order = compare_ints(&a->output, &b->output);
+    if (order) return order;
+    return a->number != b->number ? (a->number < b->number ? -1 : 1)
+                                  : compare_ints(&a->part, &b->part);
+}
+
+static void insert(alias **list, alias *item) {
+    while (*list && compare_aliases(*list, item) < 0) list = &(*list)->next;
+    item->next = *list;
+    *list = item;
+}
+
+typedef enum alias_form { OF_MODULE, OF_DONOR, OF_OPERAND } alias_form;
+
+/* Reads `{ ... }`, sorted where XLA sorts. */
+static bool alias_list(hlo_form *f, alias_form form, alias **out) {
+    *out = NULL;
+    alias **end = out;
+    if (!hlo_form_expect(f, "{")) return false;
+    while (!hlo_form_next(f, '}')) {
+        alias *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (form != OF_DONOR && (!index_list(f, &item->output) || !hlo_form_expect(f, ":")))
+            return false;
+        if (!alias_of(f, item)) return false;
+        if (form == OF_MODULE && hlo_form_take(f, ",")) {
+            item->must = hlo_form_take_word(f, "must-alias");
+            if (!item->must && !hlo_form_take_word(f, "may-alias"))
+                return hlo_form_unexpected(f, "'may-alias' or 'must-alias'");
+        }
+        if (!hlo_form_expect(f, ")")) return false;
+        if (form != OF_OPERAND) {
+            insert(out, item);
+        } else {
+            *end = item;
+            end = &item->next;
+        }
+        if (!hlo_form_take(f, ",")) break;
+    }
+    return expect_end(f, "}");
+}
+
+bool hlo_form_aliases(hlo_form *f) {
+    alias *list;
+    if (!alias_list(f, OF_MODULE, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        put_index(f, a == list ? "{ " : ", ", &a->output);
+        hlo_form_put(f, ": (");
+        put_int(f, a->number);
+        put_index(f, ", ", &a->part);
+        hlo_form_put(f, a->must ? ", must-alias)" : ", may-alias)");
+    }
+    if (list) hlo_form_put(f, " }");
+    return true;
+}
+
+bool hlo_form_donors(hlo_form *f) {
+    alias *list;
+    if (!alias_list(f, OF_DONOR, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        if (a->next && compare_aliases(a, a->next) == 0) continue;
+        hlo_form_put(f, f->out.size ? ", (" : "{ (");
+        put_int(f, a->number);
+        put_index(f, ", ", &a->part);
+        hlo_form_put(f, ")");
+    }
+    if (list) hlo_form_put(f, " }");
+    return true;
+}
+
+bool hlo_form_operand_aliases(hlo_form *f) {
+    alias *list;
+    if (!alias_list(f, OF_OPERAND, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        put_index(f, a == list ? "{" : ", ", &a->output);
+        hlo_form_put(f, ": (");
+        put_int(f, a->number);
+        put_index(f, ", ", &a->part);
+        hlo_form_put(f, ")");
+    }
+    if (list) hlo_form_put(f, "}");
+    return true;
+}
+
+/* ------------------------------------------------------------------------------- names and values
+ */
+
+typedef struct entry {
+    const char *name, *value;
+    size_t size;
+    struct entry *next;
+} entry;
+
+/* The last of those of one name counts. */
+static void insert_entry(entry **list, entry *item) {
+    int order = -1;
+    while (*list && (order = strcmp((*list)->name, item->name)) < 0) list = &(*list)->next;
+    item->next = *list && order == 0 ? (*list)->next : *list;
+    *list = item;
+}
+
+bool hlo_form_entries(hlo_form *f) {
+    entry *list = NULL;
+    if (!hlo_form_expect(f, "{")) return false;
+    for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
+        if (more && !hlo_form_take(f, ",")) break;
+        entry *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (!hlo_form_name(f, &item->name)) return false;
+        if (hlo_form_next(f, '{')) {
+            item->size = hlo_braced_size(f->at, (size_t)(f->end - f->at));
+            item->value = f->at;
+            f->at += item->size;
+            if (!item->size) return hlo_form_fail(f, item->value, 1, "this '{' is never closed");
+        } else if (!hlo_form_next(f, '"') && !hlo_form_next(f, '\'')) {
+            return hlo_form_unexpected(f, "a string or '{'");
+        } else if (!hlo_form_string(f, &item->value, &item->size)) {
+            return false;
+        }
+        insert_entry(&list, item);
+    }
+    if (!expect_end(f, "}")) return false;
+    for (const entry *e = list; e; e = e->next) {
+        hlo_form_put(f, e == list ? "{" : ",");
+        hlo_form_put(f, e->name);
+        hlo_form_put(f, "=");
+        if (hlo_is_braced(e->value, e->size))
+            hlo_bytes_put(&f->out, e->value, e->size);
+        else
+            hlo_bytes_quote(&f->out, e->value, e->size);
+    }
+    if (list) hlo_form_put(f, "}");
+    return true;
+}
+
+/* Nothing when there is no value besides the index. */
+bool hlo_form_statistics(hlo_form *f) {
+    int64_t index;
+    bool any = false;
+    if (!hlo_form_expect(f, "{")) return false;
+    if (hlo_form_take(f, "}")) return true;
+    if (!hlo_form_expect_name(f, "visualizing_index") || !hlo_form_int(f, &index)) return false;
+    hlo_form_put(f, "{visualizing_index=");
+    put_int(f, index);
+    while (hlo_form_take(f, ",")) {
+        const char *name;
+        double value;
+        if (!hlo_form_name(f, &name) || !hlo_form_number(f, &value)) return false;
+        hlo_form_put(f, ",");
+        hlo_form_put(f, name);
+        hlo_form_put(f, "=");
+        put_double(f, value);
+        any = true;
+    }
+    hlo_form_put(f, "}");
+    if (!any) f->out.size = 0;
+    return expect_end(f, "}");
+}
+
+/* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; what is not given is 0. */
+static bool tolerance(hlo_form *f) {
+    static const char *const names[] = {"atol", "rtol", "ulps"};
+    double value[3] = {0};
+    if (!hlo_form_expect(f, "{")) return false;
+    for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
+        if (more && !hlo_form_take(f, ",")) break;
+        size_t n = 0;
+        while (n < 3 && !hlo_form_take_name(f, names[n])) n++;
+        if (n == 3) return hlo_form_unexpected(f, "'atol=', 'rtol=' or 'ulps='");
+        skip(f);
+        const char *from = f->at;
+        if (!hlo_form_number(f, &value[n])) return false;
+        if (value[n] < 0)
+            return hlo_form_fail(f, from, (size_t)(f->at - from), "a tolerance is not negative");
+    }
+    if (!expect_end(f, "}")) return false;
+    hlo_form_put(f, "{tolerance={atol=");
+    put_double(f, value[0]);
+    hlo_form_put(f, ",rtol=");
+    put_double(f, value[1]);
+    hlo_bytes_format(&f->out, ",ulps=%.0f}}", value[2] < 9e15 ? (double)(int64_t)value[2] : 9e15);
+    return true;
+}
+
+bool hlo_form_accuracy(hlo_form *f) {
+    if (!hlo_form_expect(f, "{")) return false;
+    if (hlo_form_take_name(f, "tolerance")) {
+        if (!tolerance(f)) return false;
+    } else if (!hlo_form_take_name(f, "mode")) {
+        return hlo_form_unexpected(f, "'mode=' or 'tolerance='");
+    } else if (hlo_form_take_word(f, "highest") || hlo_form_take_word(f, "HIGHEST")) {
+        hlo_form_put(f, "{mode=highest}");
+    } else if (!hlo_form_take_word(f, "default") && !hlo_form_take_word(f, "DEFAULT")) {
+        return hlo_form_unexpected(f, "'default' or 'highest'");
+    }
+    return hlo_form_expect(f, "}");
+}
+
+/* `{sparsity=2x4 dimension=0 stride=1}` */
+static bool sparse_operand(hlo_form *f, int64_t out[4]) {
+    bool given[3] = {false};
+    static const char *const names[] = {"sparsity", "dimension", "stride"};
+    memset(out, 0, 4 * sizeof *out);
+    if (!hlo_form_expect(f, "{")) return false;
+    while (!hlo_form_take(f, "}")) {
+        size_t n = 0;
+        skip(f);
+        const char *from = f->at;
+        while (n < 3 && !hlo_form_take_name(f, names[n])) n++;
+        if (n == 3) return hlo_form_unexpected(f, "'sparsity=', 'dimension=', 'stride=' or '}'");
+        if (given[n])
+            return hlo_form_fail(f, from, strlen(names[n]), "'%s' is given twice", names[n]);
+        given[n] = true;
+        if (!hlo_form_int(f, n ? &out[n + 1] : &out[0])) return false;
+        if (n) continue;
+        if (f->at == f->end || *f->at != 'x') return hlo_form_unexpected(f, "'x'");
+        f->at++;
+        if (!hlo_form_int(f, &out[1])) return false;
+    }
+    return true;
+}
+
+bool hlo_form_sparsity(hlo_form *f) {
+    static const char *const names[] = {"lhs", "rhs"};
+    int64_t sides[2][4];
+    bool given[2] = {false};
+    if (!hlo_form_expect(f, "{")) return false;
+    while (!hlo_form_take(f, "}")) {
+        skip(f);
+        const char *from = f->at;
+        size_t n = hlo_form_take_name(f, "lhs") ? 0 : hlo_form_take_name(f, "rhs") ? 1 : 2;
+        if (n == 2) return hlo_form_unexpected(f, "'lhs=', 'rhs=' or '}'");
+        if (given[n]) return hlo_form_fail(f, from, 3, "'%s' is given twice", names[n]);
+        given[n] = true;
+        if (!sparse_operand(f, sides[n])) return false;
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (given[n])
+            hlo_bytes_format(&f->out, "%s%s={sparsity=%lldx%lld dimension=%lld stride=%lld}",
+                             f->out.size ? " " : "{", names[n], (long long)sides[n][0],
+                             (long long)sides[n][1], (long long)sides[n][2],
+                             (long long)sides[n][3]);
+    if (f->out.size) hlo_form_put(f, "}");
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- origins
+ */
+
+/* `"name" {0,1}}`, behind a brace; without a name, nothing. */
+static bool origin_array(hlo_form *f) {
+    const char *name;
+    size_t size;
+    hlo_form_ints index = {0};
+    hlo_form_put(f, "{");
+    if (!hlo_form_next(f, '}')) {
+        if (!hlo_form_string(f, &name, &size)) return false;
+        hlo_bytes_quote(&f->out, name, size);
+        if (hlo_form_take(f, "{") && !hlo_form_int_list(f, "}", 0, &index)) return false;
+        if (index.count) put_index(f, " ", &index);
+    }
+    hlo_form_put(f, "}");
+    return hlo_form_expect(f, "}");
+}
+
+static bool origin_tree(hlo_form *f, int depth) {
+    enum { DEEPEST = 100 };
+    if (depth > DEEPEST) return hlo_form_fail(f, f->at, 1, "nested too deeply");
+    if (hlo_form_take(f, "{")) return origin_array(f);
+    if (!hlo_form_take(f, "(")) return hlo_form_unexpected(f, "'{' or '('");
+    hlo_form_put(f, "(");
+    for (bool more = false; !hlo_form_next(f, ')'); more = true) {
+        if (more) hlo_form_put(f, ", ");
+        if (!origin_tree(f, depth + 1)) return false;
+        if (!hlo_form_take(f, ",")) break;
+    }
+    hlo_form_put(f, ")");
+    return expect_end(f, ")");
+}
+
+bool hlo_form_origin(hlo_form *f) {
+    if (!hlo_form_expect(f, "{")) return false;
+    hlo_form_put(f, "{");
+    if (hlo_form_take(f, "[")) {
+        if (!hlo_form_take_word(f, "synthetic_call"))
+            return hlo_form_unexpected(f, "'synthetic_call'");
+        if (!hlo_form_expect(f, "]")) return false;
+        hlo_form_put(f, "[synthetic_call]");
+    } else if (hlo_form_next(f, '}')) {
+        hlo_form_put(f, "()");
+    } else if (!origin_tree(f, 0)) {
+        return false;
+    }
+    hlo_form_put(f, "}");
+    return hlo_form_expect(f, "}");
+}
+
+/* --------------------------------------------------------------------------------------- metadata
+ */
+
+bool hlo_form_profile_types(hlo_form *f) {
+    enum { LAST = 3 };
+    hlo_form_ints list;
+    if (!hlo_form_expect(f, "{")) return false;
+    const char *from = f->at;
+    if (!hlo_form_int_list(f, "}", 0, &list)) return false;
+    for (size_t i = 0; i < list.count; i++)
+        if (list.v[i] < 0 || list.v[i] > LAST)
+            return hlo_form_fail(f, from, 1, "there is no profile type %lld", (long long)list.v[i]);
+    if (list.count) put_index(f, "", &list);
+    return true;
+}
+
+enum {
+    FIRST_FIELD = HLO_ATTR_OP_TYPE,
+    LAST_FIELD = HLO_ATTR_STACK_FRAME_ID,
+    FIELDS = LAST_FIELD - FIRST_FIELD + 1
+};
+
+/* The value of one field as text; empty: it says nothing. */
+static bool metadata_value(hlo_form *f, hlo_attr_id id, const char **out) {
+    hlo_bytes outer = f->out;
+    f->out = (hlo_bytes){.arena = f->scratch};
+    const char *text;
+    size_t size;
+    int64_t number;
+    bool read = false;
+    switch (hlo_attrs_info[id].kind) {
+    case HLO_KIND_STRING:
+        read = hlo_form_string(f, &text, &size);
+        if (read && size) hlo_bytes_quote(&f->out, text, size);
+        break;
+    case HLO_KIND_INT:
+        read = hlo_form_int(f, &number);
+        if (read && number) put_int(f, number);
+        break;
+    default: read = hlo_form_profile_types(f);
+    }
+    *out = f->out.size ? f->out.v : "";
+    f->out = outer;
+    return read;
+}
+
+static bool metadata(hlo_form *f) {
+    const char *values[FIELDS] = {NULL};
+    if (!hlo_form_expect(f, "{")) return false;
+    while (!hlo_form_take(f, "}")) {
+        const char *name;
+        skip(f);
+        const char *from = f->at;
+        if (!hlo_form_name(f, &name)) return false;
+        size_t size = strlen(name);
+        hlo_attr_id id = hlo_attr_find(name, size);
+        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD)
+            return hlo_form_fail(f, from, size, "metadata has no attribute '%s'", name);
+        if (values[id - FIRST_FIELD])
+            return hlo_form_fail(f, from, size, "'%s' is given twice", name);
+        if (!metadata_value(f, id, &values[id - FIRST_FIELD])) return false;
+        hlo_form_take(f, ",");
+    }
+    hlo_form_put(f, "{");
+    bool any = false;
+    for (int i = 0; i < FIELDS; i++) {
+        if (!values[i] || !*values[i]) continue;
+        hlo_form_put(f, any ? " " : "");
+        hlo_form_put(f, hlo_attrs_info[FIRST_FIELD + i].name);
+        hlo_form_put(f, "=");
+        hlo_form_put(f, values[i]);
+        any = true;
+    }
+    hlo_form_put(f, "}");
+    return true;
+}
+
+bool hlo_form_metadata(hlo_form *f, bool list) {
+    hlo_form ahead = *f;
+    bool many = hlo_form_take(&ahead, "{") && hlo_form_next(&ahead, '{');
+    hlo_bytes outer = f->out;
+    f->out = (hlo_bytes){.arena = f->scratch};
+    size_t count = 0;
+    bool read = !many || hlo_form_expect(f, "{");
+    while (read) {
+        if (count++) hlo_form_put(f, ", ");
+        read = metadata(f);
+        if (!many || !read || !hlo_form_take(f, ",")) break;
+    }
+    if (read && many) read = expect_end(f, "}");
+    const char *text = f->out.size ? f->out.v : "";
+    f->out = outer;
+    bool braces = list || count > 1;
+    hlo_form_put(f, braces ? "{" : "");
+    hlo_form_put(f, text);
+    hlo_form_put(f, braces ? "}" : "");
+    return read;
+}
+
+/* ----------------------------------------------------------------------------------------- others
+ */
+
+/* A string whose content is a braced text is that text. */
+bool hlo_form_config(hlo_form *f) {
+    const char *text = f->from;
+    size_t size = (size_t)(f->end - f->from);
+    if (*text == '{') {
+        f->at = f->end;
+    } else if (*text != '"' && *text != '\'') {
+        return hlo_form_unexpected(f, "a string or '{'");
+    } else if (!hlo_form_string(f, &text, &size)) {
+        return false;
+    }
+    if (hlo_is_braced(text, size))
+        hlo_bytes_put(&f->out, text, size);
+    else if (size)
+        hlo_bytes_quote(&f->out, text, size);
+    return true;
+}
+
+bool hlo_form_domain(hlo_form *f) {
+    static const char *const names[] = {"entry", "exit"};
+    hlo_bytes values[2] = {{0}};
+    bool kind = false;
+    if (!hlo_form_expect(f, "{")) return false;
+    while (!hlo_form_take(f, "}")) {
+        skip(f);
+        const char *from = f->at, *text;
+        size_t size, n = hlo_form_take_name(f, "entry") ? 0 : hlo_form_take_name(f, "exit") ? 1 : 2;
+        if (n < 2) {
+            if (values[n].size)
+                return hlo_form_fail(f, from, strlen(names[n]), "'%s' is given twice", names[n]);
+            f->out = (hlo_bytes){.arena = f->scratch};
+            if (!hlo_form_sharding(f)) return false;
+            values[n] = f->out;
+        } else if (kind || !hlo_form_take_name(f, "kind")) {
+            return hlo_form_unexpected(f, "'kind=', 'entry=' or 'exit='");
+        } else {
+            skip(f);
+            from = f->at;
+            if (!hlo_form_string(f, &text, &size)) return false;
+            if (size != 8 || memcmp(text, "sharding", 8) != 0)
+                return hlo_form_fail(f, from, (size_t)(f->at - from),
+                                     "the kind of a domain is \"sharding\"");
+            kind = true;
+        }
+        hlo_form_take(f, ",");
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (!values[n].size)
+            return hlo_form_fail(f, f->from, 1, "the domain has no '%s='", names[n]);
+    if (!kind) return hlo_form_fail(f, f->from, 1, "the domain has no 'kind='");
+    f->out = (hlo_bytes){.arena = f->scratch};
+    hlo_form_put(f, "{kind=\"sharding\", entry=");
+    hlo_bytes_put(&f->out, values[0].v, values[0].size);
+    hlo_form_put(f, ", exit=");
+    hlo_bytes_put(&f->out, values[1].v, values[1].size);
+    hlo_form_put(f, "}");
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------ all of them
+ */
+
+const char *hlo_form_read(hlo_module *module, hlo_arena *scratch, hlo_attr_id id, const char *text,
+                          size_t size, hlo_form *out_form) {
+    static hlo_form_reader *const readers[HLO_ATTR_COUNT] = {
+#define HLO_FORM(attr, reader) [HLO_ATTR_##attr] = hlo_form_##reader,
+#include "grammar/form.def"
+#undef HLO_FORM
+    };
+    *out_form = (hlo_form){.scratch = scratch,
+                           .from = text,
+                           .at = text,
+                           .end = text + size,
+                           .out = {.arena = scratch}};
+    if (!readers[id](out_form)) return NULL;
+    skip(out_form);
+    if (out_form->at < out_form->end) {
+        hlo_form_unexpected(out_form, "the end of the value");
+        return NULL;
+    }
+    return hlo_intern(module, out_form->out.size ? out_form->out.v : "", out_form->out.size);
+}
+
+const char *hlo_form_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
+                        const char *interned, hlo_form *out_form) {
+    hlo_memo *memo = hlo_intern_memo(module, interned);
+    if (memo->formed && memo->formed_as == id) return memo->formed;
+    const char *formed =
+        hlo_form_read(module, scratch, id, interned, hlo_intern_length(interned), out_form);
+    memo->formed = formed;
+    memo->formed_as = (uint8_t)id;
+    return formed;
+}

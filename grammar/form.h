@@ -1,0 +1,74 @@
+/* Values of attributes that have a notation of their own: shardings, device groups, aliases, ... A
+ * reader takes one apart, refuses what is malformed, and writes it in the one form in which XLA
+ * prints it; that text is what the IR keeps. form.def says which attribute has which reader. */
+#ifndef HLO_GRAMMAR_FORM_H
+#define HLO_GRAMMAR_FORM_H
+
+#include "grammar/bytes.h"
+#include "ir/ir.h"
+
+/* One value that is being read. */
+typedef struct hlo_form {
+    hlo_arena *scratch;
+    const char *from, *at, *end; /* the text; where reading is */
+    hlo_bytes out;               /* the value as it is kept; empty: it says nothing */
+    const char *why;             /* the first thing that is wrong; NULL: nothing */
+    size_t fault, fault_length;  /* where, from `from` on */
+} hlo_form;
+
+/* Reads all of `size` bytes as a value of attribute `id`, which has a row in form.def. The text to
+ * keep, interned: empty when the value says no more than no attribute would. NULL when it is
+ * malformed; then `out_form` has `why`, in `scratch`, and where. */
+const char *hlo_form_read(hlo_module *module, hlo_arena *scratch, hlo_attr_id id, const char *text,
+                          size_t size, hlo_form *out_form);
+/* The same of an interned text, which is read once. */
+const char *hlo_form_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
+                        const char *interned, hlo_form *out_form);
+
+/* What stands next: each skips space and comments before it. All but the `take`s make it an error,
+ * and return false, when something else does. */
+bool hlo_form_take(hlo_form *f, const char *mark);
+bool hlo_form_expect(hlo_form *f, const char *mark);
+/* `word`, and nothing that would make it a longer one. */
+bool hlo_form_take_word(hlo_form *f, const char *word);
+/* `name=`. */
+bool hlo_form_take_name(hlo_form *f, const char *name);
+bool hlo_form_expect_name(hlo_form *f, const char *name);
+/* Any `name=`; *out_name is in scratch memory. */
+bool hlo_form_name(hlo_form *f, const char **out_name);
+bool hlo_form_int(hlo_form *f, int64_t *out);
+/* A number with a point or an exponent, or an integer. */
+bool hlo_form_number(hlo_form *f, double *out);
+bool hlo_form_bool(hlo_form *f, bool *out);
+bool hlo_form_string(hlo_form *f, const char **out, size_t *out_size);
+/* Whether the next byte is `c`. */
+bool hlo_form_next(hlo_form *f, char c);
+
+/* A list of integers up to `close`, which is read too; at least `least` of them. */
+typedef struct hlo_form_ints {
+    int64_t *v;
+    size_t count;
+} hlo_form_ints;
+bool hlo_form_int_list(hlo_form *f, const char *close, size_t least, hlo_form_ints *out);
+void hlo_form_put_ints(hlo_form *f, const int64_t *v, size_t count);
+
+/* Writes `text` to the value. */
+void hlo_form_put(hlo_form *f, const char *text);
+
+/* Makes what stands at `at`, `length` bytes, the error, unless there is one; returns false. */
+bool hlo_form_fail(hlo_form *f, const char *at, size_t length, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same of the token that stands next: `expected WANTED, found ...`. */
+bool hlo_form_unexpected(hlo_form *f, const char *wanted);
+
+typedef bool hlo_form_reader(hlo_form *f);
+#define HLO_FORM(attr, reader) hlo_form_reader hlo_form_##reader;
+#include "grammar/form.def"
+#undef HLO_FORM
+
+/* `{{0,1},{2}}`: how groups of devices are listed. */
+bool hlo_form_listed(hlo_form *f);
+/* `{op_name="a" ...}` or a list of them in braces, as one of them or (`list`) always as a list. */
+bool hlo_form_metadata(hlo_form *f, bool list);
+
+#endif

@@ -1,0 +1,29 @@
+/* What values that name devices say (attributes of kind FORM, in the form in which they are kept).
+ */
+#ifndef HLO_IR_GROUPS_H
+#define HLO_IR_GROUPS_H
+
+#include "ir/ir.h"
+
+/* Steps over a value. `mark` stands next: it is gone past. */
+bool hlo_value_take(const char **at, const char *mark);
+/* The number that stands next; 0 when none does. */
+int64_t hlo_value_int(const char **at);
+/* Past a name in single quotes. */
+const char *hlo_value_past_name(const char *at);
+
+/* The groups of a collective. */
+typedef struct hlo_groups {
+    int64_t count;    /* of groups; 0: the value leaves them to the run */
+    int64_t size;     /* devices in each; -1: they differ */
+    int64_t devices;  /* that are named, in all groups */
+    const char *list; /* where they are listed; NULL: each number below `devices` once */
+} hlo_groups;
+
+/* Reads a value of replica_groups, and one of source_target_pairs as groups of two. NULL is `{}`.
+ * Numbers that overflow are -1. */
+hlo_groups hlo_groups_read(const char *value);
+/* The next of the listed numbers: *at begins as `list`. False at the end. */
+bool hlo_groups_next(const char **at, int64_t *out_device);
+
+#endif
