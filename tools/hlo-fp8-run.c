@@ -110,7 +110,7 @@ static hlo_status execute(run_job *job) {
         print_array(hlo_arrays_at(job->outputs, i));
     }
     putchar('\n');
-    if (time->given) printf("run: %.6f s\n", best);
+    if (time->given) printf("run: %.9f s\n", best);
     return HLO_OK;
 }
 

@@ -1,0 +1,117 @@
+"""What `tools/dev bench --gpu` runs: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
+import dataclasses
+import re
+
+SQUARES = (1024, 2048, 4096, 8192, 16384)
+# Hidden, feed-forward, and the width of keys and values together with that of values.
+LLAMA = {"llama-8b": (4096, 14336, 2048), "llama-70b": (8192, 28672, 2048)}
+TOKENS = 8192
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    text: str
+    flops: int
+    sizes: tuple = None  # m, n, k, when it is one matmul and nothing else
+
+
+def matmul(m, n, k, fused=False, scales=True, precision="default"):
+    """D[m,n] = A[m,k] B[n,k]^T of fp8 operands, to bf16; or, fused, relu, amax and an fp8 result as well."""
+    f8, wide = "f8e4m3fn", "f32" if fused else "bf16"
+    relu = "\n".join((
+        "  %zero = f32[] constant(0)",
+        f"  %zeros = f32[{m},{n}]{{1,0}} broadcast(%zero), dimensions={{}}",
+        f"  %relu = f32[{m},{n}]{{1,0}} maximum(%dot, %zeros)",
+        f"  %amax = f32[] reduce(%relu, %zero), dimensions={{0,1}}, to_apply=%max",
+        '  %sd = f32[] parameter(4), metadata={op_name="d_scale"}',
+        f"  %sds = f32[{m},{n}]{{1,0}} broadcast(%sd), dimensions={{}}",
+        f"  %scaled = f32[{m},{n}]{{1,0}} multiply(%relu, %sds)",
+        "  %least = f32[] constant(-448)",
+        "  %most = f32[] constant(448)",
+        f"  %clamped = f32[{m},{n}]{{1,0}} clamp(%least, %scaled, %most)",
+        f"  %d = {f8}[{m},{n}]{{1,0}} convert(%clamped)",
+        f"  ROOT %out = ({f8}[{m},{n}]{{1,0}}, f32[]) tuple(%d, %amax)"))
+    lines = []
+    for name, number, rows in (("a", 0, m), ("b", 1, n)):
+        lines.append(f"  %{name} = {f8}[{rows},{k}]{{1,0}} parameter({number})")
+        lines.append(f"  %{name}w = f32[{rows},{k}]{{1,0}} convert(%{name})")
+        value = f"%{name}w"
+        if scales:
+            lines.append(f'  %s{name} = f32[] parameter({number + 2}), metadata={{op_name="{name}_scale"}}')
+            lines.append(f"  %s{name}s = f32[{rows},{k}]{{1,0}} broadcast(%s{name}), dimensions={{}}")
+            lines.append(f"  %{name}m = f32[{rows},{k}]{{1,0}} multiply({value}, %s{name}s)")
+            value = f"%{name}m"
+        lines.append(f"  %{name}d = {wide}[{rows},{k}]{{1,0}} convert({value})")
+    root = "" if fused else "ROOT "
+    lines.append(f"  {root}%dot = {wide}[{m},{n}]{{1,0}} dot(%ad, %bd), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}, "
+                 f"operand_precision={{{precision},{precision}}}")
+    lines += [relu] if fused else []
+    given = f"a: {f8}[{m},{k}], b: {f8}[{n},{k}]" + (", sa: f32[], sb: f32[]" if scales else "")
+    given += ", sd: f32[]" if fused else ""
+    made = f"({f8}[{m},{n}], f32[])" if fused else f"bf16[{m},{n}]"
+    maximum = ("%max (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n"
+               "  ROOT %m = f32[] maximum(%x, %y)\n}\n\n") if fused else ""
+    return f"HloModule matmul\n\n{maximum}ENTRY %main ({given}) -> {made} {{\n" + "\n".join(lines) + "\n}\n"
+
+
+def matmul_case(name, m, n, k, **how):
+    return Case(f"{name} {m}x{n}x{k}", matmul(m, n, k, **how), 2 * m * n * k, (m, n, k))
+
+
+def squares(sizes=SQUARES):
+    return [matmul_case("matmul", s, s, s) for s in sizes]
+
+
+def llama(tokens=TOKENS, divisor=1):
+    """The matmuls of a layer; q, k and v in one, gate and up in one."""
+    cases = []
+    for model, widths in LLAMA.items():
+        hidden, ffn, kv = (width // divisor for width in widths)
+        for name, n, k in (("qkv", hidden + kv, hidden), ("out", hidden, hidden), ("gate+up", 2 * ffn, hidden),
+                           ("down", hidden, ffn)):
+            cases.append(matmul_case(f"{model} {name}", tokens, n, k))
+    return cases
+
+
+def fused(size=8192):
+    return [matmul_case("matmul+relu+amax+fp8", size, size, size, fused=True)]
+
+
+def questions(size=8192):
+    """What scale pointers cost against none, and fast accumulation on (the default) against off."""
+    return [matmul_case(f"{'scales' if scales else 'no scales'}, {'fast' if precision == 'default' else 'full'} "
+                        "accumulation", size, size, size, scales=scales, precision=precision)
+            for scales in (True, False) for precision in ("default", "highest")]
+
+
+# A corpus module's sizes, by value, and what they become. Its other sizes are histories and ones.
+MLP = {32: 8192, 64: 4096, 256: 16384}
+ENCODER = {2: 4, 4: 32, 16: 128, 32: 2048, 64: 4096, 256: 16384}
+MODELS = {"mlp_qdq_fwd": MLP, "mlp_qdq_train": MLP, "encoder_qdq_fwd": ENCODER, "encoder_qdq_train": ENCODER}
+
+
+def scaled(text, sizes):
+    """The module with other sizes: those of shapes, and the constants that stand for one."""
+    def shape(found):
+        return found[1] + ",".join(str(sizes.get(int(d), int(d))) for d in found[2].split(",")) + "]"
+
+    def constant(found):
+        value = int(found[2])
+        if found[1].startswith("bf16"):  # the square root of a head's width
+            return found[1] + f"{sizes[value * value] ** 0.5:.4g})"
+        return found[1] + f"{sizes[value]})"
+
+    head, body = text.split("\n%", 1)
+    head = re.sub(r"\b((?:f32|bf16|f8e4m3fn|f8e5m2|s32|pred)\[)(\d[\d,]*)\]", shape, head.split("\n")[0])
+    body = re.sub(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}", "", body)
+    body = re.sub(r"\b((?:f32|bf16|f16|f8e4m3fn|f8e5m2|s32|u32|pred)\[)(\d[\d,]*)\]", shape, body)
+    body = re.sub(r"(f32\[\](?:\{\})? constant\()(64)\)", constant, body)
+    body = re.sub(r"(bf16\[\](?:\{\})? constant\()(4)\)", constant, body)
+    return f"{head}\n\n%{body}"
+
+
+def model_case(name, text, flops_of, sizes=None):
+    """A corpus module scaled up; flops_of(text) counts."""
+    text = scaled(text, MODELS[name] if sizes is None else sizes)
+    return Case(name, text, flops_of(text))

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Every module of testdata/models on the cuda backend agrees with the cpu backend, as it is and after --optimize.
+
+usage: models.py --bin DIR --models DIR --work DIR [--standin FILE] [--only NAME,...]
+
+Each output lies within the bound that the cpu backend derives for it (hlo-fp8-run --compare). Runs are replayed from
+CUDA graphs; some modules run without as well, and must give the same bytes. With --standin, CUDA's libraries are that
+file (tests/cuda/README.md), whose kernels and matmuls run on the host; without, a device is needed, and where there
+is none the exit status is 77.
+"""
+import argparse
+import concurrent.futures
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+SKIPPED = 77
+# Modules whose run without graphs is looked at as well: a matmul, an epilogue, loops, a training step.
+WITHOUT_GRAPH = {"seed_relu_damax", "scan_layers", "mlp_qdq_train"}
+
+
+def missing_device():
+    """Why no device can be used; None when one can."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return str(error)
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return "the CUDA driver has no device"
+    return None
+
+
+def run(program, arguments, environment):
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def check(program, model, optimize, work, environment):
+    """What is wrong with the module; nothing when all is well."""
+    how = ["--backend=cuda", f"--compare={model}"] + (["--optimize"] if optimize else [])
+    name = model.stem + (".optimized" if optimize else "")
+    status, said = run(program, [*how, f"--outputs={work}/{name}.npz", model], environment)
+    if status or "agree" not in said:
+        return [f"{name}: status {status}\n{said}"]
+    if model.stem not in WITHOUT_GRAPH:
+        return []
+    status, said = run(program, [*how, "--graph=0", f"--outputs={work}/{name}.plain.npz", model], environment)
+    if status:
+        return [f"{name} --graph=0: status {status}\n{said}"]
+    same = (work / f"{name}.npz").read_bytes() == (work / f"{name}.plain.npz").read_bytes()
+    return [] if same else [f"{name}: other outputs with --graph=0"]
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--models", type=pathlib.Path, required=True)
+    args.add_argument("--work", type=pathlib.Path, required=True)
+    args.add_argument("--standin")
+    args.add_argument("--only")
+    a = args.parse_args()
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
+    if a.standin:
+        for library in ("DRIVER", "CUBLASLT", "NVRTC"):
+            environment[f"HLO_CUDA_{library}"] = a.standin
+    elif missing_device():
+        print(f"skipped: no CUDA device ({missing_device()})")
+        return SKIPPED
+    names = [m for m in sorted(a.models.glob("*.hlo")) if m.name.count(".") == 1]
+    if a.only:
+        names = [m for m in names if m.stem in a.only.split(",")]
+    cases = [(m, optimize) for m in names for optimize in (False, True)]
+    with concurrent.futures.ThreadPoolExecutor(2 if a.standin else 1) as pool:
+        faults = pool.map(lambda case: check(a.bin / "hlo-fp8-run", *case, a.work, environment), cases)
+    faults = [fault for found in faults for fault in found]
+    for fault in faults:
+        print("FAILED", fault)
+    print(f"{len(cases)} cases, {len(faults)} failed")
+    return 1 if faults or not cases else 0
+
+
+sys.exit(main())
