@@ -4,6 +4,7 @@
 #include "ir/eval/float.h"
 #include "passes/devices.h"
 #include "passes/match.h"
+#include "passes/merge.h"
 #include "passes/movement.h"
 #include "passes/rows.h"
 
@@ -162,7 +163,9 @@ bool hlo_constant_number(hlo_instr *value, double *out_number) {
 
 TEST(allowed) {
     UNUSED(count);
-    return !strcmp(args->word, "bias-rounding") && env->context->options->allow_bias_rounding;
+    const hlo_pass_options *options = env->context->options;
+    return (!strcmp(args->word, "bias-rounding") && options->allow_bias_rounding) ||
+           (!strcmp(args->word, "merge-dots") && options->merge_dots);
 }
 
 TEST(is) {
@@ -399,6 +402,12 @@ TEST(branches_alike) {
     return has_instr(args) && hlo_tree_moves(args->instr, true, &leaf);
 }
 
+TEST(dots_alike) {
+    UNUSED(count);
+    return has_instr(args) && has_instr(args + 1) &&
+           hlo_dots_alike(env->engine, args[0].instr, args[1].instr, args[2].instr);
+}
+
 /* ---------------------------------------------------------------------------------------- builders
  */
 
@@ -537,9 +546,40 @@ MAKE(times_rows) {
     return *out != NULL;
 }
 
+MAKE(merged) {
+    UNUSED(count);
+    *out = hlo_dots_merged(env, args[0].instr, args[1].instr, args[2].instr);
+    return *out != NULL;
+}
+
+MAKE(part) {
+    UNUSED(count);
+    *out = hlo_dots_part(env, args[0].instr, args[1].instr, args[2].number != 0);
+    return *out != NULL;
+}
+
+static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr **out) {
+    const hlo_instr *inner = hlo_instr_operand(outer, 0);
+    const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_SLICE);
+    const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_SLICE);
+    int64_t v[3 * HLO_RULE_ARGS];
+    if (a->count > 3 * HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < a->count; i += 3) {
+        v[i] = b->v[i] + a->v[i] * b->v[i + 2];
+        v[i + 2] = a->v[i + 2] * b->v[i + 2];
+        v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
+        if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* none */
+    }
+    hlo_instr *from = hlo_instr_operand(inner, 0);
+    *out = hlo_rule_new(env, HLO_OP_SLICE, outer->shape, 1, &from);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, a->count, v);
+    return *out != NULL;
+}
+
 MAKE(compose) {
     UNUSED(count);
     const hlo_instr *outer = args->instr, *inner = hlo_instr_operand(outer, 0);
+    if (outer->op == HLO_OP_SLICE) return compose_slices(env, outer, out);
     const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
     const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
     int64_t order[HLO_RULE_ARGS];

@@ -406,6 +406,18 @@ static void replace_operand(hlo_instr *user, const hlo_instr *from, hlo_instr *t
         if (hlo_instr_operand(user, i) == from) hlo_instr_set_operand(user, i, to);
 }
 
+/* A dot that is made stands for those that the rule replaces. */
+static void follow_replaced(const hlo_rule_env *env, hlo_instr *dot, change *changes,
+                            uint32_t *count) {
+    for (uint32_t i = 0; i < env->rule->action_count; i++) {
+        const hlo_rule_action *a = &env->rules->actions[env->rule->first_action + i];
+        if (a->kind != HLO_ACTION_REPLACE || env->slots[a->slot].kind != HLO_BOUND_VALUE) continue;
+        hlo_instr *from = env->slots[a->slot].instr;
+        if (from->op == HLO_OP_DOT)
+            changes[(*count)++] = (change){.from = from, .to = dot, .follow = true};
+    }
+}
+
 typedef struct operand_change {
     hlo_instr *user, *from, *to;
 } operand_change;
@@ -437,9 +449,8 @@ static bool prepare(hlo_rule_env *env, change *changes, uint32_t *change_count,
         case HLO_ACTION_LET:
             env->slots[a->slot] =
                 (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
-            if (value && value->op == HLO_OP_DOT && rule->subject >= 0)
-                changes[(*change_count)++] =
-                    (change){.from = env->slots[rule->subject].instr, .to = value, .follow = true};
+            if (value && value->op == HLO_OP_DOT)
+                follow_replaced(env, value, changes, change_count);
             break;
         case HLO_ACTION_REPLACE:
             if (!add_change(env, changes, change_count, target, value)) return false;

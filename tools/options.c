@@ -222,6 +222,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
     out->allow_bias_rounding = values[OPTION_ALLOW_BIAS_ROUNDING].given;
+    out->merge_dots = values[OPTION_MERGE_DOTS].given;
     out->framework_files =
         program == PROGRAM_OPT ? values[OPTION_FRAMEWORK_FILES].text : out->framework_files;
     out->verify_each = values[OPTION_VERIFY_EACH].given;

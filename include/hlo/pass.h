@@ -33,6 +33,8 @@ typedef struct hlo_pass_options {
                             backwards, any other number shuffled by it. The result is the same */
     bool allow_bias_rounding; /* an f32 bias may be rounded to bf16, so that the call adds it;
                                  default  false: it is added after the call, in f32 */
+    bool merge_dots; /* dots that share an operand, and whose other operands have one scale, become
+                        one; default false */
     /* Globs, as fnmatch(3) has them, separated by commas: the source files of frameworks. The place
      * that a verdict gives in the source is the innermost frame whose file none of them matches
      * as a whole, the innermost of all where there is none. Default HLO_FRAMEWORK_FILES */

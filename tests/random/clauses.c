@@ -122,6 +122,7 @@ static hlo_pass_options run_options(const char *text, char *room, size_t size) {
     }
     o.scales_used = strstr(text, "--scale-operands=used") != NULL;
     o.allow_bias_rounding = strstr(text, "--allow-bias-rounding") != NULL;
+    o.merge_dots = strstr(text, "--merge-dots") != NULL;
     return o;
 }
 

@@ -16,7 +16,7 @@
 #include "passes/vocabulary.h"
 
 static const char every_phase[] =
-    "algebra,fp8-devices,move-dequantise,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
+    "algebra,fp8-devices,move-dequantise,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
     "epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void print(void *user, const hlo_diag *diag) {
@@ -66,7 +66,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     assert_int_equal(hlo_module_clone(before, &after), HLO_OK);
     hlo_pass_options options;
     hlo_pass_options_init(&options);
-    options.allow_bias_rounding = true;
+    options.allow_bias_rounding = options.merge_dots = true;
     options.cuda_minor = 9;
     options.passes = every_phase;
     options.verify_each = true;
