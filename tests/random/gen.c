@@ -118,9 +118,9 @@ static array fresh_scale(gen *g, const char *type, bool divides) {
     case 1:
         if (divides) break;
         return gen_constant(g, type,
-                            dice_chance(&g->dice, 50) ? 0
-                            : strcmp(type, "f16")     ? 1e-6
-                                                      : 0.01);
+                            dice_chance(&g->dice, 50)                       ? 0
+                            : strcmp(type, "f16") && strcmp(g->wide, "f16") ? 1e-6
+                                                                            : 0.01);
     case 2:
     case 3: {
         int rank = 1 + dice_below(&g->dice, 2);
