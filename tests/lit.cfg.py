@@ -20,6 +20,7 @@ for name in ("filecheck", "not"):
 config.substitutions += [
     (r"%hlo-fp8-opt\b", config.hlo_bin_dir + "/hlo-fp8-opt"),
     (r"%hlo-fp8-run\b", config.hlo_bin_dir + "/hlo-fp8-run"),
+    (r"%lt-calls\b", config.hlo_bin_dir + "/lt_calls"),
     (r"%status\b", config.hlo_source_dir + "/tests/status.sh"),
     (r"%models\b", config.hlo_source_dir + "/testdata/models"),
     (r"%python\b", config.hlo_python),

@@ -267,7 +267,8 @@ static void bound_element(bounds *b, int64_t i) {
     if (b->aux) b->aux[i] = (float)hlo_bound_rounded(b->aux_type, x, sigma, INFINITY, b->options);
     double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
     sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_BOUND_LAMBDA;
-    if (e->gelu) sigma = hypot(sigma, 8 * unit * y);
+    /* 1 + tanh is rounded as a number near 1, however small it is. */
+    if (e->gelu) sigma = hypot(sigma, unit * (8 * fabs(y) + fabs(x)));
     move = HLO_BOUND_LAMBDA * sigma;
     b->above = fmax(b->above, fabs(y) + move);
     b->below = fmax(b->below, fabs(y) - move);

@@ -81,7 +81,18 @@ int standin_sm(void) {
  */
 
 static int retained;
-static long allocations;
+
+enum { ALLOCATIONS = 1 << 14 };
+
+typedef struct allocation {
+    char *memory;
+    size_t size;
+    long number;
+} allocation;
+
+static allocation allocated[ALLOCATIONS];
+static long allocations, numbered;
+static double passed; /* milliseconds that the clock is ahead */
 
 int cuInit(unsigned flags) {
     ENTER("cuInit %u", flags);
@@ -300,22 +311,49 @@ int cuMemGetInfo(size_t *free_bytes, size_t *total) {
     return standin_uncaptured();
 }
 
+static const allocation *find_allocation(const void *memory) {
+    for (long i = 0; i < allocations; i++) {
+        const allocation *a = &allocated[i];
+        if ((const char *)memory >= a->memory && (const char *)memory < a->memory + a->size)
+            return a;
+    }
+    return NULL;
+}
+
+bool standin_allocated(const void *memory, size_t size) {
+    const allocation *a = find_allocation(memory);
+    return a && size <= a->size - (size_t)((const char *)memory - a->memory);
+}
+
+const char *standin_name(const void *memory, char room[64]) {
+    const allocation *a = find_allocation(memory);
+    if (!a) return NULL;
+    snprintf(room, 64, "memory %ld+%td", a->number, (const char *)memory - a->memory);
+    return room;
+}
+
 int cuMemAlloc(cuda_address *memory, size_t size) {
     ENTER("cuMemAlloc %zu", size);
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
+    if (allocations == ALLOCATIONS) return CUDA_OUT_OF_MEMORY;
     void *made = size ? aligned_alloc(512, (size + 511) / 512 * 512) : NULL;
     if (!made) return size ? CUDA_OUT_OF_MEMORY : CUDA_INVALID_VALUE;
     memset(made, 0xa5, size);
-    allocations++;
+    allocated[allocations++] = (allocation){made, size, ++numbered};
     *memory = (cuda_address)(uintptr_t)made;
     return 0;
 }
 
 int cuMemFree(cuda_address memory) {
-    free((void *)(uintptr_t)memory);
-    allocations--;
-    ENTER("cuMemFree");
-    return 0;
+    void *freed = (void *)(uintptr_t)memory;
+    for (long i = 0; i < allocations; i++)
+        if (allocated[i].memory == freed) {
+            allocated[i] = allocated[--allocations];
+            free(freed);
+            ENTER("cuMemFree");
+            return 0;
+        }
+    return CUDA_INVALID_VALUE;
 }
 
 typedef struct copying {
@@ -397,6 +435,10 @@ struct cuda_event {
     bool recorded;
 };
 
+void standin_pass(double milliseconds) {
+    passed += milliseconds;
+}
+
 int cuEventCreate(cuda_event **event, unsigned flags) {
     ENTER("cuEventCreate %u", flags);
     *event = calloc(1, sizeof **event);
@@ -408,7 +450,7 @@ int cuEventRecord(cuda_event *event, cuda_stream *stream) {
     ENTER("cuEventRecord");
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    *event = (cuda_event){(double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6, true};
+    *event = (cuda_event){(double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6 + passed, true};
     return 0;
 }
 

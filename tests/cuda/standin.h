@@ -43,6 +43,13 @@ int standin_sm(void);
  * captured. `argument`, of `size` bytes, is copied. */
 int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
                     size_t size);
+/* Whether these bytes lie in one piece of the device's memory that is allocated. */
+bool standin_allocated(const void *memory, size_t size);
+/* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none. In
+ * `room`. */
+const char *standin_name(const void *memory, char room[64]);
+/* Makes time pass on the device's clock, which events read. */
+void standin_pass(double milliseconds);
 /* What must not be done while anything is captured: waiting, allocating, asking. Not 0: it is. */
 int standin_uncaptured(void);
 

@@ -1,0 +1,51 @@
+/* cuBLASLt, stood in for: a matmul is computed from its descriptors alone, as the cuBLAS manual
+ * says. Nothing here knows how runtime/cuda makes a call. */
+#ifndef HLO_TESTS_CUDA_CUBLASLT_H
+#define HLO_TESTS_CUDA_CUBLASLT_H
+
+#include "standin.h"
+
+/* The numbers of cudaDataType_t. */
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, R_8F_E4M3 = 28, R_8F_E5M2 = 29 };
+
+enum { DESC_ATTRIBUTES = 39, LAYOUT_ATTRIBUTES = 9, PREFERENCE_ATTRIBUTES = 13 };
+
+typedef struct attributes {
+    uint64_t value[DESC_ATTRIBUTES];
+} attributes;
+
+struct lt_desc {
+    int ordinal, compute, scale;
+    attributes at; /* by number */
+};
+
+struct lt_layout {
+    int ordinal;
+    attributes at;
+};
+
+struct lt_preference {
+    int ordinal;
+    attributes at;
+};
+
+/* A matmul as the library is told of it. */
+typedef struct problem {
+    struct lt_desc desc;
+    struct lt_layout a, b, c, d;
+    double alpha, beta;
+    const void *a_data, *b_data, *c_data;
+    void *d_data;
+    bool wrong; /* the result is to be off */
+} problem;
+
+/* cublaslt_matmul.c: computes it. False when it reads or writes outside of allocated memory. */
+bool standin_matmul(const problem *p);
+size_t standin_element_size(int type);
+
+/* cublaslt_rules.c: the line that the library's log has about a problem that it does not take, and
+ * its status; NULL when it takes it. Data that is NULL is not looked at, as by the heuristic. */
+const char *standin_refusal(const problem *p, int *out_status);
+size_t standin_version(void);
+
+#endif

@@ -1,0 +1,206 @@
+/* cublasLtMatmul() on host memory, from descriptors alone. Matrices are column-major: element (i,j)
+ * is at i + j * ld. op(A) is M x K, op(B) is K x N:
+ *
+ *   D = sD * Epi(alpha * sA * sB * op(A) op(B) + beta * sC * C + bias)
+ *
+ * with the sum in f64. Source: the cuBLAS manual. */
+#include <math.h>
+#include <string.h>
+
+#include "cublaslt.h"
+
+enum { TRANSA = 3, TRANSB = 4, EPILOGUE = 7, BIAS = 8, BIAS_STRIDE = 10, AUX = 11, AUX_LD = 12 };
+enum { AUX_STRIDE = 13, A_SCALE = 17, B_SCALE, C_SCALE, D_SCALE, AMAX = 21, AUX_TYPE = 22 };
+enum { BIAS_TYPE = 26, A_MODE = 31, B_MODE = 32 };
+enum { TYPE = 0, ROWS = 2, COLS = 3, LD = 4, BATCH = 5, STRIDE = 6 };
+enum { EPI_RELU = 2, EPI_BIAS = 4, EPI_GELU = 32, EPI_AUX = 128 };
+
+size_t standin_element_size(int type) {
+    switch (type) {
+    case R_64F: return 8;
+    case R_32F: return 4;
+    case R_8F_E4M3:
+    case R_8F_E5M2: return 1;
+    default: return 2;
+    }
+}
+
+/* ----------------------------------------------------------------------------------- floats */
+
+typedef struct format {
+    int exponent, mantissa, bias;
+    bool infinite;  /* the largest exponent is infinity and NaN */
+    double highest; /* finite */
+} format;
+
+static format format_of(int type) {
+    switch (type) {
+    case R_8F_E4M3: return (format){4, 3, 7, false, 448};
+    case R_8F_E5M2: return (format){5, 2, 15, true, 57344};
+    case R_16F: return (format){5, 10, 15, true, 65504};
+    default: return (format){8, 7, 127, true, 0x1.fep127};
+    }
+}
+
+static double decode(format f, unsigned bits) {
+    int total = f.exponent + f.mantissa;
+    double sign = bits >> total & 1 ? -1 : 1;
+    int exponent = (int)(bits >> f.mantissa) & ((1 << f.exponent) - 1);
+    int mantissa = (int)bits & ((1 << f.mantissa) - 1), all = (1 << f.exponent) - 1;
+    if (f.infinite && exponent == all) return mantissa ? NAN : sign * INFINITY;
+    if (!f.infinite && exponent == all && mantissa == (1 << f.mantissa) - 1) return NAN;
+    if (!exponent) return sign * ldexp(mantissa, 1 - f.bias - f.mantissa);
+    return sign * ldexp((1 << f.mantissa) + mantissa, exponent - f.bias - f.mantissa);
+}
+
+/* To nearest, ties to even; an 8-bit format saturates, infinities included. */
+static unsigned encode(format f, double x, bool saturates) {
+    int total = f.exponent + f.mantissa;
+    unsigned sign = signbit(x) ? 1u << total : 0, all = (1u << f.exponent) - 1;
+    if (isnan(x)) return (1u << total) - 1;
+    if (x == 0) return sign;
+    x = fabs(x);
+    if (saturates && x > f.highest) x = f.highest;
+    int power;
+    frexp(x, &power);
+    int exponent = power - 1 < 1 - f.bias ? 1 - f.bias : power - 1;
+    double rounded = isinf(x) ? x : rint(ldexp(x, f.mantissa - exponent));
+    if (isinf(x) || ldexp(rounded, exponent - f.mantissa) > f.highest)
+        return sign | all << f.mantissa;
+    /* The bit before the mantissa, and a carry out of it, count the exponent up. */
+    return sign | (((unsigned)(exponent + f.bias - 1) << f.mantissa) + (unsigned)rounded);
+}
+
+static double load(int type, const void *data, int64_t index) {
+    if (type == R_64F) return ((const double *)data)[index];
+    if (type == R_32F) return (double)((const float *)data)[index];
+    if (standin_element_size(type) == 1)
+        return decode(format_of(type), ((const unsigned char *)data)[index]);
+    return decode(format_of(type), ((const uint16_t *)data)[index]);
+}
+
+static void store(int type, void *data, int64_t index, double x) {
+    if (type == R_64F)
+        ((double *)data)[index] = x;
+    else if (type == R_32F)
+        ((float *)data)[index] = (float)x;
+    else if (standin_element_size(type) == 1)
+        ((unsigned char *)data)[index] = (unsigned char)encode(format_of(type), x, true);
+    else
+        ((uint16_t *)data)[index] = (uint16_t)encode(format_of(type), x, false);
+}
+
+/* --------------------------------------------------------------------------------- matrices */
+
+static int64_t of(const struct lt_layout *layout, int attribute) {
+    return (int64_t)layout->at.value[attribute];
+}
+
+static bool inside(const void *data, const struct lt_layout *layout) {
+    int64_t last = (of(layout, BATCH) - 1) * of(layout, STRIDE) +
+                   (of(layout, COLS) - 1) * of(layout, LD) + of(layout, ROWS);
+    return standin_allocated(data, (size_t)last * standin_element_size((int)of(layout, TYPE)));
+}
+
+static double element(const void *data, const struct lt_layout *layout, bool transposed,
+                      int64_t batch, int64_t i, int64_t j) {
+    int64_t row = transposed ? j : i, column = transposed ? i : j;
+    return load((int)of(layout, TYPE), data,
+                batch * of(layout, STRIDE) + row + column * of(layout, LD));
+}
+
+static const void *pointer(const problem *p, int attribute) {
+    return (const void *)(uintptr_t)p->desc.at.value[attribute];
+}
+
+static double scalar(const problem *p, int attribute) {
+    const float *at = pointer(p, attribute);
+    return at ? (double)*at : 1;
+}
+
+/* The scale of element `at` along K of row `i` of op(A), or column of op(B), of `size` of them. */
+static double scale(const problem *p, int attribute, int mode, int64_t i, int64_t size, int64_t at,
+                    int64_t k) {
+    const float *scales = pointer(p, attribute);
+    int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
+    switch (p->desc.at.value[mode]) {
+    case 3: return (double)scales[i];
+    case 4: return (double)scales[at / 128 * size + i];
+    case 5: return (double)scales[i / 128 * padded + at / 128];
+    default: return 1;
+    }
+}
+
+static double gelu(double x) {
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static double product(const problem *p, int64_t batch, int64_t i, int64_t j) {
+    bool ta = p->desc.at.value[TRANSA], tb = p->desc.at.value[TRANSB];
+    int64_t k = of(&p->a, ta ? ROWS : COLS), m = of(&p->d, ROWS), n = of(&p->d, COLS);
+    double sum = 0;
+    for (int64_t l = 0; l < k; l++)
+        sum += scale(p, A_SCALE, A_MODE, i, m, l, k) * scale(p, B_SCALE, B_MODE, j, n, l, k) *
+               element(p->a_data, &p->a, ta, batch, i, l) *
+               element(p->b_data, &p->b, tb, batch, l, j);
+    if (!p->desc.at.value[A_MODE]) sum *= scalar(p, A_SCALE);
+    if (!p->desc.at.value[B_MODE]) sum *= scalar(p, B_SCALE);
+    return sum;
+}
+
+/* The value that the activation gets. */
+static double linear(const problem *p, int64_t batch, int64_t i, int64_t j) {
+    double x = p->alpha * product(p, batch, i, j);
+    if (p->beta != 0)
+        x += p->beta * scalar(p, C_SCALE) * element(p->c_data, &p->c, false, batch, i, j);
+    if (p->desc.at.value[EPILOGUE] & EPI_BIAS)
+        x += load((int)p->desc.at.value[BIAS_TYPE], pointer(p, BIAS),
+                  batch * (int64_t)p->desc.at.value[BIAS_STRIDE] + i);
+    return x;
+}
+
+static int aux_type(const problem *p) {
+    int type = (int)p->desc.at.value[AUX_TYPE];
+    return type < 0 ? (int)of(&p->d, TYPE) : type;
+}
+
+static bool all_inside(const problem *p) {
+    const attributes *at = &p->desc.at;
+    int64_t m = of(&p->d, ROWS), n = of(&p->d, COLS), batch = of(&p->d, BATCH);
+    if (!inside(p->a_data, &p->a) || !inside(p->b_data, &p->b) || !inside(p->d_data, &p->d) ||
+        (p->beta != 0 && !inside(p->c_data, &p->c)))
+        return false;
+    if (at->value[EPILOGUE] & EPI_BIAS &&
+        !standin_allocated(pointer(p, BIAS),
+                           (size_t)m * standin_element_size((int)at->value[BIAS_TYPE])))
+        return false;
+    if (!(at->value[EPILOGUE] & EPI_AUX)) return true;
+    int64_t last =
+        (batch - 1) * (int64_t)at->value[AUX_STRIDE] + (n - 1) * (int64_t)at->value[AUX_LD] + m;
+    return standin_allocated(pointer(p, AUX), (size_t)last * standin_element_size(aux_type(p)));
+}
+
+bool standin_matmul(const problem *p) {
+    if (!all_inside(p)) return false;
+    const attributes *at = &p->desc.at;
+    uint64_t epilogue = at->value[EPILOGUE];
+    double amax = 0;
+    for (int64_t batch = 0; batch < of(&p->d, BATCH); batch++)
+        for (int64_t j = 0; j < of(&p->d, COLS); j++)
+            for (int64_t i = 0; i < of(&p->d, ROWS); i++) {
+                double x = linear(p, batch, i, j);
+                if (epilogue & EPI_AUX)
+                    store(aux_type(p), (void *)pointer(p, AUX),
+                          batch * (int64_t)at->value[AUX_STRIDE] + i +
+                              j * (int64_t)at->value[AUX_LD],
+                          x);
+                if (epilogue & EPI_RELU && x < 0) x = 0;
+                if (epilogue & EPI_GELU) x = gelu(x);
+                if (fabs(x) > amax || isnan(x)) amax = isnan(amax) ? amax : fabs(x);
+                if (p->wrong) x = 2 * x + 1;
+                store((int)of(&p->d, TYPE), p->d_data,
+                      batch * of(&p->d, STRIDE) + i + j * of(&p->d, LD), scalar(p, D_SCALE) * x);
+            }
+    if (at->value[AMAX]) *(float *)(void *)pointer(p, AMAX) = (float)amax;
+    return true;
+}
