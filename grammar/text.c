@@ -364,7 +364,7 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
     hlo_type type = hlo_type_find(name, length);
     bool reserved = type != HLO_TYPE_INVALID && type != HLO_TYPE_TUPLE && (plain || types_too);
     for (size_t i = 0; plain && !reserved && i < sizeof words / sizeof *words; i++)
-        reserved = strcmp(name, words[i]) == 0;
+        reserved = *name == *words[i] && strcmp(name, words[i]) == 0;
     if (reserved) hlo_text_error(text, at, "'%s' is a keyword, not a name", name);
     return reserved;
 }

@@ -15,14 +15,15 @@ struct block {
 
 struct hlo_arena {
     block *newest;
+    block *spare; /* given back, and used again: memory that is new costs more */
     jmp_buf *recover;
     size_t total, limit;
 };
 
-/* A block or a pool's piece is an eighth of what there is, so that little is left over. From LARGE
- * on, memory comes in large pages, which are faster to get and to walk over. */
-enum { ALIGN = 8, SHARE = 8, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10 };
-enum { LARGE = 512 << 10, LARGE_PAGE = 2 << 20 };
+/* A block or a pool's piece is a small share of what there is, so that little is left over. Where
+ * it fills a large page it is one: these are faster to get and to walk over. */
+enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10 };
+enum { LARGE_PAGE = 2 << 20 };
 
 hlo_arena *hlo_arena_new(jmp_buf *recover) {
     hlo_arena *arena = calloc(1, sizeof *arena);
@@ -30,17 +31,18 @@ hlo_arena *hlo_arena_new(jmp_buf *recover) {
     return arena;
 }
 
-static void free_blocks(hlo_arena *arena, const block *keep) {
-    while (arena->newest != keep) {
-        block *older = arena->newest->older;
-        free(arena->newest);
-        arena->newest = older;
+static void free_blocks(block *newest) {
+    while (newest) {
+        block *older = newest->older;
+        free(newest);
+        newest = older;
     }
 }
 
 void hlo_arena_free(hlo_arena *arena) {
     if (!arena) return;
-    free_blocks(arena, NULL);
+    free_blocks(arena->newest);
+    free_blocks(arena->spare);
     free(arena);
 }
 
@@ -63,7 +65,7 @@ void hlo_arena_exhausted(hlo_arena *arena) {
 }
 
 void *hlo_memory_new(size_t size) {
-    if (size < LARGE) return malloc(size);
+    if (size <= LARGE_PAGE / 2) return malloc(size);
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
     void *memory = aligned_alloc(LARGE_PAGE, size);
@@ -71,13 +73,23 @@ void *hlo_memory_new(size_t size) {
     return memory;
 }
 
+/* One that was given back; NULL when none is large enough. */
+static block *take_spare(hlo_arena *arena, size_t size) {
+    for (block **at = &arena->spare, *b; (b = *at); at = &b->older) {
+        if (b->size < size) continue;
+        *at = b->older;
+        return b;
+    }
+    return NULL;
+}
+
 static block *new_block(const hlo_arena *arena, size_t size) {
     size_t room = arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
     if (room < size) room = size;
     room += sizeof(block);
-    if (room + arena->total >= LARGE) room = (room + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    if (room > LARGE_PAGE / 2) room = (room + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
     block *b = hlo_memory_new(room);
-    if (b) *b = (block){.older = arena->newest, .size = room - sizeof *b};
+    if (b) b->size = room - sizeof *b;
     return b;
 }
 
@@ -88,8 +100,11 @@ void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
         hlo_arena_exhausted(arena);
     block *b = arena->newest;
     if (!b || b->size - b->used < size) {
-        b = new_block(arena, size);
+        b = take_spare(arena, size);
+        if (!b) b = new_block(arena, size);
         if (!b) hlo_arena_exhausted(arena);
+        b->older = arena->newest;
+        b->used = 0;
         arena->newest = b;
     }
     void *memory = (char *)b->data + b->used;
@@ -132,11 +147,14 @@ char *hlo_arena_format(hlo_arena *arena, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    char few[256];
+    int length = vsnprintf(few, sizeof few, format, args);
     va_end(args);
     char *text = hlo_arena_alloc(arena, length < 0 ? 1 : (size_t)length + 1);
     if (length < 0)
         *text = '\0';
+    else if ((size_t)length < sizeof few)
+        memcpy(text, few, (size_t)length + 1);
     else
         vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
@@ -149,7 +167,12 @@ hlo_arena_mark hlo_arena_here(const hlo_arena *arena) {
 }
 
 void hlo_arena_release(hlo_arena *arena, hlo_arena_mark mark) {
-    free_blocks(arena, mark.block);
+    while (arena->newest != mark.block) {
+        block *b = arena->newest;
+        arena->newest = b->older;
+        b->older = arena->spare;
+        arena->spare = b;
+    }
     if (arena->newest) arena->newest->used = mark.used;
     arena->total = mark.total;
 }

@@ -47,8 +47,8 @@ void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);
 /* Leaves as an allocation does for which there is no memory. */
 _Noreturn void hlo_arena_exhausted(hlo_arena *arena);
 
-/* Memory outside any arena, for free(); NULL when there is none. A large piece begins and ends
- * where the system's large pages do, and asks for them. */
+/* Memory outside any arena, for free(); NULL when there is none. What fills more than half of one
+ * of the system's large pages begins and ends where they do, and asks for them. */
 void *hlo_memory_new(size_t size);
 
 /* Bytes handed out so far. */

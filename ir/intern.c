@@ -1,5 +1,6 @@
 /* Interned strings and the names in use: one entry holds both. */
 #define XXH_INLINE_ALL
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -127,11 +128,15 @@ static size_t stem_length(const char *name) {
 
 const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned) {
     if (take(interned, space)) return interned;
-    const char *stem = hlo_intern(module, interned, stem_length(interned));
+    enum { SUFFIX = 12, FEW = 256 }; /* `.`, ten digits, NUL */
+    const size_t length = stem_length(interned);
+    hlo_memo *stem = hlo_intern_memo(module, hlo_intern(module, interned, length));
+    char few[FEW], *text = few;
+    if (length > FEW - SUFFIX) text = hlo_arena_alloc(module->arena, length + SUFFIX);
+    memcpy(text, interned, length);
     for (;;) {
-        uint32_t number = ++hlo_intern_memo(module, stem)->suffix;
-        char *text = hlo_arena_format(module->arena, "%s.%u", stem, number);
-        const char *candidate = hlo_intern_string(module, text);
+        const int more = snprintf(text + length, SUFFIX, ".%u", ++stem->suffix);
+        const char *candidate = hlo_intern(module, text, length + (size_t)more);
         if (take(candidate, space)) return candidate;
     }
 }

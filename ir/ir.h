@@ -295,7 +295,7 @@ struct hlo_instr {
     uint32_t attr_count : 24;
     uint32_t id; /* unique in the module, below hlo_module.next_id: an index for side tables */
     uint32_t operand_count, use_count;
-    uint32_t attr_bits; /* for hlo_instr_attr(): which attributes there may be */
+    uint32_t attr_bits; /* see hlo_attr_bit(): which attributes there may be */
     uint32_t offset;    /* where the instruction stands in the module's source; made by a pass:
                            that of the instruction it was made for */
     const hlo_shape *shape;
@@ -445,7 +445,9 @@ void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
                           hlo_instr *const *operands);
 
-hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t index);
+static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t index) {
+    return instr->operands[index].def;
+}
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
 /* Every use of `from`, and its place as root, becomes one of `to`. O(uses). */
@@ -462,8 +464,17 @@ const hlo_instr *hlo_async_start(const hlo_instr *instr);
  * async-start and does not show the computation. */
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
 
+/* Most attributes that are asked for are not there, which a bit tells without a look at the list.
+ * Several share one; the last is for attributes that name computations. */
+#define HLO_ATTR_BIT_CALLS (UINT32_C(1) << 31)
+static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
+    return UINT32_C(1) << id % 31;
+}
+const hlo_attr *hlo_instr_find_attr(const hlo_instr *instr, hlo_attr_id id);
 /* NULL when the instruction has no such attribute. */
-const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id);
+static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
+    return instr->attr_bits & hlo_attr_bit(id) ? hlo_instr_find_attr(instr, id) : NULL;
+}
 /* Makes those all the attributes that it has. The array is not copied; others may have it too. */
 void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count);
 /* Adds or replaces; attr.def's kind of `attr.id` says which member counts. */

@@ -194,10 +194,6 @@ void hlo_instr_move(hlo_instr *instr, hlo_instr *before) {
     link_instr(instr, comp, before);
 }
 
-hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t index) {
-    return instr->operands[index].def;
-}
-
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def) {
     unlink_use(&instr->operands[index]);
     link_use(&instr->operands[index], def, instr);
@@ -234,19 +230,21 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------- attributes */
 
-static uint32_t attr_bit(hlo_attr_id id) {
-    return 1u << (id & 31);
+/* What hlo_instr.attr_bits has for that attribute. */
+static uint32_t attr_bits(hlo_attr_id id) {
+    const hlo_attr_kind kind = hlo_attrs_info[id].kind;
+    const bool calls = kind == HLO_KIND_COMPUTATION || kind == HLO_KIND_COMPUTATIONS;
+    return hlo_attr_bit(id) | (calls ? HLO_ATTR_BIT_CALLS : 0);
 }
 
 void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count) {
     instr->attrs = attrs;
     instr->attr_count = count & 0xffffff;
     instr->attr_bits = 0;
-    for (uint32_t i = 0; i < count; i++) instr->attr_bits |= attr_bit(attrs[i].id);
+    for (uint32_t i = 0; i < count; i++) instr->attr_bits |= attr_bits(attrs[i].id);
 }
 
-const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
-    if (!(instr->attr_bits & attr_bit(id))) return NULL;
+const hlo_attr *hlo_instr_find_attr(const hlo_instr *instr, hlo_attr_id id) {
     for (uint32_t i = 0; i < instr->attr_count; i++)
         if (instr->attrs[i].id == id) return &instr->attrs[i];
     return NULL;
@@ -309,6 +307,7 @@ hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id) {
 
 void hlo_instr_visit_called(const hlo_instr *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user) {
+    if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) return;
     for (uint32_t i = 0; i < instr->attr_count; i++) {
         const hlo_attr *attr = &instr->attrs[i];
         hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;

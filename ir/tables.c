@@ -54,7 +54,7 @@ bool hlo_op_allows(hlo_op op, hlo_attr_id attr) {
 }
 
 static bool same(const char *entry, const char *name, size_t length) {
-    return strncmp(entry, name, length) == 0 && entry[length] == '\0';
+    return length && *entry == *name && strncmp(entry, name, length) == 0 && !entry[length];
 }
 
 hlo_type hlo_type_find(const char *name, size_t length) {

@@ -29,8 +29,8 @@ struct hlo_engine {
     uint64_t *keys; /* 0: none yet */
     bool *queued;
     uint32_t old_ids; /* below it, the module's own instructions: */
-    bool *controlled; /* takes part in a control dependency */
-    bool *effects;    /* does more than compute its result */
+    bool *controlled; /* takes part in a control dependency; NULL: not yet asked */
+    bool *effects;    /* does more than compute its result; NULL: not yet asked */
     uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
     bool judges; /* some rule of the phase gives reasons */
@@ -69,7 +69,7 @@ static void number(hlo_engine *e, const hlo_computation *comp) {
     }
 }
 
-/* Gives `instr` a key between its neighbours', or all of its computation new ones. */
+/* Gives `instr` a key between its neighbours', or all of its computation new ones, as at first. */
 static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
     reserve(e, instr->id);
     if (e->keys[instr->id]) return e->keys[instr->id];
@@ -77,6 +77,10 @@ static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
     while (first->prev && !(first->prev->id < e->room && e->keys[first->prev->id]))
         first = first->prev;
     while (end && !(end->id < e->room && e->keys[end->id])) end = end->next;
+    if (!first->prev && !end) {
+        number(e, instr->parent);
+        return e->keys[instr->id];
+    }
     uint64_t low = first->prev ? e->keys[first->prev->id] : 0;
     uint64_t high = end ? e->keys[end->id] : low + key_gap;
     uint64_t count = 1;
@@ -129,11 +133,16 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
-static bool removable(const hlo_engine *e, const hlo_instr *instr) {
+static bool removable(hlo_engine *e, const hlo_instr *instr) {
     if (!instr->parent || instr->use_count || instr->parent->root == instr ||
         instr->op == HLO_OP_PARAMETER)
         return false;
-    return instr->id >= e->old_ids || (!e->controlled[instr->id] && !e->effects[instr->id]);
+    if (instr->id >= e->old_ids) return true;
+    if (!e->effects) {
+        e->controlled = hlo_walk_controlled(e->context->module, e->context->scratch);
+        e->effects = hlo_walk_effects(e->context->module, e->context->scratch).side;
+    }
+    return !e->controlled[instr->id] && !e->effects[instr->id];
 }
 
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
@@ -261,7 +270,8 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
 
 static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     e->queued[instr->id] = false;
-    if (!hlo_instr_user_count(instr)) return; /* dead, or kept for its effects alone */
+    if (!instr->use_count && !hlo_instr_user_count(instr))
+        return; /* dead, or kept for its effects alone */
     for (const candidate *c = e->by_op[instr->op]; c && instr->parent && !e->failed; c = c->next)
         if (try_rule(e, env, c, instr)) {
             if (instr->parent) push_one(e, instr);
@@ -318,13 +328,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (context->rules) enter_phase(e, context->rules);
     reserve(e, context->module->next_id);
     e->old_ids = context->module->next_id;
-    e->controlled = hlo_walk_controlled(context->module, context->scratch);
-    e->effects = hlo_walk_effects(context->module, context->scratch).side;
     uint64_t instrs = 0;
-    for (hlo_computation *c = context->module->first; c; c = c->next) {
-        number(e, c);
-        instrs += c->instr_count;
-    }
+    for (hlo_computation *c = context->module->first; c; c = c->next) instrs += c->instr_count;
     e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * instrs;
     hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
     env->context = context;

@@ -10,6 +10,7 @@ XLA's GPU compiler, from the module in memory to the program, where its plugin i
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -26,14 +27,26 @@ def best_of(repeat, work):
     return best
 
 
+def resident():
+    """Bytes of memory that this process has; 0 where the system does not tell."""
+    try:
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
 def jaxlib_times(text, repeat):
     from jax._src.lib import xla_client
     read = xla_client._xla.hlo_module_from_text if hasattr(xla_client._xla, "hlo_module_from_text") else None
     if read is None:
         from jaxlib import _hlo
         read = _hlo.hlo_module_from_text
+    read("HloModule m\n\nENTRY e {\n  ROOT x = f32[] parameter(0)\n}\n")
+    before = resident()
     module = read(text)
-    return {"parse": best_of(repeat, lambda: read(text)), "print": best_of(repeat, module.to_string)}
+    memory = resident() - before
+    return {"parse": best_of(repeat, lambda: read(text)), "print": best_of(repeat, module.to_string), "memory": memory}
 
 
 def compile_times(program, model, repeat):
@@ -59,11 +72,15 @@ def main():
     theirs = jaxlib_times(text, a.repeat)
     print(f"{a.model}: {text.count(chr(10))} lines, {len(text) / 1e6:.2f} MB; best of {a.repeat}, milliseconds")
     print(f"{'':10}{'hlo-fp8':>10}{'jaxlib':>10}{'ratio':>8}")
+    memory = ours.pop("memory")
     for name in ours:
         row = f"{name:10}{ours[name] * 1e3:10.2f}"
         if name in theirs:
             row += f"{theirs[name] * 1e3:10.2f}{theirs[name] / ours[name]:7.1f}x"
         print(row)
+    instrs = len(re.findall(r"^ +(?:ROOT )?%?[\w.-]+ = ", text, re.MULTILINE))
+    print(f"memory, bytes for each of {instrs} instructions: {memory / instrs:.0f} with the text, "
+          f"{(memory - len(text)) / instrs:.0f} without; jaxlib {theirs['memory'] / instrs:.0f}, which keeps no text")
     print(f"optimising takes {ours['optimize'] / theirs['parse']:.2f} of the time that jaxlib takes to read the text")
     whole, xla, refusal = compile_times(a.bin / "hlo-fp8-opt", a.model, a.repeat)
     if xla is None:
