@@ -7,6 +7,7 @@
 #include "passes/merge.h"
 #include "passes/movement.h"
 #include "passes/rows.h"
+#include "passes/send.h"
 
 #define UNUSED(x) ((void)(x))
 #define TEST(name)                                                                                 \
@@ -377,10 +378,21 @@ TEST(placed_b) {
     return !side_of(env, args->instr, true, &s) || s.placed;
 }
 
+/* An fp8 value converted and scaled with anything. */
+static bool rows_read(const hlo_instr *value, hlo_dequantised *out) {
+    if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
+    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        if (!hlo_dequantised_read(hlo_instr_operand(value, i), out) || out->scale) continue;
+        out->scale = hlo_instr_operand(value, !i);
+        return true;
+    }
+    return false;
+}
+
 TEST(movable) {
     UNUSED(count);
     hlo_dequantised below;
-    if (!hlo_dequantised_read(args->inner, &below)) return false;
+    if (!hlo_dequantised_read(args->inner, &below) && !rows_read(args->inner, &below)) return false;
     for (const hlo_instr *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))
         if (!hlo_link_moves(link, &below)) {
@@ -500,6 +512,12 @@ MAKE(dequantised_tree) {
 MAKE(again) {
     UNUSED(count);
     *out = hlo_link_carry(env, args->instr, args[1].instr);
+    return *out != NULL;
+}
+
+MAKE(sent_scale) {
+    UNUSED(count);
+    *out = hlo_send_scale(env, args[0].instr, args + 1, args[2].instr);
     return *out != NULL;
 }
 

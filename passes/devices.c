@@ -70,3 +70,13 @@ bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_m
     *out_marked = marked;
     return marked && !called_spmd(module->entry) && (manual || !collective);
 }
+
+int64_t hlo_devices_free_channel(const hlo_module *module) {
+    int64_t most = 0;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = i->next) {
+            int64_t channel = hlo_instr_int(i, HLO_ATTR_CHANNEL_ID, 0);
+            if (channel > most) most = channel;
+        }
+    return most + 1;
+}

@@ -32,4 +32,7 @@ bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value);
  */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
+/* A channel id that no instruction has. */
+int64_t hlo_devices_free_channel(const hlo_module *module);
+
 #endif

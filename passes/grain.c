@@ -423,3 +423,31 @@ hlo_instr *hlo_grain_sample(hlo_rule_env *env, hlo_instr *value, const hlo_grain
     hlo_instr *sample = hlo_grain_sample(env, hlo_instr_operand(value, 0), &below);
     return sample ? hlo_grain_carry(env, value, grain, sample) : NULL;
 }
+
+hlo_instr *hlo_grain_spread(hlo_rule_env *env, hlo_instr *sample, const hlo_shape *shape,
+                            const hlo_grain *grain) {
+    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], wide[HLO_RULE_ARGS], merged[HLO_RULE_ARGS];
+    int64_t list[3 * HLO_RULE_ARGS];
+    uint32_t count = 0, rank = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t size = shape->dims[i], g = grain->v[i], runs = parts(size, g);
+        if (rank + 2 > HLO_RULE_ARGS) return NULL;
+        if (runs > 1) dims[count] = rank;
+        if (runs > 1) kept[count++] = runs;
+        wide[rank++] = runs > 1 ? runs : size;
+        if (runs > 1 && g > 1) wide[rank++] = g;
+        merged[i] = runs > 1 ? runs * g : size;
+        list[3 * i] = 0;
+        list[3 * i + 1] = size;
+        list[3 * i + 2] = 1;
+    }
+    sample = hlo_grain_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
+    sample = hlo_grain_make(env, HLO_OP_BROADCAST, sample, rank, wide, count, dims);
+    sample = hlo_grain_make(env, HLO_OP_RESHAPE, sample, shape->rank, merged, 0, NULL);
+    if (!sample || hlo_shape_same_dims(sample->shape, shape)) return sample;
+    const hlo_shape *cut =
+        hlo_shape_array(env->context->module, sample->shape->type, shape->rank, shape->dims);
+    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, cut, 1, &sample);
+    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, list);
+    return slice;
+}

@@ -28,6 +28,11 @@ hlo_instr *hlo_grain_sample(hlo_rule_env *env, hlo_instr *value, const hlo_grain
 hlo_instr *hlo_grain_carry(hlo_rule_env *env, const hlo_instr *link, const hlo_grain *grain,
                            hlo_instr *sample);
 
+/* What has that sample in those dimensions: each of its elements repeated all along its run. NULL:
+ * it cannot be made. */
+hlo_instr *hlo_grain_spread(hlo_rule_env *env, hlo_instr *sample, const hlo_shape *shape,
+                            const hlo_grain *grain);
+
 /* The dimensions of a sample. */
 void hlo_grain_dims(const hlo_shape *shape, const hlo_grain *grain, int64_t *out_dims);
 

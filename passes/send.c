@@ -1,0 +1,94 @@
+/* Scales through collectives. */
+#include "passes/send.h"
+
+#include "passes/devices.h"
+#include "passes/grain.h"
+
+/* The scales of fewer values than that, in f32, are not worth the bytes that the values save. */
+enum { LEAST_VALUES = 8 };
+
+typedef struct path {
+    const hlo_instr *links[HLO_CHAIN_LIMIT]; /* from the collective's operand down */
+    hlo_grain grains[HLO_CHAIN_LIMIT + 1];   /* of each link, and of the scale */
+    uint32_t length;
+} path;
+
+/* Whether the scale, moved by the links, would have grains[0] at their top. */
+static bool holds(path *p, hlo_instr *scale) {
+    for (uint32_t i = 0; i < p->length; i++)
+        if (!hlo_grain_below(p->links[i], &p->grains[i], &p->grains[i + 1])) return false;
+    return hlo_grain_holds(scale, &p->grains[p->length]);
+}
+
+/* As coarse as can be seen, but not along dimension `fixed`. */
+static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
+    enum { BLOCK = 128 };
+    for (uint32_t i = 0; i < shape->rank; i++) p->grains[0].v[i] = 1;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (i == fixed) continue;
+        p->grains[0].v[i] = shape->dims[i];
+        if (holds(p, scale)) continue;
+        p->grains[0].v[i] = BLOCK < shape->dims[i] ? BLOCK : 1;
+        if (!holds(p, scale)) p->grains[0].v[i] = 1;
+    }
+    return holds(p, scale);
+}
+
+static hlo_instr *sample_of(hlo_rule_env *env, const path *p, hlo_instr *scale) {
+    hlo_instr *sample = hlo_grain_sample(env, scale, &p->grains[p->length]);
+    for (uint32_t i = p->length; sample && i-- > 0;)
+        if (p->links[i]->op != HLO_OP_CONVERT)
+            sample = hlo_grain_carry(env, p->links[i], &p->grains[i], sample);
+    return sample;
+}
+
+/* The collective once more, on a sample, without the dimensions that have one element; these are
+ * put back. `along`: the dimension along which devices differ; -1: none. */
+static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, int64_t along,
+                       hlo_instr *sample) {
+    hlo_module *module = env->context->module;
+    const hlo_shape *all = collective->shape, *each = hlo_instr_operand(collective, 0)->shape;
+    int64_t kept[HLO_RULE_ARGS], grown[HLO_RULE_ARGS], whole[HLO_RULE_ARGS], place = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < all->rank; i++) {
+        whole[i] = i == along ? all->dims[i] / each->dims[i] * sample->shape->dims[i]
+                              : sample->shape->dims[i];
+        if (sample->shape->dims[i] == 1 && i != along) continue;
+        if (i == along) place = count;
+        kept[count] = sample->shape->dims[i];
+        grown[count++] = whole[i];
+    }
+    sample = hlo_grain_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
+    if (!sample) return NULL;
+    const hlo_shape *shape = hlo_shape_array(module, sample->shape->type, count, grown);
+    hlo_instr *sent = hlo_rule_new(env, collective->op, shape, 1, &sample);
+    if (!sent) return NULL;
+    hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(sent, collective);
+    if (along >= 0) hlo_instr_set_ints(sent, HLO_ATTR_DIMENSIONS, 1, &place);
+    if (hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID))
+        hlo_instr_set_int(sent, HLO_ATTR_CHANNEL_ID, hlo_devices_free_channel(module));
+    return hlo_grain_make(env, HLO_OP_RESHAPE, sent, all->rank, whole, 0, NULL);
+}
+
+hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const hlo_binding *chain,
+                          hlo_instr *scale) {
+    const hlo_shape *each = chain->instr->shape, *all = collective->shape;
+    const hlo_ints *dims = hlo_instr_ints(collective, HLO_ATTR_DIMENSIONS);
+    bool moves_anywhere = collective->op == HLO_OP_COLLECTIVE_PERMUTE;
+    int64_t along = moves_anywhere ? -1 : dims->count == 1 ? dims->v[0] : -2;
+    path p = {.length = 0};
+    if (along < -1 || each->rank > HLO_RULE_ARGS || each->rank != all->rank) return NULL;
+    for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
+        p.links[p.length++] = l;
+    bool agree = hlo_devices_agree(env->context, scale) && coarsen(&p, each, -1, scale) &&
+                 (along < 0 || p.grains[0].v[along] >= each->dims[along]);
+    if (!agree && !coarsen(&p, each, along, scale)) return NULL;
+    hlo_instr *sample = sample_of(env, &p, scale);
+    if (!sample || hlo_shape_count(sample->shape) > hlo_shape_count(each) / LEAST_VALUES)
+        return NULL;
+    if (!agree) sample = send(env, collective, along, sample);
+    hlo_grain grain = p.grains[0];
+    if (agree && along >= 0) grain.v[along] = all->dims[along];
+    return sample ? hlo_grain_spread(env, sample, all, &grain) : NULL;
+}

@@ -1,0 +1,15 @@
+/* Scales that go from device to device beside the fp8 values that they are for. */
+#ifndef HLO_PASSES_SEND_H
+#define HLO_PASSES_SEND_H
+
+#include "passes/match.h"
+
+/* What the result of `collective` (of one operand) is to be multiplied with, when its operand,
+ * `chain`, is made of the fp8 value that chain->inner multiplies with `scale`, in the dimensions of
+ * the result: what the devices have of it, without repetitions, sent as the value is; or just
+ * repeated, where it is proved to be the same on all of them and does not change along the
+ * dimension that grows. NULL: it cannot be made, or would be too much to send. */
+hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const hlo_binding *chain,
+                          hlo_instr *scale);
+
+#endif
