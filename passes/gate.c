@@ -37,17 +37,19 @@ static hlo_status gate_reasons(const tell_summary *s, const char *fail_on, char 
         watched[reason] = true;
         at += length + (at[length] == ',');
     }
-    size_t found = 0;
+    size_t found = 0, lints = 0;
     const char *first = NULL;
-    for (int kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < TELL_KINDS; kind++)
         for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
             if (!watched[reason] || !s->reasons[kind][reason]) continue;
-            found += s->reasons[kind][reason];
+            *(kind == HLO_VERDICT_LINT ? &lints : &found) += s->reasons[kind][reason];
             if (!first) first = hlo_reason_name((size_t)reason);
         }
-    if (!found) return HLO_OK;
-    snprintf(why, size, "%zu of %zu matmuls missed FP8 or a cheaper form of it, the first by %s",
-             found, s->total, first);
+    if (!found && !lints) return HLO_OK;
+    char more[64] = "";
+    if (lints) snprintf(more, sizeof more, ", and lints count %zu", lints);
+    snprintf(why, size, "%zu of %zu matmuls missed FP8 or a cheaper form of it%s, the first by %s",
+             found, s->total, more, first);
     return HLO_MISMATCH;
 }
 

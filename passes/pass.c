@@ -5,6 +5,7 @@
 
 #include "hlo/text.h"
 #include "passes/devices.h"
+#include "passes/lint.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "passes/remark.h"
@@ -76,6 +77,7 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 typedef struct run {
     hlo_pass_context context;
     hlo_module *before;   /* what a sequence began with, while it runs */
+    hlo_module *linted;   /* a copy to look for lints in; NULL */
     hlo_module *original; /* what all began with, if it may have to begin again; NULL */
     hlo_module *rules;    /* holds context.rules; NULL */
     uint64_t decided;     /* changes by passes that decide */
@@ -182,17 +184,21 @@ static void warn_unpartitioned(const run *r) {
         "calls cannot be");
 }
 
-static hlo_status run_all(run *r) {
+static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
     hlo_status status =
         options->verify_none ? HLO_OK : hlo_matmul_verify(context->module, context->sink);
     if (status != HLO_OK) return status;
     hlo_report_open(context);
+    if (options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
+    if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && !options->verify_none && !options->verify_each)
         status = verify(r, options->passes);
-    if (status == HLO_OK) hlo_report_close(context);
+    if (status != HLO_OK) return status;
+    if (options->lint) hlo_lint_as_left(context);
+    hlo_report_close(context);
     return status;
 }
 
@@ -206,7 +212,8 @@ static hlo_status start_again(run *r, const hlo_module *original, jmp_buf *recov
     hlo_module_swap(context->module, r->before);
     hlo_arena_set_recover(context->module->arena, recover);
     hlo_module_free(r->before);
-    r->before = NULL;
+    hlo_module_free(r->linted);
+    r->before = r->linted = NULL;
     r->decided = context->changes = 0;
     context->report = hlo_report_again(old, recover);
     hlo_report_free(old);
@@ -219,10 +226,10 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_status status = HLO_OK;
     if (context->options->min_gain > 0) status = hlo_module_clone(context->module, &r->original);
-    if (status == HLO_OK) status = run_all(r);
+    if (status == HLO_OK) status = run_all(r, recover);
     while (status == HLO_OK && hlo_report_is_slow(context->report)) {
         status = start_again(r, r->original, recover);
-        if (status == HLO_OK) status = run_all(r);
+        if (status == HLO_OK) status = run_all(r, recover);
     }
     if (status == HLO_OK) warn_unpartitioned(r);
     return status;
@@ -314,6 +321,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     hlo_arena_free(r.context.scratch);
     hlo_module_free(r.before);
     hlo_module_free(r.original);
+    hlo_module_free(r.linted);
     hlo_module_free(r.rules);
     if (status == HLO_OK && out_report)
         *out_report = r.context.report;

@@ -1,9 +1,11 @@
 /* Verdicts: made from the slots when the passes are done. */
 #include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "passes/lint.h"
 #include "passes/report.h"
 #include "passes/walk.h"
 
@@ -122,6 +124,40 @@ double hlo_report_flops(const hlo_instr *instr) {
     if (!read_matmul(instr, &matmul)) return 0;
     hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
     return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+}
+
+/* --------------------------------------------------------------------------------------- lints */
+
+void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
+                     const char *format, ...) {
+    hlo_report *report = context->report;
+    hlo_arena *arena = report->arena;
+    if (report->lint_count == report->lint_room) {
+        report->lint_room = 2 * report->lint_room + 16;
+        lint *grown = hlo_arena_array(arena, report->lint_room, sizeof *grown);
+        if (report->lint_count) memcpy(grown, report->lints, report->lint_count * sizeof *grown);
+        report->lints = grown;
+    }
+    lint *made = &report->lints[report->lint_count++];
+    *made = (lint){hlo_report_describe(report, at), reason, at->offset};
+    made->verdict.kind = HLO_VERDICT_LINT;
+    made->verdict.reason = hlo_reason_name(reason);
+    made->verdict.message = hlo_reason_text(reason);
+    made->verdict.hint = hlo_reason_hint(reason);
+    if (!format) return;
+    char particulars[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(particulars, sizeof particulars, format, args);
+    va_end(args);
+    made->verdict.message = hlo_arena_format(arena, "%s: %s", made->verdict.message, particulars);
+}
+
+static int lint_order(const void *a, const void *b) {
+    const lint *x = a, *y = b;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    if (x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
+    return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
 }
 
 /* --------------------------------------------------------------------------------------- costs */
@@ -251,6 +287,22 @@ static int by_position(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
+/* In text order, and what inlining has copied once. */
+static void close_lints(closing *c) {
+    hlo_report *report = c->report;
+    uint32_t kept = 0;
+    if (report->lint_count)
+        qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
+    for (uint32_t i = 0; i < report->lint_count; i++) {
+        lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
+        if (last && c->line_count && last->offset == at->offset && last->reason == at->reason)
+            continue;
+        set_position(c, &at->verdict, at->offset);
+        report->lints[kept++] = *at;
+    }
+    report->lint_count = kept;
+}
+
 void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
@@ -276,10 +328,19 @@ void hlo_report_close(hlo_pass_context *context) {
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
     for (; report->verdict_count < count; report->verdict_count++)
         report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
+    close_lints(&c);
 }
 
 void hlo_report_free(hlo_report *report) {
     if (report) hlo_arena_free(report->arena);
+}
+
+size_t hlo_report_lint_count(const hlo_report *report) {
+    return report->lint_count;
+}
+
+const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index) {
+    return &report->lints[index].verdict;
 }
 
 size_t hlo_report_count(const hlo_report *report) {

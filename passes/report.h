@@ -19,6 +19,12 @@ typedef struct slot {
     hlo_verdict was; /* as the module had it when the slot was made; kind, reason, position unset */
 } slot;
 
+typedef struct lint {
+    hlo_verdict verdict;
+    hlo_reason reason;
+    uint32_t offset; /* in the module's source */
+} lint;
+
 typedef struct tally tally;
 struct tally {
     tally *next;
@@ -45,6 +51,8 @@ struct hlo_report {
     bool any_slow; /* some should have been */
     hlo_verdict *verdicts;
     size_t verdict_count;
+    lint *lints;
+    uint32_t lint_count, lint_room;
     tallies passes, rules;
 };
 

@@ -31,8 +31,10 @@ const char *hlo_reason_page(size_t index) {
     return hlo_reason_pages[index];
 }
 
-const char *const tell_kinds[3] = {
-    [HLO_VERDICT_FP8] = "fp8", [HLO_VERDICT_MISSED] = "missed", [HLO_VERDICT_WIDE] = "wide"};
+const char *const tell_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
+                                  [HLO_VERDICT_MISSED] = "missed",
+                                  [HLO_VERDICT_WIDE] = "wide",
+                                  [HLO_VERDICT_LINT] = "lint"};
 
 static bool is_wanted(const hlo_verdict *v, hlo_remarks which) {
     switch (which) {
@@ -53,6 +55,13 @@ const hlo_verdict *tell_next(const telling *t, size_t *report, size_t *index) {
     return NULL;
 }
 
+const hlo_verdict *tell_next_lint(const telling *t, size_t *report, size_t *index) {
+    for (; *report < t->count; (*report)++, *index = 0)
+        if (*index < t->reports[*report]->lint_count)
+            return &t->reports[*report]->lints[(*index)++].verdict;
+    return NULL;
+}
+
 tell_summary tell_sum_up(const hlo_report *const *reports, size_t count) {
     tell_summary s = {0};
     const telling all = {.reports = reports, .count = count, .which = HLO_REMARKS_ALL};
@@ -66,6 +75,11 @@ tell_summary tell_sum_up(const hlo_report *const *reports, size_t count) {
         if (v->input_seconds == 0 || v->seconds == 0) continue;
         s.input_seconds += v->input_seconds;
         s.seconds += v->seconds;
+    }
+    report = index = 0;
+    for (const hlo_verdict *v; (v = tell_next_lint(&all, &report, &index));) {
+        s.kinds[v->kind]++;
+        s.reasons[v->kind][hlo_reason_find(v->reason)]++;
     }
     return s;
 }

@@ -5,9 +5,12 @@
 
 #include "passes/report.h"
 
+enum { TELL_KINDS = HLO_VERDICT_LINT + 1 };
+
 /* How many verdicts there are of each kind and reason, and what they add up to. */
 typedef struct tell_summary {
-    size_t total, kinds[3], reasons[3][HLO_WHY_COUNT];
+    size_t total; /* of matmuls */
+    size_t kinds[TELL_KINDS], reasons[TELL_KINDS][HLO_WHY_COUNT];
     double flops, fp8_flops;
     double input_seconds, seconds; /* of the verdicts of which both are known */
 } tell_summary;
@@ -21,13 +24,15 @@ typedef struct telling {
     tell_summary sum; /* of all verdicts, whichever are told */
 } telling;
 
-extern const char *const tell_kinds[3]; /* names of hlo_verdict_kind */
+extern const char *const tell_kinds[TELL_KINDS]; /* names of hlo_verdict_kind */
 
 tell_summary tell_sum_up(const hlo_report *const *reports, size_t count);
 /* FP8, with or without something missed. */
 size_t tell_fp8_count(const tell_summary *sum);
 /* The next verdict that is told after (*report, *index), which start at 0, 0; NULL: no more. */
 const hlo_verdict *tell_next(const telling *t, size_t *report, size_t *index);
+/* The same for lints. */
+const hlo_verdict *tell_next_lint(const telling *t, size_t *report, size_t *index);
 
 /* HLO_OUT_OF_MEMORY; what fails in writing shows in `out`. */
 typedef hlo_status tell_format(const telling *t);

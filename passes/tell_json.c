@@ -48,6 +48,16 @@ static json_t *json_of(const hlo_verdict *v) {
                      "fp8_seconds", seconds_value(v->fp8_seconds));
 }
 
+static json_t *json_of_lint(const hlo_verdict *v) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
+                     text_value(v->reason), "message", text_value(v->message), "hint",
+                     text_value(v->hint), "instruction", text_value(v->instr), "shape",
+                     text_value(v->shape), "op_name", text_value(v->op_name), "source_file",
+                     text_value(v->source_file), "source_line", number_value(v->source_line),
+                     "file", text_value(v->file), "line", number_value(v->line), "column",
+                     number_value(v->column));
+}
+
 static hlo_status dump(json_t *document, FILE *out) {
     if (!document) return HLO_OUT_OF_MEMORY;
     int failed = json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
@@ -57,23 +67,27 @@ static hlo_status dump(json_t *document, FILE *out) {
 }
 
 hlo_status tell_json(const telling *t) {
-    json_t *dots = json_array(), *reasons = json_object();
+    json_t *dots = json_array(), *reasons = json_object(), *lints = json_array();
     size_t report = 0, index = 0;
     for (const hlo_verdict *v; (v = tell_next(t, &report, &index));)
         json_array_append_new(dots, json_of(v));
+    report = index = 0;
+    for (const hlo_verdict *v; (v = tell_next_lint(t, &report, &index));)
+        json_array_append_new(lints, json_of_lint(v));
     for (int reason = 0; reason < HLO_WHY_COUNT; reason++) {
         size_t times = 0;
-        for (int kind = 0; kind < 3; kind++) times += t->sum.reasons[kind][reason];
+        for (int kind = 0; kind < TELL_KINDS; kind++) times += t->sum.reasons[kind][reason];
         if (times)
             json_object_set_new(reasons, hlo_reason_name((size_t)reason),
                                 json_integer((json_int_t)times));
     }
-    return dump(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o}", "version", 1,
-                          "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
+    return dump(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}", "version",
+                          1, "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
                           (json_int_t)tell_fp8_count(&t->sum), "missed",
                           (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops", t->sum.flops,
                           "fp8_flops", t->sum.fp8_flops, "input_seconds", t->sum.input_seconds,
-                          "seconds", t->sum.seconds, "reasons", reasons, "dots", dots),
+                          "seconds", t->sum.seconds, "reasons", reasons, "dots", dots, "lints",
+                          lints),
                 t->out);
 }
 
@@ -90,12 +104,15 @@ static json_t *sarif_place(const char *file, long line, long column) {
 
 static json_t *sarif_of(const hlo_verdict *v) {
     char text[1024];
-    snprintf(text, sizeof text, "%s %s (%s): %s%s%s", v->instr, v->shape,
-             v->kind == HLO_VERDICT_WIDE ? "stays wide" : "is FP8, a cheaper form was missed",
-             v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
+    static const char *const says[] = {[HLO_VERDICT_MISSED] =
+                                           " (is FP8, a cheaper form was missed)",
+                                       [HLO_VERDICT_WIDE] = " (stays wide)",
+                                       [HLO_VERDICT_LINT] = ""};
+    snprintf(text, sizeof text, "%s %s%s: %s%s%s", v->instr, v->shape, says[v->kind], v->message,
+             v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
     json_t *result =
         json_pack("{s:s, s:s, s:{s:o}, s:[o]}", "ruleId", v->reason, "level",
-                  v->kind == HLO_VERDICT_WIDE ? "warning" : "note", "message", "text",
+                  v->kind == HLO_VERDICT_MISSED ? "note" : "warning", "message", "text",
                   text_value(text), "locations", sarif_place(v->file, v->line, v->column));
     if (v->source_file && result) {
         json_t *related = sarif_place(v->source_file, v->source_line, 0);
@@ -117,6 +134,9 @@ hlo_status tell_sarif(const telling *t) {
     size_t report = 0, index = 0;
     for (const hlo_verdict *v; (v = tell_next(t, &report, &index));)
         if (v->reason) json_array_append_new(results, sarif_of(v));
+    report = index = 0;
+    for (const hlo_verdict *v; (v = tell_next_lint(t, &report, &index));)
+        json_array_append_new(results, sarif_of(v));
     return dump(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
                           "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
                           "runs", "tool", "driver", "name", "hlo-fp8", "rules", rules, "columnKind",

@@ -42,12 +42,16 @@ hlo_status tell_junit(const telling *t) {
     size_t told = 0, failures = 0, report = 0, index = 0;
     for (const hlo_verdict *v; (v = tell_next(t, &report, &index)); told++)
         failures += v->reason != NULL;
+    told += t->sum.kinds[HLO_VERDICT_LINT];
+    failures += t->sum.kinds[HLO_VERDICT_LINT];
     fprintf(t->out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuites>\n <testsuite name=\"hlo-fp8\" tests=\"%zu\" failures=\"%zu\">\n",
             told, failures);
     report = index = 0;
     for (const hlo_verdict *v; (v = tell_next(t, &report, &index));) tell_case(t->out, v);
+    report = index = 0;
+    for (const hlo_verdict *v; (v = tell_next_lint(t, &report, &index));) tell_case(t->out, v);
     fputs(" </testsuite>\n</testsuites>\n", t->out);
     return HLO_OK;
 }

@@ -4,10 +4,11 @@
 
 #include "passes/tell.h"
 
-/* Green, yellow, red. */
+/* Green, yellow, red, magenta. */
 static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
                                            [HLO_VERDICT_MISSED] = "\033[33m",
-                                           [HLO_VERDICT_WIDE] = "\033[31m"};
+                                           [HLO_VERDICT_WIDE] = "\033[31m",
+                                           [HLO_VERDICT_LINT] = "\033[35m"};
 #define HINT_COLOUR "\033[36m"
 #define NO_COLOUR "\033[0m"
 
@@ -78,6 +79,7 @@ static void tell_summary_line(const telling *t) {
         fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
     tell_kind(t, HLO_VERDICT_MISSED, "with something missed");
     tell_kind(t, HLO_VERDICT_WIDE, "wide");
+    tell_kind(t, HLO_VERDICT_LINT, "lints");
     fputc('\n', t->out);
 }
 
@@ -92,21 +94,31 @@ static void fill_text(const hlo_verdict *v, cells out) {
     fill_source(v, out[SOURCE]);
 }
 
+static void tell_row(const telling *t, const table *form, const hlo_verdict *v) {
+    cells row;
+    fill_row(form, v, row);
+    print_row(t, form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
+    if (v->kind == HLO_VERDICT_LINT) fprintf(t->out, "    %s\n", v->message);
+    if (v->hint)
+        fprintf(t->out, "    %shint: %s%s\n", t->coloured ? HINT_COLOUR : "", v->hint,
+                t->coloured ? NO_COLOUR : "");
+}
+
 hlo_status tell_text(const telling *t) {
+    typedef const hlo_verdict *step(const telling *, size_t *, size_t *);
+    step *const next[] = {tell_next, tell_next_lint};
     table form = {.fill = fill_text};
     cells row;
-    size_t report = 0, index = 0;
-    for (const hlo_verdict *v; (v = tell_next(t, &report, &index));) {
-        fill_row(&form, v, row);
-        widen(&form, row);
+    for (int list = 0; list < 2; list++) {
+        size_t report = 0, index = 0;
+        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) {
+            fill_row(&form, v, row);
+            widen(&form, row);
+        }
     }
-    report = index = 0;
-    for (const hlo_verdict *v; (v = tell_next(t, &report, &index));) {
-        fill_row(&form, v, row);
-        print_row(t, &form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
-        if (v->hint)
-            fprintf(t->out, "    %shint: %s%s\n", t->coloured ? HINT_COLOUR : "", v->hint,
-                    t->coloured ? NO_COLOUR : "");
+    for (int list = 0; list < 2; list++) {
+        size_t report = 0, index = 0;
+        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) tell_row(t, &form, v);
     }
     tell_summary_line(t);
     return HLO_OK;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages about reasons: for each id, `before` gives that reason for its matmul, `after` gives none.
+"""The pages about reasons: for each id, `before` gives that reason for its matmul, or that lint, `after` none.
 
 usage: explain.py hlo-fp8-opt
 
@@ -38,7 +38,8 @@ def verdicts(program, options, rules, module):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             return done.stderr
-        return [(dot["verdict"], dot["reason"]) for dot in json.loads(done.stderr)["dots"]]
+        told = json.loads(done.stderr)
+        return [(dot["verdict"], dot["reason"]) for dot in told["dots"]], [lint["reason"] for lint in told["lints"]]
 
 
 def main():
@@ -52,7 +53,10 @@ def main():
         before = verdicts(program, options, rules, module)
         options, same, diff = AFTER.search(page).groups("")
         after = verdicts(program, options, rules if same == " with the same rule" else "", edited(module, diff))
-        held = len(before) == 1 and before[0][1] == reason and after == [("fp8", None)]
+        if reason.startswith("lint-"):
+            held = before[1] == [reason] and after[1] == []
+        else:
+            held = len(before[0]) == 1 and before[0][0][1] == reason and after[0] == [("fp8", None)]
         if not held:
             bad += 1
             print(f"{reason}: before {before}, after {after}")

@@ -110,7 +110,7 @@ static hlo_status print_difference(const opt_job *job) {
 static hlo_status print_remarks(const opt_job *job) {
     const option_value *values = job->options.values;
     const char *path = values[OPTION_REMARKS_FILE].text;
-    if (!values[OPTION_REMARKS].given && !path) return HLO_OK;
+    if (!values[OPTION_REMARKS].given && !values[OPTION_LINT].given && !path) return HLO_OK;
     output out = {.file = stderr, .name = "standard error"};
     if (path && !output_open(&out, path)) return complain("open", out.name);
     hlo_remarks which =

@@ -41,6 +41,7 @@ typedef struct hlo_pass_options {
     const char *framework_files;
     bool verify_each;          /* verify after every pass, not only at the end */
     bool verify_none;          /* not even at the end */
+    bool lint;                 /* look for what is likely wrong with scales */
     bool time_passes;          /* record times for hlo_report_print_times() */
     const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
     FILE *dump;                /* where `print_after` prints; must not be NULL with it */
@@ -57,7 +58,8 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 typedef enum hlo_verdict_kind {
     HLO_VERDICT_FP8,    /* a fused FP8 call */
     HLO_VERDICT_MISSED, /* a fused FP8 call; a cheaper form of it was missed, `reason` says why */
-    HLO_VERDICT_WIDE    /* not FP8; `reason` says why */
+    HLO_VERDICT_WIDE,   /* not FP8; `reason` says why */
+    HLO_VERDICT_LINT    /* no matmul: what is likely wrong with a scale, an amax or a conversion */
 } hlo_verdict_kind;
 
 typedef struct hlo_verdict {
@@ -103,6 +105,11 @@ void hlo_report_free(hlo_report *report); /* NULL is allowed */
 /* One verdict per dot of the module as it was, in text order. */
 size_t hlo_report_count(const hlo_report *report);
 const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
+
+/* What --lint has found, in text order: `reason` and `message` say what, `instr` is where. Fields
+ * that a matmul has alone are NULL or 0. */
+size_t hlo_report_lint_count(const hlo_report *report);
+const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index);
 
 typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
 typedef enum hlo_remarks_format {
