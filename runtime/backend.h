@@ -14,7 +14,8 @@
 typedef struct hlo_group {
     uint32_t instr_count, result_count, input_count;
     /* The members, in the computation's order. None: the job copies its operand to its result, the
-     * same elements in two orders in memory. */
+     * same elements in two orders in memory (in a backend's own jobs, converted where the types
+     * differ). */
     const hlo_instr **instrs;
     const hlo_instr **results; /* the members whose values it makes for others, in any order */
     /* What members read and is no member: of a group of one, its operands as they are; else each

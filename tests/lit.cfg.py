@@ -17,7 +17,9 @@ for name in ("filecheck", "not"):
     if not getattr(config, "hlo_" + name):
         lit_config.fatal(f"LLVM's {name} was not found: run tools/dev deps, then configure again")
 
+standin = config.hlo_binary_dir + "/tests/cuda_standin.so"
 config.substitutions += [
+    (r"%on-standin\b", "env " + " ".join(f"HLO_CUDA_{library}={standin}" for library in ("DRIVER", "CUBLASLT", "NVRTC"))),
     (r"%hlo-fp8-opt\b", config.hlo_bin_dir + "/hlo-fp8-opt"),
     (r"%hlo-fp8-run\b", config.hlo_bin_dir + "/hlo-fp8-run"),
     (r"%lt-calls\b", config.hlo_bin_dir + "/lt_calls"),

@@ -174,6 +174,9 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
 /* The same as a variable, rounded: a value or a cell. */
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell);
+/* `in`, computed as `from` is, as HLO's convert makes it the other type; `within`: it is sure not
+ * to be too large for that. */
+const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell);
 /* Rounds an expression to the type. */
 const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell);
 bool emit_is_wide(hlo_type type); /* cells are values */

@@ -163,6 +163,13 @@ int64_t emit_blocks(const emit *e, int64_t count) {
     return (count + each - 1) / each;
 }
 
+/* The element that a job without instructions copies. */
+static const char *copied(emit *e, const emit_index *index) {
+    hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
+    if (from == to) return emit_load(e, 0, index, true);
+    return emit_cast(e, from, to, false, emit_load(e, 0, index, false), true);
+}
+
 void emit_loop(emit *e, cuda_code *code) {
     const hlo_group *group = &e->job->group;
     emit_space space = emit_space_of(&e->job->results[0]);
@@ -172,7 +179,7 @@ void emit_loop(emit *e, cuda_code *code) {
     e->offset = emit_offset_type(e, space.count);
     e->width = emit_width(e, &space, space.count);
     const emit_index *index = emit_loop_index(e, &space, &inner);
-    if (group->instr_count == 0) emit_store(e, 0, index, emit_load(e, 0, index, true));
+    if (group->instr_count == 0) emit_store(e, 0, index, copied(e, index));
     for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
         const hlo_instr *result = group->results[i];
         const emit_index *at = emit_result_index(e, index, i);

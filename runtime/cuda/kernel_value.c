@@ -159,18 +159,22 @@ static bool is_within(const hlo_instr *convert) {
     return range.low >= -most && range.high <= most;
 }
 
-static const char *emit_convert(emit *e, const hlo_instr *instr, const char *in, bool cell) {
-    hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
     const char *name = hlo_types[to].name;
     if (from == to) return cell ? emit_cell(e, to, in) : in;
     if (hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 && !emit_is_wide(to)) {
-        const char *bits = is_within(instr)
+        const char *bits = within
                                ? emit_value(e, "c", cuda_types[to].cell, "clamped_%s(%s)", name, in)
                                : emit_cell(e, to, in);
         return cell ? bits : emit_decoded(e, to, bits);
     }
     const char *value = emit_value(e, "v", cuda_types[to].compute, "convert_%s(%s)", name, in);
     return cell ? emit_cell(e, to, value) : value;
+}
+
+static const char *emit_convert(emit *e, const hlo_instr *instr, const char *in, bool cell) {
+    hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+    return emit_cast(e, from, to, from != to && is_within(instr), in, cell);
 }
 
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell) {

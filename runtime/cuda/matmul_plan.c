@@ -239,7 +239,7 @@ static void place_c(builder *b) {
     const hlo_matmul *m = b->m;
     if (!m->c) {
         lt_matrix c = b->p->matrices[LT_PART_D];
-        if (hlo_type_is_fp8(m->d->type))
+        if (c.type == LT_TYPE_8F_E4M3 || c.type == LT_TYPE_8F_E5M2)
             c.type = m->bias ? type_word(m->bias->shape->type) : LT_TYPE_16BF;
         b->p->matrices[LT_PART_C] = c;
         return;
