@@ -1,4 +1,5 @@
 /* The functions of builder.def. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/eval/float.h"
@@ -179,6 +180,16 @@ TEST(repeats) {
     return has_instr(args) && hlo_splat_source(args->instr) != NULL;
 }
 
+TEST(sends) {
+    UNUSED(env), UNUSED(count);
+    const hlo_instr *start = args->instr;
+    if (start->op != HLO_OP_ASYNC_START || start->operand_count != 1) return false;
+    const hlo_computation *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    const hlo_instr *wrapped = called ? hlo_async_wrapped(called) : NULL;
+    return wrapped && (wrapped->op == HLO_OP_ALL_GATHER || wrapped->op == HLO_OP_ALL_TO_ALL ||
+                       wrapped->op == HLO_OP_COLLECTIVE_PERMUTE);
+}
+
 TEST(everywhere) {
     UNUSED(count);
     return has_instr(args) && hlo_devices_agree(env->context, args->instr);
@@ -272,10 +283,28 @@ static int64_t misaligned(const hlo_matmul *m) {
            (size.k % HLO_MATMUL_ALIGNMENT != 0);
 }
 
+/* Whether the caller gives up the memory of that parameter: the header has `{0}: (2, {},
+ * may-alias)`. */
+static bool is_donated(const hlo_instr *parameter) {
+    const hlo_module *module = parameter->parent->module;
+    const char *aliases = NULL;
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == HLO_ATTR_INPUT_OUTPUT_ALIAS) aliases = module->attrs[i].u.str;
+    if (!aliases || parameter->parent != module->entry) return false;
+    for (const char *at = strchr(aliases, '('); at; at = strchr(at + 1, '(')) {
+        long long number;
+        char end;
+        if (sscanf(at, "(%lld , { %c", &number, &end) == 2 && end == '}' &&
+            number == parameter->u.parameter)
+            return true;
+    }
+    return false;
+}
+
 /* The addend dies here, and is neither somebody else's nor written anywhere else. */
 static bool may_overwrite(const hlo_matmul *m) {
     return m->c && !m->in_place && m->c->shape == m->d && hlo_instr_user_count(m->c) == 1 &&
-           m->c->op != HLO_OP_PARAMETER && m->c->op != HLO_OP_CONSTANT;
+           m->c->op != HLO_OP_CONSTANT && (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
 }
 
 TEST(aligned) {
@@ -500,18 +529,21 @@ MAKE(dequantised_tree) {
     hlo_instr *top = args->instr;
     if (!hlo_tree_moves(top, true, &leaf)) return false;
     hlo_instr *value = hlo_tree_carry(env, top);
-    if (value) value = hlo_rule_new(env, HLO_OP_CONVERT, top->shape, 1, &value);
+    const hlo_shape *wide = hlo_shape_retype(env->context->module, top->shape, leaf.to);
+    if (value) value = hlo_rule_new(env, HLO_OP_CONVERT, wide, 1, &value);
     if (value && leaf.scale) {
-        hlo_instr *operands[] = {value, hlo_rule_splat(env, leaf.scale, top->shape)};
-        value = operands[1] ? hlo_rule_new(env, leaf.op, top->shape, 2, operands) : NULL;
+        hlo_instr *operands[] = {value, hlo_rule_splat(env, leaf.scale, wide)};
+        value = operands[1] ? hlo_rule_new(env, leaf.op, wide, 2, operands) : NULL;
     }
-    *out = value;
-    return value != NULL;
+    *out = retyped(env, value, top->shape->type);
+    return *out != NULL;
 }
 
 MAKE(again) {
     UNUSED(count);
-    *out = hlo_link_carry(env, args->instr, args[1].instr);
+    *out = args->instr->operand_count == 1 && hlo_op_chains(HLO_OP_INVALID, args->instr->op)
+               ? hlo_async_carry(env, args->instr, args[1].instr)
+               : hlo_link_carry(env, args->instr, args[1].instr);
     return *out != NULL;
 }
 
@@ -806,7 +838,8 @@ MEASURE(dots) {
 
 MEASURE(wide_collectives) {
     UNUSED(env);
-    return hlo_ops[value->op].flags & HLO_COLLECTIVE && hlo_types[value->shape->type].bits > 8;
+    bool sends = hlo_ops[value->op].flags & HLO_COLLECTIVE || value->op == HLO_OP_ASYNC_DONE;
+    return sends && hlo_types[value->shape->type].bits > 8;
 }
 
 /* Of a tree, the links down to the first that branches, and that one. */

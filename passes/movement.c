@@ -94,6 +94,63 @@ hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *v
     return carry_as(env, link, operands, 0);
 }
 
+/* ------------------------------------------------------------------------------------ asynchronous
+ */
+
+/* With arrays of the one type instead of the other, in tuples as well. */
+static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
+                                  hlo_type to) {
+    if (shape->type != HLO_TYPE_TUPLE)
+        return shape->type == from ? hlo_shape_retype(module, shape, to) : shape;
+    const hlo_shape **elements = hlo_arena_array(module->arena, shape->rank, sizeof *elements);
+    for (uint32_t i = 0; i < shape->rank; i++)
+        elements[i] = with_type(module, shape->elements[i], from, to);
+    return hlo_shape_tuple(module, shape->rank, elements);
+}
+
+/* What an async-start calls, on that type; it stands before what calls it. */
+static hlo_computation *wrapped_on(const hlo_instr *start, hlo_type from, hlo_type to) {
+    hlo_computation *caller = start->parent, *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    hlo_module *module = caller->module;
+    hlo_computation *made = hlo_computation_new(module, called->name);
+    hlo_instr *operands[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < called->parameter_count; i++) {
+        operands[i] = hlo_instr_copy(made, NULL, called->parameters[i], NULL);
+        operands[i]->shape = with_type(module, operands[i]->shape, from, to);
+    }
+    hlo_instr *root = hlo_instr_copy(made, NULL, called->root, operands);
+    root->shape = with_type(module, root->shape, from, to);
+    hlo_computation_set_root(made, root);
+    for (hlo_computation *next; caller != made; caller = next) {
+        next = caller->next;
+        hlo_computation_move_last(caller);
+    }
+    return made;
+}
+
+hlo_instr *hlo_async_carry(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value) {
+    hlo_module *module = env->context->module;
+    hlo_instr *start = hlo_instr_operand(done, 0), *place = env->before;
+    hlo_type from = hlo_instr_operand(start, 0)->shape->type, to = value->shape->type;
+    const hlo_shape *shape = with_type(module, start->shape, from, to);
+    env->before = start;
+    hlo_instr *sent = hlo_rule_new(env, start->op, shape, 1, &value);
+    env->before = place;
+    if (!sent) return NULL;
+    hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(sent, start);
+    hlo_instr *got =
+        hlo_rule_new(env, done->op, hlo_shape_retype(module, done->shape, to), 1, &sent);
+    if (!got) return NULL;
+    hlo_instr_drop_attr(got, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(got, done);
+    if (start->op != HLO_OP_ASYNC_START) return got;
+    hlo_computation *called = wrapped_on(start, from, to);
+    hlo_instr_set_comp(sent, HLO_ATTR_CALLS, called);
+    if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, called);
+    return got;
+}
+
 /* ------------------------------------------------------------------------------------------- trees
  */
 
@@ -143,7 +200,7 @@ static bool branch_moves(tree *t, hlo_instr *value) {
     t->fuel--;
     if (value->op == HLO_OP_SELECT) return select_moves(t, value);
     if (value->op != HLO_OP_CONCATENATE)
-        return hlo_ops[value->op].flags & HLO_MOVEMENT
+        return hlo_chain_link(value)
                    ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
                    : leaf_moves(t, value);
     if (value->operand_count > HLO_RULE_ARGS) return false;

@@ -31,6 +31,10 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below);
  * cannot be made. */
 hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 
+/* The same of `done`, which ends what its operand starts: that is made again where it stands, so
+ * that what runs meanwhile still does. */
+hlo_instr *hlo_async_carry(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);
+
 /* Whether all branches of the tree above dequantised values are just that and can be moved; with
  * `alike`, also whether all have the same types and the same scale, which is `*out` then. */
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out);

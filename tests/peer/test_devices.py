@@ -25,8 +25,8 @@ from jaxlib import _hlo, _jax  # noqa: E402
 MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{[^}]*\}'
                    r'|frontend_attributes=\{(?:[^{}"]|"(?:\\.|[^"\\])*"|\{[^{}]*\})*\})')
 # A vector is what scales are made of.
-WIDE = re.compile(r"= (?:f32|bf16|f16)\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)\(")
-SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)\(")
+WIDE = re.compile(r"= (?:f32|bf16|f16)\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
+SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 
 # An entry with a tuple as parameter, which jaxlib does not execute.
 TUPLE = re.compile(r"^ENTRY[^=]*=? *(?:[^(]*\([^()]*: \(|\{\n.* = \(.*\) parameter\()", re.M)
