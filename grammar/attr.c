@@ -45,6 +45,14 @@ void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op) {
 /* --------------------------------------------------------------------------------------- windows
  */
 
+void hlo_text_no_comma(hlo_text *text, hlo_span at, hlo_frame *frame) {
+    uint32_t before = at.offset;
+    while (before && strchr(" \t\r\n", text->source[before - 1])) before--;
+    if (!before || text->source[before - 1] != ',') return;
+    hlo_text_error(text, (hlo_span){before - 1, 1}, "window: unexpected ','");
+    frame->broken = true;
+}
+
 /* What a word of a window says where it says nothing. */
 static const struct {
     hlo_attr_id id;

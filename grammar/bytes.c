@@ -119,10 +119,10 @@ size_t hlo_braced_size(const char *bytes, size_t size) {
         char c = bytes[i];
         if (c == '"') {
             for (i++; i < size && bytes[i] != '"';) i += bytes[i] == '\\' ? 2 : 1;
-        } else if (c == '{' || c == '[' || c == '(') {
+        } else if (c == '{') {
             depth++;
-        } else if (c == '}' || c == ']' || c == ')') {
-            if (--depth == 0) return i + 1;
+        } else if (c == '}' && --depth == 0) {
+            return i + 1;
         }
     }
     return 0;

@@ -265,8 +265,11 @@ bool hlo_form_listed(hlo_form *f) {
     return int_lists(f, false);
 }
 
+/* Nothing when there is none. */
 bool hlo_form_size_lists(hlo_form *f) {
-    return int_lists(f, false);
+    if (!int_lists(f, false)) return false;
+    if (strcmp(f->out.v, "{}") == 0) f->out.size = 0;
+    return true;
 }
 
 /* `{true,false}`; *out_any: one of them is true. */
@@ -421,7 +424,7 @@ bool hlo_form_pads(hlo_form *f) {
     return window_word(f, true, true);
 }
 
-/* Every number but 0 is 1. */
+/* Every number but 1 is 0. */
 bool hlo_form_reversals(hlo_form *f) {
     if (!window_word(f, false, false)) return false;
     char *to = f->out.v;
@@ -430,10 +433,9 @@ bool hlo_form_reversals(hlo_form *f) {
             *to++ = 'x';
             continue;
         }
-        bool any = false;
-        for (; *from && *from != 'x'; from++) any |= *from != '0';
-        *to++ = any ? '1' : '0';
-        from--;
+        const char *number = from + strspn(from, "0");
+        *to++ = *number == '1' && strchr("x", number[1]) ? '1' : '0';
+        from += strcspn(from, "x") - 1;
     }
     *to = '\0';
     f->out.size = (size_t)(to - f->out.v);

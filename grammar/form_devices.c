@@ -593,8 +593,10 @@ static bool read_part(hlo_form *f, parts *p) {
         return read_kinds(f, &p->tiles);
     }
     if (hlo_form_take_word(f, "last_tile_dim_replicate")) return p->last_replicated = true;
-    if ((p->like = hlo_form_take_word(f, "shard_like")) || hlo_form_take_word(f, "shard_as")) {
+    bool like = hlo_form_take_word(f, "shard_like");
+    if (like || hlo_form_take_word(f, "shard_as")) {
         p->grouped = true;
+        p->like = like;
         return hlo_form_int(f, &p->group);
     }
     if (!hlo_form_take_name(f, "metadata"))

@@ -193,6 +193,7 @@ static bool lacks_comma(const hlo_text *text, hlo_span at, hlo_owner owner) {
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
+    if (frame->owner == HLO_OWNER_WINDOW) hlo_text_no_comma(text, at, frame);
     if (lacks_comma(text, at, frame->owner)) {
         hlo_text_error(text, at, "expected ',' in front of the attribute '%s'",
                        hlo_text_quote(text, at));

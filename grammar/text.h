@@ -210,6 +210,8 @@ void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw);
 /* Leaves out the attributes that say nothing on an `op`; HLO_OP_INVALID: of no instruction. */
 void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op);
+/* A comma in front of the attribute at `at` is an error: spaces separate the parts of a window. */
+void hlo_text_no_comma(hlo_text *text, hlo_span at, hlo_frame *frame);
 /* The words of a window tell of equally many dimensions; those that say nothing go. */
 void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame);
 /* Adds the attributes that an `op` shows even when nobody gave them. */

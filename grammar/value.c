@@ -51,27 +51,35 @@ static bool is_space(char c) {
  * `mesh['a'=2], device_ids=(1,0) {'a'}`. */
 static bool goes_on(const char *at, const char *end, bool mesh) {
     static const char ids[] = "device_ids=";
-    bool comma = *at == ',';
-    if (comma && !mesh) return false;
-    for (at += comma; at < end && is_space(*at);) at++;
-    if (comma && (size_t)(end - at) >= sizeof ids && memcmp(at, ids, sizeof ids - 1) == 0)
+    while (at < end && is_space(*at)) at++;
+    if (at < end && *at == ',') {
+        if (!mesh) return false;
+        for (at++; at < end && is_space(*at);) at++;
+    }
+    if (mesh && (size_t)(end - at) >= sizeof ids && memcmp(at, ids, sizeof ids - 1) == 0)
         return true;
-    return at < end && (*at == '{' || *at == '[' || *at == '<' ||
-                        (*at == 'T' && at + 1 < end && (at[1] == '(' || at[1] == ' ')));
+    return at < end &&
+           (strchr("{[<(", *at) || (*at == 'T' && at + 1 < end && (at[1] == '(' || at[1] == ' ')));
 }
 
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
     const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
-    size_t depth = 0;
+    char closing = '\0';                       /* what closes it */
+    size_t depth = 0;                          /* of brackets of that kind */
     *out = NULL;
     for (; at < end; at++) {
         char c = *at;
-        if (c == '{' || c == '[' || c == '(') {
-            if (depth++ == 0) outermost = at;
-        } else if (c == '}' || c == ']' || c == ')') {
-            if (depth == 0) break;
+        if (!depth && (c == '{' || c == '[' || c == '(')) {
+            outermost = at;
+            closing = c == '(' ? ')' : (char)(c + 2);
+            depth = 1;
+        } else if (depth && c == *outermost) {
+            depth++;
+        } else if (depth && c == closing) {
             depth--;
+        } else if (!depth && (c == '}' || c == ']' || c == ')')) {
+            break;
         } else if (c == '"' || (c == '\'' && depth == 0)) {
             bool escapes;
             const char *quote = string_end(at, end, &escapes);
@@ -211,14 +219,13 @@ static bool read_slice(hlo_text *text, const char **at) {
 const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
     const char *from = hlo_text_gap(text->source + at.offset + 1);
     text->ints.used = 0;
-    while (*from != '}') {
+    if (*from == '}') return take_ints(text, &text->ints);
+    for (;;) {
         if (!read_slice(text, &from)) return NULL;
         from = hlo_text_gap(from);
-        if (*from == '}') break;
+        if (*from == '}') return take_ints(text, &text->ints);
         if (!hlo_text_expect(text, &from, ',')) return NULL;
-        from = hlo_text_gap(from);
     }
-    return take_ints(text, &text->ints);
 }
 
 /* `low_high` or `low_high_interior`, separated by `x`. */
@@ -228,7 +235,13 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at) {
     for (;;) {
         int64_t part[3] = {0};
         for (int i = 0; i < 3; i++) {
+            const char *number = from;
             if (!hlo_text_read_int(text, &from, &part[i])) return NULL;
+            if (i == 2 && part[i] < 0) {
+                hlo_span where = {(uint32_t)(number - text->source), (uint32_t)(from - number)};
+                hlo_text_error(text, where, "an interior padding is not negative");
+                return NULL;
+            }
             if (i == 2 || (i == 1 && *from != '_')) break;
             if (!hlo_text_expect(text, &from, '_')) return NULL;
         }

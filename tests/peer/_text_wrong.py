@@ -26,6 +26,299 @@ def add(*attrs):
     return body(*[f'ROOT c = f32[2] add(a, a), {attr}' for attr in attrs])
 
 
+# Values of attributes, each with its mark.
+SHARDINGS = r'''
+!replicated
+{!Replicated}
+{replicated!,}
+{replicated!, manual}
+!{replicated device=1}
+!{maximal}
+{maximal !device =1}
+{maximal device=!x}
+{maximal device=1!,2}
+!{manual device=1}
+!{device=1}
+!{devices=[2]0}
+{devices=!2}
+{devices=!(2)0,1}
+{devices=[!]0,1}
+{devices=[2!}
+{devices=[2 !2]0,1}
+{devices=[2]!}
+{devices=[2]0,!}
+{devices=[2]0 !1}
+{devices=[2]<=!2}
+{devices=[2]<=[!]}
+{devices=[2]!< =[2]}
+{devices=[4]<=[2,2]!}
+{devices=[2]<=[2]!T(0)}
+{devices=[4]<=[2,2]T!1,0}
+{devices=[4]<=[2,2]T!(1)}
+{devices=[4]<=[2,2]T!(1,2)}
+{devices=[2]<=[2]!, shard_as 1}
+{devices=[2]<=[2] !nope=1}
+{devices=[2]<=[2] !nope}
+{devices=[2]<=[2] shard_as !}
+{devices=[2]<=[2] shard_like !x}
+{devices=[2,2]<=[4] last_tile_dims=!manual}
+{devices=[2,2]<=[4] last_tile_dims={!unknown}}
+{devices=[2,2]<=[4] last_tile_dims={manual,!}}
+!{devices=[2,2]<=[4] last_tile_dim_replicate last_tile_dims={manual}}
+{devices=[2]<=[2] metadata=!"a"}
+{devices=[2]<=[2] metadata={!nope=1}}
+{devices=[2]<=[2] metadata={op_name=!a}}
+{devices=[2]<=[2] metadata={op_name="a" !op_name="b"}}
+{devices=[2]<=[2] metadata={{op_name="a"} !{op_type="b"}}}
+{{replicated},!}
+{{replicated} !{replicated}}
+{{!{replicated}}}
+{!{}}
+{mesh!, [{'a'}]}
+{mesh['a'!], [{'a'}]}
+{mesh[!a=2], [{'a'}]}
+{mesh['a'=2,!], [{'a'}]}
+{mesh['a'=!x], [{'a'}]}
+{mesh['a'=2,!'a'=2], [{'a'}]}
+{mesh['a'=2]!}
+{mesh['a'=2], !{'a'}}
+{mesh['a'=2], [!'a']}
+{mesh['a'=2], [{!'b'}]}
+{mesh['a'=2], [{'a',!}]}
+{mesh['a'=2], [{'a'},!]}
+{mesh['a'=2], [{'a'} !{}]}
+{mesh['a'=2], [{'a' !?}]}
+{mesh['a'=2], [{?!, 'a'}]}
+{mesh['a'=2], [{'a', !'a'}]}
+{mesh['a'=2], [{'a'}, {!'a'}]}
+{mesh['b'=4], [{'b':!2}]}
+{mesh['b'=4], [{'b':(2)!}]}
+{mesh['b'=4], [{!'b':(3)2}]}
+{mesh['b'=4], [{!'b':(1)4}]}
+{mesh['b'=8], [{'b':(1)2,!'b':(2)4}]}
+{mesh['a'=2,'b'=4], [{'a'}] !replicated={'b'}}
+{mesh['a'=2,'b'=4], [{'a'}], !nope={'b'}}
+{mesh['a'=2,'b'=4], [{'a'}], replicated={'b'}, !replicated={'b'}}
+{mesh['a'=2,'b'=4], [{'a'}], replicated={!'a'}}
+{mesh['a'=2,'b'=4,'c'=2], [{}], replicated={'c',!'b'}}
+{mesh['a'=2,'b'=4], [{'a'}], manual=!'b'}
+{mesh['a'=2,'b'=4], [{'a'}], unreduced=!max{'b'}}
+{mesh['a'=2], device_ids=![1,0], [{'a'}]}
+{mesh['a'=2], device_ids=(!), [{'a'}]}
+{mesh['a'=2], device_ids=(!0,1,2), [{'a'}]}
+{mesh['a'=4], device_ids=([2,2]!), [{'a'}]}
+{maximal_mesh[!5]}
+{maximal_mesh[device_id=!x]}
+{maximal_mesh[device_id=5], ![{}]}
+{maximal_mesh[device_id=5], !manual={'a'}}
+'''.strip().split('\n')
+REPLICA_GROUPS = r'''
+!x
+!7
+{!0,1}
+{{0,1}!{2,3}}
+{{0,1},!}
+{{0,1,!}}
+{{0 !1}}
+{{0,!x}}
+{{!{0}}}
+[2,2]!
+[2,2]<=!4
+[2,2]<=[!]
+[2,2]<=[2,2]!
+[2 !2]<=[4]
+![4]<=[4]
+![2,2,2]<=[8]
+[2,2]<=[2,2]T!(1,2)
+mesh['a'=2,'b'=2]!
+mesh['a'=2,'b'=2] {!'c'}
+mesh['a'=2,'b'=2] {'a',!'a'}
+mesh['a'=2,'b'=2] !{}
+mesh['a'=2,'b'=4] {!'b':(3)2}
+mesh['a'!:2] {'a'}
+'''.strip().split('\n')
+PAIRS = r'''
+!x
+![2]
+{!0,1}
+{!{0}}
+{!{0,1,2}}
+{!{}}
+{{0,1},!}
+{{0,1}!{1,0}}
+{{!a,b}}
+{{0,!x}}
+'''.strip().split('\n')
+ALIASES = r'''
+!x
+{ !0: (0, {}) }
+{ {0} !(0, {}) }
+{ {0}: !0 }
+{ {0}: (0!) }
+{ {0}: (0, !0) }
+{ {!x}: (0, {}) }
+{ {0}: (!x, {}) }
+{ {0}: (0, {}, !must_alias) }
+{ {0}: (0, {}, may-alias!, x) }
+{ {0}: (0, {}) !{1}: (1, {0}) }
+'''.strip().split('\n')
+DONORS = r'''
+!x
+{ !0 }
+{ (0!) }
+{ (0, !0) }
+{ (0, {}!, may-alias) }
+{ (0, {}) !(1, {0}) }
+{ (0, {!x}) }
+'''.strip().split('\n')
+OPERAND_ALIASES = r'''
+!x
+{!0: (0, {})}
+{{0} !(0, {})}
+{{0}: (0!)}
+{{0}: (0, {}!, may-alias)}
+{{0}: (0, {}) !{1}: (1, {})}
+{{0}: (!x, {})}
+'''.strip().split('\n')
+FRONTEND = r'''
+!"x"
+{a=!x}
+{a=!7}
+{a=![1]}
+{!a}
+{!"a"="x"}
+{!a ="x"}
+{!7="x"}
+{b="x" !a="y"}
+{b="x",!}
+'''.strip().split('\n')
+STATISTICS = r'''
+!x
+{!a=1.5}
+{visualizing_index=!x,a=1}
+{visualizing_index=0 !a=1.5}
+{visualizing_index=0,a=!x}
+{visualizing_index=0,a=!inf}
+{visualizing_index=0,!}
+{visualizing_index=0,!7=1}
+'''.strip().split('\n')
+ACCURACIES = r'''
+!highest
+{!}
+{!nope=1}
+{mode=!high}
+{mode=!7}
+{mode=highest!,tolerance={atol=0,rtol=0,ulps=1}}
+{tolerance=!1}
+{tolerance={atol=!x,rtol=1,ulps=2}}
+{tolerance={atol=0.5,rtol=1,ulps=2,!x=1}}
+{tolerance={atol=0.5 !rtol=1}}
+{tolerance={atol=0.5,rtol=1,ulps=!-2}}
+'''.strip().split('\n')
+ORIGINS = r'''
+!"a"
+!({"a"})
+{!"a"}
+{{!a}}
+{{"a" !0}}
+{{"a" {0}!,}}
+{{"a" {!x}}}
+{[!x]}
+{[synthetic_call!}
+'''.strip().split('\n')
+REPLICATIONS = r'''
+!true
+!x
+{!1,0}
+{true !false}
+{true,!}
+{!yes}
+'''.strip().split('\n')
+PROPAGATIONS = r'''
+!x
+{!1}
+{true !false}
+'''.strip().split('\n')
+DOMAINS = r'''
+!x
+!{}
+!{kind="sharding"}
+!{kind="sharding", entry={replicated}}
+{kind=!sharding, entry={replicated}, exit={manual}}
+{kind=!"x", entry={replicated}, exit={manual}}
+{kind="sharding", entry=!x, exit={manual}}
+{kind="sharding", entry={replicated}, exit={manual}, !x=1}
+{kind="sharding", entry={replicated}, exit={!nope}}
+'''.strip().split('\n')
+PRECISIONS = r'''
+!high
+{high !highest}
+{high,!}
+{!bf16,default}
+{!packed_nibble,default}
+{!7}
+'''.strip().split('\n')
+WINDOWS = r'''
+size=!x3
+size=3x!
+size=3!X3
+size=!-1x3
+size=!{3,3}
+size=3x3!, stride=2x2
+size=3x3 pad=1!
+size=3x3 pad=1_!
+size=3x3 pad=1_1x1!
+size=3x3 pad=1_1!_1x1_1_1
+size=3x3 rhs_reversal=!true
+size=3x3 !size=3x3
+size=3x3 !nope=1
+'''.strip().split('\n')
+WINDOW_COUNTS = r'''
+size=3x3 stride=2
+size=3x3 stride=2x2x2
+size=3x3 pad=1_1
+stride=2x2
+'''.strip().split('\n')
+DIM_LABELS = r'''
+b01f_01io!
+b01f!01io->b01f
+!x01f_01io->b01f
+b!b01_01io->b01f
+b0!0f_01io->b01f
+b01f_01i!q->b01f
+b01f_!012io->b01f
+b01f_01io!_>b01f
+!"b01f_01io->b01f"
+!7
+'''.strip().split('\n')
+SIZE_LISTS = r'''
+!x
+{!4}
+{{4} !{4}}
+{{4},!}
+'''.strip().split('\n')
+SPARSITIES = r'''
+!x
+{!nope={sparsity=2x4}}
+{lhs={!x=1}}
+{lhs={sparsity=2!}}
+{lhs={sparsity=2x4}!, rhs={sparsity=2x4}}
+'''.strip().split('\n')
+
+
+def header(name, rows):
+    return [f'HloModule m, {name}={row}\nENTRY e {{ ROOT x = f32[] parameter(0) }}' for row in rows]
+
+
+def in_entry(line, rows):
+    """`VALUE` in the line is each of the rows."""
+    return [E % (A + ' ROOT c = ' + line.replace('VALUE', row)) for row in rows]
+
+
+CONVOLUTION = (' k = f32[3,3,3,16] parameter(1)\n i = f32[1,8,8,3] parameter(2)\n'
+               ' ROOT c = f32[1,6,6,16] convolution(i, k), ')
+
+
 WRONG = [
     # The header.
     'HloModule!', 'HloModule m, !nope=1\nENTRY e { ROOT x = f32[] parameter(0) }',
@@ -118,4 +411,23 @@ WRONG = [
     # Bytes.
     *body('ROOT c = f32[2] negate(a)!\0', 'ROOT c = f32[2] negate(a)!\x80', 'ROOT c = f32[2] !@negate(a)'),
     'HloModule m\nENTRY e { ROOT x = f32[] parameter(0) }!\0', '!\xef\xbb\xbfHloModule m\nENTRY e { ROOT x = f32[] parameter(0) }',
+    # Values that have a notation of their own.
+    *in_entry('f32[2] negate(a), sharding=VALUE', SHARDINGS),
+    *in_entry('f32[2] all-to-all(a), dimensions={0}, replica_groups=VALUE', REPLICA_GROUPS),
+    *in_entry('f32[2] collective-permute(a), source_target_pairs=VALUE', PAIRS),
+    *in_entry('f32[2] collective-permute(a, a, a, a), source_target_pairs={{0,1}}, slice_sizes=VALUE', SIZE_LISTS),
+    *header('input_output_alias', ALIASES), *header('buffer_donor', DONORS),
+    *header('allow_spmd_sharding_propagation_to_output', PROPAGATIONS), *header('frontend_attributes', FRONTEND),
+    *in_entry('f32[2] custom-call(a), custom_call_target="t", output_to_operand_aliasing=VALUE', OPERAND_ALIASES),
+    *in_entry('f32[2] negate(a), frontend_attributes=VALUE', FRONTEND),
+    *in_entry('f32[2] negate(a), statistics=VALUE', STATISTICS),
+    *in_entry('f32[2] tanh(a), result_accuracy=VALUE', ACCURACIES),
+    *in_entry('f32[2] negate(a), origin=VALUE', ORIGINS),
+    *in_entry('f32[2] parameter(1), parameter_replication=VALUE', REPLICATIONS),
+    *in_entry('f32[2] domain(a), domain=VALUE', DOMAINS),
+    *in_entry('f32[] dot(a, a), lhs_contracting_dims={0}, rhs_contracting_dims={0}, operand_precision=VALUE', PRECISIONS),
+    *in_entry('f32[2] convolution(a, a), dim_labels=bf_io->bf, sparsity_config=VALUE', SPARSITIES),
+    *[E % (A + CONVOLUTION + f'window={{{row}}}, dim_labels=b01f_01io->b01f') for row in WINDOWS],
+    *[E % (A + CONVOLUTION + f'!window={{{row}}}, dim_labels=b01f_01io->b01f') for row in WINDOW_COUNTS],
+    *[E % (A + CONVOLUTION + f'window={{size=3x3}}, dim_labels={row}') for row in DIM_LABELS],
 ]

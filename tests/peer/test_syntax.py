@@ -2,7 +2,8 @@
 """All of HLO's syntax, by the tables of _text_modules.py.
 
 Of every module there that is right: jaxlib reads our print as the same module, and our print of our print is that print.
-The texts of _text_wrong.py are refused, at the right byte. The forms of --print are jaxlib's.
+Of the modules of _text_forms.py our print is jaxlib's, to the byte. The texts of _text_wrong.py are refused, at the right
+byte. The forms of --print are jaxlib's.
 """
 import argparse
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 
 import _jaxlib_text
+import _text_forms
 import _text_modules
 import _text_wrong
 
@@ -43,7 +45,7 @@ class Printer:
 
 
 def check_good(printer):
-    modules = [*_text_modules.good(), *_text_modules.lax()]
+    modules = [*_text_modules.good(), *_text_modules.lax(), *_text_forms.forms()]
     forms = ('long', 'canonical')
     wanted = _jaxlib_text.read([text for _, text in modules], forms)
     ours = printer.print_all([text for _, text in modules])
@@ -55,6 +57,8 @@ def check_good(printer):
                f'refused: {printed}' if not fine else
                f'jaxlib does not read our print: {got}\n{printed}' if not isinstance(got, list) else
                'jaxlib reads our print as another module:\n' + first_difference(want[0], got[0]) if not same(name, got, want) else
+               'not what jaxlib prints:\n' + first_difference(want[0], printed)
+               if name.startswith('form ') and printed.rstrip() != want[0].rstrip() else
                'the print does not come back:\n' + first_difference(printed, twice) if twice != printed else None)
         if why:
             failed += 1
