@@ -257,10 +257,12 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
-/* XLA: on where no operand asks for more precision. Of a dot, on only where it says so, since
- * partial sums are then rounded to fewer bits than f32 has. */
+/* XLA: on where no operand asks for more precision; not with scales per block, which multiply sums
+ * that are promoted (PyTorch refuses it there). Of a dot, on only where it says so, since partial
+ * sums are then rounded to fewer bits than f32 has. */
 static bool fast_accumulation(const builder *b) {
     const hlo_matmul *m = b->m;
+    if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along) return false;
     if (m->algorithm) return strstr(m->algorithm, "_fast_accum") != NULL;
     return !m->precision && b->instr->op != HLO_OP_DOT;
 }

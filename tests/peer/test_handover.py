@@ -22,6 +22,7 @@ import _xla_gpu
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MISREAD = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'call', 'bias-all.hlo')
+SCALED = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'scales', 'outer.hlo')
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
 UNTOLD = ('encoder_qdq_fwd', 'encoder_qdq_train', 'llama_train')
 F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # of xla_data.proto's PrimitiveType
@@ -92,6 +93,17 @@ def control(args):
     return []
 
 
+def refusal(args):
+    """No XLA has calls whose scales are no scalar: it must refuse ours, not take the first scale for all."""
+    ours = os.path.join(args.work, 'scaled.hlo')
+    run([os.path.join(args.bin, 'hlo-fp8-opt'), '--scale-operands=used', '--cuda=12.9', SCALED, '-o', ours])
+    try:
+        compile_module(ours, os.path.join(args.work, 'scaled.bin'), True)
+    except Refused as refused:
+        return [] if 'lhs_scale_mode' in str(refused) else [str(refused)]
+    return ['XLA takes a call with scales per row']
+
+
 def check(name, target, args):
     """The problems of one model; None when XLA cannot tell."""
     source = os.path.join(args.models, name + '.hlo')
@@ -141,6 +153,7 @@ def main():
     jobs = [(f'{name} {target}', check, (name, target, args)) for name, target in runs]
     if not args.names:
         jobs.append(('control', control, (args,)))
+        jobs.append(('refusal', refusal, (args,)))
     passed = failed = untold = 0
     for title, function, arguments in jobs:
         try:
