@@ -32,8 +32,14 @@ static bool found(const hlo_text *text, const char *at, const char *name, hlo_sp
     return true;
 }
 
+/* Only so much is looked at, as there may be many errors. */
+static const char *far_enough(const hlo_text *text, uint32_t from) {
+    enum { MOST = 1 << 20 };
+    return text->source + (text->size - from < MOST ? text->size : from + MOST);
+}
+
 bool hlo_text_defined(const hlo_text *text, uint32_t from, const char *name, hlo_span *out) {
-    const char *end = text->source + text->size;
+    const char *end = far_enough(text, from);
     for (const char *at = next_line(text->source + from, end); at < end; at = next_line(at, end)) {
         const char *word = skip_blanks(at);
         if (*word == '}') return false;
@@ -46,7 +52,7 @@ bool hlo_text_defined(const hlo_text *text, uint32_t from, const char *name, hlo
 
 bool hlo_text_defined_computation(const hlo_text *text, uint32_t from, const char *name,
                                   hlo_span *out) {
-    const char *end = text->source + text->size;
+    const char *end = far_enough(text, from);
     for (const char *at = next_line(text->source + from, end); at < end; at = next_line(at, end)) {
         const char *word = at;
         if (strncmp(word, "ENTRY ", 6) == 0) word = skip_blanks(word + 6);

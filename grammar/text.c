@@ -323,9 +323,11 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     }
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
+    enum { MOST_OFFERED = 1000 };
     const hlo_computation *comp = hlo_text_body(text)->comp;
     hlo_suggestion s = hlo_suggest(name);
-    for (instr = comp->first; instr; instr = instr->next)
+    unsigned offered = 0;
+    for (instr = comp->last; instr && offered++ < MOST_OFFERED; instr = instr->prev)
         if (find_instr(text, instr->name) == instr) hlo_suggest_offer(&s, instr->name);
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'%s", name,
                    comp->name, hlo_text_meant(text, &s));

@@ -54,8 +54,14 @@ static const char *severity_name(hlo_severity severity) {
 /* Every byte takes one column, so that the caret stands under it: what is not printable ASCII is
  * shown as `?`, a tab as a space. */
 static void put_source(FILE *out, const char *text, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        fputc(text[i] == '\t' ? ' ' : text[i] < 0x20 || text[i] > 0x7e ? '?' : text[i], out);
+    char shown[256];
+    for (size_t i = 0, used; i < size; i += used) {
+        for (used = 0; used < sizeof shown && i + used < size; used++) {
+            const char c = text[i + used];
+            shown[used] = c == '\t' ? ' ' : c < 0x20 || c > 0x7e ? '?' : c;
+        }
+        fwrite(shown, 1, used, out);
+    }
 }
 
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {

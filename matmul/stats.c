@@ -1,4 +1,7 @@
-/* Counts of what a module holds: each computation once, however often it runs. */
+/* Counts of what a module holds: each computation once, however often it runs, but for FLOPs, of
+ * which the body of a loop has as many times more as the module says that it runs. */
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "matmul/call.h"
@@ -10,6 +13,7 @@ typedef struct counts {
         result_bytes;             /* of the entry; of all constants; of all */
     double dot_flops, call_flops; /* 2mnk, batches included */
     double convolution_flops;     /* padding and holes counted as elements */
+    double *runs;                 /* of a computation, by id: loops round it, at most */
 } counts;
 
 static double bytes_of(const hlo_shape *shape) {
@@ -33,14 +37,15 @@ static double convolution_flops(const hlo_instr *instr) {
 static void count_flops(counts *c, const hlo_instr *instr) {
     hlo_matmul matmul;
     const char *why;
-    if (instr->op == HLO_OP_CONVOLUTION) c->convolution_flops += convolution_flops(instr);
+    const double runs = c->runs ? c->runs[instr->parent->id] : 1;
+    if (instr->op == HLO_OP_CONVOLUTION) c->convolution_flops += runs * convolution_flops(instr);
     if (instr->op == HLO_OP_DOT)
         hlo_matmul_from_dot(instr, &matmul);
     else if (!hlo_matmul_is_call(instr) || hlo_matmul_decode(instr, &matmul, &why) != HLO_OK)
         return;
     hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
     *(instr->op == HLO_OP_DOT ? &c->dot_flops : &c->call_flops) +=
-        2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+        runs * 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
 }
 
 static void count_instr(counts *c, const hlo_module *module, const hlo_instr *instr) {
@@ -55,13 +60,48 @@ static void count_instr(counts *c, const hlo_module *module, const hlo_instr *in
     if (instr->shape->type != HLO_TYPE_TUPLE) c->result_bytes += bytes;
 }
 
+/* `"known_trip_count":{"n":"5"}` of a loop's backend config; 1 where it says nothing. */
+static double known_trips(const hlo_instr *loop) {
+    const char *config = hlo_instr_str(loop, HLO_ATTR_BACKEND_CONFIG);
+    json_t *json = config ? json_loads(config, 0, NULL) : NULL;
+    const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
+    double trips = json_is_string(n) ? strtod(json_string_value(n), NULL) : json_number_value(n);
+    json_decref(json);
+    return trips >= 1 ? trips : 1;
+}
+
+typedef struct calls {
+    counts *counts;
+    double runs; /* of what is called */
+} calls;
+
+static void count_call(void *user, hlo_computation *called) {
+    const calls *all = user;
+    double *runs = &all->counts->runs[called->id];
+    if (all->runs > *runs) *runs = all->runs;
+}
+
+/* From callers, which stand behind what they call, to called. What is called from several places
+ * counts once, as often as the innermost loop has it. */
+static void count_runs(counts *c, const hlo_module *module) {
+    for (uint32_t i = 0; i < module->next_computation_id; i++) c->runs[i] = 1;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+            double trips = instr->op == HLO_OP_WHILE ? known_trips(instr) : 1;
+            calls all = {c, c->runs[comp->id] * trips};
+            hlo_instr_visit_called(instr, count_call, &all);
+        }
+}
+
 void hlo_module_print_stats(const hlo_module *module, FILE *out) {
-    counts c = {0};
+    counts c = {.runs = malloc((module->next_computation_id + 1) * sizeof *c.runs)};
+    if (c.runs) count_runs(&c, module);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         c.computations++;
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
             count_instr(&c, module, instr);
     }
+    free(c.runs);
     fprintf(out, "module %s\n", module->name);
     fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
     fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);

@@ -239,9 +239,11 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     return status == HLO_OK;
 }
 
+/* In a file lines may be long, but not as long as a module that is all one line. */
 static unsigned terminal_width(void) {
+    enum { IN_A_FILE = 400 };
     struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : IN_A_FILE;
 }
 
 static void print_diag(void *user, const hlo_diag *diag) {

@@ -50,7 +50,9 @@ hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_opt
  * computation, with its position in both files. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
 
-/* Writes counts of opcodes, element types, bytes and FLOPs, as aligned text. */
+/* Writes counts of opcodes, element types, bytes and FLOPs, as aligned text. Each computation
+ * counts once, but for the FLOPs of what a loop runs: as often as `"known_trip_count"` of its
+ * backend config says. */
 void hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #ifdef __cplusplus

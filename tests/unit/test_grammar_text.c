@@ -174,6 +174,43 @@ static void only_so_many_errors_are_said(void **state) {
     assert_int_equal(h.count, 21); /* and a note */
 }
 
+/* Were the work not in proportion to the text, each of these would take hours. */
+static void long_texts_that_are_wrong_end(void **state) {
+    (void)state;
+    enum { REPEATS = 200000 };
+    static const char *const rows[][2] = {
+        {"", "/* "},
+        {" a = f32[] add(", "%a/* "},
+        {" a = f32[] parameter(0)", ", nope=1"},
+        {" a = f32[] parameter(0)", ", metadata={op_name=\"a\"}"},
+        {" a = f32[] parameter(0), sharding=", "{"},
+        {" a = f32[] parameter(0), sharding=", "{'\n"},
+        {" a = ", "f32["},
+        {" a = ", "("},
+        {" a = f32[]", "{0:T("},
+        {" a = ", "f32[] negate("},
+        {" a = f32[] tuple(", ","},
+        {" a = f32[2] constant(", "{"},
+        {" a = f32[1] constant({", ",,"},
+        {" a = f32[] call(), to_apply=", "{ b = f32[] negate("},
+        {" a = f32[] parameter(x)", " a = f32[] negat(b)"},
+        {"", "\" "},
+        {"", "}"},
+    };
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        size_t length = strlen(rows[row][1]), used = 0;
+        char *text = malloc(REPEATS * length + 128);
+        used += (size_t)sprintf(text, "HloModule m\nENTRY e {\n%s", rows[row][0]);
+        for (int i = 0; i < REPEATS; i++, used += length) memcpy(text + used, rows[row][1], length);
+        heard h = {.count = 0};
+        const hlo_diag_sink sink = {hear, &h};
+        hlo_module *module;
+        assert_int_equal(hlo_module_parse(text, used, "test", &sink, &module), HLO_INVALID_INPUT);
+        assert_in_range(h.count, 1, 2 * 20 + 1);
+        free(text);
+    }
+}
+
 static void places_are_found_in_any_order(void **state) {
     (void)state;
     hlo_module *m = read("HloModule m\n\nENTRY e {\r\n  ROOT a = f32[] parameter(0)\r}\n");
@@ -275,6 +312,7 @@ int main(void) {
         cmocka_unit_test(elided_constants_take_no_memory),
         cmocka_unit_test(errors_say_where),
         cmocka_unit_test(only_so_many_errors_are_said),
+        cmocka_unit_test(long_texts_that_are_wrong_end),
         cmocka_unit_test(places_are_found_in_any_order),
         cmocka_unit_test(long_lines_are_clipped_round_the_caret),
         cmocka_unit_test(a_print_is_the_same_to_a_file_and_in_memory),
