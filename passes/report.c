@@ -185,6 +185,7 @@ typedef struct closing {
     double min_gain;
     const bool *present; /* by instruction id: something needs it */
     const bool *fp8;
+    const bool *fused;     /* by computation id */
     const uint32_t *lines; /* offsets at which lines start */
     uint32_t line_count;
     const char *file;
@@ -200,8 +201,10 @@ static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, cons
 /* Why a dot is wide of which no pass has said anything. */
 static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    bool l = c->fp8[left->id], r = c->fp8[right->id];
-    if (l && r)
+    bool l = c->fp8[left->id], r = c->fp8[right->id], fused = c->fused[dot->parent->id];
+    if (l && r && fused)
+        set_reason(c, verdict, HLO_WHY_INSIDE_FUSION, NULL);
+    else if (l && r)
         set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
     else if (l || r)
         set_reason(c, verdict, HLO_WHY_ONE_OPERAND_WIDE, (l ? right : left)->name);
@@ -223,6 +226,13 @@ static void set_position(const closing *c, hlo_verdict *verdict, uint32_t offset
 
 static bool is_present(const closing *c, const slot *s) {
     return s->instr && c->present[s->instr->id];
+}
+
+/* A dot of fp8 values as they are, in a kernel that a compiler has made. */
+static bool is_fused_fp8(const closing *c, const hlo_instr *instr) {
+    return instr->op == HLO_OP_DOT && c->fused[instr->parent->id] &&
+           hlo_type_is_fp8(hlo_instr_operand(instr, 0)->shape->type) &&
+           hlo_type_is_fp8(hlo_instr_operand(instr, 1)->shape->type);
 }
 
 static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
@@ -257,6 +267,9 @@ static hlo_verdict judge(closing *c, const slot *s) {
         verdict.epilogue = call.epilogue;
         verdict.kind = now->reason == HLO_WHY_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
         if (now->reason != HLO_WHY_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
+    } else if (is_fused_fp8(c, now->instr)) {
+        verdict.kind = HLO_VERDICT_FP8;
+        verdict.epilogue = "in a fusion";
     } else if (now->reason != HLO_WHY_COUNT) {
         set_reason(c, &verdict, now->reason, now->blocker);
     } else {
@@ -309,6 +322,7 @@ void hlo_report_close(hlo_pass_context *context) {
     closing c = {.report = report,
                  .min_gain = context->options->min_gain,
                  .fp8 = hlo_walk_fp8(module, context->scratch),
+                 .fused = hlo_walk_fused(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_walk_needed(module, context->scratch);
     hlo_report_weigh(context);

@@ -117,3 +117,17 @@ bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena) {
     }
     return needed;
 }
+
+static void note_fused(void *user, hlo_computation *called) {
+    bool *fused = user;
+    fused[called->id] = true;
+}
+
+bool *hlo_walk_fused(const hlo_module *module, hlo_arena *arena) {
+    bool *fused = hlo_arena_zero(arena, module->next_computation_id);
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (fused[comp->id] || instr->op == HLO_OP_FUSION)
+                hlo_instr_visit_called(instr, note_fused, fused);
+    return fused;
+}

@@ -25,4 +25,8 @@ bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena);
  * it may become an FP8 one. */
 bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena);
 
+/* By computation id: whether it is the body of a fusion, or called by one. A compiler has made one
+ * kernel of it: it stays as it is. */
+bool *hlo_walk_fused(const hlo_module *module, hlo_arena *arena);
+
 #endif
