@@ -9,13 +9,13 @@ ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescri
     return message;
 }
 
-const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessage *message, const char *name,
-                                               size_t size) {
+const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
+                                               const char *name, size_t size) {
     char copy[64];
     if (size >= sizeof copy) return NULL;
     memcpy(copy, name, size);
     copy[size] = '\0';
-    return protobuf_c_message_descriptor_get_field_by_name(message->descriptor, copy);
+    return protobuf_c_message_descriptor_get_field_by_name(type, copy);
 }
 
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
@@ -99,7 +99,11 @@ void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *
         *(size_t *)quantifier(message, field) = 0;
     else if (is_oneof(field))
         memset(quantifier(message, field), 0, sizeof field->id);
-    memset(hlo_field_at(message, field), 0, many ? sizeof(void *) : value_size(field));
+    void *place = hlo_field_at(message, field);
+    if (field->type == PROTOBUF_C_TYPE_STRING && !many)
+        *(const char **)place = protobuf_c_empty_string;
+    else
+        memset(place, 0, many ? sizeof(void *) : value_size(field));
 }
 
 int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place) {
@@ -124,7 +128,7 @@ const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessag
                                                const char *path) {
     for (;;) {
         size_t size = strcspn(path, ".");
-        const ProtobufCFieldDescriptor *field = hlo_field_find(*message, path, size);
+        const ProtobufCFieldDescriptor *field = hlo_field_find((*message)->descriptor, path, size);
         if (!field || !path[size]) return field;
         ProtobufCMessage **next = hlo_field_at(*message, field);
         if (!*next && arena) *next = hlo_message_new(arena, field->descriptor);

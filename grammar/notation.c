@@ -49,8 +49,15 @@ static const char *take_between(const char *at, char mark, const char **out, siz
     return at + *out_size + 1;
 }
 
+static size_t path_size(const char *at) {
+    size_t size = 0;
+    while ((at[size] >= 'a' && at[size] <= 'z') || (at[size] >= '0' && at[size] <= '9') ||
+           at[size] == '_' || at[size] == '.')
+        size++;
+    return size;
+}
+
 static const char *next_piece(const char *at, const char *end, pattern_piece *out) {
-    static const char name[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
     *out = (pattern_piece){.body = ",", .body_size = 1};
     if (at >= end) {
         out->kind = -1;
@@ -67,7 +74,7 @@ static const char *next_piece(const char *at, const char *end, pattern_piece *ou
     out->c = *at++;
     if (!out->kind) return at;
     if (out->kind == '$' && strchr("^'*#", *at)) out->style = *at++;
-    size_t size = strspn(at, name);
+    size_t size = path_size(at);
     memcpy(out->path, at, size < LONGEST_NAME ? size : LONGEST_NAME);
     at += size;
     if (*at == '=' && out->kind != '$') out->number = strtol(at + 1, (char **)(uintptr_t)&at, 10);
@@ -422,7 +429,7 @@ static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *pa
         } while (take(r, ','));
         return take(r, ')');
     }
-    const ProtobufCFieldDescriptor *field = hlo_field_find(&origin->base, "elements", 8);
+    const ProtobufCFieldDescriptor *field = hlo_field_find(origin->base.descriptor, "elements", 8);
     Xla__OriginalValueElementProto *element = hlo_arena_alloc(r->p->scratch, sizeof *element);
     xla__original_value_element_proto__init(element);
     element->n_shape_index = level;
@@ -452,8 +459,10 @@ static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
 
 /* Fills in a permutation that the text leaves out. */
 static void complete(scanner *r, ProtobufCMessage *message) {
-    const ProtobufCFieldDescriptor *perm = hlo_field_find(message, "iota_transpose_perm", 19),
-                                   *dims = hlo_field_find(message, "iota_reshape_dims", 17);
+    const ProtobufCFieldDescriptor *perm = hlo_field_find(message->descriptor,
+                                                          "iota_transpose_perm", 19),
+                                   *dims =
+                                       hlo_field_find(message->descriptor, "iota_reshape_dims", 17);
     if (!perm || !dims || hlo_field_count(message, perm)) return;
     for (size_t i = 0; i < hlo_field_count(message, dims); i++)
         hlo_field_store(perm, hlo_field_add(r->p->scratch, message, perm), (int64_t)i);

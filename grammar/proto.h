@@ -25,6 +25,7 @@ typedef struct hlo_proto {
     const Xla__HloModuleProto *payloads; /* reading: whose payloads are numbered */
     const struct hlo_ids *ids;           /* reading: what numbers in the message stand for */
     int64_t *computations, *instrs;      /* writing: the numbers, by the ids of the IR */
+    struct hlo_rows *rows;               /* proto.def with its fields found (proto_row.c) */
 } hlo_proto;
 
 /* Says `file: error: instruction 'x': ...` and does not return. */
@@ -35,9 +36,9 @@ _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
  */
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
-/* `name` of `size` bytes; NULL when the message has no such field. */
-const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessage *message, const char *name,
-                                               size_t size);
+/* `name` of `size` bytes; NULL when messages of that type have no such field. */
+const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
+                                               const char *name, size_t size);
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* Elements of a repeated field; of any other, whether it is there: not zero, not empty. */
 size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
@@ -89,6 +90,30 @@ typedef struct hlo_proto_row {
 } hlo_proto_row;
 enum { HLO_PROTO_ALWAYS = -1 };
 
+/* The rows of an attribute on an opcode; *out_count of them, one behind the other (proto_row.c). */
+const hlo_proto_row *hlo_rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size_t *out_count);
+
+enum { HLO_LONGEST_PATH = 4, HLO_MOST_NAMED = 8 };
+
+/* The fields that a row names in a message of one type. */
+typedef struct hlo_row_fields {
+    const ProtobufCMessageDescriptor *of;
+    bool pattern; /* it is text by a pattern */
+    /* Those that its path goes through; of a pattern, the path that must be there for it to fit.
+     * `depth` 0: there is none. */
+    uint8_t depth, named_count;
+    const ProtobufCFieldDescriptor *path[HLO_LONGEST_PATH];
+    const ProtobufCFieldDescriptor *named[HLO_MOST_NAMED]; /* all of the message itself */
+} hlo_row_fields;
+/* Valid until the row is asked for with another type. */
+const hlo_row_fields *hlo_row_fields_of(hlo_proto *p, const hlo_proto_row *row,
+                                        const ProtobufCMessageDescriptor *type);
+/* As hlo_field_walk() with the row's path. */
+const ProtobufCFieldDescriptor *hlo_row_walk(hlo_arena *arena, const hlo_row_fields *fields,
+                                             ProtobufCMessage **message);
+/* False when what the pattern needs is certainly not there. */
+bool hlo_row_may_fit(const hlo_row_fields *fields, const ProtobufCMessage *message);
+
 /* Attributes into `message` and back; `op` HLO_OP_COUNT for what is no instruction. `required`:
  * those attributes are there whatever the fields say. `out` has room for all of `ids`, which
  * HLO_ATTR_COUNT ends; the result is their number. */
@@ -97,7 +122,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
 uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
                               hlo_op op, bool required, hlo_attr *out);
 /* Takes away the fields of those attributes. */
-void hlo_attrs_clear(ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
+void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
 /* What no attribute has taken, as HLO_ATTR_UNHELD; false when that is nothing. */
 bool hlo_unheld_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
 /* A message that has those fields already. */

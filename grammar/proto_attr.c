@@ -5,52 +5,9 @@
 #include "grammar/form.h"
 #include "grammar/proto.h"
 
-static const hlo_proto_row rows[] = {
-#define ALWAYS HLO_PROTO_ALWAYS
-#define HLO_PROTO(attr, op, missing, path) {HLO_ATTR_##attr, HLO_OP_##op, missing, path},
-#include "grammar/proto.def"
-#undef HLO_PROTO
-#undef ALWAYS
-};
-
-enum { ROWS = sizeof rows / sizeof *rows, MOST_ROWS = 8 };
-
-/* The rows of an attribute on an opcode; *out_count of them, one behind the other. */
-static const hlo_proto_row *rows_of(hlo_attr_id attr, hlo_op op, size_t *out_count) {
-    size_t first = 0, last;
-    while (first < ROWS && rows[first].attr != attr) first++;
-    while (first < ROWS && rows[first].attr == attr && rows[first].op != op &&
-           rows[first].op != HLO_OP_COUNT)
-        first++;
-    last = first;
-    while (last < ROWS && rows[last].attr == attr && rows[last].op == rows[first].op) last++;
-    *out_count = last - first;
-    return &rows[first];
-}
-
-static void patterns_of(const hlo_proto_row *row, size_t count, const char **out) {
-    for (size_t i = 0; i < count && i < MOST_ROWS; i++) out[i] = row[i].path;
-}
-
-static bool is_text(hlo_attr_id id) {
-    return strpbrk(rows_of(id, HLO_OP_COUNT, &(size_t){0})->path, "$?") != NULL;
-}
+enum { MOST_ROWS = 8 };
 
 /* -------------------------------------------------------------------------------------- reading */
-
-/* The fields that a row names are taken: cleared, so that what is left is what nobody held. */
-static void clear_fields(ProtobufCMessage *message, const char *path) {
-    bool pattern = strpbrk(path, "$?") != NULL;
-    while (*path) {
-        if (pattern) path += strcspn(path, "$?@");
-        if (!*path) return;
-        path += strspn(path, "$?@^*#");
-        const ProtobufCFieldDescriptor *field =
-            hlo_field_find(message, path, strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_"));
-        if (field) hlo_field_clear(message, field);
-        if (!pattern) return;
-    }
-}
 
 static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
                                  const ProtobufCFieldDescriptor *field) {
@@ -132,7 +89,8 @@ static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
 /* Reads one attribute by its row; false when there is none. `given`: it must be there. */
 static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row,
                        bool given, hlo_attr *out) {
-    const ProtobufCFieldDescriptor *field = hlo_field_walk(NULL, &message, row->path);
+    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
+    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &message);
     if (!field && !given) return false;
     size_t count = field ? hlo_field_count(message, field) : 0;
     void *place = field && (count || field->label != PROTOBUF_C_LABEL_REPEATED)
@@ -206,9 +164,13 @@ static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_p
                       size_t count, hlo_attr *out) {
     const char *patterns[MOST_ROWS];
     hlo_bytes text = {.arena = p->scratch};
-    patterns_of(row, count, patterns);
+    size_t fit = 0;
+    for (size_t i = 0; i < count && i < MOST_ROWS; i++)
+        if (hlo_row_may_fit(hlo_row_fields_of(p, &row[i], message->descriptor), message))
+            patterns[fit++] = row[i].path;
+    if (!fit) return false;
     hlo_bytes_put(&text, "", 0);
-    if (!hlo_notation_print(p, &text, message, patterns, count)) return false;
+    if (!hlo_notation_print(p, &text, message, patterns, fit)) return false;
     out->u.str = hlo_intern(p->module, text.v, text.size);
     if (hlo_attrs_info[out->id].kind != HLO_KIND_FORM) return true;
     hlo_form form;
@@ -233,7 +195,7 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
         size_t count;
         hlo_attr *attr = &out[found];
-        const hlo_proto_row *row = rows_of((hlo_attr_id)*id, op, &count);
+        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
         if (!count || is_other(p, (hlo_attr_id)*id, op)) continue;
         *attr = (hlo_attr){.id = (hlo_attr_id)*id};
         bool given = required || row->missing == HLO_PROTO_ALWAYS, there;
@@ -243,7 +205,7 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             there = instr->convolution_dimension_numbers != NULL;
             if (there) attr->u.str = hlo_labels_from_proto(p, instr->convolution_dimension_numbers);
-        } else if (is_text((hlo_attr_id)*id)) {
+        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
             there = read_text(p, message, row, count, attr);
         } else {
             there = read_typed(p, message, row, given, attr);
@@ -253,15 +215,32 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
     return found;
 }
 
-void hlo_attrs_clear(ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
+void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
         size_t count;
-        const hlo_proto_row *row = rows_of((hlo_attr_id)*id, op, &count);
-        for (size_t i = 0; i < count; i++) clear_fields(message, row[i].path);
+        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
+        for (size_t i = 0; i < count; i++) {
+            const hlo_row_fields *fields = hlo_row_fields_of(p, &row[i], message->descriptor);
+            for (unsigned f = 0; f < fields->named_count; f++)
+                hlo_field_clear(message, fields->named[f]);
+        }
     }
 }
 
+/* Whether the message is as a new one, bit for bit: then nothing is in it. */
+static bool is_new(const ProtobufCMessage *message) {
+    union {
+        ProtobufCMessage message;
+        char bytes[2048];
+    } fresh;
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    if (type->sizeof_message > sizeof fresh) return false;
+    type->message_init(&fresh.message);
+    return memcmp(message, &fresh, type->sizeof_message) == 0;
+}
+
 bool hlo_unheld_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out) {
+    if (is_new(message)) return false;
     size_t size = protobuf_c_message_get_packed_size(message);
     if (!size) return false;
     uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
@@ -324,7 +303,8 @@ static void write_config(hlo_proto *p, const ProtobufCFieldDescriptor *field, vo
 
 static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row *row,
                         ProtobufCMessage *message) {
-    const ProtobufCFieldDescriptor *field = hlo_field_walk(p->scratch, &message, row->path);
+    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
+    const ProtobufCFieldDescriptor *field = hlo_row_walk(p->scratch, fields, &message);
     hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
     bool list = field->label == PROTOBUF_C_LABEL_REPEATED;
     void *place = list || kind == HLO_KIND_INT ? NULL : hlo_field_add(p->scratch, message, field);
@@ -399,7 +379,8 @@ static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
         size_t count;
         ProtobufCMessage *at = message;
-        hlo_field_walk(p->scratch, &at, rows_of(HLO_ATTR_LHS_CONTRACTING_DIMS, op, &count)->path);
+        const hlo_proto_row *row = hlo_rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &count);
+        hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
     }
     if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
         !instr->mesh_axes_replica_group_list && !instr->collective_device_list) {
@@ -413,7 +394,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
     for (uint32_t i = 0; i < count; i++) {
         size_t found;
         const hlo_attr *attr = &attrs[i];
-        const hlo_proto_row *row = rows_of(attr->id, op, &found);
+        const hlo_proto_row *row = hlo_rows_of(p, attr->id, op, &found);
         if (attr->id == HLO_ATTR_UNHELD) continue;
         if (!found) {
             hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
@@ -422,9 +403,9 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         } else if (attr->id == HLO_ATTR_DIM_LABELS) {
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
-        } else if (is_text(attr->id)) {
+        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
             const char *patterns[MOST_ROWS];
-            patterns_of(row, found, patterns);
+            for (size_t k = 0; k < found && k < MOST_ROWS; k++) patterns[k] = row[k].path;
             if (!hlo_notation_read(p, attr->u.str, message, patterns, found))
                 hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,
                                attr->u.str);

@@ -135,16 +135,17 @@ static void check_operands(hlo_proto *p, const Xla__HloInstructionProto *from, h
 }
 
 /* What is held by the instruction itself, and what XLA writes but nobody needs. */
-static void clear_held(Xla__HloInstructionProto *from, hlo_op op) {
+static void clear_held(hlo_proto *p, Xla__HloInstructionProto *from, hlo_op op) {
     static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
-    hlo_attrs_clear(&from->base, hlo_ops[op].required, op);
-    hlo_attrs_clear(&from->base, hlo_ops[op].allowed, op);
-    hlo_attrs_clear(&from->base, hlo_common_attrs, op);
-    hlo_attrs_clear(&from->base, held, op);
-    from->name = from->opcode = "";
+    hlo_attrs_clear(p, &from->base, hlo_ops[op].required, op);
+    hlo_attrs_clear(p, &from->base, hlo_ops[op].allowed, op);
+    hlo_attrs_clear(p, &from->base, hlo_common_attrs, op);
+    hlo_attrs_clear(p, &from->base, held, op);
+    from->name = from->opcode = (char *)(uintptr_t)protobuf_c_empty_string;
     from->shape = NULL;
     from->id = 0;
     from->n_operand_ids = 0;
+    from->operand_ids = NULL;
     if (op == HLO_OP_PARAMETER) from->parameter_number = 0;
     if (op == HLO_OP_CONSTANT) from->literal = NULL;
     if (op == HLO_OP_CUSTOM_CALL) from->constrain_layout = 0;
@@ -160,7 +161,7 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
     uint32_t count = hlo_attrs_from_proto(p, message, hlo_ops[op].required, op, true, attrs);
     count += hlo_attrs_from_proto(p, message, hlo_ops[op].allowed, op, false, attrs + count);
     count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
-    clear_held(from, op);
+    clear_held(p, from, op);
     count += hlo_unheld_from_proto(p, message, &attrs[count]);
     hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
                          count);
@@ -348,7 +349,7 @@ static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
     if (from->schedule && from->schedule->n_sequences)
         attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
     count += read_entry_layout(p, from->host_program_shape, &attrs[count]);
-    hlo_attrs_clear(&from->base, header, HLO_OP_COUNT);
+    hlo_attrs_clear(p, &from->base, header, HLO_OP_COUNT);
     from->name = from->entry_computation_name = "";
     from->n_computations = 0;
     from->entry_computation_id = 0;

@@ -165,7 +165,8 @@ static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__Litera
                                                  hlo_type type) {
     char name[32];
     int size = snprintf(name, sizeof name, "%ss", hlo_types[type].name);
-    const ProtobufCFieldDescriptor *field = hlo_field_find(&literal->base, name, (size_t)size);
+    const ProtobufCFieldDescriptor *field =
+        hlo_field_find(literal->base.descriptor, name, (size_t)size);
     if (!field) hlo_proto_fail(p, "there are no constants of type %s", hlo_types[type].name);
     return field;
 }
