@@ -3,6 +3,7 @@
  * Everything new is made before one place, the first of the roots that are replaced. A needed value
  * that stands behind that place (a scale defined after the matmul's first user) is moved before it,
  * which is possible exactly when it does not depend on what is replaced. */
+#include <math.h>
 #include <string.h>
 
 #include "passes/match.h"
@@ -302,11 +303,15 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     case VALUE: return set_value(env, (hlo_instr **)(void *)member, value, source);
     case FLAG: *(bool *)member = value != NULL; return true;
     case TYPE:
-        if (!value || !hlo_shape_same_dims(value->shape, m->d)) break;
+        if (!value) break;
+        if (!hlo_shape_same_dims(value->shape, m->d)) /* a view of the result */
+            return set_type(env, hlo_types[value->shape->type].name, member);
         *(const hlo_shape **)(void *)member = value->shape;
         return true;
     case NUMBER:
-        if (!value || value->op != HLO_OP_CONSTANT || !value->u.literal->data) break;
+        if (!value || value->op != HLO_OP_CONSTANT || !value->u.literal->data ||
+            !isfinite(hlo_literal_number(value->u.literal, 0)))
+            break;
         *(double *)(void *)member = hlo_literal_number(value->u.literal, 0);
         return true;
     default: break;
