@@ -9,6 +9,17 @@ ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescri
     return message;
 }
 
+bool hlo_message_is_new(const ProtobufCMessage *message) {
+    union {
+        ProtobufCMessage message;
+        char bytes[2048];
+    } fresh;
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    if (type->sizeof_message > sizeof fresh) return false;
+    type->message_init(&fresh.message);
+    return memcmp(message, &fresh, type->sizeof_message) == 0;
+}
+
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
                                                const char *name, size_t size) {
     char copy[64];

@@ -36,6 +36,8 @@ _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
  */
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
+/* Whether it is as a new one, bit for bit; false only tells that something may be in it. */
+bool hlo_message_is_new(const ProtobufCMessage *message);
 /* `name` of `size` bytes; NULL when messages of that type have no such field. */
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
                                                const char *name, size_t size);

@@ -227,20 +227,8 @@ void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids
     }
 }
 
-/* Whether the message is as a new one, bit for bit: then nothing is in it. */
-static bool is_new(const ProtobufCMessage *message) {
-    union {
-        ProtobufCMessage message;
-        char bytes[2048];
-    } fresh;
-    const ProtobufCMessageDescriptor *type = message->descriptor;
-    if (type->sizeof_message > sizeof fresh) return false;
-    type->message_init(&fresh.message);
-    return memcmp(message, &fresh, type->sizeof_message) == 0;
-}
-
 bool hlo_unheld_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out) {
-    if (is_new(message)) return false;
+    if (hlo_message_is_new(message)) return false;
     size_t size = protobuf_c_message_get_packed_size(message);
     if (!size) return false;
     uint8_t *bytes = hlo_arena_alloc(p->scratch, size);

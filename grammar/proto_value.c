@@ -51,11 +51,15 @@ static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *
     if (!from) return;
     Xla__LayoutProto rest = *from;
     if (rest.tail_padding_alignment_in_elements == 1) rest.tail_padding_alignment_in_elements = 0;
+    out->element_bits = rest.element_size_in_bits;
+    out->memory_space = rest.memory_space;
+    rest.n_minor_to_major = 0;
+    rest.minor_to_major = NULL;
+    rest.element_size_in_bits = rest.memory_space = 0;
+    if (hlo_message_is_new(&rest.base)) return;
     hlo_bytes text = {.arena = p->scratch};
     hlo_notation_print(p, &text, &rest.base, properties, 1);
     if (text.size) out->rest = hlo_intern(p->module, text.v, text.size);
-    out->element_bits = from->element_size_in_bits;
-    out->memory_space = from->memory_space;
 }
 
 static const hlo_shape *read_tuple(hlo_proto *p, const Xla__ShapeProto *from) {
