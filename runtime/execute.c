@@ -226,7 +226,11 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
 
 hlo_status plan_settle(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_run r = {.plan = plan, .sink = sink, .mode = PLAN_SETTLE};
-    return plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+    plan->backend->start(plan->device);
+    hlo_status status =
+        plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+    hlo_status finished = plan_finish(plan, sink, NULL);
+    return status == HLO_OK ? finished : status;
 }
 
 hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink) {

@@ -59,6 +59,7 @@ static hlo_plan_options plan_options(const run_job *job) {
     plan.graph = values[OPTION_GRAPH].number != 0;
     plan.autotune = (int)values[OPTION_AUTOTUNE].number;
     plan.autotune_cache = values[OPTION_AUTOTUNE_CACHE].text;
+    plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
     return plan;
 }

@@ -104,6 +104,7 @@ typedef struct hlo_plan_options {
                            is made; 0: its first choice is taken. Default 0 */
     const char *autotune_cache; /* the file in which timings are kept; borrowed while the plan is
                                    made. Default NULL: none */
+    const char *kernel_cache;   /* the folder in which compiled kernels are kept; likewise */
     size_t workspace; /* bytes that each matmul may use. Default 0: what the architecture wants */
 } hlo_plan_options;
 

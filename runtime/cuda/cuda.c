@@ -77,7 +77,7 @@ static void cuda_describe(void *device, const hlo_job *job, FILE *out) {
 static void cuda_describe_shared(void *device, FILE *out) {
     const cuda_device *d = device;
     char *source = cuda_program_source(d->program, false);
-    if (source) fprintf(out, "kernels for sm_%d:\n%s", d->sm, source);
+    if (source && *source) fprintf(out, "kernels for sm_%d:\n%s", d->sm, source);
     free(source);
 }
 

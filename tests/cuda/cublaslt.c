@@ -150,6 +150,7 @@ int cublasLtMatmulDescCreate(lt_desc **desc, int compute, int scale_type) {
 
 int cublasLtMatmulDescDestroy(lt_desc *desc) {
     free(desc);
+    ENTER("cublasLtMatmulDescDestroy");
     return 0;
 }
 
@@ -180,6 +181,7 @@ int cublasLtMatrixLayoutCreate(lt_layout **layout, int type, uint64_t rows, uint
 
 int cublasLtMatrixLayoutDestroy(lt_layout *layout) {
     free(layout);
+    ENTER("cublasLtMatrixLayoutDestroy");
     return 0;
 }
 
@@ -208,6 +210,7 @@ int cublasLtMatmulPreferenceCreate(lt_preference **preference) {
 
 int cublasLtMatmulPreferenceDestroy(lt_preference *preference) {
     free(preference);
+    ENTER("cublasLtMatmulPreferenceDestroy");
     return 0;
 }
 

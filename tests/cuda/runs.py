@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""What a plan for a device asks of CUDA's libraries, on the stand-in (tests/cuda/README.md).
+
+usage: runs.py --bin DIR --work DIR --standin FILE
+
+- Executing allocates, compiles, queries and makes nothing: with graphs it copies, replays and waits, without it sets
+  pointers and launches. Every capture that begins ends, and everything that is made is let go of.
+- Loops of unknown length, conditionals and what runs on the host, which cut a run into pieces, give the same outputs
+  with graphs as without, and those of the cpu backend.
+- Every call that can fail, made to fail, is exit status 1 with one error, and nothing is leaked.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+# The calls of a run between the first copy of an input and the last of an output.
+ALWAYS = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuEventRecord", "cuEventSynchronize",
+          "cuEventElapsedTime"}
+REPLAY = ALWAYS | {"cuGraphLaunch"}
+LAUNCH = ALWAYS | {"cuLaunchKernel", "cublasLtMatmul", "cublasLtMatmulDescSetAttribute", "cuMemcpyDtoDAsync",
+                   "cuMemsetD8Async"}
+# What is let go of when all is over: how that goes is not looked at.
+ENDINGS = re.compile("Destroy|Free|Release|Unload|GetError|StatusName|Logger|GetVersion")
+MADE = {"cuMemAlloc": "cuMemFree", "cuStreamCreate": "cuStreamDestroy", "cuEventCreate": "cuEventDestroy",
+        "cuStreamBeginCapture": "cuStreamEndCapture", "cuGraphInstantiate": "cuGraphExecDestroy",
+        "cuModuleLoadData": "cuModuleUnload", "cuDevicePrimaryCtxRetain": "cuDevicePrimaryCtxRelease",
+        "cublasLtCreate": "cublasLtDestroy", "cublasLtMatmulDescCreate": "cublasLtMatmulDescDestroy",
+        "cublasLtMatrixLayoutCreate": "cublasLtMatrixLayoutDestroy",
+        "cublasLtMatmulPreferenceCreate": "cublasLtMatmulPreferenceDestroy"}
+
+FP8 = """HloModule fp8
+
+%most (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %m = f32[] maximum(%x, %y)
+}
+
+ENTRY %main (a: f8e4m3fn[32,64], b: f8e4m3fn[48,64], sa: f32[], sb: f32[]) -> (f32[32,48], f32[]) {
+  %a = f8e4m3fn[32,64] parameter(0)
+  %b = f8e4m3fn[48,64] parameter(1)
+  %sa = f32[] parameter(2)
+  %sb = f32[] parameter(3)
+  %aw = f32[32,64] convert(%a)
+  %sas = f32[32,64] broadcast(%sa), dimensions={}
+  %ad = f32[32,64] multiply(%aw, %sas)
+  %bw = f32[48,64] convert(%b)
+  %sbs = f32[48,64] broadcast(%sb), dimensions={}
+  %bd = f32[48,64] multiply(%bw, %sbs)
+  %d = f32[32,48] dot(%ad, %bd), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  %t = f32[32,48] tanh(%d)
+  %zero = f32[] constant(0)
+  %r = f32[] reduce(%t, %zero), dimensions={0,1}, to_apply=%most
+  ROOT %out = (f32[32,48], f32[]) tuple(%t, %r)
+}
+"""
+
+# A loop until the data says so, a conditional on two of its outcomes, and one loop within another.
+CONTROL = """HloModule control
+
+%small (s: (f32[8], s32[], f32[8])) -> pred[] {
+  %s = (f32[8], s32[], f32[8]) parameter(0)
+  %x = f32[8] get-tuple-element(%s), index=0
+  %first = f32[1] slice(%x), slice={[0:1]}
+  %v = f32[] reshape(%first)
+  %limit = f32[] constant(100)
+  ROOT %more = pred[] compare(%v, %limit), direction=LT
+}
+
+%grow (s: (f32[8], s32[], f32[8])) -> (f32[8], s32[], f32[8]) {
+  %s = (f32[8], s32[], f32[8]) parameter(0)
+  %x = f32[8] get-tuple-element(%s), index=0
+  %i = s32[] get-tuple-element(%s), index=1
+  %step = f32[8] get-tuple-element(%s), index=2
+  %sum = f32[8] add(%x, %step)
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %out = (f32[8], s32[], f32[8]) tuple(%sum, %next, %step)
+}
+
+%twice (s: (s32[], f32[8], s32[], f32[8])) -> pred[] {
+  %s = (s32[], f32[8], s32[], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %n = s32[] get-tuple-element(%s), index=2
+  %seven = s32[] constant(7)
+  %left = s32[] remainder(%n, %seven)
+  %zero = s32[] constant(0)
+  ROOT %more = pred[] compare(%left, %zero), direction=NE
+}
+
+%inner (s: (s32[], f32[8], s32[], f32[8])) -> (s32[], f32[8], s32[], f32[8]) {
+  %s = (s32[], f32[8], s32[], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[8] get-tuple-element(%s), index=1
+  %n = s32[] get-tuple-element(%s), index=2
+  %step = f32[8] get-tuple-element(%s), index=3
+  %half = f32[] constant(0.5)
+  %halves = f32[8] broadcast(%half), dimensions={}
+  %less = f32[8] multiply(%x, %halves)
+  %init = (f32[8], s32[], f32[8]) tuple(%less, %n, %step)
+  %loop = (f32[8], s32[], f32[8]) while(%init), condition=%small, body=%grow
+  %y = f32[8] get-tuple-element(%loop), index=0
+  %m = s32[] get-tuple-element(%loop), index=1
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %out = (s32[], f32[8], s32[], f32[8]) tuple(%next, %y, %m, %step)
+}
+
+%even (x: f32[8]) -> f32[8] {
+  %x = f32[8] parameter(0)
+  ROOT %n = f32[8] negate(%x)
+}
+
+%odd (x: f32[8]) -> f32[8] {
+  %x = f32[8] parameter(0)
+  ROOT %n = f32[8] add(%x, %x)
+}
+
+ENTRY %main (x: f32[8], step: f32[8], which: s32[]) -> (f32[8], s32[], f32[8]) {
+  %x = f32[8] parameter(0)
+  %step = f32[8] parameter(1)
+  %which = s32[] parameter(2)
+  %big = f32[8] multiply(%step, %step)
+  %one = f32[] constant(1.5)
+  %ones = f32[8] broadcast(%one), dimensions={}
+  %up = f32[8] add(%big, %ones)
+  %zero = s32[] constant(0)
+  %init = (f32[8], s32[], f32[8]) tuple(%x, %zero, %up)
+  %loop = (f32[8], s32[], f32[8]) while(%init), condition=%small, body=%grow
+  %y = f32[8] get-tuple-element(%loop), index=0
+  %n = s32[] get-tuple-element(%loop), index=1
+  %outer.init = (s32[], f32[8], s32[], f32[8]) tuple(%zero, %y, %n, %up)
+  %outer = (s32[], f32[8], s32[], f32[8]) while(%outer.init), condition=%twice, body=%inner
+  %z = f32[8] get-tuple-element(%outer), index=1
+  %m = s32[] get-tuple-element(%outer), index=2
+  %c = f32[8] conditional(%which, %y, %z, %up), branch_computations={%even, %odd, %even}
+  ROOT %out = (f32[8], s32[], f32[8]) tuple(%z, %m, %c)
+}
+"""
+
+
+class Runs:
+    def __init__(self, a):
+        self.program, self.work, self.faults = a.bin / "hlo-fp8-run", a.work, []
+        self.environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
+        for library in ("DRIVER", "CUBLASLT", "NVRTC"):
+            self.environment[f"HLO_CUDA_{library}"] = a.standin
+        self.cache = a.work / "kernels"
+        self.cache.mkdir(exist_ok=True)
+
+    def write(self, name, text):
+        path = self.work / name
+        path.write_text(text)
+        return path
+
+    def run(self, module, *options, fail="", name="run"):
+        """Exit status, what it said, and the calls."""
+        log = self.work / f"{name}.log"
+        log.unlink(missing_ok=True)
+        environment = dict(self.environment, HLO_STANDIN_LOG=str(log), HLO_STANDIN_FAIL=fail)
+        command = [self.program, "--backend=cuda", f"--kernel-cache={self.cache}", *options, module]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        calls = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return done.returncode, done.stdout + done.stderr, calls
+
+    def check(self, good, what):
+        if not good:
+            self.faults.append(what)
+
+
+def names_of(calls):
+    return [call.split(" ")[0] for call in calls]
+
+
+def check_execution(runs, module):
+    for graph, allowed in ((1, REPLAY), (0, LAUNCH)):
+        status, said, calls = runs.run(module, "--optimize", f"--graph={graph}", "--time=3")
+        runs.check(status == 0, f"--graph={graph}: status {status}: {said}")
+        names = names_of(calls)
+        copied = [i for i, name in enumerate(names) if name == "cuMemcpyDtoHAsync"]
+        begun = [i for i, name in enumerate(names) if name == "cuMemcpyHtoDAsync" and i > names.index("cuModuleLoadData")]
+        inside = names[begun[0]:copied[-1] + 1] if begun and copied else []
+        runs.check(inside, f"--graph={graph}: no run in {names}")
+        runs.check(set(inside) <= allowed, f"--graph={graph}: a run calls {set(inside) - allowed}")
+        counts = collections.Counter(names)
+        for made, ended in MADE.items():
+            runs.check(counts[made] == counts[ended], f"{counts[made]} {made}, {counts[ended]} {ended}")
+        runs.check(not any("leaked" in call for call in calls), "something is leaked")
+        runs.check((counts["cuGraphLaunch"] > 0) == bool(graph), f"--graph={graph}: {counts['cuGraphLaunch']} launches")
+
+
+def check_control(runs, module):
+    for seed in range(4):
+        outputs = []
+        for options in (["--graph=1"], ["--graph=0"], ["--graph=1", "--fallback=cpu"]):
+            path = runs.work / "control.npz"
+            status, said, _ = runs.run(module, f"--seed={seed}", *options, f"--compare={module}", f"--outputs={path}")
+            runs.check(status == 0 and "outputs agree" in said, f"seed {seed} {options}: status {status}: {said}")
+            outputs.append(path.read_bytes() if path.exists() else None)
+        runs.check(len(set(outputs)) == 1, f"seed {seed}: outputs differ")
+
+
+def check_failures(runs, module):
+    """Of each function the first call, the last, and one between."""
+    _, _, calls = runs.run(module, "--optimize", "--autotune=2")
+    cases = []
+    for name, count in collections.Counter(names_of(calls)).items():
+        if not re.match("(cu|nvrtc)[A-Z]|cublasLt", name) or ENDINGS.search(name):
+            continue
+        cases += [(name, at) for at in sorted({1, (count + 1) // 2, count})]
+    runs.check(len(cases) > 30, f"only {len(cases)} calls to fail")
+
+    def fail(case):
+        name, at = case
+        status, said, calls = runs.run(module, "--optimize", "--autotune=2", fail=f"{name}:{at}=7", name=f"{name}.{at}")
+        return name, at, status, said, calls
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for name, at, status, said, calls in pool.map(fail, cases):
+            runs.check(status == 1, f"{name} {at}: status {status}: {said}")
+            errors = said.replace("hlo-fp8-run: error: out of memory\n", "").count("error:")
+            runs.check(errors <= 1 and "error:" in said, f"{name} {at}: {said}")
+            runs.check(not any("leaked" in call or "captures" in call for call in calls), f"{name} {at}: a leak")
+    return len(cases)
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--work", type=pathlib.Path, required=True)
+    args.add_argument("--standin", required=True)
+    a = args.parse_args()
+    runs = Runs(a)
+    fp8 = runs.write("fp8.hlo", FP8)
+    check_execution(runs, fp8)
+    check_control(runs, runs.write("control.hlo", CONTROL))
+    failures = check_failures(runs, fp8)
+    for fault in runs.faults:
+        print("FAILED", fault)
+    print(f"{failures} failing calls, {len(runs.faults)} faults")
+    return 1 if runs.faults else 0
+
+
+sys.exit(main())
