@@ -255,12 +255,23 @@ static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo
     out->pair_count = (uint32_t)count;
 }
 
+/* 0 when the header has no such attribute. */
+static uint64_t hash_header(const hashes *h, hlo_attr_id id) {
+    for (uint32_t i = 0; i < h->module->attr_count; i++)
+        if (h->module->attrs[i].id == id) return hash_attr(h, &h->module->attrs[i], false);
+    return 0;
+}
+
 void hlo_diff_modules(const hlo_module *a, const hlo_module *b, hlo_arena *scratch,
                       hlo_diff *out_diff) {
     *out_diff = (hlo_diff){0};
     const hashes left = hash_module(a, scratch), right = hash_module(b, scratch);
-    out_diff->header = hash_attrs(&left, a->attrs, a->attr_count, false) !=
-                       hash_attrs(&right, b->attrs, b->attr_count, false);
+    for (int id = 0; id < HLO_ATTR_COUNT; id++) {
+        if (is_metadata((hlo_attr_id)id)) continue;
+        bool differs = hash_header(&left, (hlo_attr_id)id) != hash_header(&right, (hlo_attr_id)id);
+        out_diff->header_differs[id] = differs;
+        out_diff->header |= differs;
+    }
     count_ops(&left, &right, scratch, out_diff);
     pair_comps(&left, &right, scratch, out_diff);
     out_diff->same = !out_diff->header && out_diff->pair_count == 0;

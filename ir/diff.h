@@ -17,7 +17,8 @@ typedef struct hlo_diff_pair {
 
 typedef struct hlo_diff {
     bool same;
-    bool header; /* attributes of the header differ */
+    bool header; /* attributes of the header differ: */
+    bool header_differs[HLO_ATTR_COUNT];
     /* Instructions that the one has and the other has not, operands and called computations not
      * looked at. */
     uint32_t removed[HLO_OP_COUNT], added[HLO_OP_COUNT];

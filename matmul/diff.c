@@ -11,6 +11,7 @@ typedef struct matmul {
     const char *op_name; /* "" when there is none */
     const char *text;    /* what it is, in words */
     uint64_t key;        /* two of one key go together */
+    uint64_t sizes;      /* of batch, m, n (either first) and k */
     uint32_t place;
     const hlo_instr *other; /* in the other module; NULL: none */
     const char *other_text;
@@ -55,6 +56,12 @@ static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m
                             m->c ? " +C" : "");
 }
 
+static uint64_t hash_sizes(hlo_matmul_sizes size) {
+    const int64_t sorted[] = {size.batch, size.k, size.m < size.n ? size.m : size.n,
+                              size.m < size.n ? size.n : size.m};
+    return XXH64(sorted, sizeof sorted, 0);
+}
+
 static void list_matmuls(side *s) {
     s->all = hlo_arena_array(s->scratch, s->module->next_id, sizeof *s->all);
     for (const hlo_computation *comp = s->module->first; comp; comp = comp->next)
@@ -67,6 +74,7 @@ static void list_matmuls(side *s) {
                             .op_name = op_name ? op_name : "",
                             .text = describe(s, instr, &m),
                             .place = (uint32_t)s->count++};
+            one->sizes = hash_sizes(hlo_matmul_extents(&m));
             one->key = XXH64(one->op_name, strlen(one->op_name), m.d->rank);
             if (m.d->rank) one->key = XXH64(m.d->dims, m.d->rank * sizeof *m.d->dims, one->key);
         }
@@ -118,8 +126,13 @@ static void set_keys(side *s, int parts, uint64_t seed) {
     }
 }
 
+static bool is_dot(const matmul *m) {
+    return m->instr->op == HLO_OP_DOT;
+}
+
 /* By op_name and the result's dimensions; what is left by op_name alone, then by ever shorter ends
- * of it. */
+ * of it, then a dot and a call by their sizes: the call has the name of what was folded into it
+ * last. */
 static void match_all(side *a, side *b) {
     enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
     match(a, b);
@@ -128,6 +141,9 @@ static void match_all(side *a, side *b) {
         set_keys(b, parts % (MOST_PARTS + 1), 2);
         match(a, b);
     }
+    for (size_t i = 0; i < a->count; i++) a->all[i].key = a->all[i].sizes ^ is_dot(&a->all[i]);
+    for (size_t i = 0; i < b->count; i++) b->all[i].key = b->all[i].sizes ^ !is_dot(&b->all[i]);
+    match(a, b);
     qsort(a->all, a->count, sizeof *a->all, by_place);
     qsort(b->all, b->count, sizeof *b->all, by_place);
 }
@@ -208,6 +224,24 @@ static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side
     }
 }
 
+static bool has_attr(const hlo_module *module, hlo_attr_id id) {
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == id) return true;
+    return false;
+}
+
+static void put_header(FILE *out, const hlo_diff *diff, const hlo_module *a, const hlo_module *b) {
+    fputs("attributes of the header that changed\n", out);
+    for (int id = 0; id < HLO_ATTR_COUNT; id++) {
+        if (!diff->header_differs[id]) continue;
+        bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
+        fprintf(out, "  %-45s %s\n", hlo_attrs_info[id].name,
+                before && after ? "another value"
+                : before        ? "removed"
+                                : "added");
+    }
+}
+
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) {
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
@@ -226,7 +260,7 @@ hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) 
         fprintf(out, "- %s\n+ %s\n", a->file, b->file);
         put_matmuls(out, &left, &right);
         put_ops(out, &diff);
-        if (diff.header) fputs("the attributes of the header differ\n", out);
+        if (diff.header) put_header(out, &diff, a, b);
         if (diff.pair_count) put_pairs(out, &diff, &left, &right);
     }
     hlo_arena_free(scratch);
