@@ -33,8 +33,9 @@ struct hlo_engine {
     bool *effects;    /* does more than compute its result; NULL: not yet asked */
     uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
-    const bool *fused; /* by computation id: left as it is */
-    bool judges;       /* some rule of the phase gives reasons */
+    const bool *fused; /* by computation id: left as it is; not of those that rules make */
+    uint32_t fused_count;
+    bool judges; /* some rule of the phase gives reasons */
     hlo_instr **queue;
     size_t queue_count, queue_room;
     uint64_t fired, fuel;
@@ -307,13 +308,17 @@ static void put_in_order(hlo_engine *e) {
             swap(&e->queue[i - 1], &e->queue[(size_t)(next_random(&state) % i)]);
 }
 
+static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
+    return comp->id < e->fused_count && e->fused[comp->id];
+}
+
 /* Whether anything fired. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
     e->sweep++;
     e->queue_count = 0;
     for (hlo_computation *c = e->context->module->first; c; c = c->next)
-        for (hlo_instr *i = e->fused[c->id] ? NULL : c->first; i; i = i->next)
+        for (hlo_instr *i = is_fused(e, c) ? NULL : c->first; i; i = i->next)
             if (e->by_op[i->op]) push_one(e, i);
     put_in_order(e);
     for (size_t i = 0; i < e->queue_count && !e->failed; i++)
@@ -326,6 +331,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->context = context;
     e->phase = phase;
     e->fused = hlo_walk_fused(context->module, context->scratch);
+    e->fused_count = context->module->next_computation_id;
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) enter_phase(e, hlo_rules_builtin[i]);
     if (context->rules) enter_phase(e, context->rules);
     reserve(e, context->module->next_id);
