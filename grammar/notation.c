@@ -167,6 +167,10 @@ static void print_entry(printer *w, const Xla__FrontendAttributes__MapEntry *ent
 /* The values of a nested tuple, each with its path: `({"a" {0}}, ({}, {"b"}))`. */
 static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elements, size_t count,
                          size_t level) {
+    if (!count && !level) {
+        put(w, "()", 2);
+        return;
+    }
     if (!count || level > DEEPEST) hlo_proto_fail(w->p, "its origin is no tuple");
     if (count == 1 && elements[0]->n_shape_index <= level) {
         if (elements[0]->original_array)
@@ -451,6 +455,8 @@ static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
     if (strncmp(r->at, synthetic, sizeof synthetic - 1) == 0) {
         origin->is_synthetic_call = 1;
         r->at += sizeof synthetic - 1;
+    } else if (strncmp(r->at, "()", 2) == 0) {
+        r->at += 2;
     } else if (!read_origin(r, origin, path, 0)) {
         return false;
     }

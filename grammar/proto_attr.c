@@ -4,6 +4,7 @@
 
 #include "grammar/form.h"
 #include "grammar/proto.h"
+#include "ir/groups.h"
 
 enum { MOST_ROWS = 8 };
 
@@ -189,6 +190,29 @@ static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
                : id == HLO_ATTR_TRUE_COMPUTATION || id == HLO_ATTR_FALSE_COMPUTATION;
 }
 
+/* Slice sizes of a collective-permute: a number for each dimension of what it sends, which is an
+ * array or a tuple of them, over and over; text has a list for each array. */
+static bool read_size_lists(hlo_proto *p, const Xla__HloInstructionProto *instr, hlo_attr *out) {
+    const hlo_shape *sent = p->operand;
+    bool tuple = sent && sent->type == HLO_TYPE_TUPLE;
+    hlo_bytes text = {.arena = p->scratch};
+    uint32_t element = 0, left = 0;
+    for (size_t i = 0; i < instr->n_dynamic_slice_sizes; i++) {
+        bool first = left == 0;
+        if (first && tuple && sent->rank)
+            left = sent->elements[element++ % sent->rank]->rank;
+        else if (first && sent)
+            left = sent->rank;
+        if (!left) left = 1;
+        hlo_bytes_format(&text, "%s%lld%s", first ? i ? ",{" : "{{" : ",",
+                         (long long)instr->dynamic_slice_sizes[i], left == 1 ? "}" : "");
+        left--;
+    }
+    hlo_bytes_text(&text, left ? "}}" : "}");
+    out->u.str = hlo_intern(p->module, text.v, text.size);
+    return instr->n_dynamic_slice_sizes > 0;
+}
+
 uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
                               hlo_op op, bool required, hlo_attr *out) {
     uint32_t found = 0;
@@ -205,6 +229,8 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             there = instr->convolution_dimension_numbers != NULL;
             if (there) attr->u.str = hlo_labels_from_proto(p, instr->convolution_dimension_numbers);
+        } else if (*id == HLO_ATTR_SLICE_SIZE_LISTS) {
+            there = read_size_lists(p, (Xla__HloInstructionProto *)message, attr);
         } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
             there = read_text(p, message, row, count, attr);
         } else {
@@ -257,6 +283,12 @@ static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFiel
                     int64_t value) {
     if (!hlo_field_store(field, hlo_field_add(p->scratch, message, field), value))
         hlo_proto_fail(p, "%lld does not fit in the field '%s'", (long long)value, field->name);
+}
+
+static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
+    const ProtobufCFieldDescriptor *field = hlo_field_find(message, "dynamic_slice_sizes", 19);
+    int64_t size;
+    while (hlo_groups_next(&text, &size)) add_int(p, message, field, size);
 }
 
 static void add_triples(hlo_proto *p, ProtobufCMessage *message,
@@ -360,6 +392,8 @@ static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
         if (!instr->feature_group_count) instr->feature_group_count = 1;
         if (!instr->batch_group_count) instr->batch_group_count = 1;
     }
+    if (op == HLO_OP_CONVOLUTION && !instr->window)
+        instr->window = (Xla__Window *)hlo_message_new(p->scratch, &xla__window__descriptor);
     if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
         instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
@@ -391,6 +425,8 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         } else if (attr->id == HLO_ATTR_DIM_LABELS) {
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
+        } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
+            write_size_lists(p, attr->u.str, message);
         } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
             const char *patterns[MOST_ROWS];
             for (size_t k = 0; k < found && k < MOST_ROWS; k++) patterns[k] = row[k].path;

@@ -38,6 +38,7 @@ static hlo_groups listed(const char *value) {
         }
         hlo_value_take(&at, ",");
         groups.size = groups.count && groups.size != size ? -1 : size;
+        groups.empty |= size == 0;
         groups.count++;
         groups.devices += size;
     }

@@ -17,6 +17,7 @@ typedef struct hlo_groups {
     int64_t count;    /* of groups; 0: the value leaves them to the run */
     int64_t size;     /* devices in each; -1: they differ */
     int64_t devices;  /* that are named, in all groups */
+    bool empty;       /* some group has none */
     const char *list; /* where they are listed; NULL: each number below `devices` once */
 } hlo_groups;
 

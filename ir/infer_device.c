@@ -52,8 +52,10 @@ static int64_t group_size(const hlo_inference *q) {
         return -1;
     }
     if (groups.list) {
-        if (groups.count && !groups.size) hlo_infer_fail(q, "a group of %s is empty", value);
-        if (groups.count && !groups.size) return -1;
+        if (groups.empty) {
+            hlo_infer_fail(q, "a group of %s is empty", value);
+            return -1;
+        }
         return check_named(q, value, &groups) ? (groups.size < 0 ? 0 : groups.size) : -1;
     }
     int64_t all;

@@ -14,6 +14,7 @@ import sys
 
 from jaxlib import _hlo
 
+import _text_forms
 import test_text
 
 TWO = test_text.TWO
@@ -36,6 +37,11 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     TWO + ' ROOT c = f32[2]{0} add(a, b), metadata={op_type="t" op_name="x" source_file="f" source_line=3'
     ' source_end_line=4 source_column=1 source_end_column=2 profile_type={1} deduplicated_name="d" scheduling_name="s"}',
     A + ' ROOT c = f32[2]{0} collective-permute(a), source_target_pairs={{0,1},{1,2}}',
+    ' a = f32[8,8] parameter(0)\n i = s32[] parameter(1)\n t = (s32[], s32[]) tuple(i, i)\n u = ((s32[], s32[]), (s32[], s32[])) '
+    'tuple(t, t)\n ROOT c = f32[8,8] collective-permute(a, a, u, u), source_target_pairs={{0,1},{1,0}}, slice_sizes={{4,2},{2,4}}',
+    ' a = f32[8,8] parameter(0)\n b = f32[8] parameter(1)\n c = (f32[8,8], f32[8]) tuple(a, b)\n i = s32[] parameter(2)\n'
+    ' t = (s32[], s32[]) tuple(i, i)\n u = (s32[]) tuple(i)\n v = ((s32[], s32[]), (s32[])) tuple(t, u)\n ROOT d = (f32[8,8], '
+    'f32[8]) collective-permute(c, c, v, v), source_target_pairs={{0,1},{1,0}}, slice_sizes={{4,2},{4}}',
     A + ' ROOT c = f32[2]{0} domain(a), domain={kind="sharding", entry={maximal device=0}, exit={maximal device=1}}',
     A + ' ROOT c = f32[2]{0} custom-call(a), custom_call_target="x", output_to_operand_aliasing={{}: (0, {})},'
     ' schedule=SCHEDULE_LATEST, padding_type=PADDING_SAME, operand_layout_constraints={f32[2]{0}}',
@@ -144,6 +150,11 @@ def protobuf_says(checker, schema, text):
     return '' if encoded.stdout == pb else 'other bytes'
 
 
+# Forms that jaxlib reads from text, but not back from its own bytes, or as another value.
+TEXT_ONLY = ('shard_as -1', '<=[0]', '{devices=[2]<=[4]}', '[-2]', "'a'=0", "'a'=-1", '<=[1]}', 'form {high}', '{high,high,high}',
+             'form {0}', 'form {{4', 'form { { 4 } }')
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--bin', required=True)
@@ -153,6 +164,7 @@ def main():
     checker = Checker(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
     cases = [(p.name, p.read_text(encoding='latin-1')) for p in sorted(pathlib.Path(args.models).glob('*.hlo'))]
     cases += [(s, test_text.text_of(s)) for s in READ + test_text.READ if not any(word in s for word in OUTSIDE)]
+    cases += [(name, text) for name, text in _text_forms.forms() if not any(word in name for word in TEXT_ONLY)]
     failed = 0
     for number, (name, text) in enumerate(cases):
         try:
