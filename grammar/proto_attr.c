@@ -286,7 +286,8 @@ static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFiel
 }
 
 static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
-    const ProtobufCFieldDescriptor *field = hlo_field_find(message, "dynamic_slice_sizes", 19);
+    const ProtobufCFieldDescriptor *field =
+        hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
     int64_t size;
     while (hlo_groups_next(&text, &size)) add_int(p, message, field, size);
 }

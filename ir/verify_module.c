@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/groups.h"
 #include "ir/verify.h"
 
 /* Where an attribute of the header stands: behind `HloModule`, which begins a line. */
@@ -265,48 +266,36 @@ typedef struct buffer_list {
     size_t count;
 } buffer_list;
 
-static bool eat(buffer_list *l, char c) {
-    l->at += strspn(l->at, " \t\r\n");
-    if (*l->at != c) return false;
-    l->at++;
-    return true;
-}
-
-static bool eat_number(buffer_list *l, int64_t *out) {
-    char *end;
-    l->at += strspn(l->at, " \t\r\n");
-    *out = strtoll(l->at, &end, 10);
-    bool read = end != l->at;
-    l->at = end;
-    return read;
-}
-
 /* `{0,1}`: goes down into *shape, which becomes NULL where there is no such element. The indices
  * are added to `path` when that is not NULL. */
-static bool eat_index(buffer_list *l, const hlo_shape **shape, int64_t *path, uint32_t *depth) {
-    if (!eat(l, '{')) return false;
-    for (int64_t index; eat_number(l, &index); eat(l, ',')) {
-        if (path) path[(*depth)++] = index;
+static void follow(buffer_list *l, const hlo_shape **shape, int64_t *path, uint32_t *depth) {
+    hlo_value_take(&l->at, "{");
+    while (*l->at && !hlo_value_take(&l->at, "}")) {
+        const char *before = l->at;
+        int64_t index = hlo_value_int(&l->at);
         bool inside =
             *shape && (*shape)->type == HLO_TYPE_TUPLE && index >= 0 && index < (*shape)->rank;
         *shape = inside ? (*shape)->elements[index] : NULL;
+        if (path) path[(*depth)++] = index;
+        hlo_value_take(&l->at, ",");
+        if (l->at == before) return;
     }
-    return eat(l, '}');
 }
 
-/* `(2, {0,1}` */
-static bool eat_parameter(buffer_list *l, buffer_ref *out) {
+/* `(2, {0,1}, may-alias)` */
+static void take_parameter(buffer_list *l, buffer_ref *out) {
     const hlo_computation *entry = l->v->module->entry;
-    int64_t number;
-    if (!eat(l, '(') || !eat_number(l, &number) || !eat(l, ',')) return false;
-    *out = (buffer_ref){
-        .path = hlo_arena_array(l->v->scratch, strcspn(l->at, "}") + 2, sizeof *out->path)};
+    hlo_value_take(&l->at, "(");
+    int64_t number = hlo_value_int(&l->at);
+    hlo_value_take(&l->at, ", ");
+    out->path = hlo_arena_array(l->v->scratch, strcspn(l->at, "}") + 2, sizeof *out->path);
     out->path[out->depth++] = number;
     bool there = number >= 0 && number < entry->parameter_count && entry->parameters[number];
     out->shape = there ? entry->parameters[number]->shape : NULL;
-    if (!eat_index(l, &out->shape, out->path, &out->depth)) return false;
+    follow(l, &out->shape, out->path, &out->depth);
+    l->at += strcspn(l->at, ")");
+    hlo_value_take(&l->at, ")");
     if (out->shape) l->refs[l->count++] = *out;
-    return true;
 }
 
 static void check_alias(buffer_list *l, const char *text, const hlo_shape *result,
@@ -331,31 +320,31 @@ static void check_alias(buffer_list *l, const char *text, const hlo_shape *resul
     }
 }
 
-/* `{ {0}: (0, {}, may-alias), {1}: (2, {0}) }`; of buffer_donor `{ (0, {}), (1, {}) }`. */
+/* `{ {0}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }`, by outputs; of buffer_donor `{ (0, {}),
+ * (1, {}) }`. */
 static void check_buffers(buffer_list *l, bool donor) {
+    const char *last = "";
+    size_t last_size = 0;
     l->offset = header_offset(l->v, l->attr->id);
     l->at = l->attr->u.str;
-    bool read = eat(l, '{');
-    while (read && !eat(l, '}')) {
-        const char *text = l->at + strspn(l->at, " \t\r\n");
+    hlo_value_take(&l->at, "{ ");
+    do {
+        const char *text = l->at;
         const hlo_shape *result = l->v->module->entry->root->shape;
-        buffer_ref ref = {0};
-        read = donor || (eat_index(l, &result, NULL, NULL) && eat(l, ':'));
-        read = read && eat_parameter(l, &ref);
-        if (read && !donor && eat(l, ',')) {
-            l->at += strspn(l->at, " \t\r\n");
-            l->at += strspn(l->at, "abcdefghijklmnopqrstuvwxyz-");
+        buffer_ref ref = {.donor = donor};
+        if (!donor) {
+            follow(l, &result, NULL, NULL);
+            size_t size = (size_t)(l->at - text);
+            if (size == last_size && memcmp(text, last, size) == 0)
+                hlo_verify_error(l->v, l->offset, "input_output_alias has output %.*s twice",
+                                 (int)size, text);
+            last = text;
+            last_size = size;
+            hlo_value_take(&l->at, ": ");
         }
-        read = read && eat(l, ')');
-        if (!read) break;
-        ref.donor = donor;
-        if (ref.shape) l->refs[l->count - 1].donor = donor;
+        take_parameter(l, &ref);
         check_alias(l, text, result, &ref);
-        eat(l, ',');
-    }
-    if (!read)
-        hlo_verify_error(l->v, l->offset, "%s is %s, not like %s", hlo_attrs_info[l->attr->id].name,
-                         l->attr->u.str, donor ? "{ (0, {}) }" : "{ {0}: (0, {}, may-alias) }");
+    } while (hlo_value_take(&l->at, ", "));
 }
 
 static int by_path(const void *a, const void *b) {
