@@ -250,6 +250,16 @@ TEST(along_n) {
     return dims->count && hlo_shape_count(row) == d->dims[d->rank - 1];
 }
 
+TEST(along_m) {
+    UNUSED(env), UNUSED(count);
+    const hlo_instr *broadcast = args->instr;
+    const hlo_shape *d = shape_of(args + 1);
+    if (!has_instr(args) || broadcast->op != HLO_OP_BROADCAST || !d || !d->rank) return false;
+    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
+    int64_t rows = hlo_shape_count(hlo_instr_operand(broadcast, 0)->shape);
+    return counts_up(dims, dims->count) && rows * d->dims[d->rank - 1] == hlo_shape_count(d);
+}
+
 TEST(beginning) {
     UNUSED(env), UNUSED(count);
     if (!has_instr(args) || args->instr->op != HLO_OP_SLICE) return false;
@@ -336,6 +346,16 @@ TEST(a_scale_free) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
     return decode_product(args, &m) && !m.a_scale;
+}
+
+TEST(rows_free) {
+    UNUSED(count);
+    hlo_matmul m;
+    if (!decode_product(args, &m) || hlo_scale_modes[m.a_mode].along ||
+        hlo_scale_modes[m.b_mode].along)
+        return false;
+    m.a_mode = m.b_mode = HLO_SCALE_OUTER_VEC;
+    return !hlo_matmul_check(&m, &env->context->target);
 }
 
 TEST(passes_relu) {
@@ -574,6 +594,16 @@ MAKE(scales) {
     hlo_scale_mode mode;
     return scale_mode(args, &mode) &&
            hlo_rows_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
+}
+
+MAKE(joined_scale) {
+    UNUSED(count);
+    hlo_matmul m;
+    *out = NULL;
+    if (!decode(args->instr, &m)) return false;
+    *out = hlo_rows_joined(env, &m, (unsigned)args[1].number,
+                           has_instr(args + 2) ? args[2].instr : NULL);
+    return *out != NULL;
 }
 
 MAKE(scalar_or_none) {

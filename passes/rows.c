@@ -399,3 +399,15 @@ hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned sid
     value = hlo_grain_make(env, HLO_OP_TRANSPOSE, value, count, extents, count, from);
     return hlo_grain_make(env, HLO_OP_BROADCAST, value, result->rank, result->dims, count, to);
 }
+
+hlo_instr *hlo_rows_joined(hlo_rule_env *env, const hlo_matmul *call, unsigned side,
+                           hlo_instr *factor) {
+    hlo_matmul_sizes size = hlo_matmul_extents(call);
+    int64_t rows = side ? size.n : size.m;
+    const hlo_shape *shape = hlo_shape_array(env->context->module, HLO_TYPE_F32, 1, &rows);
+    hlo_instr *scale = side ? call->b_scale : call->a_scale;
+    if (scale && !scale->shape->rank) scale = hlo_rule_splat(env, scale, shape);
+    if (!factor) return scale ? scale : ones(env, 1, &rows);
+    factor = as_f32(env, hlo_grain_make(env, HLO_OP_RESHAPE, factor, 1, &rows, 0, NULL));
+    return scale ? multiplied(env, HLO_OP_MULTIPLY, scale, factor) : factor;
+}

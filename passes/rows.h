@@ -28,4 +28,9 @@ bool hlo_rows_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo
  * of the dot's result. NULL: they cannot be made. */
 hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 
+/* The scale that operand `side` of a call has (none, a scalar or one per row) times `factor` (NULL:
+ * 1), which has an element for each row, as OUTER_VEC. NULL: it cannot be made. */
+hlo_instr *hlo_rows_joined(hlo_rule_env *env, const hlo_matmul *call, unsigned side,
+                           hlo_instr *factor);
+
 #endif

@@ -132,6 +132,16 @@ static array clamped(gen *g, array v, double most) {
 }
 
 /* Times 448 over its own abs-max. */
+/* By a vector along some dimension. */
+static array step_rows(gen *g, array v) {
+    if (!v.rank) return v;
+    int at = dice_below(&g->dice, (size_t)v.rank);
+    array s = gen_parameter(g, 'm', gen_shape(v.type, 1, v.dims + at));
+    if (dice_chance(&g->dice, 20)) s = gen_emit(g, s, "abs(%s)", s.name);
+    s = gen_emit(g, v, "broadcast(%s), dimensions={%d}", s.name, at);
+    return gen_binary(g, "multiply", v, s, true);
+}
+
 static array self_scaled(gen *g, array v, array most) {
     if (most.rank) return v;
     array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);
@@ -159,9 +169,9 @@ static void quantise(gen *g, array v) {
 }
 
 void gen_epilogue(gen *g, array v) {
-    static array (*const steps[])(gen *, array) = {step_bias, step_bias,    step_addend,
-                                                   step_relu, step_relu,    step_gelu,
-                                                   scaled,    step_convert, step_view};
+    static array (*const steps[])(gen *, array) = {step_bias,    step_bias, step_addend, step_relu,
+                                                   step_relu,    step_gelu, step_rows,   scaled,
+                                                   step_convert, step_view};
     static const int lengths[] = {0, 0, 0, 1, 1, 1, 2, 2, 3};
     for (int i = DICE_PICK(&g->dice, lengths); i > 0; i--) {
         v = DICE_PICK(&g->dice, steps)(g, v);
