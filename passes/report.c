@@ -235,6 +235,14 @@ static bool is_fused_fp8(const closing *c, const hlo_instr *instr) {
            hlo_type_is_fp8(hlo_instr_operand(instr, 1)->shape->type);
 }
 
+/* For the next run; what is to stay wide already, and is a call all the same, was one in the input.
+ */
+static void set_slow(hlo_report *report, const slot *s, const slot *now) {
+    bool *first = &report->slow[s - report->slots], *last = &report->slow[now - report->slots];
+    report->any_slow |= !*first || !*last;
+    *first = *last = true;
+}
+
 static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
     const hlo_costs *input = c->report->input_costs;
     hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->weighed);
@@ -246,8 +254,7 @@ static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slo
     if (verdict->kind == HLO_VERDICT_WIDE)
         verdict->fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
     else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
-        c->report->slow[s - c->report->slots] = c->report->slow[now - c->report->slots] =
-            c->report->any_slow = true;
+        set_slow(c->report, s, now);
 }
 
 static hlo_verdict judge(closing *c, const slot *s) {
