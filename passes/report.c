@@ -260,6 +260,7 @@ static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slo
 static hlo_verdict judge(closing *c, const slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
+    verdict.input_instr = s->was.instr;
     verdict.input_shape = s->was.shape;
     verdict.kind = HLO_VERDICT_WIDE;
     const slot *now = s;

@@ -34,6 +34,13 @@ const hlo_verdict *tell_next(const telling *t, size_t *report, size_t *index);
 /* The same for lints. */
 const hlo_verdict *tell_next_lint(const telling *t, size_t *report, size_t *index);
 
+/* A JSON string, null for NULL. One that is no UTF-8 (HLO text may hold any bytes) is told byte by
+ * byte, as Latin-1. */
+struct json_t *tell_string(const char *text);
+/* Writes the document and frees it. HLO_OUT_OF_MEMORY: it is NULL. HLO_INVALID_INPUT: writing
+ * fails. */
+hlo_status tell_document(struct json_t *document, FILE *out);
+
 /* HLO_OUT_OF_MEMORY; what fails in writing shows in `out`. */
 typedef hlo_status tell_format(const telling *t);
 tell_format tell_text, tell_costs, tell_json, tell_sarif, tell_junit;

@@ -5,8 +5,7 @@
 
 #include "passes/tell.h"
 
-/* A string that is no UTF-8 (HLO text may hold any bytes) is told byte by byte, as Latin-1. */
-static json_t *text_value(const char *text) {
+json_t *tell_string(const char *text) {
     if (!text) return json_null();
     json_t *value = json_string(text);
     if (value) return value;
@@ -35,13 +34,13 @@ static json_t *json_of(const hlo_verdict *v) {
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                      "s:o, s:f, s:f, s:f, "
                      "s:o, s:o, s:o}",
-                     "verdict", tell_kinds[v->kind], "reason", text_value(v->reason), "message",
-                     text_value(v->message), "hint", text_value(v->hint), "instruction",
-                     text_value(v->instr), "shape", text_value(v->shape), "input_shape",
-                     text_value(v->input_shape), "operands", text_value(v->operands), "epilogue",
-                     text_value(v->epilogue), "blocker", text_value(v->blocker), "op_name",
-                     text_value(v->op_name), "source_file", text_value(v->source_file),
-                     "source_line", number_value(v->source_line), "file", text_value(v->file),
+                     "verdict", tell_kinds[v->kind], "reason", tell_string(v->reason), "message",
+                     tell_string(v->message), "hint", tell_string(v->hint), "instruction",
+                     tell_string(v->instr), "shape", tell_string(v->shape), "input_shape",
+                     tell_string(v->input_shape), "operands", tell_string(v->operands), "epilogue",
+                     tell_string(v->epilogue), "blocker", tell_string(v->blocker), "op_name",
+                     tell_string(v->op_name), "source_file", tell_string(v->source_file),
+                     "source_line", number_value(v->source_line), "file", tell_string(v->file),
                      "line", number_value(v->line), "column", number_value(v->column), "flops",
                      v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes, "input_seconds",
                      seconds_value(v->input_seconds), "seconds", seconds_value(v->seconds),
@@ -50,15 +49,15 @@ static json_t *json_of(const hlo_verdict *v) {
 
 static json_t *json_of_lint(const hlo_verdict *v) {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
-                     text_value(v->reason), "message", text_value(v->message), "hint",
-                     text_value(v->hint), "instruction", text_value(v->instr), "shape",
-                     text_value(v->shape), "op_name", text_value(v->op_name), "source_file",
-                     text_value(v->source_file), "source_line", number_value(v->source_line),
-                     "file", text_value(v->file), "line", number_value(v->line), "column",
+                     tell_string(v->reason), "message", tell_string(v->message), "hint",
+                     tell_string(v->hint), "instruction", tell_string(v->instr), "shape",
+                     tell_string(v->shape), "op_name", tell_string(v->op_name), "source_file",
+                     tell_string(v->source_file), "source_line", number_value(v->source_line),
+                     "file", tell_string(v->file), "line", number_value(v->line), "column",
                      number_value(v->column));
 }
 
-static hlo_status dump(json_t *document, FILE *out) {
+hlo_status tell_document(json_t *document, FILE *out) {
     if (!document) return HLO_OUT_OF_MEMORY;
     int failed = json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     json_decref(document);
@@ -81,22 +80,22 @@ hlo_status tell_json(const telling *t) {
             json_object_set_new(reasons, hlo_reason_name((size_t)reason),
                                 json_integer((json_int_t)times));
     }
-    return dump(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}", "version",
-                          1, "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
-                          (json_int_t)tell_fp8_count(&t->sum), "missed",
-                          (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops", t->sum.flops,
-                          "fp8_flops", t->sum.fp8_flops, "input_seconds", t->sum.input_seconds,
-                          "seconds", t->sum.seconds, "reasons", reasons, "dots", dots, "lints",
-                          lints),
-                t->out);
+    return tell_document(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}",
+                                   "version", 1, "summary", "matmuls", (json_int_t)t->sum.total,
+                                   "fp8", (json_int_t)tell_fp8_count(&t->sum), "missed",
+                                   (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops",
+                                   t->sum.flops, "fp8_flops", t->sum.fp8_flops, "input_seconds",
+                                   t->sum.input_seconds, "seconds", t->sum.seconds, "reasons",
+                                   reasons, "dots", dots, "lints", lints),
+                         t->out);
 }
 
 static json_t *sarif_place(const char *file, long line, long column) {
     json_t *region = json_object();
     if (line) json_object_set_new(region, "startLine", json_integer(line));
     if (column) json_object_set_new(region, "startColumn", json_integer(column));
-    json_t *place =
-        json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", text_value(file));
+    json_t *place = json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri",
+                              tell_string(file));
     if (line) json_object_set(json_object_get(place, "physicalLocation"), "region", region);
     json_decref(region);
     return place;
@@ -113,12 +112,12 @@ static json_t *sarif_of(const hlo_verdict *v) {
     json_t *result =
         json_pack("{s:s, s:s, s:{s:o}, s:[o]}", "ruleId", v->reason, "level",
                   v->kind == HLO_VERDICT_MISSED ? "note" : "warning", "message", "text",
-                  text_value(text), "locations", sarif_place(v->file, v->line, v->column));
+                  tell_string(text), "locations", sarif_place(v->file, v->line, v->column));
     if (v->source_file && result) {
         json_t *related = sarif_place(v->source_file, v->source_line, 0);
-        json_object_set_new(
-            related, "message",
-            json_pack("{s:o}", "text", text_value(v->op_name ? v->op_name : "compiled from here")));
+        json_object_set_new(related, "message",
+                            json_pack("{s:o}", "text",
+                                      tell_string(v->op_name ? v->op_name : "compiled from here")));
         json_object_set_new(result, "relatedLocations", json_pack("[o]", related));
     }
     return result;
@@ -137,9 +136,9 @@ hlo_status tell_sarif(const telling *t) {
     report = index = 0;
     for (const hlo_verdict *v; (v = tell_next_lint(t, &report, &index));)
         json_array_append_new(results, sarif_of(v));
-    return dump(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
-                          "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
-                          "runs", "tool", "driver", "name", "hlo-fp8", "rules", rules, "columnKind",
-                          "unicodeCodePoints", "results", results),
-                t->out);
+    return tell_document(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
+                                   "https://json.schemastore.org/sarif-2.1.0.json", "version",
+                                   "2.1.0", "runs", "tool", "driver", "name", "hlo-fp8", "rules",
+                                   rules, "columnKind", "unicodeCodePoints", "results", results),
+                         t->out);
 }

@@ -3,8 +3,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "hlo/dump.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
 #include "options.h"
@@ -16,6 +18,7 @@ typedef struct opt_job {
     hlo_module **modules; /* of all inputs, in order */
     hlo_report **reports; /* of the modules; NULL where there is none */
     size_t count;
+    hlo_dump *dump; /* of a folder */
 } opt_job;
 
 static unsigned most_errors(const opt_job *job) {
@@ -175,6 +178,60 @@ static hlo_status write_all(const opt_job *job) {
     return status == HLO_OK ? gates : status;
 }
 
+static bool is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static hlo_status read_histories(opt_job *job, hlo_history **histories) {
+    hlo_report **reports = calloc(hlo_dump_module_count(job->dump), sizeof *reports);
+    if (!reports) return HLO_OUT_OF_MEMORY;
+    job->reports = reports;
+    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++) {
+        hlo_status status = hlo_history_new(job->dump, i, &job->pass, &histories[i]);
+        if (status != HLO_OK) return status;
+        /* Borrowed: job->count stays 0, so that nobody frees it. */
+        reports[i] = (hlo_report *)hlo_history_report(histories[i]);
+    }
+    return HLO_OK;
+}
+
+static hlo_status print_histories(const opt_job *job, hlo_history *const *histories) {
+    const option_value *values = job->options.values;
+    hlo_remarks which =
+        values[OPTION_REMARKS].given ? (hlo_remarks)values[OPTION_REMARKS].number : HLO_REMARKS_ALL;
+    output out;
+    if (!output_open(&out, values[OPTION_OUTPUT].text)) return complain("open", out.name);
+    hlo_status status =
+        hlo_histories_print(job->dump, (const hlo_history *const *)histories, which,
+                            (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number, out.file);
+    if (status == HLO_INVALID_USAGE)
+        options_refuse(PROGRAM_OPT, "the stages of a folder are told as text or json");
+    if (!output_close(&out, status == HLO_OK)) return complain("write", out.name);
+    return status;
+}
+
+/* What XLA has dumped: not rewritten, but told from stage to stage; the gates are on the last. */
+static hlo_status run_folder(opt_job *job) {
+    if (job->options.file_count > 1) {
+        options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
+        return HLO_INVALID_USAGE;
+    }
+    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
+    if (status != HLO_OK) return status;
+    size_t count = hlo_dump_module_count(job->dump);
+    hlo_history **histories = calloc(count, sizeof *histories);
+    char why[1024];
+    status = histories ? read_histories(job, histories) : HLO_OUT_OF_MEMORY;
+    hlo_status gates = status == HLO_OK ? check_gates(job, count, why, sizeof why) : HLO_OK;
+    if (status == HLO_OK) status = print_histories(job, histories);
+    if (status == HLO_OK && gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
+    for (size_t i = 0; histories && i < count; i++) hlo_history_free(histories[i]);
+    free(histories);
+    hlo_dump_free(job->dump);
+    return status == HLO_OK ? gates : status;
+}
+
 static hlo_status run(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
@@ -199,7 +256,9 @@ int main(int argc, char **argv) {
     char why[1024];
     hlo_status gates = check_gates(&job, 0, why, sizeof why);
     if (gates != HLO_OK && gates != HLO_MISMATCH) return hlo_status_exit(gates);
-    hlo_status status = run(&job);
+    bool folder = false;
+    for (int i = 0; i < job.options.file_count; i++) folder |= is_folder(job.options.files[i]);
+    hlo_status status = folder ? run_folder(&job) : run(&job);
     for (size_t i = 0; i < job.count; i++) hlo_report_free(job.reports[i]);
     free(job.reports);
     hlo_modules_free(job.modules, job.count);

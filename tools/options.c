@@ -38,13 +38,15 @@ static const char *program_name(program_id program) {
 
 static void print_usage(program_id program, FILE *out) {
     fprintf(out, "usage: %s [options] %s\n", program_name(program),
-            program == PROGRAM_OPT ? "FILE...|-" : "FILE|-");
+            program == PROGRAM_OPT ? "FILE...|-|FOLDER" : "FILE|-");
 }
 
 static void print_help(program_id program, FILE *out) {
     print_usage(program, out);
-    fputs(program == PROGRAM_OPT ? "Rewrite the matmuls of HLO modules to fused FP8 calls.\n\n"
-                                 : "Execute the entry computation of an HLO module.\n\n",
+    fputs(program == PROGRAM_OPT
+              ? "Rewrite the matmuls of HLO modules to fused FP8 calls; or say at which stage of\n"
+                "an --xla_dump_to FOLDER each matmul lost FP8.\n\n"
+              : "Execute the entry computation of an HLO module.\n\n",
           out);
     for (int id = 0; id < OPTION_COUNT; id++) {
         const row *r = &rows[id];

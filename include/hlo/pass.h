@@ -65,6 +65,7 @@ typedef enum hlo_verdict_kind {
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
     const char *instr;       /* name of the dot as it was, or of the call as it is */
+    const char *input_instr; /* name of the matmul as it was in the input */
     const char *shape;       /* of the result, e.g. "bf16[32,64]" */
     const char *input_shape; /* of the result of the matmul as it was in the input */
     const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */

@@ -1,0 +1,208 @@
+/* The files of an --xla_dump_to folder, by their names. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "hlo/dump.h"
+#include "ir/ir.h"
+
+typedef struct stage {
+    const char *module, *name, *path;
+    long rank;  /* in which order the stages of a module were */
+    int format; /* of forms[]: the lower, the better */
+} stage;
+
+typedef struct module_stages {
+    const char *name;
+    stage *stages;
+    size_t count;
+} module_stages;
+
+struct hlo_dump {
+    hlo_arena *arena;
+    stage *stages; /* all, by module and rank */
+    size_t stage_count, stage_room;
+    module_stages *modules;
+    size_t module_count;
+};
+
+/* What may follow a stage's name. */
+static const char *const forms[] = {".txt", ".hlo", ".txt.gz", ".hlo.pb"};
+enum { FORM_COUNT = sizeof forms / sizeof *forms };
+
+/* NUMBERED is the rank of stage 0000; the partitioner's is found once all are known. */
+enum { FIRST, PARTITIONED, NUMBERED };
+#define LAST LONG_MAX
+
+static bool starts(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *text, size_t length, const char *with) {
+    size_t size = strlen(with);
+    return length >= size && memcmp(text + length - size, with, size) == 0;
+}
+
+/* The rank of the stage whose name this is; negative: it is none. */
+static long rank_of(const char *name, size_t length) {
+    char *end;
+    if (length == strlen("before_optimizations") && starts(name, "before_optimizations"))
+        return FIRST;
+    if (length == strlen("after_spmd_partitioner") && starts(name, "after_spmd_partitioner"))
+        return PARTITIONED;
+    if (ends(name, length, "after_optimizations")) return LAST;
+    errno = 0;
+    long number = strtol(name, &end, 10);
+    bool counted = *name >= '0' && *name <= '9' && end - name >= 4 && *end == '.' && !errno;
+    return counted && number < LAST - NUMBERED && strstr(name, ".after_") ? NUMBERED + number : -1;
+}
+
+/* The length of `module_NNNN.NAME`, where a `.` and a stage follow; 0: the file is no module's. The
+ * name may hold dots, so the longest stage that is one counts. */
+static bool split(const char *file, size_t length, size_t *out_module, long *out_rank) {
+    const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
+    while (dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
+        size_t at = (size_t)(dot - file);
+        *out_module = at;
+        *out_rank = rank_of(dot + 1, length - at - 1);
+        if (*out_rank >= 0 && *out_rank != LAST) return true;
+        /* TARGET_after_optimizations: the target holds a dot, sm_9.0a_gpu. */
+        if (*out_rank == LAST && starts(dot + 1, "sm_")) return true;
+        if (*out_rank == LAST && !memchr(dot + 1, '.', length - at - 1)) return true;
+    }
+    return false;
+}
+
+static void add_file(hlo_dump *dump, const char *folder, const char *file) {
+    size_t length = strlen(file), module = 0;
+    int form = 0;
+    long rank;
+    while (form < FORM_COUNT && !ends(file, length, forms[form])) form++;
+    if (form == FORM_COUNT) return;
+    length -= strlen(forms[form]);
+    if (!split(file, length, &module, &rank)) return;
+    if (dump->stage_count == dump->stage_room) {
+        dump->stage_room = 2 * dump->stage_room + 64;
+        stage *grown = hlo_arena_array(dump->arena, dump->stage_room, sizeof *grown);
+        if (dump->stage_count) memcpy(grown, dump->stages, dump->stage_count * sizeof *grown);
+        dump->stages = grown;
+    }
+    dump->stages[dump->stage_count++] = (stage){
+        hlo_arena_format(dump->arena, "%.*s", (int)module, file),
+        hlo_arena_format(dump->arena, "%.*s", (int)(length - module - 1), file + module + 1),
+        hlo_arena_format(dump->arena, "%s/%s", folder, file), rank, form};
+}
+
+static int by_module(const void *a, const void *b) {
+    const stage *x = a, *y = b;
+    int order = strcmp(x->module, y->module);
+    if (order) return order;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    order = strcmp(x->name, y->name);
+    return order ? order : x->format - y->format;
+}
+
+/* The partitioner's dump stands behind its last numbered stage. */
+static void place_partitioned(stage *stages, size_t count) {
+    size_t at = 0, to;
+    while (at < count && stages[at].rank != PARTITIONED) at++;
+    if (at == count) return;
+    to = at;
+    for (size_t i = at + 1; i < count; i++) {
+        const char *pipeline = strchr(stages[i].name, '.');
+        if (pipeline && (starts(pipeline, ".spmd") || starts(pipeline, ".pre-spmd"))) to = i;
+    }
+    const stage partitioned = stages[at];
+    memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
+    stages[to] = partitioned;
+}
+
+static void group(hlo_dump *dump) {
+    size_t kept = 0;
+    if (dump->stage_count) qsort(dump->stages, dump->stage_count, sizeof *dump->stages, by_module);
+    for (size_t i = 0; i < dump->stage_count; i++) {
+        const stage *s = &dump->stages[i], *last = kept ? &dump->stages[kept - 1] : NULL;
+        if (last && strcmp(last->module, s->module) == 0 && strcmp(last->name, s->name) == 0)
+            continue;
+        dump->stages[kept++] = *s;
+    }
+    dump->stage_count = kept;
+    dump->modules = hlo_arena_array(dump->arena, kept + 1, sizeof *dump->modules);
+    for (size_t i = 0; i < kept; i++) {
+        stage *s = &dump->stages[i];
+        module_stages *open = dump->module_count ? &dump->modules[dump->module_count - 1] : NULL;
+        if (!open || strcmp(open->name, s->module) != 0) {
+            open = &dump->modules[dump->module_count++];
+            *open = (module_stages){s->module, s, 0};
+        }
+        open->count++;
+    }
+    for (size_t i = 0; i < dump->module_count; i++)
+        place_partitioned(dump->modules[i].stages, dump->modules[i].count);
+}
+
+static hlo_status refuse(const hlo_diag_sink *sink, const char *folder, const char *message) {
+    const hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = folder};
+    if (sink) sink->emit(sink->user, &diag);
+    return HLO_INVALID_INPUT;
+}
+
+/* In a function of its own: what it changes must not be a variable of the one that jumps are caught
+ * in. */
+static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_arena *arena = hlo_arena_new(&recover);
+    if (!arena) return HLO_OUT_OF_MEMORY;
+    hlo_dump *dump = *out_dump = hlo_arena_zero(arena, sizeof *dump);
+    dump->arena = arena;
+    for (const struct dirent *entry; (entry = readdir(entries));)
+        add_file(dump, folder, entry->d_name);
+    group(dump);
+    hlo_arena_set_recover(arena, NULL);
+    return HLO_OK;
+}
+
+hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump **out_dump) {
+    *out_dump = NULL;
+    DIR *entries = opendir(folder);
+    if (!entries) return refuse(sink, folder, strerror(errno));
+    hlo_status status = list(out_dump, folder, entries);
+    closedir(entries);
+    if (status == HLO_OK && !(*out_dump)->module_count)
+        status = refuse(sink, folder,
+                        "no file here is called as XLA calls a module's stages, "
+                        "module_0000.NAME.before_optimizations.txt and the like");
+    if (status == HLO_OK) return status;
+    hlo_dump_free(*out_dump);
+    *out_dump = NULL;
+    return status;
+}
+
+void hlo_dump_free(hlo_dump *dump) {
+    if (dump) hlo_arena_free(dump->arena);
+}
+
+size_t hlo_dump_module_count(const hlo_dump *dump) {
+    return dump->module_count;
+}
+
+const char *hlo_dump_module(const hlo_dump *dump, size_t module) {
+    return dump->modules[module].name;
+}
+
+size_t hlo_dump_stage_count(const hlo_dump *dump, size_t module) {
+    return dump->modules[module].count;
+}
+
+const char *hlo_dump_stage(const hlo_dump *dump, size_t module, size_t index) {
+    return dump->modules[module].stages[index].name;
+}
+
+const char *hlo_dump_path(const hlo_dump *dump, size_t module, size_t index) {
+    return dump->modules[module].stages[index].path;
+}

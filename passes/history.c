@@ -1,0 +1,222 @@
+/* Where a matmul stopped being one that can run in FP8: the verdicts of each stage, side by side.
+ */
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/dump.h"
+#include "hlo/text.h"
+#include "ir/ir.h"
+
+/* The verdicts of one stage that share op_name and source line stand together, in text order. */
+typedef struct entry {
+    const hlo_verdict *verdict;
+    size_t place; /* in the stage's report */
+} entry;
+
+typedef struct stage_verdicts {
+    hlo_report *report;
+    entry *entries; /* by key, then place */
+    size_t count;
+} stage_verdicts;
+
+struct hlo_history {
+    hlo_arena *arena;
+    stage_verdicts *stages;
+    size_t stage_count;
+    hlo_passage *passages;
+    size_t count;
+};
+
+static int compare_text(const char *a, const char *b) {
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+/* By what a matmul is known by from stage to stage. */
+static int by_key(const hlo_verdict *a, const hlo_verdict *b) {
+    int order = compare_text(a->op_name, b->op_name);
+    if (!order) order = compare_text(a->source_file, b->source_file);
+    if (order) return order;
+    return a->source_line < b->source_line ? -1 : a->source_line > b->source_line;
+}
+
+static int by_key_and_place(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    int order = by_key(x->verdict, y->verdict);
+    if (order) return order;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* ------------------------------------------------------------------------------------------ stages
+ */
+
+static hlo_status read_stage(hlo_history *h, const char *path, const hlo_pass_options *options,
+                             stage_verdicts *out) {
+    hlo_module *module;
+    hlo_status status = hlo_module_parse_file(path, options->sink, &module);
+    if (status != HLO_OK) return status;
+    hlo_pass_options quiet = *options;
+    /* What XLA has written need not be what it would read: half-way, layouts may be open. */
+    quiet.verify_none = true;
+    quiet.sink = NULL;
+    status = hlo_module_optimize(module, &quiet, &out->report);
+    hlo_module_free(module);
+    if (status != HLO_OK) return status;
+    out->count = hlo_report_count(out->report);
+    out->entries = hlo_arena_array(h->arena, out->count, sizeof *out->entries);
+    for (size_t i = 0; i < out->count; i++)
+        out->entries[i] = (entry){hlo_report_verdict(out->report, i), i};
+    if (out->count) qsort(out->entries, out->count, sizeof *out->entries, by_key_and_place);
+    return HLO_OK;
+}
+
+/* Where the entries of that key begin, and how many there are. */
+static const entry *find_group(const stage_verdicts *stage, const hlo_verdict *key, size_t *out) {
+    size_t low = 0, high = stage->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_key(stage->entries[middle].verdict, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t end = low;
+    while (end < stage->count && by_key(stage->entries[end].verdict, key) == 0) end++;
+    *out = end - low;
+    return stage->entries + low;
+}
+
+/* -------------------------------------------------------------------------------------- passages
+ */
+
+/* Of `X` in `NNNN.PIPELINE.after_X.before_Y`; NULL: passes that are not dumped ran last. */
+static const char *pass_before(hlo_arena *arena, const char *stage) {
+    static const char after[] = ".after_";
+    const char *at = strstr(stage, after);
+    if (!at) return NULL;
+    at += strlen(after);
+    const char *end = strstr(at, ".before_");
+    size_t length = end ? (size_t)(end - at) : strlen(at);
+    if (strncmp(at, "pipeline-start", length) == 0) return NULL;
+    return hlo_arena_format(arena, "%.*s", (int)length, at);
+}
+
+static bool is(const char *reason, const char *name) {
+    return reason && strcmp(reason, name) == 0;
+}
+
+/* What has become of a matmul that was FP8 a stage before; `now` NULL: it is not seen. */
+static const char *say_how(hlo_arena *arena, const hlo_verdict *now, size_t were, size_t are) {
+    if (!now && are)
+        return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
+    if (!now) return "no longer a matmul under this name";
+    if (*now->epilogue) return "made a cuBLASLt call on wide types";
+    if (is(now->reason, "not-quantised") || is(now->reason, "one-operand-wide"))
+        return "its quantise is no longer there";
+    if (is(now->reason, "inside-fusion")) return "taken into a fusion";
+    if (are < were)
+        return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
+    return hlo_arena_format(arena, "%s%s%s", now->message, now->blocker ? ", at " : "",
+                            now->blocker ? now->blocker : "");
+}
+
+/* The way of the `member`th matmul of a key, which is first seen at `stage`. */
+static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t module, size_t stage,
+                          const hlo_verdict *first, size_t member) {
+    hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
+    size_t were = 0, count = 0;
+    for (size_t k = stage; k < h->stage_count; k++, were = count) {
+        const entry *group = find_group(&h->stages[k], first, &count);
+        const hlo_verdict *now = member < count ? group[member].verdict : NULL;
+        p.gone = !now;
+        if (now) p.last = *now;
+        if (now && now->kind != HLO_VERDICT_WIDE) {
+            p.kept = k;
+            p.lost = SIZE_MAX;
+        } else if (p.kept != SIZE_MAX && p.lost == SIZE_MAX) {
+            p.lost = k;
+            p.pass = pass_before(h->arena, hlo_dump_stage(dump, module, k));
+            p.how = say_how(h->arena, now, were, count);
+        }
+    }
+    if (p.lost == SIZE_MAX) p.kept = SIZE_MAX;
+    return p;
+}
+
+/* Each matmul begins where its group is larger than at any stage before. */
+static void find_passages(hlo_history *h, const hlo_dump *dump, size_t module) {
+    size_t most = 0;
+    for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;
+    h->passages = hlo_arena_array(h->arena, most, sizeof *h->passages);
+    for (size_t k = 0; k < h->stage_count; k++) {
+        const stage_verdicts *stage = &h->stages[k];
+        for (size_t i = 0, count; i < stage->count; i += count) {
+            const hlo_verdict *key = stage->entries[i].verdict;
+            size_t seen = 0, earlier = 0;
+            find_group(stage, key, &count);
+            for (size_t before = 0; before < k; before++) {
+                find_group(&h->stages[before], key, &earlier);
+                if (earlier > seen) seen = earlier;
+            }
+            for (size_t m = seen; m < count; m++)
+                h->passages[h->count++] =
+                    follow(h, dump, module, k, stage->entries[i + m].verdict, m);
+        }
+    }
+}
+
+static int by_first_line(const void *a, const void *b) {
+    const hlo_passage *x = a, *y = b;
+    int order = strcmp(x->first.file, y->first.file);
+    if (order) return order;
+    return x->first.line < y->first.line ? -1 : x->first.line > y->first.line;
+}
+
+static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t module,
+                       const hlo_pass_options *options) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_arena *arena = hlo_arena_new(&recover);
+    if (!arena) return HLO_OUT_OF_MEMORY;
+    hlo_history *h = *out_history = hlo_arena_zero(arena, sizeof *h);
+    h->arena = arena;
+    size_t count = hlo_dump_stage_count(dump, module);
+    h->stages = hlo_arena_zero(arena, count * sizeof *h->stages);
+    h->stage_count = count;
+    for (size_t k = 0; k < count; k++) {
+        hlo_status status = read_stage(h, hlo_dump_path(dump, module, k), options, &h->stages[k]);
+        if (status != HLO_OK) return status;
+    }
+    find_passages(h, dump, module);
+    if (h->count) qsort(h->passages, h->count, sizeof *h->passages, by_first_line);
+    hlo_arena_set_recover(arena, NULL);
+    return HLO_OK;
+}
+
+hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
+                           hlo_history **out_history) {
+    *out_history = NULL;
+    hlo_status status = fill(out_history, dump, module, options);
+    if (status == HLO_OK) return status;
+    hlo_history_free(*out_history);
+    *out_history = NULL;
+    return status;
+}
+
+void hlo_history_free(hlo_history *history) {
+    if (!history) return;
+    for (size_t k = 0; k < history->stage_count; k++) hlo_report_free(history->stages[k].report);
+    hlo_arena_free(history->arena);
+}
+
+size_t hlo_history_count(const hlo_history *history) {
+    return history->count;
+}
+
+const hlo_passage *hlo_history_passage(const hlo_history *history, size_t index) {
+    return &history->passages[index];
+}
+
+const hlo_report *hlo_history_report(const hlo_history *history) {
+    return history->stages[history->stage_count - 1].report;
+}
