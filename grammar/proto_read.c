@@ -222,6 +222,20 @@ static void read_parameters(hlo_proto *p, hlo_computation *comp) {
     }
 }
 
+/* What `instr` needs first has been placed. */
+static void check_behind(hlo_proto *p, const hlo_instr *instr) {
+    const bool *placed = p->ids->placed;
+    for (uint32_t k = 0; k < instr->operand_count; k++)
+        if (!placed[hlo_instr_operand(instr, k)->id])
+            hlo_proto_fail(p, "its schedule has '%.100s' before its operand '%.100s'", instr->name,
+                           hlo_instr_operand(instr, k)->name);
+    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+    for (uint32_t k = 0; control && k < control->u.instrs->count; k++)
+        if (!placed[control->u.instrs->v[k]->id])
+            hlo_proto_fail(p, "its schedule has '%.100s' before its control predecessor '%.100s'",
+                           instr->name, control->u.instrs->v[k]->name);
+}
+
 /* Puts the instructions in the order of the schedule. */
 static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
                           const int64_t *numbers) {
@@ -233,10 +247,7 @@ static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
         if (!instr || placed[instr->id])
             hlo_proto_fail(p, "its schedule has the id %lld %s", (long long)numbers[i],
                            instr ? "twice" : "which none of its instructions has");
-        for (uint32_t k = 0; k < instr->operand_count; k++)
-            if (!placed[hlo_instr_operand(instr, k)->id])
-                hlo_proto_fail(p, "its schedule has '%.100s' before its operand '%.100s'",
-                               instr->name, hlo_instr_operand(instr, k)->name);
+        check_behind(p, instr);
         placed[instr->id] = true;
         hlo_instr_move(instr, NULL);
     }

@@ -49,7 +49,9 @@ enum {
     SHAPE = 3,
     LITERAL = 8,
     ID = 35,
+    PARAMETER = 9,
     OPERAND = 36,
+    CONTROL = 37,
     CALLED = 38,
     ELEMENT_TYPE = 2,
     DIMENSION = 3,
@@ -251,13 +253,15 @@ static void wrong_numbers(void **state) {
     refused(&nothing, "the entry has id 4, which no computation has");
 }
 
-/* A module of a parameter with id 1 and its negation with id 2, in that order of execution. */
-static const bytes *scheduled(size_t count, const int64_t *order) {
+/* A module of a parameter with id 1 and its negation with id 2, or, when `control`, another
+ * parameter that has the first as a control predecessor, in that order of execution. */
+static const bytes *scheduled_with(size_t count, const int64_t *order, bool control) {
     static bytes instrs[2], module;
     bytes shape = shape_of(2), entry = {.size = 0}, sequence = {.size = 0}, schedule = {.size = 0};
     instrs[0] = instr_of("a", "parameter", 1, &shape);
-    instrs[1] = instr_of("b", "negate", 2, &shape);
-    put_number(&instrs[1], OPERAND, 1);
+    instrs[1] = instr_of("b", control ? "parameter" : "negate", 2, &shape);
+    put_number(&instrs[1], control ? CONTROL : OPERAND, 1);
+    if (control) put_number(&instrs[1], PARAMETER, 1);
     for (size_t i = 0; i < count; i++) put_number(&sequence, 1, order[i]);
     put_number(&entry, 1, 7);
     put_bytes(&entry, 2, sequence.v, sequence.size);
@@ -267,10 +271,16 @@ static const bytes *scheduled(size_t count, const int64_t *order) {
     return &module;
 }
 
+static const bytes *scheduled(size_t count, const int64_t *order) {
+    return scheduled_with(count, order, false);
+}
+
 static void wrong_schedules(void **state) {
     (void)state;
     const int64_t wrong[][2] = {{2, 1}, {1, 1}, {1, 9}}, right[] = {1, 2};
     refused(scheduled(2, wrong[0]), "computation 'c': its schedule has 'b' before its operand 'a'");
+    refused(scheduled_with(2, wrong[0], true),
+            "computation 'c': its schedule has 'b' before its control predecessor 'a'");
     refused(scheduled(2, wrong[1]), "computation 'c': its schedule has the id 1 twice");
     refused(scheduled(2, wrong[2]), "has the id 9 which none of its instructions has");
     refused(scheduled(1, right), "its schedule has 1 instructions, it has 2");
