@@ -229,8 +229,8 @@ void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span val
 void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                         const char *word) {
     hlo_frame *frame = hlo_text_frame(text);
-    const char *words =
-        frame->owner == HLO_OWNER_INSTR ? hlo_attr_words(written_op(frame), id) : NULL;
+    bool known = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID;
+    const char *words = known ? hlo_attr_words(written_op(frame), id) : NULL;
     if (words && !hlo_word_in(words, word, strlen(word))) {
         hlo_suggestion s = hlo_suggest(word);
         for (const char *from = words; *from;) {
