@@ -126,11 +126,14 @@ static void push(hlo_text *text, hlo_attr attr) {
 
 void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     static const uint8_t lists[] = {HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_RHS_CONTRACTING_DIMS};
-    for (size_t i = 0; i < sizeof lists; i++)
-        if (hlo_op_has(op, (hlo_attr_id)lists[i]) && !has(text, frame, (hlo_attr_id)lists[i]))
+    bool dot = op == HLO_OP_DOT || op == HLO_OP_RAGGED_DOT || op == HLO_OP_SCALED_DOT;
+    bool collective = hlo_ops[op].flags & HLO_COLLECTIVE;
+    for (size_t i = 0; i < sizeof lists && dot; i++)
+        if (!has(text, frame, (hlo_attr_id)lists[i]))
             push(text, (hlo_attr){.id = (hlo_attr_id)lists[i],
                                   .u.ints = hlo_ints_new(text->module, 0, NULL)});
-    if (hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) && !has(text, frame, HLO_ATTR_REPLICA_GROUPS))
+    if (collective && hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) &&
+        !has(text, frame, HLO_ATTR_REPLICA_GROUPS))
         push(text, (hlo_attr){.id = HLO_ATTR_REPLICA_GROUPS,
                               .u.str = hlo_intern_string(text->module, "{}")});
     if (op != HLO_OP_CUSTOM_CALL) return;
