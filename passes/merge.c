@@ -5,6 +5,8 @@
 
 #include "passes/movement.h"
 
+enum { EXTENT_LIMIT = 1 << 30 }; /* of which sums cannot overflow */
+
 /* A dot as seen from the operand that it shares. */
 typedef struct share {
     const hlo_instr *dot;
@@ -50,7 +52,9 @@ static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out
 
 static bool same_but_free(const share *a, const share *b) {
     const hlo_shape *x = a->other.fp8->shape, *y = b->other.fp8->shape;
-    if (a->free != b->free || x->rank != y->rank) return false;
+    if (a->free != b->free || x->rank != y->rank || x->dims[a->free] > EXTENT_LIMIT ||
+        y->dims[b->free] > EXTENT_LIMIT)
+        return false;
     for (uint32_t i = 0; i < x->rank; i++)
         if (i != a->free && x->dims[i] != y->dims[i]) return false;
     return true;
