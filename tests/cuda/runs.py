@@ -144,6 +144,100 @@ ENTRY %main (x: f32[8], step: f32[8], which: s32[]) -> (f32[8], s32[], f32[8]) {
 }
 """
 
+# A loop that is unrolled, with a conditional and a loop of unknown length in it; and one that is too long for that.
+NESTED = """HloModule nested
+
+%small (s: (f32[8], f32[8])) -> pred[] {
+  %s = (f32[8], f32[8]) parameter(0)
+  %x = f32[8] get-tuple-element(%s), index=0
+  %first = f32[1] slice(%x), slice={[0:1]}
+  %v = f32[] reshape(%first)
+  %limit = f32[] constant(20)
+  ROOT %more = pred[] compare(%v, %limit), direction=LT
+}
+
+%grow (s: (f32[8], f32[8])) -> (f32[8], f32[8]) {
+  %s = (f32[8], f32[8]) parameter(0)
+  %x = f32[8] get-tuple-element(%s), index=0
+  %step = f32[8] get-tuple-element(%s), index=1
+  %sum = f32[8] add(%x, %step)
+  ROOT %out = (f32[8], f32[8]) tuple(%sum, %step)
+}
+
+%loop (p: (f32[8], f32[8])) -> f32[8] {
+  %p = (f32[8], f32[8]) parameter(0)
+  %w = (f32[8], f32[8]) while(%p), condition=%small, body=%grow
+  ROOT %x = f32[8] get-tuple-element(%w), index=0
+}
+
+%halve (p: (f32[8], f32[8])) -> f32[8] {
+  %p = (f32[8], f32[8]) parameter(0)
+  %x = f32[8] get-tuple-element(%p), index=0
+  %half = f32[] constant(0.5)
+  %halves = f32[8] broadcast(%half), dimensions={}
+  ROOT %y = f32[8] multiply(%x, %halves)
+}
+
+%three (s: (s32[], f32[8], f32[8])) -> pred[] {
+  %s = (s32[], f32[8], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %n = s32[] constant(3)
+  ROOT %more = pred[] compare(%i, %n), direction=LT
+}
+
+%body (s: (s32[], f32[8], f32[8])) -> (s32[], f32[8], f32[8]) {
+  %s = (s32[], f32[8], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[8] get-tuple-element(%s), index=1
+  %step = f32[8] get-tuple-element(%s), index=2
+  %pair = (f32[8], f32[8]) tuple(%x, %step)
+  %first = f32[1] slice(%x), slice={[0:1]}
+  %v = f32[] reshape(%first)
+  %limit = f32[] constant(20)
+  %small = pred[] compare(%v, %limit), direction=LT
+  %y = f32[8] conditional(%small, %pair, %pair), true_computation=%loop, false_computation=%halve
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %out = (s32[], f32[8], f32[8]) tuple(%next, %y, %step)
+}
+
+%many (s: (s32[], f32[8], f32[8])) -> pred[] {
+  %s = (s32[], f32[8], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %n = s32[] constant(8301)
+  ROOT %more = pred[] compare(%i, %n), direction=LT
+}
+
+%count (s: (s32[], f32[8], f32[8])) -> (s32[], f32[8], f32[8]) {
+  %s = (s32[], f32[8], f32[8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[8] get-tuple-element(%s), index=1
+  %step = f32[8] get-tuple-element(%s), index=2
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %out = (s32[], f32[8], f32[8]) tuple(%next, %step, %x)
+}
+
+ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
+  %x = f32[8] parameter(0)
+  %step = f32[8] parameter(1)
+  %one = f32[] constant(1.5)
+  %ones = f32[8] broadcast(%one), dimensions={}
+  %square = f32[8] multiply(%step, %step)
+  %up = f32[8] add(%square, %ones)
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[8], f32[8]) tuple(%zero, %x, %up)
+  %nested = (s32[], f32[8], f32[8]) while(%init), condition=%three, body=%body
+  %y = f32[8] get-tuple-element(%nested), index=1
+  %start = (s32[], f32[8], f32[8]) tuple(%zero, %x, %up)
+  %long = (s32[], f32[8], f32[8]) while(%start), condition=%many, body=%count
+  %n = s32[] get-tuple-element(%long), index=0
+  %p = f32[8] get-tuple-element(%long), index=1
+  %q = f32[8] get-tuple-element(%long), index=2
+  ROOT %out = (f32[8], s32[], f32[8], f32[8]) tuple(%y, %n, %p, %q)
+}
+"""
+
 
 class Runs:
     def __init__(self, a):
@@ -196,8 +290,8 @@ def check_execution(runs, module):
         runs.check((counts["cuGraphLaunch"] > 0) == bool(graph), f"--graph={graph}: {counts['cuGraphLaunch']} launches")
 
 
-def check_control(runs, module):
-    for seed in range(4):
+def check_control(runs, module, seeds):
+    for seed in range(seeds):
         outputs = []
         for options in (["--graph=1"], ["--graph=0"], ["--graph=1", "--fallback=cpu"]):
             path = runs.work / "control.npz"
@@ -239,7 +333,8 @@ def main():
     runs = Runs(a)
     fp8 = runs.write("fp8.hlo", FP8)
     check_execution(runs, fp8)
-    check_control(runs, runs.write("control.hlo", CONTROL))
+    check_control(runs, runs.write("control.hlo", CONTROL), 4)
+    check_control(runs, runs.write("nested.hlo", NESTED), 1)
     failures = check_failures(runs, fp8, a.few)
     for fault in runs.faults:
         print("FAILED", fault)
