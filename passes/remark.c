@@ -95,6 +95,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->reason = original->reason;
     made->blocker = original->blocker;
     made->flops = original->flops;
+    made->around = original->around;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
 }
@@ -167,6 +168,7 @@ void hlo_report_open(hlo_pass_context *context) {
         slot *made = add_slot(report, at);
         made->was = hlo_report_describe(report, at);
         made->flops = hlo_report_flops(at);
+        if (context->options->surroundings) made->around = hlo_neighbourhood_of(at, report->arena);
     }
 }
 

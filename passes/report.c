@@ -283,6 +283,10 @@ static hlo_verdict judge(closing *c, const slot *s) {
     } else {
         set_plain_reason(c, &verdict, now->instr);
     }
+    if (report->around && verdict.kind != HLO_VERDICT_WIDE)
+        report->around[report->verdict_count].side[1] =
+            hlo_neighbourhood_of(now->instr, report->arena);
+    if (report->around) report->around[report->verdict_count].side[0] = s->around;
     if (is_present(c, now)) set_costs(c, &verdict, s, now);
     set_position(c, &verdict, s->offset);
     verdict.flops = s->flops;
@@ -348,6 +352,8 @@ void hlo_report_close(hlo_pass_context *context) {
     }
     if (count) qsort(order, count, sizeof *order, by_position);
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
+    if (context->options->surroundings)
+        report->around = hlo_arena_zero(report->arena, (count + 1) * sizeof *report->around);
     for (; report->verdict_count < count; report->verdict_count++)
         report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
     close_lints(&c);

@@ -3,6 +3,7 @@
 #define HLO_PASSES_REPORT_H
 
 #include "matmul/cost.h"
+#include "passes/neighbourhood.h"
 #include "passes/remark.h"
 
 typedef struct slot {
@@ -14,10 +15,16 @@ typedef struct slot {
     const char *blocker;
     uint32_t offset; /* in the module's source */
     double flops;
+    const hlo_neighbourhood *around; /* as the module had it; NULL: not kept */
     uint32_t
         weighed;     /* the id of what stood for the matmul when report->input_costs were weighed */
     hlo_verdict was; /* as the module had it when the slot was made; kind, reason, position unset */
 } slot;
+
+/* What is around a matmul before and after; NULL: not kept, or no longer there. */
+typedef struct surroundings {
+    const hlo_neighbourhood *side[2];
+} surroundings;
 
 typedef struct lint {
     hlo_verdict verdict;
@@ -51,6 +58,7 @@ struct hlo_report {
     bool any_slow; /* some should have been */
     hlo_verdict *verdicts;
     size_t verdict_count;
+    surroundings *around; /* by verdict; NULL: not kept */
     lint *lints;
     uint32_t lint_count, lint_room;
     tallies passes, rules;

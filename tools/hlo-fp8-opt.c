@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "graphviz.h"
 #include "hlo/dump.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
@@ -127,6 +128,17 @@ static hlo_status print_remarks(const opt_job *job) {
     return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
 }
 
+static hlo_status print_report(const opt_job *job) {
+    const char *path = job->options.values[OPTION_REPORT].text;
+    if (!path) return HLO_OK;
+    output out;
+    if (!output_open(&out, path)) return complain("open", out.name);
+    hlo_status status = hlo_reports_page((const hlo_report *const *)job->reports, job->count,
+                                         graphviz_draw, NULL, out.file);
+    if (!output_close(&out, status == HLO_OK)) return complain("write", out.name);
+    return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
+}
+
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
     const hlo_report *const *reports = (const hlo_report *const *)job->reports;
@@ -173,6 +185,7 @@ static hlo_status write_all(const opt_job *job) {
     char why[1024];
     hlo_status gates = check_gates(job, job->count, why, sizeof why);
     hlo_status status = print_remarks(job);
+    if (status == HLO_OK) status = print_report(job);
     if (status == HLO_OK) status = print_all(job);
     if (status == HLO_OK && gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
     return status == HLO_OK ? gates : status;

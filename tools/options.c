@@ -220,6 +220,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->target = (int)values[OPTION_TARGET].number;
     out->cuda_major = (int)values[OPTION_CUDA].number / 100;
     out->cuda_minor = (int)values[OPTION_CUDA].number % 100;
+    out->surroundings = values[OPTION_REPORT].given;
     out->lint = values[OPTION_LINT].given;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->rules = values[OPTION_RULES].text;

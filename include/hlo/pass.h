@@ -41,6 +41,7 @@ typedef struct hlo_pass_options {
     const char *framework_files;
     bool verify_each;          /* verify after every pass, not only at the end */
     bool verify_none;          /* not even at the end */
+    bool surroundings;         /* keep what is around each matmul for hlo_reports_page() */
     bool lint;                 /* look for what is likely wrong with scales */
     bool time_passes;          /* record times for hlo_report_print_times() */
     const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
@@ -126,6 +127,18 @@ typedef enum hlo_remarks_format {
  * HLO_INVALID_INPUT when writing to `out` fails, HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
                              hlo_remarks_format format, FILE *out);
+
+/* Draws `count` graphs in Graphviz's language: out_drawings[i], NULL at first, is an SVG element
+ * that free() takes, or stays NULL where nothing can be drawn. HLO_OUT_OF_MEMORY. */
+typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t count,
+                              char **out_drawings);
+/* Writes one page of HTML about `count` reports that needs no network and no script: a summary, the
+ * matmuls by cost with verdict, source and, if the passes ran with `surroundings`, what is around
+ * them before and after, the lints, and the pages of the reasons. `draw` draws the surroundings of
+ * the 50 matmuls that take longest; NULL: they are tables. HLO_INVALID_INPUT when writing to `out`
+ * fails, HLO_OUT_OF_MEMORY. */
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count, hlo_drawer *draw,
+                            void *user, FILE *out);
 
 /* Whether the verdicts of `count` reports are what a build wants them to be.
  *   expect   "N", "N%" or "all": so many matmuls, or percent of them, are FP8 (at least); NULL: any
