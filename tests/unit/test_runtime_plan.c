@@ -1,0 +1,135 @@
+/* Plans for a device that is not there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+
+static const char source[] = "HloModule m\n"
+                             "ENTRY e {\n"
+                             "  a = f8e4m3fn[32,64] parameter(0)\n"
+                             "  b = f8e4m3fn[64,48] parameter(1)\n"
+                             "  ROOT d = f32[32,48] dot(a, b), lhs_contracting_dims={1}, "
+                             "rhs_contracting_dims={0}\n"
+                             "}\n";
+
+static int errors;
+
+static void count(void *user, const hlo_diag *diag) {
+    (void)user;
+    errors += diag->severity == HLO_ERROR;
+}
+
+static const hlo_diag_sink sink = {count, NULL};
+
+static hlo_module *parse(void) {
+    hlo_module *module = NULL;
+    assert_int_equal(hlo_module_parse(source, strlen(source), "m.hlo", &sink, &module), HLO_OK);
+    assert_int_equal(hlo_module_verify(module, &sink), HLO_OK);
+    errors = 0;
+    return module;
+}
+
+static hlo_plan_options described(int sm) {
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.backend = "cuda";
+    options.describe = sm;
+    return options;
+}
+
+static char *print(const hlo_plan *plan) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    hlo_plan_print(plan, out);
+    fclose(out);
+    return text;
+}
+
+static void a_plan_is_described_without_a_device(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_plan_options options = described(90);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+    char *text = print(plan);
+    assert_non_null(strstr(text, "plan of m for cuda"));
+    assert_non_null(strstr(text, "cublasLtMatmul m=48 n=32 k=64"));
+    free(text);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
+static void what_is_only_described_does_not_run(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_arrays *inputs, *outputs = NULL;
+    hlo_plan_options options = described(89);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_INVALID_USAGE);
+    assert_null(outputs);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
+static void a_device_keeps_no_bounds(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_plan_options options = described(90);
+    options.bounds = true;
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
+    assert_null(plan);
+    options.bounds = false;
+    options.perturbed = true;
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
+    options.backend = "tpu";
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
+    assert_int_equal(errors, 0);
+    hlo_module_free(module);
+}
+
+static void an_architecture_that_is_too_old_is_an_error(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_plan_options options = described(70);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
+    assert_int_equal(errors, 1);
+    hlo_module_free(module);
+}
+
+static void without_the_libraries_there_is_one_error(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_plan_options options = described(0);
+    setenv("HLO_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
+    assert_null(plan);
+    assert_int_equal(errors, 1);
+    unsetenv("HLO_CUDA_DRIVER");
+    hlo_module_free(module);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_is_described_without_a_device),
+        cmocka_unit_test(what_is_only_described_does_not_run),
+        cmocka_unit_test(a_device_keeps_no_bounds),
+        cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
+        cmocka_unit_test(without_the_libraries_there_is_one_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
