@@ -231,9 +231,8 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
 /* False, and nothing is written: the update is not in place. */
 bool emit_update(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
-/* Among how many blocks each of `kept` rows is divided; `row`: what is reduced lies side by side.
- */
-int64_t cuda_reduce_chunks(bool row, int64_t kept, int64_t reduced);
+/* Whether rows are so few and long that several blocks share each. */
+bool cuda_reduce_is_chunked(const hlo_instr *reduce);
 void emit_scatter(emit *e, cuda_code *code);
 void emit_sort(emit *e, cuda_code *code);
 /* NULL when they can. */

@@ -480,7 +480,6 @@ static void find_reduces(reduction *s) {
             uint32_t level = level_of(s, hlo_instr_operand(instr, o));
             if (level > s->levels[i]) s->levels[i] = level;
         }
-        if (s->levels[i] + 1 > s->phases) s->phases = s->levels[i] + 1;
         if (instr->op != HLO_OP_REDUCE) continue;
         const char *why = cuda_reduce_refusal(instr);
         if (why) emit_refuse(e, "%s", why);
@@ -490,17 +489,11 @@ static void find_reduces(reduction *s) {
                                             .arrays = instr->operand_count / 2,
                                             .phase = s->levels[i]++};
     }
-    /* A last run through the rows only where a result of that size waits for it. */
-    s->phases = 0;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->reduces[i].phase + 1 > s->phases) s->phases = s->reduces[i].phase + 1;
 }
 
-static void find_space(reduction *s) {
-    emit *e = s->e;
-    const hlo_instr *first = s->reduces[0].instr, *operand = hlo_instr_operand(first, 0);
+static void find_rows(reduction *s, const hlo_instr *first) {
     const hlo_ints *dims = hlo_instr_ints(first, HLO_ATTR_DIMENSIONS);
-    s->shape = operand->shape;
+    s->shape = hlo_instr_operand(first, 0)->shape;
     s->kept = s->reduced = 1;
     bool minor_found = false;
     for (uint32_t i = 0, rank = s->shape->rank; i < rank; i++) {
@@ -519,18 +512,32 @@ static void find_space(reduction *s) {
     if (!minor_found || s->kept == 1) s->row = true;
     for (uint32_t d = 0, k = 0; d < s->shape->rank; d++)
         if (!hlo_ints_contain(dims, d)) s->kept_dims[k++] = s->shape->dims[d];
-    for (uint32_t i = 0; i < e->job->group.result_count; i++) {
-        const hlo_instr *result = e->job->group.results[i];
+}
+
+/* A last run through the rows only where a result of that size waits for it. */
+static void count_phases(reduction *s) {
+    const hlo_group *group = &s->e->job->group;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->reduces[i].phase + 1 > s->phases) s->phases = s->reduces[i].phase + 1;
+    for (uint32_t i = 0; i < group->result_count; i++) {
+        const hlo_instr *result = group->results[i];
         uint32_t level = level_of(s, result);
         if (!is_row_result(s, result) && level + 1 > s->phases) s->phases = level + 1;
     }
 }
 
-int64_t cuda_reduce_chunks(bool row, int64_t kept, int64_t reduced) {
-    int64_t blocks = row ? kept : (kept + 31) / 32;
-    int64_t most = row ? (reduced > LONG ? reduced / CHUNK : 1) : reduced / TALL;
+/* Among how many blocks each row is divided. */
+static int64_t chunks_of(const reduction *s) {
+    int64_t blocks = s->row ? s->kept : (s->kept + 31) / 32;
+    int64_t most = s->row ? (s->reduced > LONG ? s->reduced / CHUNK : 1) : s->reduced / TALL;
     int64_t chunks = blocks ? BLOCKS / blocks : 1;
     return chunks < 1 || most < 1 ? 1 : chunks < most ? chunks : most;
+}
+
+bool cuda_reduce_is_chunked(const hlo_instr *reduce) {
+    reduction s = {0};
+    find_rows(&s, reduce);
+    return chunks_of(&s) > 1;
 }
 
 const char *cuda_reduce_refusal(const hlo_instr *instr) {
@@ -551,13 +558,13 @@ void emit_reduce(emit *e, cuda_code *code) {
     reduction s = {.e = e, .code = code};
     find_reduces(&s);
     if (e->why) return;
-    find_space(&s);
+    find_rows(&s, s.reduces[0].instr);
+    count_phases(&s);
     if (s.kept == 0) return;
     emit_lines lines = {0};
     e->out = &lines;
     e->offset = emit_offset_type(e, s.kept * s.reduced);
-    s.chunks = cuda_reduce_chunks(s.row, s.kept, s.reduced);
-    if (s.phases > 1) s.chunks = 1;
+    s.chunks = s.phases > 1 ? 1 : chunks_of(&s);
     hlo_view view = {.type = s.shape->type, .rank = s.shape->rank, .dims = s.shape->dims};
     int64_t strides[HLO_EVAL_MAX_RANK];
     hlo_shape_strides(s.shape, strides);
