@@ -32,6 +32,8 @@ typedef struct cuda_device {
     size_t workspace;         /* bytes that a matmul may use, as scratch */
     int autotune;             /* how many algorithms are timed; 0: the heuristic's first is taken */
     const char *autotune_cache; /* path; NULL: timings are not kept */
+    void *tuned;                /* what autotune_cache.c has of it in memory */
+    const hlo_diag_sink *sink;  /* of hlo_plan_new(): for what settling has to say, not later */
     struct cuda_owned *owned;   /* see cuda_own() */
     /* device.c's and cuda.c's own. */
     int ordinal;

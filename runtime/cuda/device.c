@@ -150,6 +150,7 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->autotune = options->autotune;
     device->autotune_cache = options->autotune_cache;
     device->kernel_cache = options->kernel_cache;
+    device->sink = sink;
     device->program = cuda_program_new();
     hlo_status status = device->program ? HLO_OK : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK && options->describe) {

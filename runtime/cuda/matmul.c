@@ -1,6 +1,6 @@
 /* Matmuls as jobs of the CUDA backend: copies of what does not lie as cuBLASLt wants it, the call,
  * copies of what it could not write as it is wanted. */
-#include "runtime/cuda/matmul.h"
+#include "runtime/cuda/autotune.h"
 
 /* Bytes to which the plan aligns buffers, and cuBLASLt has all its algorithms. */
 enum { ALIGNMENT = 256 };
@@ -144,8 +144,12 @@ static hlo_status matmul_settle(cuda_device *device, hlo_job *job, const char **
     if (status != HLO_OK) return status;
     if (!cuda_own(device, state->call, release_call)) return HLO_OUT_OF_MEMORY;
     uint32_t found;
-    status =
-        cuda_call_heuristic(state->call, 1, &state->chosen, &found, state->why, sizeof state->why);
+    if (device->autotune)
+        status = cuda_autotune(device, job, &state->problem, state->call, addresses, &state->chosen,
+                               state->why, sizeof state->why);
+    else
+        status = cuda_call_heuristic(state->call, 1, &state->chosen, &found, state->why,
+                                     sizeof state->why);
     return status == HLO_OK ? matmul_execute(device, job, why) : status;
 }
 

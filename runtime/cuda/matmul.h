@@ -132,6 +132,10 @@ const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_o
 /* The problem as text, each line behind `indent`. It depends on nothing but the problem. */
 void cuda_matmul_print(const cuda_matmul *matmul, const char *indent, FILE *out);
 
+/* What makes two problems the same for the library, in one line: all of it but where the parts are,
+ * and the values of alpha and beta. In the arena. */
+const char *cuda_matmul_key(const cuda_matmul *matmul, hlo_arena *arena);
+
 /* ------------------------------------------------------------------------------------------ calls
  */
 
@@ -153,6 +157,10 @@ void cuda_call_free(cuda_call *call); /* NULL is allowed */
  * line. */
 hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *out_found,
                                uint32_t *out_count, char *why, size_t size);
+
+/* Whether the library takes an algorithm that it has given before, perhaps in another process, for
+ * this call, within its workspace. */
+bool cuda_call_accepts(const cuda_call *call, const lt_heuristic *algorithm);
 
 /* Sets the pointers to `addresses` and queues the call with that algorithm, and nothing else: it
  * may be captured in a graph. Copies are the caller's. Errors as above. */

@@ -251,6 +251,14 @@ hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *ou
     return refuse(call->device->lib, "cublasLtMatmulAlgoGetHeuristic", status, &line, why, size);
 }
 
+bool cuda_call_accepts(const cuda_call *call, const lt_heuristic *algorithm) {
+    lt_heuristic checked;
+    return !call->device->lib->cublasLtMatmulAlgoCheck(
+               call->device->lt, call->desc, call->layouts[LT_PART_A], call->layouts[LT_PART_B],
+               call->layouts[LT_PART_C], call->layouts[LT_PART_D], &algorithm->algo, &checked) &&
+           checked.workspace <= call->p->workspace;
+}
+
 typedef struct launch {
     const cuda_call *call;
     const lt_algo *algo;

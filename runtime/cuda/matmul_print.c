@@ -37,6 +37,28 @@ static void print_setting(const cuda_matmul *p, const lt_setting *setting, const
     fputc('\n', out);
 }
 
+const char *cuda_matmul_key(const cuda_matmul *p, hlo_arena *arena) {
+    const char *text = hlo_arena_format(
+        arena, "m=%lld n=%lld k=%lld batch=%lld compute=%s scale=%s beta=%d", (long long)p->m,
+        (long long)p->n, (long long)p->k, (long long)p->batch, lt_word(LT_COMPUTE, p->compute),
+        lt_word(LT_TYPE, p->scale_type), p->beta != 0);
+    for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) {
+        const lt_matrix *m = &p->matrices[part];
+        text = hlo_arena_format(arena, "%s %s=%s/%lld/%lld", text, lt_part_name(part),
+                                lt_word(LT_TYPE, m->type), (long long)m->ld, (long long)m->stride);
+    }
+    for (uint32_t i = 0; i < p->setting_count; i++) {
+        const lt_attribute *a = lt_attribute_find(LT_DESC, p->settings[i].attribute);
+        int64_t value = p->settings[i].value;
+        text = a->kind == LT_POINTER ? hlo_arena_format(arena, "%s %s", text, a->name)
+               : a->kind == LT_NUMBER
+                   ? hlo_arena_format(arena, "%s %s=%lld", text, a->name, (long long)value)
+                   : hlo_arena_format(arena, "%s %s=%s", text, a->name, lt_word(a->kind, value));
+    }
+    return hlo_arena_format(arena, "%s workspace=%zu alignment=%u", text, p->workspace,
+                            p->alignment);
+}
+
 static void print_dims(const hlo_view *view, FILE *out) {
     fprintf(out, "%s[", hlo_types[view->type].name);
     for (uint32_t i = 0; i < view->rank; i++)

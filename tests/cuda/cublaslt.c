@@ -275,6 +275,14 @@ int cublasLtMatmulAlgoCheck(lt_handle *handle, lt_desc *desc, lt_layout *a, lt_l
     return 0;
 }
 
+int cublasLtMatmulAlgoConfigGetAttribute(const lt_algo *algo, int attribute, void *value,
+                                         size_t size, size_t *written) {
+    if (attribute < 0 || attribute > 6 || (size && size != sizeof(int))) return INVALID;
+    *written = sizeof(int);
+    if (size) *(int *)value = attribute == 0 ? (int)algo->data[1] : 1;
+    return 0;
+}
+
 typedef struct queued {
     problem p;
     int algorithm;

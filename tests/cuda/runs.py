@@ -8,7 +8,8 @@ usage: runs.py --bin DIR --work DIR --standin FILE [--few]
 - Loops of unknown length, conditionals and what runs on the host, which cut a run into pieces, give the same outputs
   with graphs as without, and those of the cpu backend.
 - Every call that can fail, made to fail, is exit status 1 with one error, and nothing is leaked: of each function the
-  first call, the last and one between; with --few the last.
+  first call, the last and one between; with --few the last. A launch that fails while algorithms are timed costs that
+  algorithm, with a warning.
 """
 import argparse
 import collections
@@ -316,10 +317,13 @@ def check_failures(runs, module, few):
         return name, at, status, said, calls
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name, at, status, said, calls in pool.map(fail, cases):
+            runs.check(not any("leaked" in call or "captures" in call for call in calls), f"{name} {at}: a leak")
+            if name == "cublasLtMatmul" and "fails, and is not used" in said:
+                runs.check(status == 0, f"{name} {at}: another algorithm was not taken: {said}")
+                continue
             runs.check(status == 1, f"{name} {at}: status {status}: {said}")
             errors = said.replace("hlo-fp8-run: error: out of memory\n", "").count("error:")
             runs.check(errors <= 1 and "error:" in said, f"{name} {at}: {said}")
-            runs.check(not any("leaked" in call or "captures" in call for call in calls), f"{name} {at}: a leak")
     return len(cases)
 
 
