@@ -492,6 +492,11 @@ hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
 void hlo_instr_visit_called(const hlo_instr *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user);
 
+/* How often a while loop goes round, where its condition and body alone say so: it counts in one
+ * element of its state from a constant, by a constant, to a constant. */
+#define HLO_TRIPS_UNKNOWN UINT64_MAX
+uint64_t hlo_while_trips(const hlo_instr *loop);
+
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);

@@ -1,10 +1,9 @@
 /* Counts of what a module holds: each computation once, however often it runs, but for FLOPs, of
  * which the body of a loop has as many times more as the module says that it runs. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "matmul/call.h"
+#include "matmul/runs.h"
 
 typedef struct counts {
     uint64_t computations, instructions;
@@ -60,42 +59,9 @@ static void count_instr(counts *c, const hlo_module *module, const hlo_instr *in
     if (instr->shape->type != HLO_TYPE_TUPLE) c->result_bytes += bytes;
 }
 
-/* `"known_trip_count":{"n":"5"}` of a loop's backend config; 1 where it says nothing. */
-static double known_trips(const hlo_instr *loop) {
-    const char *config = hlo_instr_str(loop, HLO_ATTR_BACKEND_CONFIG);
-    json_t *json = config ? json_loads(config, 0, NULL) : NULL;
-    const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
-    double trips = json_is_string(n) ? strtod(json_string_value(n), NULL) : json_number_value(n);
-    json_decref(json);
-    return trips >= 1 ? trips : 1;
-}
-
-typedef struct calls {
-    counts *counts;
-    double runs; /* of what is called */
-} calls;
-
-static void count_call(void *user, hlo_computation *called) {
-    const calls *all = user;
-    double *runs = &all->counts->runs[called->id];
-    if (all->runs > *runs) *runs = all->runs;
-}
-
-/* From callers, which stand behind what they call, to called. What is called from several places
- * counts once, as often as the innermost loop has it. */
-static void count_runs(counts *c, const hlo_module *module) {
-    for (uint32_t i = 0; i < module->next_computation_id; i++) c->runs[i] = 1;
-    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
-            double trips = instr->op == HLO_OP_WHILE ? known_trips(instr) : 1;
-            calls all = {c, c->runs[comp->id] * trips};
-            hlo_instr_visit_called(instr, count_call, &all);
-        }
-}
-
 void hlo_module_print_stats(const hlo_module *module, FILE *out) {
     counts c = {.runs = malloc((module->next_computation_id + 1) * sizeof *c.runs)};
-    if (c.runs) count_runs(&c, module);
+    if (c.runs) hlo_runs(module, c.runs);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         c.computations++;
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)

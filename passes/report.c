@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matmul/runs.h"
 #include "passes/lint.h"
 #include "passes/report.h"
 #include "passes/walk.h"
@@ -182,6 +183,7 @@ hlo_status hlo_pass_weigh(hlo_pass_context *context) {
 typedef struct closing {
     hlo_report *report;
     const hlo_costs *costs;
+    const double *runs; /* by computation id */
     double min_gain;
     const bool *present; /* by instruction id: something needs it */
     const bool *fp8;
@@ -288,6 +290,7 @@ static hlo_verdict judge(closing *c, const slot *s) {
             hlo_neighbourhood_of(now->instr, report->arena);
     if (report->around) report->around[report->verdict_count].side[0] = s->around;
     if (is_present(c, now)) set_costs(c, &verdict, s, now);
+    verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
     verdict.flops = s->flops;
     return verdict;
@@ -351,6 +354,9 @@ void hlo_report_close(hlo_pass_context *context) {
         if (!s->copied || is_present(&c, s)) order[count++] = s;
     }
     if (count) qsort(order, count, sizeof *order, by_position);
+    double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
+    hlo_runs(module, runs);
+    c.runs = runs;
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
     if (context->options->surroundings)
         report->around = hlo_arena_zero(report->arena, (count + 1) * sizeof *report->around);

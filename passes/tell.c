@@ -70,11 +70,11 @@ tell_summary tell_sum_up(const hlo_report *const *reports, size_t count) {
         s.total++;
         s.kinds[v->kind]++;
         if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
-        s.flops += v->flops;
-        if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->flops;
+        s.flops += v->runs * v->flops;
+        if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->runs * v->flops;
         if (v->input_seconds == 0 || v->seconds == 0) continue;
-        s.input_seconds += v->input_seconds;
-        s.seconds += v->seconds;
+        s.input_seconds += v->runs * v->input_seconds;
+        s.seconds += v->runs * v->seconds;
     }
     report = index = 0;
     for (const hlo_verdict *v; (v = tell_next_lint(&all, &report, &index));) {

@@ -32,7 +32,7 @@ static json_t *seconds_value(double seconds) {
 
 static json_t *json_of(const hlo_verdict *v) {
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:f, s:f, s:f, "
+                     "s:o, s:f, s:f, s:f, s:f, "
                      "s:o, s:o, s:o}",
                      "verdict", tell_kinds[v->kind], "reason", tell_string(v->reason), "message",
                      tell_string(v->message), "hint", tell_string(v->hint), "instruction",
@@ -41,10 +41,10 @@ static json_t *json_of(const hlo_verdict *v) {
                      tell_string(v->epilogue), "blocker", tell_string(v->blocker), "op_name",
                      tell_string(v->op_name), "source_file", tell_string(v->source_file),
                      "source_line", number_value(v->source_line), "file", tell_string(v->file),
-                     "line", number_value(v->line), "column", number_value(v->column), "flops",
-                     v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes, "input_seconds",
-                     seconds_value(v->input_seconds), "seconds", seconds_value(v->seconds),
-                     "fp8_seconds", seconds_value(v->fp8_seconds));
+                     "line", number_value(v->line), "column", number_value(v->column), "runs",
+                     v->runs, "flops", v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes,
+                     "input_seconds", seconds_value(v->input_seconds), "seconds",
+                     seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds));
 }
 
 static json_t *json_of_lint(const hlo_verdict *v) {

@@ -164,12 +164,14 @@ typedef struct place {
 
 static int by_time(const void *a, const void *b) {
     const place *x = a, *y = b;
-    if (x->verdict->seconds != y->verdict->seconds)
-        return x->verdict->seconds > y->verdict->seconds ? -1 : 1;
+    double left = x->verdict->runs * x->verdict->seconds;
+    double right = y->verdict->runs * y->verdict->seconds;
+    if (left != right) return left > right ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static void print_time(FILE *out, const hlo_verdict *v) {
+    if (v->runs != 1) fprintf(out, "%g × ", v->runs);
     if (v->seconds == 0)
         fputs("time not known", out);
     else if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0)

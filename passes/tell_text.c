@@ -12,7 +12,7 @@ static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
 #define HINT_COLOUR "\033[36m"
 #define NO_COLOUR "\033[0m"
 
-enum { CELL = 256, COLUMNS = 11 };
+enum { CELL = 256, COLUMNS = 12 };
 typedef char cells[COLUMNS][CELL];
 
 /* The columns that all tables begin with. */
@@ -126,7 +126,17 @@ hlo_status tell_text(const telling *t) {
 
 /* ---------------------------------------------------------------------------------------- costs */
 
-enum { GFLOP = FIRST_OWN, BYTES_WERE, BYTES_ARE, TIME_WAS, TIME_IS, GAIN, IN_FP8, COST_SOURCE };
+enum {
+    RUNS = FIRST_OWN,
+    GFLOP,
+    BYTES_WERE,
+    BYTES_ARE,
+    TIME_WAS,
+    TIME_IS,
+    GAIN,
+    IN_FP8,
+    COST_SOURCE
+};
 
 static void fill_time(double seconds, char *out) {
     if (seconds > 0)
@@ -136,6 +146,7 @@ static void fill_time(double seconds, char *out) {
 }
 
 static void fill_costs(const hlo_verdict *v, cells out) {
+    if (v->runs != 1) snprintf(out[RUNS], CELL, "%g x", v->runs);
     snprintf(out[GFLOP], CELL, "%.3g", v->flops / 1e9);
     snprintf(out[BYTES_WERE], CELL, "%.3g", v->input_bytes / 1e6);
     snprintf(out[BYTES_ARE], CELL, "%.3g", v->bytes / 1e6);
@@ -155,7 +166,8 @@ typedef struct ranked {
 
 static int by_time(const void *a, const void *b) {
     const ranked *x = a, *y = b;
-    double left = x->verdict->seconds, right = y->verdict->seconds;
+    double left = x->verdict->runs * x->verdict->seconds;
+    double right = y->verdict->runs * y->verdict->seconds;
     if (left != right) return left > right ? -1 : 1;
     return x->place < y->place ? -1 : x->place > y->place;
 }
@@ -169,7 +181,7 @@ hlo_status tell_costs(const telling *t) {
                             [TIME_IS] = "us now",
                             [GAIN] = "gain",
                             [IN_FP8] = "in FP8"},
-                  .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << GFLOP) - 1)};
+                  .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1)};
     size_t count = 0, report = 0, index = 0;
     ranked *order = malloc((t->sum.total + 1) * sizeof *order);
     if (!order) return HLO_OUT_OF_MEMORY;

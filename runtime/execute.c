@@ -112,7 +112,7 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step 
     const hlo_plan *plan = r->plan;
     plan_place test = comp->slots[step->predicate].place;
     *out_more = rounds < (r->mode == PLAN_SETTLE ? 1 : step->trips);
-    if (step->trips != PLAN_UNKNOWN && r->mode != PLAN_SETTLE) return HLO_OK;
+    if (step->trips != HLO_TRIPS_UNKNOWN && r->mode != PLAN_SETTLE) return HLO_OK;
     if (r->mode == PLAN_SETTLE && !*out_more) return HLO_OK;
     hlo_status status = plan_run_comp(r, step->called[0], comp->slots[step->work].place.data,
                                       step->arguments, &test);

@@ -49,7 +49,6 @@ typedef enum plan_step_kind {
 } plan_step_kind;
 
 enum { PLAN_NONE = UINT32_MAX };
-#define PLAN_UNKNOWN UINT64_MAX
 
 /* A recorded run: pieces that the backend replays, and between them what depends on data. */
 typedef struct plan_tape plan_tape;
@@ -70,7 +69,7 @@ typedef struct plan_step {
     uint32_t called_count;
     uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
     uint32_t predicate;           /* STEP_WHILE: a slot */
-    uint64_t trips;               /* STEP_WHILE: how often it goes round; PLAN_UNKNOWN */
+    uint64_t trips;               /* STEP_WHILE: how often it goes round; HLO_TRIPS_UNKNOWN */
     bool unrolls;                 /* STEP_WHILE: all that often on a tape */
     uint32_t *branch_operands;    /* STEP_CONDITIONAL: where each branch's operands start */
     plan_place *arguments, *lent; /* room for a callee's arguments and results */
@@ -122,8 +121,6 @@ hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_se
 hlo_status plan_settle(hlo_plan *plan, const hlo_diag_sink *sink);
 /* tape.c: records a run, if the backend records. */
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
-/* trips.c: how often a while loop goes round; PLAN_UNKNOWN. */
-uint64_t plan_trips(const hlo_instr *loop);
 
 /* calls.c: the branches of a conditional. */
 uint32_t plan_branch_count(const hlo_instr *conditional);

@@ -181,7 +181,7 @@ static hlo_status play_while(const plan_run *r, const node *n) {
     for (;; round++) {
         hlo_status status = HLO_OK;
         unsigned char more = round < trips;
-        if (trips == PLAN_UNKNOWN) {
+        if (trips == HLO_TRIPS_UNKNOWN) {
             status = plan_tape_play(r, &n->conditions[round % 2]);
             more = 0;
             plan->backend->copy_out(plan->device, &more, n->choice, sizeof more);

@@ -81,7 +81,9 @@ typedef struct hlo_verdict {
     long source_line;        /* 0 when unknown */
     const char *file;        /* of the HLO text */
     uint32_t line, column;   /* of the dot there */
-    double flops;            /* floating-point operations of one execution, 2*batch*m*n*k */
+    double runs;  /* how often one execution of the module runs it; loops of unknown length count
+                     once */
+    double flops; /* floating-point operations of one execution, 2*batch*m*n*k */
     /* Bytes read and written by one execution and the seconds that it takes by a roofline for the
      * target, with the kernels around it that quantise, dequantise, transpose, pad and the like
      * (docs/cost.md): before the rewriter ran, and after all. 0 seconds: not known. */

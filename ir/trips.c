@@ -2,7 +2,7 @@
  * of its state from a constant, by a constant, to a constant. */
 #include <limits.h>
 
-#include "runtime/plan.h"
+#include "ir/ir.h"
 
 /* A scalar integer as element of the loop's state plus a constant. */
 typedef struct form {
@@ -140,22 +140,22 @@ static const hlo_instr *find_compare(const hlo_instr *root, scope *scopes) {
     return NULL;
 }
 
-uint64_t plan_trips(const hlo_instr *loop) {
+uint64_t hlo_while_trips(const hlo_instr *loop) {
     scope scopes[DEPTH];
     const hlo_instr *compare = find_compare(hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root, scopes);
-    if (!compare) return PLAN_UNKNOWN;
+    if (!compare) return HLO_TRIPS_UNKNOWN;
     const scope *s = &scopes[DEPTH - 1];
     const char *direction = hlo_instr_str(compare, HLO_ATTR_DIRECTION);
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;
     if (!direction || !resolve(loop, form_of(hlo_instr_operand(compare, 0), s, DEPTH), &a, &a_step))
-        return PLAN_UNKNOWN;
+        return HLO_TRIPS_UNKNOWN;
     if (!resolve(loop, form_of(hlo_instr_operand(compare, 1), s, DEPTH), &b, &b_step))
-        return PLAN_UNKNOWN;
+        return HLO_TRIPS_UNKNOWN;
     for (uint64_t trips = 0; trips < MOST_TRIPS && fits(type, a) && fits(type, b); trips++) {
         if (!holds(direction, a, b)) return trips;
         a += a_step;
         b += b_step;
     }
-    return PLAN_UNKNOWN;
+    return HLO_TRIPS_UNKNOWN;
 }

@@ -1,0 +1,43 @@
+#include "matmul/runs.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+/* `"known_trip_count":{"n":"5"}` of a loop's backend config; 0 where it says nothing. */
+static double noted_trips(const hlo_instr *loop) {
+    const char *config = hlo_instr_str(loop, HLO_ATTR_BACKEND_CONFIG);
+    json_t *json = config ? json_loads(config, 0, NULL) : NULL;
+    const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
+    double trips = json_is_string(n) ? strtod(json_string_value(n), NULL) : json_number_value(n);
+    json_decref(json);
+    return trips >= 1 ? trips : 0;
+}
+
+static double trips_of(const hlo_instr *loop) {
+    double noted = noted_trips(loop);
+    uint64_t counted = noted > 0 ? HLO_TRIPS_UNKNOWN : hlo_while_trips(loop);
+    if (noted > 0 || counted == HLO_TRIPS_UNKNOWN) return noted > 0 ? noted : 1;
+    return (double)counted;
+}
+
+typedef struct calls {
+    double *runs;
+    double times; /* of what is called */
+} calls;
+
+static void count_call(void *user, hlo_computation *called) {
+    const calls *all = user;
+    double *runs = &all->runs[called->id];
+    if (all->times > *runs) *runs = all->times;
+}
+
+void hlo_runs(const hlo_module *module, double *out_runs) {
+    for (uint32_t i = 0; i < module->next_computation_id; i++) out_runs[i] = 1;
+    /* Callers stand behind what they call. */
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+            double trips = instr->op == HLO_OP_WHILE ? trips_of(instr) : 1;
+            calls all = {out_runs, out_runs[comp->id] * trips};
+            hlo_instr_visit_called(instr, count_call, &all);
+        }
+}
