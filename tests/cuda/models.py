@@ -10,29 +10,16 @@ is none the exit status is 77. On the stand-in a few cases take minutes: --long 
 """
 import argparse
 import concurrent.futures
-import ctypes
-import os
 import pathlib
 import subprocess
 import sys
 
-SKIPPED = 77
+import _device
+
 # Modules whose run without graphs is looked at as well: a matmul, an epilogue, loops, a training step.
 WITHOUT_GRAPH = {"seed_relu_damax", "scan_layers", "mlp_qdq_train"}
 # On the stand-in: sizes, and steps, that a host is slow with.
 LONG = {("qkv_shared", False), ("qkv_shared", True), ("llama_train", False)}
-
-
-def missing_device():
-    """Why no device can be used; None when one can."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        return str(error)
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
-        return "the CUDA driver has no device"
-    return None
 
 
 def run(program, arguments, environment):
@@ -65,13 +52,7 @@ def main():
     args.add_argument("--long", action="store_true")
     args.add_argument("--only")
     a = args.parse_args()
-    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
-    if a.standin:
-        for library in ("DRIVER", "CUBLASLT", "NVRTC"):
-            environment[f"HLO_CUDA_{library}"] = a.standin
-    elif missing_device():
-        print(f"skipped: no CUDA device ({missing_device()})")
-        return SKIPPED
+    environment = _device.environment(a.standin)
     names = [m for m in sorted(a.models.glob("*.hlo")) if m.name.count(".") == 1]
     if a.only:
         names = [m for m in names if m.stem in a.only.split(",")]

@@ -14,11 +14,12 @@ usage: runs.py --bin DIR --work DIR --standin FILE [--few]
 import argparse
 import collections
 import concurrent.futures
-import os
 import pathlib
 import re
 import subprocess
 import sys
+
+import _device
 
 # The calls of a run between the first copy of an input and the last of an output.
 ALWAYS = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuEventRecord", "cuEventSynchronize",
@@ -243,9 +244,7 @@ ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
 class Runs:
     def __init__(self, a):
         self.program, self.work, self.faults = a.bin / "hlo-fp8-run", a.work, []
-        self.environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
-        for library in ("DRIVER", "CUBLASLT", "NVRTC"):
-            self.environment[f"HLO_CUDA_{library}"] = a.standin
+        self.environment = _device.environment(a.standin)
         self.cache = a.work / "kernels"
         self.cache.mkdir(exist_ok=True)
 

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Random modules (tests/random) on the cuda backend agree with the cpu backend, as they are and after --optimize.
+
+usage: random.py --bin DIR --work DIR [--standin FILE] [--first SEED] [--count N]
+
+With --standin CUDA's libraries are that file (tests/cuda/README.md); without, a device is needed, and where there is
+none the exit status is 77. What the cpu backend refuses is passed over; what only the
+cuda backend refuses is counted.
+"""
+import argparse
+import concurrent.futures
+import pathlib
+import subprocess
+import sys
+
+import _device
+
+
+class Cases:
+    def __init__(self, a):
+        self.a = a
+        self.environment = _device.environment(a.standin)
+
+    def run(self, *command):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=self.environment)
+        return done.returncode, done.stdout, done.stderr
+
+    def check(self, seed):
+        """What became of each of the two forms: agrees, refused, passed over; or what is wrong."""
+        module = self.a.work / f"random-{seed}.hlo"
+        module.write_text(self.run(self.a.bin / "random", f"--print={seed}")[1])
+        program, found = self.a.bin / "hlo-fp8-run", []
+        for form in ([], ["--optimize"]):
+            if self.run(program, *form, "--plan", module)[0]:
+                found.append("passed over")
+                continue
+            status, said, errors = self.run(program, "--backend=cuda", f"--seed={seed}", f"--compare={module}", *form,
+                                            module)
+            if status == 0:
+                found.append("agrees")
+            elif status == 1 and ("has no kernel" in errors or "is not run by cuBLASLt" in errors):
+                found.append("refused")
+            else:
+                found.append(f"seed {seed} {form}: status {status}\n{errors}{said}")
+        module.unlink()
+        return found
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--work", type=pathlib.Path, required=True)
+    args.add_argument("--standin")
+    args.add_argument("--first", type=int, default=1)
+    args.add_argument("--count", type=int, default=40)
+    a = args.parse_args()
+    cases = Cases(a)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = [one for both in pool.map(cases.check, range(a.first, a.first + a.count)) for one in both]
+    counts = {what: found.count(what) for what in ("agrees", "refused", "passed over")}
+    faults = [one for one in found if one not in counts]
+    for fault in faults:
+        print("FAILED", fault)
+    print(f"{len(found)} cases: {counts}, {len(faults)} faults")
+    return 1 if faults or counts["agrees"] < len(found) / 2 else 0
+
+
+sys.exit(main())
