@@ -47,7 +47,7 @@ static group_class class_of(const hlo_instr *instr) {
                                           hlo_literal_is_splat(instr->u.literal))
                    ? GROUP_CHEAP
                    : GROUP_OTHER;
-    if (hlo_shape_count(instr->shape) == 0) return GROUP_OTHER;
+    if (hlo_shape_is_array(instr->shape) && hlo_shape_count(instr->shape) == 0) return GROUP_OTHER;
     switch (instr->op) {
     case HLO_OP_IOTA:
     case HLO_OP_BROADCAST: return GROUP_CHEAP;

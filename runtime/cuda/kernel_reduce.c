@@ -24,7 +24,6 @@ typedef struct reducing {
     const hlo_computation *region;
     hlo_op simple;          /* when it is one operation with an identity, else INVALID */
     uint32_t arrays, phase; /* phase: the first is 0 */
-    int result;             /* the first leaf of the job's results; -1: it is none */
     const char **acc, **total;
 } reducing;
 
@@ -41,7 +40,6 @@ typedef struct reduction {
     int64_t kept, reduced, chunk;
     int64_t chunks;
     int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
-    int64_t filled;  /* lanes that have an element at all */
     const char *at[HLO_EVAL_MAX_RANK];
     const char *lane, *k, *live, *row_at, *begin, *end, *part;
 } reduction;
@@ -76,13 +74,13 @@ static const char *identity(hlo_op op, hlo_type type) {
                            : "1u";
     case HLO_OP_AND: return real ? NULL : pred ? "true" : ones;
     case HLO_OP_MAXIMUM:
-        if (real) return wide ? "(double)-float_inf()" : "-float_inf()";
+        if (real) return wide ? "((double)-float_inf())" : "(-float_inf())";
         if (pred) return "false";
         return is_signed ? (bits ? "(-0x7fffffffffffffffll - 1)" : "(-0x7fffffff - 1)")
                : bits    ? "0ull"
                          : "0u";
     case HLO_OP_MINIMUM:
-        if (real) return wide ? "(double)float_inf()" : "float_inf()";
+        if (real) return wide ? "((double)float_inf())" : "(float_inf())";
         if (pred) return "true";
         return is_signed ? (bits ? "0x7fffffffffffffffll" : "0x7fffffff") : ones;
     default: return NULL;
@@ -110,32 +108,25 @@ static void combine(emit *e, const reducing *r, const char *const *a, const char
     emit_region(e, r->region, in, out);
 }
 
+/* Every thread starts from the identity where it is known; else from the initial value, which HLO
+ * lets be taken any number of times. */
 static void declare(reduction *s, reducing *r) {
     emit *e = s->e;
     r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
     r->total = hlo_arena_array(e->arena, r->arrays, sizeof *r->total);
     for (uint32_t i = 0; i < r->arrays; i++) {
-        const char *type = compute_of(r, i);
+        const char *start = r->simple != HLO_OP_INVALID
+                                ? identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
+                                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i));
         r->acc[i] = emit_name(e, "a");
-        if (r->simple != HLO_OP_INVALID)
-            emit_text(e, "%s %s = %s;", type, r->acc[i],
-                      identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type));
-        else
-            emit_text(e, "%s %s = %s();", type, r->acc[i], type);
+        emit_text(e, "%s %s = %s;", compute_of(r, i), r->acc[i], start);
     }
 }
 
-/* `first`: whether this is the thread's first element. */
-static void accumulate(reduction *s, const reducing *r, const char *first, const char *const *x) {
-    emit *e = s->e;
-    const char **sum = hlo_arena_array(e->arena, r->arrays, sizeof *sum);
-    combine(e, r, r->acc, x, sum);
-    for (uint32_t i = 0; i < r->arrays; i++) {
-        if (r->simple != HLO_OP_INVALID)
-            emit_text(e, "%s = %s;", r->acc[i], sum[i]);
-        else
-            emit_text(e, "%s = %s ? %s : %s;", r->acc[i], first, x[i], sum[i]);
-    }
+static void accumulate(reduction *s, const reducing *r, const char *const *x) {
+    const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
+    combine(s->e, r, r->acc, x, sum);
+    for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
 }
 
 /* Brings together what the lanes of a row have: the upper half to the lower, until one is left. */
@@ -156,11 +147,7 @@ static void gather_lanes(reduction *s, uint32_t phase) {
         }
         emit_text(e, "__syncthreads();");
         emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
-        if (s->filled < s->lanes)
-            emit_open(e, "if (%s < %s && %s + %s < %lld) {", s->lane, step, s->lane, step,
-                      (long long)s->filled);
-        else
-            emit_open(e, "if (%s < %s) {", s->lane, step);
+        emit_open(e, "if (%s < %s) {", s->lane, step);
         emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
         for (uint32_t i = 0; i < s->count; i++) {
             reducing *r = &s->reduces[i];
@@ -201,20 +188,14 @@ static void finish(reduction *s, uint32_t phase) {
     for (uint32_t i = 0; i < s->count; i++) {
         reducing *r = &s->reduces[i];
         if (r->phase != phase) continue;
-        const char **first = hlo_arena_array(e->arena, r->arrays, sizeof *first);
-        const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
-        for (uint32_t a = 0; a < r->arrays; a++)
-            first[a] = emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + a));
-        hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
-        if (s->reduced == 0)
-            memcpy(out, first, r->arrays * sizeof *out);
-        else if (r->simple != HLO_OP_INVALID && strcmp(first[0], identity(r->simple, type)) == 0)
-            out[0] = r->total[0];
-        else
-            combine(e, r, first, r->total, out);
-        if (r->simple != HLO_OP_INVALID) out[0] = emit_round(e, type, out[0], false);
-        r->total = out;
-        if (r->arrays == 1) know(e, r->instr, out[0]);
+        if (r->simple != HLO_OP_INVALID) {
+            hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
+            const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1));
+            if (strcmp(start, identity(r->simple, type)) != 0)
+                combine(e, r, &start, r->total, r->total);
+            r->total[0] = emit_round(e, type, r->total[0], false);
+        }
+        if (r->arrays == 1) know(e, r->instr, r->total[0]);
     }
 }
 
@@ -309,12 +290,6 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     return emit_index_new(e, s->shape->rank, s->shape->dims, at, e->linear, row_major);
 }
 
-static const char *first_element(reduction *s, const char *step) {
-    const char *test = hlo_arena_format(s->e->arena, "(%s == %s%s)", step, s->part,
-                                        s->e->width > 1 ? " && u == 0" : "");
-    return test;
-}
-
 /* What every element does in a phase. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
@@ -342,7 +317,7 @@ static void run_phase(reduction *s, uint32_t phase) {
                              emit_reshape(e, index, operand->shape->rank, operand->shape->dims),
                              false);
         }
-        accumulate(s, r, first_element(s, step), x);
+        accumulate(s, r, x);
     }
     emit_elements_end(e);
     emit_close(e);
@@ -363,7 +338,6 @@ static void divide(reduction *s, int64_t count, int width) {
     while (lanes < most && lanes < parts) lanes *= 2;
     s->lanes = lanes;
     s->rows = CUDA_BLOCK / lanes;
-    s->filled = parts < lanes ? parts : lanes;
 }
 
 /* Which row and lane the thread is, and what is its part of the row, of `count` elements. */
@@ -455,7 +429,7 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
         const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
         for (uint32_t a = 0; a < r->arrays; a++)
             x[a] = emit_value(e, "v", compute_of(r, a), "t%u[%s]", t++, place);
-        accumulate(s, r, first_element(s, step), x);
+        accumulate(s, r, x);
     }
     emit_close(e);
     gather_lanes(s, 0);

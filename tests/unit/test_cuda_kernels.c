@@ -17,6 +17,7 @@
 #include "hlo/text.h"
 #include "ir/eval/bound.h"
 #include "ir/eval/float.h"
+#include "ir/eval/kernel.h"
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/library.h"
 
@@ -36,6 +37,8 @@ static uint64_t random_bits(void) {
     return z ^ z >> 31;
 }
 
+static bool draws_specials; /* now and then what is large, infinite or no number */
+
 /* Integers are indices as often as not, some out of bounds. */
 static void draw(const hlo_view *view, int64_t count) {
     size_t bytes = hlo_types[view->type].bytes;
@@ -44,6 +47,9 @@ static void draw(const hlo_view *view, int64_t count) {
                b = (double)(random_bits() >> 11) * 0x1p-53;
         double value = hlo_type_is_float(view->type) ? 4 * (a + b - 1) : floor(a * 12) - 2;
         if (view->type == HLO_TYPE_PRED) value = a < 0.5;
+        if (draws_specials && i % 8 == 5) value *= exp2(floor(b * 40));
+        if (draws_specials && i % 16 == 7)
+            value = i % 32 == 7 ? (double)NAN : b < 0.5 ? (double)INFINITY : -(double)INFINITY;
         hlo_number_store(view->type, (char *)view->data + (size_t)i * bytes, value);
     }
 }
@@ -219,34 +225,49 @@ static void show(void *user, const hlo_diag *diag) {
 }
 static const hlo_diag_sink sink = {show, NULL};
 
-static bool check_module(const hlo_module *m) {
+enum { MODULES = 64 }; /* in one program */
+
+typedef struct checked {
+    const hlo_module *module;
+    jobs jobs;
+    const cuda_code **codes;
+} checked;
+
+/* The code of a module's jobs, its kernels added to the program. */
+static checked generate(const hlo_module *m, cuda_program *program, hlo_arena *arena) {
+    const cuda_device device = {.sm = 90};
+    checked c = {.module = m, .jobs = jobs_of_module(m, &device, arena)};
+    c.codes = hlo_arena_array(arena, c.jobs.count + 1, sizeof *c.codes);
+    for (uint32_t i = 0; i < c.jobs.count; i++) {
+        const char *why = NULL;
+        c.codes[i] = cuda_code_new(&device, c.jobs.v[i], arena, &why);
+        if (!c.codes[i]) fail_msg("%s: %%%s %s", m->name, c.jobs.v[i]->instr->name, why);
+        for (uint32_t l = 0; l < c.codes[i]->launch_count; l++)
+            if (c.codes[i]->launches[l].text) cuda_program_add(program, &c.codes[i]->launches[l]);
+    }
+    return c;
+}
+
+static bool check_modules(hlo_module *const *modules, size_t count) {
     hlo_arena *arena = hlo_arena_new(NULL);
     jmp_buf recover;
     if (setjmp(recover)) fail_msg("no memory");
     hlo_arena_set_recover(arena, &recover);
-    cuda_device device = {.sm = 90};
     cuda_program *program = cuda_program_new();
-    jobs all = jobs_of_module(m, &device, arena);
-    const cuda_code **codes = hlo_arena_array(arena, all.count, sizeof *codes);
-    bool good = true;
-    for (uint32_t i = 0; i < all.count; i++) {
-        const char *why = NULL;
-        codes[i] = cuda_code_new(&device, all.v[i], arena, &why);
-        if (!codes[i]) fail_msg("%s: %%%s %s", m->name, all.v[i]->instr->name, why);
-        for (uint32_t l = 0; l < codes[i]->launch_count; l++)
-            if (codes[i]->launches[l].text) cuda_program_add(program, &codes[i]->launches[l]);
-    }
+    checked all[MODULES];
+    for (size_t i = 0; i < count; i++) all[i] = generate(modules[i], program, arena);
     char *source = cuda_program_source(program, true);
     cuda_image image;
     cuda_module *module = NULL;
-    if (cuda_image_compile(&standin, source, 90, &image) != HLO_OK)
-        fail_msg("%s: %s", m->name, image.log);
+    if (cuda_image_compile(&standin, source, 90, &image) != HLO_OK) fail_msg("%s", image.log);
     assert_int_equal(standin.cuModuleLoadData(&module, image.bytes), 0);
-    for (uint32_t i = 0; i < all.count; i++) {
-        hlo_arena_mark mark = hlo_arena_here(arena);
-        good &= check(m, all.v[i], codes[i], program, module, arena);
-        hlo_arena_release(arena, mark);
-    }
+    bool good = true;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < all[i].jobs.count; k++) {
+            hlo_arena_mark mark = hlo_arena_here(arena);
+            good &= check(modules[i], all[i].jobs.v[k], all[i].codes[k], program, module, arena);
+            hlo_arena_release(arena, mark);
+        }
     standin.cuModuleUnload(module);
     cuda_image_free(&image);
     free(source);
@@ -266,7 +287,7 @@ static hlo_module *read_model(const char *name) {
 
 static bool check_model(const char *name) {
     hlo_module *m = read_model(name);
-    bool good = check_module(m);
+    bool good = check_modules(&m, 1);
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     if (strstr(name, ".xla.") || strstr(name, ".spmd.")) {
@@ -274,7 +295,7 @@ static bool check_model(const char *name) {
         return good;
     }
     assert_int_equal(hlo_module_optimize(m, &options, NULL), HLO_OK);
-    good &= check_module(m);
+    good &= check_modules(&m, 1);
     hlo_module_free(m);
     return good;
 }
@@ -302,6 +323,222 @@ static void test_models(void **state) {
     assert_true(good);
 }
 
+/* ------------------------------------------------------------------------------- opcode by opcode
+ */
+
+static hlo_module *parse(const char *text) {
+    hlo_module *m;
+    if (hlo_module_parse(text, strlen(text), "forms", &sink, &m) != HLO_OK) fail_msg("%s", text);
+    if (hlo_module_verify(m, &sink) != HLO_OK) fail_msg("%s", text);
+    return m;
+}
+
+enum { FIRST_TYPE = HLO_TYPE_PRED, LAST_TYPE = HLO_TYPE_F64 };
+
+/* Whether HLO has the elementwise opcode on the type. */
+static bool takes(hlo_op op, hlo_type type) {
+    const hlo_kernel *kernel = hlo_kernel_of(op);
+    if (!kernel || !kernel->ops || op == HLO_OP_COMPARE || op == HLO_OP_SELECT ||
+        op == HLO_OP_COMPLEX)
+        return false;
+    bool whole = hlo_type_is_integer(type), pred = type == HLO_TYPE_PRED;
+    switch (op) {
+    case HLO_OP_NOT:
+    case HLO_OP_AND:
+    case HLO_OP_OR:
+    case HLO_OP_XOR: return whole || pred;
+    case HLO_OP_SIGN:
+    case HLO_OP_ABS: return hlo_type_is_float(type) || hlo_types[type].class == HLO_CLASS_SIGNED;
+    case HLO_OP_REAL:
+    case HLO_OP_IMAG: return hlo_type_is_float(type);
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM: return true;
+    default: return !pred && kernel->ops[0].loop[hlo_lane_of(type)];
+    }
+}
+
+/* A module that applies every elementwise opcode to the type, and converts it to all others. */
+static char *elementwise_module(hlo_type type) {
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    const char *name = hlo_types[type].name;
+    uint32_t count = 0;
+    fprintf(out, "HloModule m\n\nENTRY e {\n");
+    for (int p = 0; p < 3; p++) fprintf(out, "  x%d = %s[3,96] parameter(%d)\n", p, name, p);
+    fprintf(out, "  c = pred[3,96] parameter(3)\n  s = %s[3,96] select(c, x0, x1)\n", name);
+    for (int op = 0; op < HLO_OP_COUNT; op++) {
+        if (!takes((hlo_op)op, type)) continue;
+        const hlo_elementwise *kernel = hlo_kernel_of((hlo_op)op)->ops;
+        fprintf(out, "  r%u = %s[3,96] %s(x0%s%s)%s\n", count++,
+                op == HLO_OP_IS_FINITE ? "pred" : name, hlo_ops[op].name,
+                kernel->arity > 1 ? ", x1" : "", kernel->arity > 2 ? ", x2" : "",
+                op == HLO_OP_REDUCE_PRECISION ? ", exponent_bits=4, mantissa_bits=2" : "");
+    }
+    static const char *const words[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
+    for (int w = 0; w < 6; w++) {
+        fprintf(out, "  r%u = pred[3,96] compare(x0, x1), direction=%s\n", count++, words[w]);
+        if (hlo_type_is_float(type))
+            fprintf(out, "  r%u = pred[3,96] compare(x0, x1), direction=%s, type=TOTALORDER\n",
+                    count++, words[w]);
+    }
+    for (int to = FIRST_TYPE; to <= LAST_TYPE; to++)
+        if (to != (int)type)
+            fprintf(out, "  r%u = %s[3,96] convert(x0)\n", count++, hlo_types[to].name);
+    fprintf(out, "  ROOT t = tuple(s");
+    for (uint32_t i = 0; i < count; i++) fprintf(out, ", r%u", i);
+    fprintf(out, ")\n}\n");
+    fclose(out);
+    return text;
+}
+
+static bool is_common(hlo_type type) {
+    static const hlo_type common[] = {HLO_TYPE_PRED,      HLO_TYPE_S4,     HLO_TYPE_S32,
+                                      HLO_TYPE_U8,        HLO_TYPE_F8E5M2, HLO_TYPE_F8E4M3FN,
+                                      HLO_TYPE_F8E8M0FNU, HLO_TYPE_BF16,   HLO_TYPE_F32};
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (common[i] == type) return true;
+    return false;
+}
+
+static void test_elementwise(void **state) {
+    (void)state;
+    bool good = true;
+    draws_specials = true;
+    for (int type = FIRST_TYPE; type <= LAST_TYPE; type++) {
+        if (!is_long && !is_common((hlo_type)type)) continue;
+        char *text = elementwise_module((hlo_type)type);
+        hlo_module *m = parse(text);
+        good &= check_modules(&m, 1);
+        hlo_module_free(m);
+        free(text);
+    }
+    draws_specials = false;
+    assert_true(good);
+}
+
+#define REGIONS                                                                                    \
+    "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"             \
+    "addh { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT r = bf16[] add(a, b) }\n"         \
+    "most { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"        \
+    "mosti { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] maximum(a, b) }\n"       \
+    "any { a = pred[] parameter(0) b = pred[] parameter(1) ROOT r = pred[] or(a, b) }\n"           \
+    "odd { a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] abs(b) ROOT r = f32[] "         \
+    "maximum(a, c) }\n"                                                                            \
+    "set { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }\n"                                 \
+    "less { a = f32[] parameter(0) b = f32[] parameter(1) i = s32[] parameter(2) j = s32[] "       \
+    "parameter(3) ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER }\n"                \
+    "argmost { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] "    \
+    "parameter(3) g = pred[] compare(a, b), direction=GE v = f32[] select(g, a, b) k = s32[] "     \
+    "select(g, i, j) ROOT t = tuple(v, k) }\n"
+
+static const char *const forms[] = {
+    /* rows, columns, both, none; long enough for several blocks to share */
+    "x = f32[40000] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), "
+    "dimensions={0}, to_apply=add",
+    "x = f32[3,33000] parameter(0) z = f32[] constant(2) ROOT r = f32[3] reduce(x, z), "
+    "dimensions={1}, to_apply=add",
+    "x = bf16[700,50] parameter(0) z = bf16[] constant(0) ROOT r = bf16[50] reduce(x, z), "
+    "dimensions={0}, to_apply=addh",
+    "x = f32[6,5,7] parameter(0) z = f32[] constant(-inf) ROOT r = f32[5] reduce(x, z), "
+    "dimensions={0,2}, to_apply=most",
+    "x = f32[6,5,70]{1,2,0} parameter(0) z = f32[] constant(-inf) ROOT r = f32[6,5] reduce(x, z), "
+    "dimensions={2}, to_apply=most",
+    "x = f32[4,9] parameter(0) z = f32[] constant(1) ROOT r = f32[4,9] reduce(x, z), "
+    "dimensions={}, to_apply=add",
+    "x = f32[0,9] parameter(0) z = f32[] constant(1) ROOT r = f32[9] reduce(x, z), "
+    "dimensions={0}, to_apply=add",
+    "x = s32[5,100] parameter(0) z = s32[] constant(-2147483648) ROOT r = s32[5] reduce(x, z), "
+    "dimensions={1}, to_apply=mosti",
+    "x = pred[5,100] parameter(0) z = pred[] constant(false) ROOT r = pred[5] reduce(x, z), "
+    "dimensions={1}, to_apply=any",
+    "x = f32[5,100] parameter(0) z = f32[] constant(0) ROOT r = f32[5] reduce(x, z), "
+    "dimensions={1}, to_apply=odd",
+    "x = f32[3,40000] parameter(0) z = f32[] constant(0) ROOT r = f32[3] reduce(x, z), "
+    "dimensions={1}, to_apply=odd",
+    "x = f32[7,300] parameter(0) i = s32[7,300] iota(), iota_dimension=1 z = f32[] constant(-inf) "
+    "n = s32[] constant(0) ROOT r = (f32[7], s32[7]) reduce(x, i, z, n), dimensions={1}, "
+    "to_apply=argmost",
+    "x = f32[40,16384] parameter(0) z = f32[] constant(0) s = f32[40] reduce(x, z), "
+    "dimensions={1}, to_apply=add b = f32[40,16384] broadcast(s), dimensions={0} d = "
+    "f32[40,16384] subtract(x, b) y = bf16[40,16384] convert(d) ROOT t = tuple(y, s)",
+    "x = f32[300,40] parameter(0) z = f32[] constant(0) s = f32[40] reduce(x, z), dimensions={0}, "
+    "to_apply=add b = f32[300,40] broadcast(s), dimensions={1} ROOT d = f32[300,40] divide(x, b)",
+    /* a value and its transpose from one read, with the abs-max */
+    "x = f32[256,512] parameter(0) z = f32[] constant(0) q = f8e4m3fn[256,512] convert(x) t = "
+    "f8e4m3fn[512,256] transpose(q), dimensions={1,0} a = f32[256,512] abs(x) m = f32[] reduce(a, "
+    "z), dimensions={0,1}, to_apply=most ROOT r = tuple(q, t, m)",
+    "x = bf16[64,2048] parameter(0) b = bf16[2048] parameter(1) w = bf16[64,2048] broadcast(b), "
+    "dimensions={1} s = bf16[64,2048] add(x, w) q = f8e5m2[64,2048] convert(s) t = "
+    "f8e5m2[2048,64] transpose(q), dimensions={1,0} ROOT r = tuple(q, t)",
+    "x = f32[6,10]{0,1} parameter(0) ROOT r = f32[6,10]{1,0} copy(x)",
+    "x = f32[6,10]{0,1} parameter(0) ROOT r = f32[3,2,10]{2,1,0} reshape(x)",
+    "x = f32[6,10]{0,1} parameter(0) y = f32[10,6]{1,0} bitcast(x) ROOT r = f32[10,6] negate(y)",
+    "x = f32[2,3,4,5] parameter(0) a = f32[6,20] reshape(x) b = f32[20,6] transpose(a), "
+    "dimensions={1,0} c = f32[4,5,2,3] reshape(b) ROOT r = f32[4,5,2,3] exponential(c)",
+    "x = f32[6,10] parameter(0) ROOT r = f32[3,4] slice(x), slice={[0:6:2], [1:9:2]}",
+    "x = f32[6,10] parameter(0) ROOT r = f32[6,10] reverse(x), dimensions={1}",
+    "x = f32[6,10] parameter(0) z = f32[] parameter(1) ROOT r = f32[7,29] pad(x, z), "
+    "padding=2_-1x-1_2_2",
+    "x = f32[6,10] parameter(0) y = f32[6,1] parameter(1) ROOT r = f32[6,21] concatenate(x, y, x), "
+    "dimensions={1}",
+    "x = f32[6,10] parameter(0) i = s32[] parameter(1) j = s64[] parameter(2) k = s32[] convert(j) "
+    "ROOT r = f32[2,3] dynamic-slice(x, i, k), dynamic_slice_sizes={2,3}",
+    "x = f32[6,10] parameter(0) u = f32[2,3] parameter(1) v = f32[2,3] negate(u) i = u8[] "
+    "parameter(2) j = u8[] parameter(3) ROOT r = f32[6,10] dynamic-update-slice(x, v, i, j)",
+    "c = f32[] constant(3) x = f32[6,10] broadcast(c), dimensions={} u = f32[1,10] parameter(0) i "
+    "= s32[] parameter(1) j = s32[] constant(0) ROOT r = f32[6,10] dynamic-update-slice(x, u, i, "
+    "j)",
+    "x = f32[6,10] parameter(0) i = s32[5,1] parameter(1) ROOT r = f32[5,10] gather(x, i), "
+    "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+    "slice_sizes={1,10}",
+    "x = f32[4,6,10] parameter(0) i = s32[4,5] parameter(1) ROOT r = f32[4,5,3] gather(x, i), "
+    "offset_dims={2}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, "
+    "start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,3}",
+    "x = f32[6,10] parameter(0) i = s32[5,1] parameter(1) u = f32[5,10] parameter(2) ROOT r = "
+    "f32[6,10] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add",
+    "x = f32[12] parameter(0) i = s32[7] parameter(1) u = f32[7] parameter(2) ROOT r = f32[12] "
+    "scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set",
+    "x = f32[6,10] parameter(0) i = s32[3,2] parameter(1) u = f32[3,2,4] parameter(2) ROOT r = "
+    "f32[6,10] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, "
+    "scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=odd",
+    "x = f32[3,50] parameter(0) i = s32[3,50] parameter(1) ROOT r = (f32[3,50], s32[3,50]) sort(x, "
+    "i), dimensions={1}, is_stable=true, to_apply=less",
+    "x = f32[8,9] parameter(0) z = f32[] constant(0) ROOT r = f32[4,9] reduce-window(x, z), "
+    "window={size=3x2 stride=2x1 pad=0_1x1_0}, to_apply=add",
+    "x = f32[8,9] parameter(0) z = f32[] constant(0) ROOT r = f32[15,8] reduce-window(x, z), "
+    "window={size=1x2 lhs_dilate=2x1}, to_apply=add",
+    "x = f32[30] parameter(0) y = f32[30] parameter(1) ROOT r = f32[30] map(x, y), dimensions={0}, "
+    "to_apply=odd",
+    "x = f32[30] parameter(0) y = u32[30] bitcast-convert(x) z = u32[30] not(y) ROOT r = f32[30] "
+    "bitcast-convert(z)",
+    "ROOT i = bf16[5,300] iota(), iota_dimension=1",
+    /* one row of a block, or less than one element for each thread */
+    "x = f32[2,70000] parameter(0) s = f32[2] parameter(1) b = f32[2,70000] broadcast(s), "
+    "dimensions={0} m = f32[2,70000] multiply(x, b) ROOT q = f8e4m3fn[2,70000] convert(m)",
+    "x = f32[1,131073] parameter(0) ROOT q = f16[1,131073] convert(x)",
+};
+
+static void test_forms(void **state) {
+    (void)state;
+    enum { FORMS = sizeof forms / sizeof *forms };
+    hlo_module *modules[FORMS];
+    for (size_t i = 0; i < FORMS; i++) {
+        char *text;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        fprintf(out, "HloModule form_%zu\n\n%s\nENTRY e {\n%s\n}\n", i, REGIONS, forms[i]);
+        fclose(out);
+        modules[i] = parse(text);
+        free(text);
+    }
+    bool good = check_modules(modules, FORMS);
+    for (size_t i = 0; i < FORMS; i++) hlo_module_free(modules[i]);
+    assert_true(good);
+}
+
 int main(int argc, char **argv) {
     is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
     setenv("HLO_CUDA_DRIVER", HLO_STANDIN, 1);
@@ -310,6 +547,8 @@ int main(int argc, char **argv) {
         cuda_library_load(&standin, CUDA_NVRTC, &sink) != HLO_OK ||
         standin.cuStreamCreate(&stream, 0) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_models)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_elementwise),
+                                       cmocka_unit_test(test_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,143 @@
+/* Generated kernels, compiled by the real NVRTC: those of every model, as it is and after
+ * optimisation, for one architecture, and of some for all three; with --long of all for all. Equal
+ * kernels are compiled once. Where there is no NVRTC the test says so and is skipped. Kept cubins
+ * are found again. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "hlo/pass.h"
+#include "hlo/text.h"
+#include "runtime/cuda/kernel.h"
+#include "runtime/cuda/library.h"
+#include "unit/cuda_jobs.h"
+
+static bool is_long;
+static cuda_library nvrtc;
+
+static void show(void *user, const hlo_diag *diag) {
+    (void)user;
+    hlo_diag_print(stderr, diag, 0);
+}
+static const hlo_diag_sink sink = {show, NULL};
+
+/* Adds the module's kernels to the program. */
+static void add_kernels(const hlo_module *m, cuda_program *program) {
+    hlo_arena *arena = hlo_arena_new(NULL);
+    jmp_buf recover;
+    if (setjmp(recover)) fail_msg("no memory");
+    hlo_arena_set_recover(arena, &recover);
+    const cuda_device device = {.sm = 90};
+    jobs all = jobs_of_module(m, &device, arena);
+    for (uint32_t i = 0; i < all.count; i++) {
+        const char *why = NULL;
+        const cuda_code *code = cuda_code_new(&device, all.v[i], arena, &why);
+        if (!code) fail_msg("%s: %%%s %s", m->name, all.v[i]->instr->name, why);
+        for (uint32_t l = 0; l < code->launch_count; l++)
+            if (code->launches[l].text) cuda_program_add(program, &code->launches[l]);
+    }
+    hlo_arena_free(arena);
+}
+
+static void add_model(const char *name, cuda_program *program) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", HLO_MODELS, name);
+    hlo_module *m;
+    assert_int_equal(hlo_module_parse_file(path, &sink, &m), HLO_OK);
+    assert_int_equal(hlo_module_verify(m, &sink), HLO_OK);
+    add_kernels(m, program);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    if (!strstr(name, ".xla.") && hlo_module_optimize(m, &options, NULL) == HLO_OK)
+        add_kernels(m, program);
+    hlo_module_free(m);
+}
+
+static void compile(const cuda_program *program, int sm) {
+    char *source = cuda_program_source(program, true);
+    cuda_image image;
+    if (cuda_image_compile(&nvrtc, source, sm, &image) != HLO_OK)
+        fail_msg("sm_%d: %s", sm, image.log ? image.log : "");
+    assert_true(image.size > 0);
+    cuda_image_free(&image);
+    free(source);
+}
+
+static void test_models(void **state) {
+    (void)state;
+    if (!nvrtc.nvrtcCompileProgram) skip();
+    cuda_program *all = cuda_program_new();
+    DIR *folder = opendir(HLO_MODELS);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        const char *end = strrchr(entry->d_name, '.');
+        if (end && strcmp(end, ".hlo") == 0) add_model(entry->d_name, all);
+    }
+    closedir(folder);
+    compile(all, 90);
+    cuda_program *some = cuda_program_new();
+    add_model("encoder_qdq_train.hlo", some);
+    add_model("scan_layers.hlo", some);
+    compile(is_long ? all : some, 89);
+    compile(is_long ? all : some, 100);
+    cuda_program_free(some);
+    cuda_program_free(all);
+}
+
+/* One function of every opcode and type, which templates leave uncompiled until they are used. */
+static void test_helpers(void **state) {
+    (void)state;
+    if (!nvrtc.nvrtcCompileProgram) skip();
+    for (int sm = 89; sm <= 100; sm += sm == 89 ? 1 : 10) {
+        cuda_program *none = cuda_program_new();
+        compile(none, sm);
+        cuda_program_free(none);
+    }
+}
+
+static void test_kept(void **state) {
+    (void)state;
+    if (!nvrtc.nvrtcCompileProgram) skip();
+    char folder[] = "/tmp/hlo-kept-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const char *source = "extern \"C\" __global__ void k(float *p) { p[threadIdx.x] = 1; }\n";
+    cuda_image first, second;
+    assert_int_equal(cuda_image_find(&nvrtc, folder, source, 90, &first), HLO_OK);
+    assert_non_null(first.log);
+    assert_int_equal(cuda_image_find(&nvrtc, folder, source, 90, &second), HLO_OK);
+    assert_null(second.log); /* the compiler was not asked */
+    assert_int_equal(first.size, second.size);
+    assert_memory_equal(first.bytes, second.bytes, first.size);
+    cuda_image_free(&second);
+    assert_int_equal(cuda_image_find(&nvrtc, folder, source, 89, &second), HLO_OK);
+    assert_non_null(second.log);
+    cuda_image_free(&second);
+    assert_int_equal(cuda_image_find(&nvrtc, folder, "not C", 90, &second), HLO_INVALID_INPUT);
+    assert_non_null(strstr(second.log, "error"));
+    cuda_image_free(&first);
+    cuda_image_free(&second);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(int argc, char **argv) {
+    is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
+    /* Where CUDA's toolkit is installed, and the dynamic linker does not know it. */
+    if (access("/usr/local/cuda/lib64/libnvrtc.so", R_OK) == 0)
+        setenv("HLO_CUDA_NVRTC", "/usr/local/cuda/lib64/libnvrtc.so", 0);
+    if (cuda_library_load(&nvrtc, CUDA_NVRTC, NULL) != HLO_OK)
+        fprintf(stderr, "skipped: there is no NVRTC on this machine\n");
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_helpers), cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(test_models)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    cuda_library_unload(&nvrtc);
+    return failed;
+}
