@@ -37,7 +37,8 @@ typedef enum lt_kind {
     LT_TYPE,
     LT_COMPUTE,
     LT_OPERATION,
-    LT_EPILOGUE
+    LT_EPILOGUE,
+    LT_REDUCTION
 } lt_kind;
 
 /* A row of attribute.def. */
@@ -100,6 +101,8 @@ typedef struct cuda_matmul {
     uint32_t setting_count;
     double alpha, beta;
     size_t workspace;   /* bytes that it may use at most */
+    int reductions;     /* LT_REDUCTION_...: MASK stands for all; where D is narrower than what sums
+                           are made in, those that would round partial sums to it are left out */
     uint32_t alignment; /* bytes to which all parts are aligned */
     uint32_t present;   /* bit p: the call has the lt_part p, which is at places[p] */
     cuda_pointer places[LT_PART_COUNT];

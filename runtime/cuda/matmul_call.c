@@ -175,6 +175,7 @@ static int make_preference(cuda_call *call) {
     int status = call->device->lib->cublasLtMatmulPreferenceCreate(&call->preference);
     if (!status)
         status = set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)p->workspace);
+    if (!status) status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, p->reductions);
     for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
         status = set_preference(call, alignments[part], alignment_of(call->addresses[part]));
     return status;

@@ -382,6 +382,7 @@ static const char *build(builder *b) {
     }
     if (m->c) place_c(b);
     place_result(b, LT_PART_D, m->d, d_type, 0);
+    p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
     if (!m->c) place_c(b);
     set_all(b);
     p->overwrites = find_overwritten(p);

@@ -90,7 +90,12 @@ void cuda_matmul_print(const cuda_matmul *p, const char *indent, FILE *out) {
             lt_word(LT_TYPE, p->scale_type), p->alpha, p->beta);
     for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) print_matrix(p, part, indent, out);
     for (uint32_t i = 0; i < p->setting_count; i++) print_setting(p, &p->settings[i], indent, out);
-    fprintf(out, "%sworkspace %zu, alignment %u\n", indent, p->workspace, p->alignment);
+    fprintf(out, "%sworkspace %zu, alignment %u", indent, p->workspace, p->alignment);
+    if (p->reductions != LT_REDUCTION_MASK)
+        fprintf(out, ", reductions %s", lt_word(LT_REDUCTION, p->reductions));
+    fputc('\n', out);
+    if (p->fp8 && p->n % 8)
+        fprintf(out, "%snote: n is no multiple of 8, which not every library takes\n", indent);
     for (uint32_t i = p->copies_before; i < p->copy_count; i++)
         print_copy(&p->copies[i], indent, out);
 }

@@ -201,6 +201,7 @@ static void test_headers(void **state) {
 #define LT_COMPUTE_HEADER(name) CUBLAS_COMPUTE_##name
 #define LT_OPERATION_HEADER(name) CUBLAS_OP_##name
 #define LT_EPILOGUE_HEADER(name) CUBLASLT_EPILOGUE_##name
+#define LT_REDUCTION_HEADER(name) CUBLASLT_REDUCTION_SCHEME_##name
 #define LT_WORD(kind, name, number) assert_int_equal(number, LT_##kind##_HEADER(name));
 #include "runtime/cuda/word.def"
 #undef LT_WORD
