@@ -33,6 +33,11 @@ static const char *vformat(hlo_arena *arena, const char *format, va_list args) {
 
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena) {
     *e = (emit){.device = device, .job = job, .arena = arena, .offset = "int", .width = 1};
+}
+
+void emit_restart(emit *e, emit_lines *lines) {
+    e->out = lines;
+    e->open_count = 0;
     e->open[e->open_count++] = e->scope = e->next_scope++;
 }
 
@@ -437,6 +442,10 @@ void emit_elements_end(emit *e) {
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell) {
     const hlo_view *view = &e->job->results[result];
     const char *pointer = emit_result(e, result), *type = cuda_types[view->type].cell;
+    if (e->turned && e->turned[result]) {
+        emit_text(e, "%s[u].v[r] = %s;", e->turned[result], cell);
+        return;
+    }
     const char *address = emit_dot(e, index, view->strides);
     if (e->width == 1 || e->open_count != e->pack_depth || !e->linear ||
         strcmp(address, e->linear) != 0) {

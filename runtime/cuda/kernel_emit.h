@@ -97,10 +97,16 @@ typedef struct emit {
     uint32_t pack_count, pack_capacity;
     uint32_t pack_depth; /* of the scope that every element runs through */
 
+    /* In a tile (kernel_tile.c), by result leaf: the packs that its cells are put into across the
+     * thread's rows; NULL, or an element NULL: none. */
+    const char **turned;
+
     bool uses[2][256]; /* operand and result leaves that the text names */
 } emit;
 
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena);
+/* A kernel begins: lines go there, and no variable is known. */
+void emit_restart(emit *e, emit_lines *lines);
 /* Gives up, for a reason as cuda_part has it. Returns "0". */
 const char *emit_refuse(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -221,7 +227,28 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
 /* The launch that copies an operand to a result of the same layout; false: it has another. */
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
-const emit_index *emit_result_index(emit *e, const emit_index *index, uint32_t number);
+/* The index at which a result, which has as many elements as the space that `index` is in, is
+ * written with the element there. What transposes an array of the space's dimensions writes the
+ * same element; else it is the one of the same number. */
+const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result);
+
+/* A thread's elements as a square, so that what is written in the order of the space and what is
+ * written transposed both lie side by side in memory. */
+typedef struct emit_tile {
+    uint32_t row, column; /* dimensions of the space: the fastest of the transposed results, and the
+                             space's own */
+    int width;            /* rows, and columns */
+    int64_t count;        /* squares in the space */
+    const char *row_base, *column_base;
+    const char *at[HLO_EVAL_MAX_RANK];
+    int64_t strides[HLO_EVAL_MAX_RANK];
+} emit_tile;
+/* False: no result is transposed, or sizes do not allow it. */
+bool emit_find_tile(emit *e, const emit_space *space, emit_tile *out_tile);
+/* Around what is done for each element of square number `square`. */
+const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
+                                  const char *square, emit_lines *inner);
+void emit_tile_end(emit *e, const emit_space *space, const emit_tile *tile);
 
 /* Each writes the launches of the group into `code`; e->why says when it cannot. */
 void emit_loop(emit *e, cuda_code *code);

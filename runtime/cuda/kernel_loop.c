@@ -130,20 +130,17 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
     return emit_index_new(e, space->rank, space->dims, at, e->linear, space->strides);
 }
 
-/* The index at which result `number`, which has as many elements as the space, is written. What
- * transposes an element of the first result's dimensions writes that element. */
-const emit_index *emit_result_index(emit *e, const emit_index *index, uint32_t number) {
-    const hlo_instr *result = e->job->group.results[number];
+const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result) {
     const hlo_shape *shape = result->shape;
-    if (number == 0 || result->op != HLO_OP_TRANSPOSE ||
-        hlo_instr_operand(result, 0)->shape->rank != index->rank)
-        return emit_reshape(e, index, shape->rank, shape->dims);
+    const hlo_instr *from = result->operand_count ? hlo_instr_operand(result, 0) : NULL;
+    bool same = result->op == HLO_OP_TRANSPOSE && from->shape->rank == index->rank;
+    for (uint32_t d = 0; same && d < index->rank; d++)
+        same = from->shape->dims[d] == index->dims[d];
+    if (!same) return emit_reshape(e, index, shape->rank, shape->dims);
     const hlo_ints *order = hlo_instr_ints(result, HLO_ATTR_DIMENSIONS);
     const char *at[HLO_EVAL_MAX_RANK];
     int64_t strides[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < index->rank; d++) {
-        if (hlo_instr_operand(result, 0)->shape->dims[d] != index->dims[d])
-            return emit_reshape(e, index, shape->rank, shape->dims);
         at[d] = index->at[order->v[d]];
         if (index->linear) strides[d] = index->linear_strides[order->v[d]];
     }
@@ -170,21 +167,56 @@ static const char *copied(emit *e, const emit_index *index) {
     return emit_cast(e, from, to, false, emit_load(e, 0, index, false), true);
 }
 
-void emit_loop(emit *e, cuda_code *code) {
+static void store_results(emit *e, const emit_index *index) {
     const hlo_group *group = &e->job->group;
+    if (group->instr_count == 0) emit_store(e, 0, index, copied(e, index));
+    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
+        const emit_index *at = emit_result_index(e, index, group->results[i]);
+        emit_store(e, i, at, emit_pull(e, group->results[i], at, true));
+    }
+}
+
+/* The space of what the first result only reorders, in the order in which that lies in memory. */
+static emit_space source_space(const emit *e) {
+    const hlo_group *group = &e->job->group;
+    if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
+    hlo_op op = group->results[0]->op;
+    if (op != HLO_OP_TRANSPOSE && op != HLO_OP_COPY) return emit_space_of(&e->job->results[0]);
+    const hlo_shape *shape = hlo_instr_operand(group->results[0], 0)->shape;
+    int64_t *strides = hlo_arena_array(e->arena, shape->rank + 1, sizeof *strides);
+    hlo_shape_strides(shape, strides);
+    const hlo_view view = {shape->type, shape->rank, shape->dims, strides, NULL};
+    return emit_space_of(&view);
+}
+
+/* False: the results lie in memory as what they are made of does, or are too small to care. */
+static bool emit_tiles(emit *e, cuda_code *code) {
+    emit_space space = source_space(e);
+    emit_lines lines = {0}, inner;
+    emit_tile tile;
+    if (!emit_find_tile(e, &space, &tile)) return false;
+    emit_restart(e, &lines);
+    const char *square = emit_name(e, "i");
+    emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, square,
+              e->offset, CUDA_BLOCK, e->offset);
+    emit_text(e, "if (%s >= %lld) return;", square, (long long)tile.count);
+    store_results(e, emit_tile_begin(e, &space, &tile, square, &inner));
+    emit_tile_end(e, &space, &tile);
+    int64_t blocks = (tile.count + CUDA_BLOCK - 1) / CUDA_BLOCK;
+    emit_add_launch(e, code, emit_launch(e, "tile", &lines, blocks, 0, NULL));
+    return true;
+}
+
+void emit_loop(emit *e, cuda_code *code) {
     emit_space space = emit_space_of(&e->job->results[0]);
     emit_lines lines = {0}, inner;
     if (space.count == 0) return;
-    e->out = &lines;
     e->offset = emit_offset_type(e, space.count);
+    if (emit_tiles(e, code)) return;
+    emit_restart(e, &lines);
     e->width = emit_width(e, &space, space.count);
     const emit_index *index = emit_loop_index(e, &space, &inner);
-    if (group->instr_count == 0) emit_store(e, 0, index, copied(e, index));
-    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
-        const hlo_instr *result = group->results[i];
-        const emit_index *at = emit_result_index(e, index, i);
-        emit_store(e, i, at, emit_pull(e, result, at, true));
-    }
+    store_results(e, index);
     emit_elements_end(e);
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
@@ -221,7 +253,7 @@ bool emit_update(emit *e, cuda_code *code) {
     emit_space space = emit_space_of(&view);
     if (space.count == 0) return true;
     emit_lines lines = {0}, inner;
-    e->out = &lines;
+    emit_restart(e, &lines);
     e->offset = emit_offset_type(e, space.count);
     /* Elements of the update are side by side in the result as well, but from any place on. */
     emit_space dense = space;

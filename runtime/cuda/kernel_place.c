@@ -125,7 +125,7 @@ void emit_scatter(emit *e, cuda_code *code) {
     }
     code->overwrites = s.arrays == 1 ? (int)emit_leaf(e, hlo_instr_operand(s.instr, 0)) : -1;
     emit_lines lines = {0}, inner;
-    e->out = &lines;
+    emit_restart(e, &lines);
     int64_t dims[HLO_EVAL_MAX_RANK], strides[HLO_EVAL_MAX_RANK], count = 1;
     for (uint32_t d = s.narrow->rank; d-- > 0; count *= dims[d]) {
         dims[d] = s.shared[d] ? s.narrow->dims[d] : 1;
@@ -178,7 +178,7 @@ void emit_sort(emit *e, cuda_code *code) {
     emit_space space = emit_space_of(&e->job->results[0]);
     if (e->why || space.count == 0) return;
     emit_lines lines = {0}, inner;
-    e->out = &lines;
+    emit_restart(e, &lines);
     e->offset = emit_offset_type(e, space.count);
     const emit_index *index = emit_loop_index(e, &space, &inner);
     const char *at[HLO_EVAL_MAX_RANK], *place = emit_name(e, "i"), *other = emit_name(e, "i");

@@ -39,6 +39,8 @@ typedef struct reduction {
     int64_t kept_dims[HLO_EVAL_MAX_RANK]; /* without the others */
     int64_t kept, reduced, chunk;
     int64_t chunks;
+    emit_space space;
+    emit_tile tile;  /* width 0: elements are run through as they are counted */
     int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
     const char *at[HLO_EVAL_MAX_RANK];
     const char *lane, *k, *live, *row_at, *begin, *end, *part;
@@ -300,11 +302,12 @@ static void run_phase(reduction *s, uint32_t phase) {
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
               step, s->lanes * e->width);
     emit_lines inner;
-    const emit_index *index = element_index(s, step, &inner);
+    const emit_index *index = s->tile.width ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
+                                            : element_index(s, step, &inner);
     for (uint32_t i = 0; i < group->result_count; i++) {
         const hlo_instr *result = group->results[i];
         if (is_row_result(s, result) || level_of(s, result) != phase) continue;
-        const emit_index *at = emit_reshape(e, index, result->shape->rank, result->shape->dims);
+        const emit_index *at = emit_result_index(e, index, result);
         emit_store(e, i, at, emit_pull(e, result, at, true));
     }
     for (uint32_t i = 0; i < s->count; i++) {
@@ -319,7 +322,10 @@ static void run_phase(reduction *s, uint32_t phase) {
         }
         accumulate(s, r, x);
     }
-    emit_elements_end(e);
+    if (s->tile.width)
+        emit_tile_end(e, &s->space, &s->tile);
+    else
+        emit_elements_end(e);
     emit_close(e);
 }
 
@@ -380,7 +386,7 @@ static int64_t row_blocks(const reduction *s) {
 }
 
 static const char *form_of(const reduction *s) {
-    return s->row ? "row" : "column";
+    return s->tile.width ? "tile" : s->row ? "row" : "column";
 }
 
 /* Scratch for what the chunks of each row have. */
@@ -414,7 +420,7 @@ static void write_partials(reduction *s) {
 static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch *scratch) {
     emit *e = s->e;
     emit_lines lines = {0};
-    e->out = &lines;
+    emit_restart(e, &lines);
     e->width = 1;
     s->row = true;
     divide(s, s->chunks, 1);
@@ -528,6 +534,27 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
+static bool has_tuple(const emit *e) {
+    return e->job->group.result_count != e->job->result_count;
+}
+
+/* What is counted in a row: elements, of which a thread has some side by side, or squares. */
+static int64_t find_elements(reduction *s) {
+    emit *e = s->e;
+    int64_t *strides = hlo_arena_array(e->arena, s->shape->rank + 1, sizeof *strides);
+    hlo_shape_strides(s->shape, strides);
+    const hlo_view view = {s->shape->type, s->shape->rank, s->shape->dims, strides, NULL};
+    s->space = emit_space_of(&view);
+    if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&
+        emit_find_tile(e, &s->space, &s->tile)) {
+        s->chunks = s->chunks > 1 ? BLOCKS : 1;
+        while (s->chunks > 1 && s->tile.count / s->chunks < CUDA_BLOCK) s->chunks /= 2;
+        return s->tile.count;
+    }
+    e->width = s->row && s->reduced ? emit_width(e, &s->space, s->reduced) : 1;
+    return s->reduced;
+}
+
 void emit_reduce(emit *e, cuda_code *code) {
     reduction s = {.e = e, .code = code};
     find_reduces(&s);
@@ -536,20 +563,15 @@ void emit_reduce(emit *e, cuda_code *code) {
     count_phases(&s);
     if (s.kept == 0) return;
     emit_lines lines = {0};
-    e->out = &lines;
+    emit_restart(e, &lines);
     e->offset = emit_offset_type(e, s.kept * s.reduced);
     s.chunks = s.phases > 1 ? 1 : chunks_of(&s);
-    hlo_view view = {.type = s.shape->type, .rank = s.shape->rank, .dims = s.shape->dims};
-    int64_t strides[HLO_EVAL_MAX_RANK];
-    hlo_shape_strides(s.shape, strides);
-    view.strides = strides;
-    emit_space space = emit_space_of(&view);
-    e->width = s.row && s.reduced ? emit_width(e, &space, s.reduced) : 1;
+    int64_t count = find_elements(&s);
     int64_t grain = (int64_t)e->width;
-    s.chunk = ((s.reduced + s.chunks - 1) / s.chunks + grain - 1) / grain * grain;
-    if (s.reduced) s.chunks = (s.reduced + s.chunk - 1) / s.chunk;
+    s.chunk = ((count + s.chunks - 1) / s.chunks + grain - 1) / grain * grain;
+    if (count) s.chunks = (count + s.chunk - 1) / s.chunk;
     divide(&s, s.chunk, e->width);
-    begin_kernel(&s, s.chunks, s.chunk, s.reduced);
+    begin_kernel(&s, s.chunks, s.chunk, count);
     for (uint32_t phase = 0; phase < s.phases; phase++) {
         run_phase(&s, phase);
         gather_lanes(&s, phase);

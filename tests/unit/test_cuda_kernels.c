@@ -436,6 +436,8 @@ static const char *const forms[] = {
     /* rows, columns, both, none; long enough for several blocks to share */
     "x = f32[40000] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), "
     "dimensions={0}, to_apply=add",
+    "x = f32[1200000] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), "
+    "dimensions={0}, to_apply=most",
     "x = f32[3,33000] parameter(0) z = f32[] constant(2) ROOT r = f32[3] reduce(x, z), "
     "dimensions={1}, to_apply=add",
     "x = bf16[700,50] parameter(0) z = bf16[] constant(0) ROOT r = bf16[50] reduce(x, z), "
@@ -471,6 +473,15 @@ static const char *const forms[] = {
     "x = bf16[64,2048] parameter(0) b = bf16[2048] parameter(1) w = bf16[64,2048] broadcast(b), "
     "dimensions={1} s = bf16[64,2048] add(x, w) q = f8e5m2[64,2048] convert(s) t = "
     "f8e5m2[2048,64] transpose(q), dimensions={1,0} ROOT r = tuple(q, t)",
+    "x = bf16[256,512] parameter(0) q = f8e4m3fn[256,512] convert(x) ROOT t = f8e4m3fn[512,256] "
+    "transpose(q), dimensions={1,0}",
+    "x = f32[3,256,1024] parameter(0) ROOT t = f32[1024,3,256] transpose(x), dimensions={2,0,1}",
+    "x = f32[256,512]{0,1} parameter(0) ROOT r = f32[256,512]{1,0} copy(x)",
+    "x = f32[512,512] parameter(0) y = f32[512,512] transpose(x), dimensions={1,0} ROOT r = "
+    "f32[512,512] add(x, y)",
+    "x = f32[1024,1024] parameter(0) z = f32[] constant(0) y = f16[1024,1024] convert(x) t = "
+    "f16[1024,1024] transpose(y), dimensions={1,0} s = f32[] reduce(x, z), dimensions={0,1}, "
+    "to_apply=add ROOT r = tuple(t, s)",
     "x = f32[6,10]{0,1} parameter(0) ROOT r = f32[6,10]{1,0} copy(x)",
     "x = f32[6,10]{0,1} parameter(0) ROOT r = f32[3,2,10]{2,1,0} reshape(x)",
     "x = f32[6,10]{0,1} parameter(0) y = f32[10,6]{1,0} bitcast(x) ROOT r = f32[10,6] negate(y)",
