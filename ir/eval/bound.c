@@ -112,7 +112,7 @@ typedef struct row {
     hlo_type types[3], result;
     hlo_range ranges[3], spread; /* of the operands, of the result */
     uint32_t arity;
-    bool squares;      /* both operands are the same value, and move together */
+    bool squares;      /* both operands are the same value, and move together; not at poles */
     bool clamped;      /* to what is finite in the type of the result */
     hlo_lane produced; /* by the analysis' loop */
 } row;
@@ -294,7 +294,9 @@ static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
     r->instr = b->call.instr;
     r->options = b->options;
     r->arity = b->call.operand_count;
-    r->squares = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
+    r->squares = r->arity == 2 &&
+                 hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1) &&
+                 !has_pole(r, 0) && !has_pole(r, 1);
     r->result = views[0]->type;
     r->spread = hlo_range_of(r->instr);
     for (uint32_t o = 0; o < r->arity; o++) {

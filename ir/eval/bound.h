@@ -28,7 +28,8 @@
  * boundary lies within the bound, a quarter of a step where one does. Where roundings to bf16 and
  * f16 may be dropped, each adds a uniform error on either side: sigma^2 += 2*ulp^2/12.
  *
- * An operation on one value twice: that value moved is moved in both places.
+ * An operation on one value twice, other than at a pole (x / x): that value moved is moved in both
+ * places. A square thus has 2*|x|*sigma + lambda*sigma^2; as a product of two it would have 0 at 0.
  *
  * Dot: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2, as matrix products of squares, + the error of
  * accumulating. That of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the expected

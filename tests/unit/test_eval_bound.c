@@ -296,6 +296,36 @@ static void exact_sums_have_no_error(void **state) {
     hlo_module_free(s.module);
 }
 
+static void a_value_twice_moves_in_both_places(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    static const char *const ops[] = {"multiply", "divide"};
+    setup s[2];
+    for (int o = 0; o < 2; o++) {
+        char text[256];
+        snprintf(
+            text, sizeof text,
+            "HloModule m\n\nENTRY %%e (x: f32[4]) -> f32[4] {\n  %%x = f32[4]{0} parameter(0)\n"
+            "  ROOT %%r = f32[4]{0} %s(%%x, %%x)\n}\n",
+            ops[o]);
+        s[o] = prepare(text, &recover);
+        for (int i = 0; i < 2; i++) { /* both operands are the one parameter */
+            set(&s[o].operands[i], 0, 3), set(&s[o].operand_sigmas[i], 0, 0.01);
+            set(&s[o].operands[i], 1, 0), set(&s[o].operand_sigmas[i], 1, 0.5);
+            set(&s[o].operands[i], 2, 3);
+        }
+        run(&s[o], false);
+    }
+    const hlo_view *square = &s[0].sigma, *ratio = &s[1].sigma;
+    assert_true(fabs(at(square, 0) - (0.06 + HLO_BOUND_LAMBDA * 0.0001)) < 1e-6);
+    assert_true(fabs(at(square, 1) - HLO_BOUND_LAMBDA * 0.25) < 1e-6);
+    assert_true(at(square, 2) == 0);
+    assert_true(isinf(at(ratio, 1))); /* one may be divided by zero, the other not */
+    assert_true(at(ratio, 2) < 1e-6);
+    for (int o = 0; o < 2; o++) hlo_module_free(s[o].module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp8_moves_by_a_step_only_near_a_boundary),
@@ -307,6 +337,7 @@ int main(void) {
         cmocka_unit_test(comparing_counts_every_case),
         cmocka_unit_test(perturbing_moves_by_sigma),
         cmocka_unit_test(exact_sums_have_no_error),
+        cmocka_unit_test(a_value_twice_moves_in_both_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
