@@ -11,6 +11,7 @@
  * same order ("full"), or one for each row ("row"). */
 #include "runtime/cuda/kernel_group.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -232,31 +233,32 @@ static void visit(walk *w, const hlo_instr *instr, group_relation relation, bool
 static bool makes_circle(grouping *g, uint32_t to, uint32_t m) {
     uint32_t low = g->groups[to].first > SPAN ? g->groups[to].first - SPAN : 0;
     bool changed = true;
-    for (uint32_t i = low; i <= m; i++) g->nodes[i].behind = false;
-    for (uint32_t h = 0; h < g->group_count; h++) g->groups[h].behind = false;
     while (changed) {
         changed = false;
         for (uint32_t i = low; i < m; i++) {
             group_node *n = &g->nodes[i];
             const hlo_instr *instr = g->instrs[i];
-            if (n->behind || (n->made && n->group == to)) continue;
+            if (n->behind == g->attempt || (n->made && n->group == to)) continue;
             bool inside = n->visited == g->attempt && !n->made;
-            bool behind = n->made && n->group != GROUP_NONE && g->groups[n->group].behind;
+            bool behind =
+                n->made && n->group != GROUP_NONE && g->groups[n->group].behind == g->attempt;
             for (uint32_t o = 0; o < instr->operand_count && !behind; o++) {
                 const hlo_instr *operand = hlo_instr_operand(instr, o);
                 if (!is_live(g, operand) || at(g, operand) < low) continue;
                 const group_node *from = &g->nodes[at(g, operand)];
-                behind = from->behind || (!inside && from->made && from->group == to);
+                behind = from->behind == g->attempt || (!inside && from->made && from->group == to);
             }
             if (!behind) continue;
-            n->behind = changed = true;
-            if (n->made && n->group != GROUP_NONE) g->groups[n->group].behind = true;
+            n->behind = g->attempt;
+            changed = true;
+            if (n->made && n->group != GROUP_NONE) g->groups[n->group].behind = g->attempt;
         }
     }
     const hlo_instr *instr = g->instrs[m];
     for (uint32_t o = 0; o < instr->operand_count; o++) {
         const hlo_instr *operand = hlo_instr_operand(instr, o);
-        if (is_live(g, operand) && at(g, operand) >= low && g->nodes[at(g, operand)].behind)
+        if (is_live(g, operand) && at(g, operand) >= low &&
+            g->nodes[at(g, operand)].behind == g->attempt)
             return true;
     }
     return false;
@@ -363,8 +365,7 @@ static bool can_join(grouping *g, uint32_t number, uint32_t m) {
 /* ----------------------------------------------------------------------------------------- groups
  */
 
-/* Counts, or with `out` writes, what the closure of `instr` in the group has. Members are marked by
- * `visited`; inputs get `read`. */
+/* Lists what computes `instr` in the group, in `closed`; what it reads from memory gets `read`. */
 static void close_over(grouping *g, uint32_t number, const hlo_instr *instr, bool first) {
     if (!is_live(g, instr)) return;
     group_node *n = &g->nodes[at(g, instr)];
@@ -378,6 +379,7 @@ static void close_over(grouping *g, uint32_t number, const hlo_instr *instr, boo
     }
     if (n->visited == g->attempt) return;
     n->visited = g->attempt;
+    g->closed[g->closed_count++] = at(g, instr);
     for (uint32_t o = 0; o < instr->operand_count; o++)
         close_over(g, number, hlo_instr_operand(instr, o), false);
 }
@@ -406,27 +408,35 @@ static void place(grouping *g, uint32_t m) {
     if (number == GROUP_NONE) number = new_group(g, m);
     n->group = number;
     g->groups[number].made++;
+    g->groups[number].last = m;
     g->attempt++;
+    g->closed_count = 0;
     bool outside = n->outside;
     close_over(g, number, g->instrs[m], true);
     n->outside = outside;
 }
 
+static int by_place(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 static hlo_group write_group(grouping *g, uint32_t number) {
+    const group *from = &g->groups[number];
     hlo_group out = {0};
     g->attempt++;
-    for (uint32_t i = 0; i < g->count; i++)
-        if (g->nodes[i].made && g->nodes[i].group == number)
-            close_over(g, number, g->instrs[i], true);
-    for (uint32_t i = 0; i < g->count; i++) out.instr_count += g->nodes[i].visited == g->attempt;
-    out.instrs = hlo_arena_array(g->arena, out.instr_count, sizeof *out.instrs);
-    out.results = hlo_arena_array(g->arena, g->groups[number].made, sizeof *out.results);
-    for (uint32_t i = 0, k = 0; i < g->count; i++) {
+    g->closed_count = 0;
+    out.results = hlo_arena_array(g->arena, from->made, sizeof *out.results);
+    for (uint32_t i = from->first; i <= from->last; i++) {
         const group_node *n = &g->nodes[i];
-        if (n->visited == g->attempt) out.instrs[k++] = g->instrs[i];
-        if (n->made && n->group == number && n->outside)
-            out.results[out.result_count++] = g->instrs[i];
+        if (!n->made || n->group != number) continue;
+        close_over(g, number, g->instrs[i], true);
+        if (n->outside) out.results[out.result_count++] = g->instrs[i];
     }
+    qsort(g->closed, g->closed_count, sizeof *g->closed, by_place);
+    out.instr_count = g->closed_count;
+    out.instrs = hlo_arena_array(g->arena, out.instr_count, sizeof *out.instrs);
+    for (uint32_t i = 0; i < out.instr_count; i++) out.instrs[i] = g->instrs[g->closed[i]];
     return out;
 }
 
@@ -451,6 +461,7 @@ uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *li
     number_instrs(&g);
     g.nodes = hlo_arena_zero(arena, count * sizeof *g.nodes);
     g.groups = hlo_arena_array(arena, count, sizeof *g.groups);
+    g.closed = hlo_arena_array(arena, count, sizeof *g.closed);
     for (uint32_t i = 0; i < count; i++) {
         g.nodes[i].class = class_of(live[i]);
         g.nodes[i].group = GROUP_NONE;

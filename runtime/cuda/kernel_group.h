@@ -29,17 +29,19 @@ typedef struct group_node {
     uint32_t group;       /* of what is made */
     uint32_t read;        /* the last group that reads it from memory, plus 1 */
     uint32_t visited, relations;
-    bool behind; /* depends on the group that something is to join */
+    uint32_t
+        behind; /* the last attempt in which it was found to depend on the group to be joined */
 } group_node;
 
 typedef struct group {
-    uint32_t first; /* the first instruction that it makes */
+    uint32_t first, last; /* instructions that it makes */
     uint32_t made, members, inputs;
     const hlo_shape *shape;  /* of the space */
     const hlo_instr *reduce; /* the first; NULL: none */
     int64_t kept, reduced;   /* rows, and elements of each; without a reduce, `reduced` is 1 */
     bool trailing;           /* what is reduced are the last dimensions */
-    bool alone, behind;
+    bool alone;
+    uint32_t behind; /* likewise */
 } group;
 
 typedef struct grouping {
@@ -50,6 +52,7 @@ typedef struct grouping {
     group_node *nodes;
     group *groups;
     uint32_t group_count, attempt;
+    uint32_t *closed, closed_count;
 } grouping;
 
 #endif
