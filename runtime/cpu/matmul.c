@@ -268,7 +268,7 @@ static void bound_element(bounds *b, int64_t i) {
     double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
     sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_BOUND_LAMBDA;
     /* 1 + tanh is rounded as a number near 1, however small it is. */
-    if (e->gelu) sigma = hypot(sigma, unit * (8 * fabs(y) + fabs(x)));
+    if (e->gelu) sigma = hypot(sigma, unit * fmax(8 * fabs(y), fabs(x) / 2));
     move = HLO_BOUND_LAMBDA * sigma;
     b->above = fmax(b->above, fabs(y) + move);
     b->below = fmax(b->below, fabs(y) - move);

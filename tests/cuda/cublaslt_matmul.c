@@ -5,6 +5,7 @@
  *
  * with the sum in f64. Source: the cuBLAS manual. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cublaslt.h"
@@ -135,22 +136,24 @@ static double gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-static double product(const problem *p, int64_t batch, int64_t i, int64_t j) {
-    bool ta = p->desc.at.value[TRANSA], tb = p->desc.at.value[TRANSB];
-    int64_t k = of(&p->a, ta ? ROWS : COLS), m = of(&p->d, ROWS), n = of(&p->d, COLS);
-    double sum = 0;
-    for (int64_t l = 0; l < k; l++)
-        sum += scale(p, A_SCALE, A_MODE, i, m, l, k) * scale(p, B_SCALE, B_MODE, j, n, l, k) *
-               element(p->a_data, &p->a, ta, batch, i, l) *
-               element(p->b_data, &p->b, tb, batch, l, j);
-    if (!p->desc.at.value[A_MODE]) sum *= scalar(p, A_SCALE);
-    if (!p->desc.at.value[B_MODE]) sum *= scalar(p, B_SCALE);
-    return sum;
+/* One of the batch's matrices, scaled: for each row of op(A), or column of op(B), its elements
+ * along K. The caller frees it. */
+static double *gather(const problem *p, bool b, int64_t batch, int64_t size, int64_t k) {
+    const struct lt_layout *layout = b ? &p->b : &p->a;
+    const void *data = b ? p->b_data : p->a_data;
+    bool transposed = p->desc.at.value[b ? TRANSB : TRANSA];
+    int pointer_at = b ? B_SCALE : A_SCALE, mode = b ? B_MODE : A_MODE;
+    double whole = p->desc.at.value[mode] ? 1 : scalar(p, pointer_at);
+    double *out = malloc((size_t)(size * k) * sizeof *out);
+    for (int64_t i = 0; out && i < size; i++)
+        for (int64_t l = 0; l < k; l++)
+            out[i * k + l] = whole * scale(p, pointer_at, mode, i, size, l, k) *
+                             element(data, layout, transposed, batch, b ? l : i, b ? i : l);
+    return out;
 }
 
-/* The value that the activation gets. */
-static double linear(const problem *p, int64_t batch, int64_t i, int64_t j) {
-    double x = p->alpha * product(p, batch, i, j);
+/* The value that the activation gets, from alpha times the product. */
+static double linear(const problem *p, double x, int64_t batch, int64_t i, int64_t j) {
     if (p->beta != 0)
         x += p->beta * scalar(p, C_SCALE) * element(p->c_data, &p->c, false, batch, i, j);
     if (p->desc.at.value[EPILOGUE] & EPI_BIAS)
@@ -180,27 +183,37 @@ static bool all_inside(const problem *p) {
     return standin_allocated(pointer(p, AUX), (size_t)last * standin_element_size(aux_type(p)));
 }
 
-bool standin_matmul(const problem *p) {
-    if (!all_inside(p)) return false;
+/* Element (i,j) from `x`, what goes into the activation; its size raises *amax. */
+static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t j, double *amax) {
     const attributes *at = &p->desc.at;
     uint64_t epilogue = at->value[EPILOGUE];
+    if (epilogue & EPI_AUX)
+        store(aux_type(p), (void *)pointer(p, AUX),
+              batch * (int64_t)at->value[AUX_STRIDE] + i + j * (int64_t)at->value[AUX_LD], x);
+    if (epilogue & EPI_RELU && x < 0) x = 0;
+    if (epilogue & EPI_GELU) x = gelu(x);
+    if (fabs(x) > *amax || isnan(x)) *amax = isnan(*amax) ? *amax : fabs(x);
+    if (p->wrong) x = 2 * x + 1;
+    store((int)of(&p->d, TYPE), p->d_data, batch * of(&p->d, STRIDE) + i + j * of(&p->d, LD),
+          scalar(p, D_SCALE) * x);
+}
+
+bool standin_matmul(const problem *p) {
+    if (!all_inside(p)) return false;
+    int64_t m = of(&p->d, ROWS), n = of(&p->d, COLS);
+    int64_t k = of(&p->a, p->desc.at.value[TRANSA] ? ROWS : COLS);
     double amax = 0;
-    for (int64_t batch = 0; batch < of(&p->d, BATCH); batch++)
-        for (int64_t j = 0; j < of(&p->d, COLS); j++)
-            for (int64_t i = 0; i < of(&p->d, ROWS); i++) {
-                double x = linear(p, batch, i, j);
-                if (epilogue & EPI_AUX)
-                    store(aux_type(p), (void *)pointer(p, AUX),
-                          batch * (int64_t)at->value[AUX_STRIDE] + i +
-                              j * (int64_t)at->value[AUX_LD],
-                          x);
-                if (epilogue & EPI_RELU && x < 0) x = 0;
-                if (epilogue & EPI_GELU) x = gelu(x);
-                if (fabs(x) > amax || isnan(x)) amax = isnan(amax) ? amax : fabs(x);
-                if (p->wrong) x = 2 * x + 1;
-                store((int)of(&p->d, TYPE), p->d_data,
-                      batch * of(&p->d, STRIDE) + i + j * of(&p->d, LD), scalar(p, D_SCALE) * x);
+    for (int64_t batch = 0; batch < of(&p->d, BATCH); batch++) {
+        double *a = gather(p, false, batch, m, k), *b = gather(p, true, batch, n, k);
+        for (int64_t j = 0; a && b && j < n; j++)
+            for (int64_t i = 0; i < m; i++) {
+                double sum = 0;
+                for (int64_t l = 0; l < k; l++) sum += a[i * k + l] * b[j * k + l];
+                finish(p, linear(p, p->alpha * sum, batch, i, j), batch, i, j, &amax);
             }
-    if (at->value[AMAX]) *(float *)(void *)pointer(p, AMAX) = (float)amax;
+        free(a);
+        free(b);
+    }
+    if (p->desc.at.value[AMAX]) *(float *)(void *)pointer(p, AMAX) = (float)amax;
     return true;
 }
