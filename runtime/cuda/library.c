@@ -27,12 +27,16 @@ void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *f
     sink->emit(sink->user, &diag);
 }
 
+/* What has been opened stays in memory: these libraries keep some that only they point to, which
+ * would be lost anew each time they went and came. */
+#define LOADING (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
+
 /* The first of the sonames that can be opened; else NULL, after an error about the first. */
 static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);
     char names[256], why[512] = "", *rest = NULL;
     if (path && *path) {
-        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        void *handle = dlopen(path, LOADING);
         if (!handle)
             cuda_report(sink, HLO_ERROR, "%s cannot be loaded from %s: %s", info->what,
                         info->variable, dlerror());
@@ -40,7 +44,7 @@ static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
     }
     snprintf(names, sizeof names, "%s", info->sonames);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        void *handle = dlopen(name, LOADING);
         if (handle) return handle;
         if (!*why) snprintf(why, sizeof why, "%s", dlerror());
     }
