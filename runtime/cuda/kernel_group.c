@@ -66,6 +66,11 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
+/* Computed wherever it is read. */
+static bool is_inlined(const group_node *n) {
+    return n->class == GROUP_CHEAP || (n->class != GROUP_OTHER && !n->made);
+}
+
 static bool is_elementwise(const hlo_instr *instr) {
     return (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) != 0;
 }
@@ -201,7 +206,7 @@ static void visit(walk *w, const hlo_instr *instr, group_relation relation, bool
     group_node *n = &g->nodes[at(g, instr)];
     const group *to = &g->groups[w->to];
     bool mine = n->made && n->group == w->to && !first;
-    bool inlined = n->class == GROUP_CHEAP || (n->class != GROUP_OTHER && !n->made);
+    bool inlined = is_inlined(n);
     if (!mine && !inlined && !first) {
         if (n->read == w->to + 1 && hlo_shape_count(instr->shape) == to->kept * to->reduced &&
             relation == GROUP_FULL)
@@ -228,10 +233,9 @@ static void visit(walk *w, const hlo_instr *instr, group_relation relation, bool
 /* --------------------------------------------------------------------------------------- circles
  */
 
-/* Whether a path leads from the group to `m` through what would be outside when it joined. What is
- * inlined in `m` (visited in this attempt) is no obstacle by itself. */
-static bool makes_circle(grouping *g, uint32_t to, uint32_t m) {
-    uint32_t low = g->groups[to].first > SPAN ? g->groups[to].first - SPAN : 0;
+/* Marks what depends on the group through something that is not in it. A group depends on what any
+ * of its members does. */
+static void mark_behind(grouping *g, uint32_t to, uint32_t low, uint32_t m) {
     bool changed = true;
     while (changed) {
         changed = false;
@@ -239,27 +243,37 @@ static bool makes_circle(grouping *g, uint32_t to, uint32_t m) {
             group_node *n = &g->nodes[i];
             const hlo_instr *instr = g->instrs[i];
             if (n->behind == g->attempt || (n->made && n->group == to)) continue;
-            bool inside = n->visited == g->attempt && !n->made;
-            bool behind =
-                n->made && n->group != GROUP_NONE && g->groups[n->group].behind == g->attempt;
+            bool placed = n->made && n->group != GROUP_NONE;
+            bool behind = placed && g->groups[n->group].behind == g->attempt;
             for (uint32_t o = 0; o < instr->operand_count && !behind; o++) {
                 const hlo_instr *operand = hlo_instr_operand(instr, o);
                 if (!is_live(g, operand) || at(g, operand) < low) continue;
                 const group_node *from = &g->nodes[at(g, operand)];
-                behind = from->behind == g->attempt || (!inside && from->made && from->group == to);
+                behind = from->behind == g->attempt || (from->made && from->group == to);
             }
             if (!behind) continue;
             n->behind = g->attempt;
             changed = true;
-            if (n->made && n->group != GROUP_NONE) g->groups[n->group].behind = g->attempt;
+            if (placed) g->groups[n->group].behind = g->attempt;
         }
     }
-    const hlo_instr *instr = g->instrs[m];
-    for (uint32_t o = 0; o < instr->operand_count; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
-        if (is_live(g, operand) && at(g, operand) >= low &&
-            g->nodes[at(g, operand)].behind == g->attempt)
-            return true;
+}
+
+/* Whether a path leads from the group through something else to `m`, which with what is inlined in
+ * it was visited in this attempt. */
+static bool makes_circle(grouping *g, uint32_t to, uint32_t m) {
+    uint32_t low = g->groups[to].first > SPAN ? g->groups[to].first - SPAN : 0;
+    mark_behind(g, to, low, m);
+    for (uint32_t i = low; i <= m; i++) {
+        const group_node *n = &g->nodes[i];
+        if (i != m && (n->visited != g->attempt || !is_inlined(n))) continue;
+        for (uint32_t o = 0; o < g->instrs[i]->operand_count; o++) {
+            const hlo_instr *operand = hlo_instr_operand(g->instrs[i], o);
+            if (!is_live(g, operand)) continue;
+            const group_node *from = &g->nodes[at(g, operand)];
+            bool inside = is_inlined(from) || (from->made && from->group == to);
+            if (!inside && from->behind == g->attempt) return true;
+        }
     }
     return false;
 }
@@ -370,7 +384,7 @@ static void close_over(grouping *g, uint32_t number, const hlo_instr *instr, boo
     if (!is_live(g, instr)) return;
     group_node *n = &g->nodes[at(g, instr)];
     bool mine = n->made && n->group == number;
-    bool inlined = n->class == GROUP_CHEAP || (n->class != GROUP_OTHER && !n->made);
+    bool inlined = is_inlined(n);
     if (!mine && !inlined && !first) {
         if (n->read != number + 1) g->groups[number].inputs++;
         n->read = number + 1;
