@@ -357,6 +357,8 @@ static const char *build(builder *b) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     if (size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0)
         return "is not run by cuBLASLt: empty";
+    if (m->a->shape->rank > DIMS || m->b->shape->rank > DIMS || m->d->rank > DIMS)
+        return "is not run by cuBLASLt: too-many-dimensions";
     if (size.batch > INT_MAX) return "is not run by cuBLASLt: batch-too-large";
     hlo_type d_type = b->d_type == HLO_TYPE_INVALID ? m->d->type : b->d_type;
     split d = split_result(m, m->d);
