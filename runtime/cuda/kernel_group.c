@@ -17,7 +17,8 @@
 enum {
     SPAN = 2048,    /* instructions between the first and the last of a group */
     RESULTS = 12,   /* of a group */
-    INPUTS = 40,    /* likewise */
+    INPUTS = 44,    /* likewise; with the results, and a few places of scratch memory, no more than
+                       CUDA_POINTERS */
     MEMBERS = 400,  /* likewise */
     COPIES = 4,     /* how often an instruction may be written out in one kernel */
     SMALL = 1 << 10 /* elements: groups are joined to have fewer of them */
@@ -75,6 +76,30 @@ static bool is_elementwise(const hlo_instr *instr) {
     return (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) != 0;
 }
 
+/* How many different operands it has that are not written out as numbers. */
+static uint32_t reads_of(const hlo_instr *instr) {
+    uint32_t reads = 0;
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        bool counts = operand->op != HLO_OP_CONSTANT;
+        for (uint32_t p = 0; p < o && o < INPUTS; p++)
+            counts &= hlo_instr_operand(instr, p) != operand;
+        reads += counts;
+    }
+    return reads;
+}
+
+/* Whether what owns it can have it as well, and read what it reads; it does then. */
+static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr) {
+    if (n->owner == GROUP_NONE) return true;
+    group_node *owner = &g->nodes[n->owner];
+    uint32_t reads = owner->reads + reads_of(instr);
+    if (reads > INPUTS + 1 || owner->inlined >= MEMBERS) return false;
+    owner->reads = reads ? reads - 1 : 0;
+    owner->inlined++;
+    return true;
+}
+
 /* From the last to the first: who reads it, and through how many different indices. */
 static void find_owner(grouping *g, uint32_t i) {
     const hlo_instr *instr = g->instrs[i];
@@ -113,7 +138,10 @@ static void find_owner(grouping *g, uint32_t i) {
     if (n->class == GROUP_CHEAP) n->made = n->outside && instr->op != HLO_OP_CONSTANT;
     if (n->class == GROUP_ALIAS) n->made = false;
     if (many) n->owner = GROUP_NONE;
+    if (n->class == GROUP_PULL && !n->made) n->made = !fits_owner(g, n, instr);
+    if (n->class == GROUP_ALIAS && !fits_owner(g, n, instr)) n->class = GROUP_OTHER;
     if (n->made) {
+        n->reads = reads_of(instr);
         n->weight = 1;
         n->index_class = i;
     }
@@ -415,7 +443,7 @@ static void place(grouping *g, uint32_t m) {
     uint32_t tried = 0, number = GROUP_NONE;
     if (n->class != GROUP_ALONE)
         for (uint32_t h = g->group_count; h-- > 0 && tried < 16 && number == GROUP_NONE;) {
-            if (g->groups[h].inputs > INPUTS) continue;
+            if (g->groups[h].inputs + n->reads > INPUTS) continue;
             tried++;
             if (can_join(g, h, m)) number = h;
         }

@@ -26,6 +26,8 @@ typedef struct group_node {
                              GROUP_NONE: several */
     uint32_t index_class; /* equal ones are read at the same index */
     uint32_t weight;      /* how often it is written out in its owner's kernel */
+    uint32_t reads;       /* of what is made: at most so many inputs, with what is inlined */
+    uint32_t inlined;     /* how many instructions are inlined in it */
     uint32_t group;       /* of what is made */
     uint32_t read;        /* the last group that reads it from memory, plus 1 */
     uint32_t visited, relations;

@@ -241,6 +241,17 @@ ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
 """
 
 
+def many(count):
+    """More scalars than a kernel takes pointers, and a chain of more instructions than one has."""
+    given = ", ".join(f"p{i}: f32[]" for i in range(count))
+    lines = [f"  %p{i} = f32[] parameter({i})" for i in range(count)] + ["  %sum0 = f32[] sqrt(%p0)"]
+    lines += [f"  %sum{i} = f32[] add(%sum{i - 1}, %p{i})" for i in range(1, count)]
+    lines += ["  %n0 = f32[] sine(%p0)"] + [f"  %n{i} = f32[] {('negate', 'cosine')[i % 2]}(%n{i - 1})"
+                                            for i in range(1, 5 * count)]
+    lines.append(f"  ROOT %out = (f32[], f32[]) tuple(%sum{count - 1}, %n{5 * count - 1})")
+    return f"HloModule many\n\nENTRY %main ({given}) -> (f32[], f32[]) {{\n" + "\n".join(lines) + "\n}\n"
+
+
 class Runs:
     def __init__(self, a):
         self.program, self.work, self.faults = a.bin / "hlo-fp8-run", a.work, []
@@ -337,6 +348,7 @@ def main():
     fp8 = runs.write("fp8.hlo", FP8)
     check_execution(runs, fp8)
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
+    check_control(runs, runs.write("many.hlo", many(150)), 1)
     if not a.few:
         check_control(runs, runs.write("nested.hlo", NESTED), 1)
     failures = check_failures(runs, fp8, a.few)
