@@ -191,6 +191,25 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
     put(w, ")", 1);
 }
 
+/* `{"a"} : {"b"}, "module"` and so on, line by line. */
+static void print_recovery(printer *w, const Xla__OriginalValueRecoveryTableProto *table) {
+    static const Xla__OriginalArrayProto none = XLA__ORIGINAL_ARRAY_PROTO__INIT;
+    put(w, "{", 1);
+    for (size_t i = 0; i < table->n_entries; i++) {
+        const Xla__OriginalValueRecoveryTableProto__Entry *entry = table->entries[i];
+        const Xla__OriginalArrayProto *from = entry->old_original_array,
+                                      *to = entry->new_original_array;
+        put(w, "\n  ", 3);
+        print_message(w, from ? &from->base : &none.base);
+        put(w, " : ", 3);
+        print_message(w, to ? &to->base : &none.base);
+        if (!entry->recovery_module) continue;
+        put(w, ",\n  ", 4);
+        hlo_recovery_print(w->p, w->out, entry->recovery_module);
+    }
+    put(w, "\n}", 2);
+}
+
 static void print_message(printer *w, const ProtobufCMessage *message) {
     const char *patterns[MOST_PATTERNS];
     if (message->descriptor == &xla__axis_ref_proto__descriptor) {
@@ -205,6 +224,8 @@ static void print_message(printer *w, const ProtobufCMessage *message) {
         else
             print_origin(w, origin->elements, origin->n_elements, 0);
         put(w, "}", 1);
+    } else if (message->descriptor == &xla__original_value_recovery_table_proto__descriptor) {
+        print_recovery(w, (const Xla__OriginalValueRecoveryTableProto *)message);
     } else {
         if (message->descriptor == &xla__mesh_proto__descriptor)
             w->p->mesh = (const Xla__MeshProto *)message;
@@ -463,6 +484,32 @@ static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
     return take(r, '}');
 }
 
+static Xla__OriginalArrayProto *read_array(scanner *r) {
+    return (Xla__OriginalArrayProto *)read_message(r, &xla__original_array_proto__descriptor);
+}
+
+static bool read_recovery(scanner *r, Xla__OriginalValueRecoveryTableProto *table) {
+    const ProtobufCFieldDescriptor *field = hlo_field_find(table->base.descriptor, "entries", 7);
+    if (!take(r, '{')) return false;
+    while (!take(r, '}')) {
+        char *text;
+        Xla__OriginalValueRecoveryTableProto__Entry *entry =
+            hlo_arena_alloc(r->p->scratch, sizeof *entry);
+        xla__original_value_recovery_table_proto__entry__init(entry);
+        *(void **)hlo_field_add(r->p->scratch, &table->base, field) = entry;
+        entry->old_original_array = read_array(r);
+        if (!entry->old_original_array || !take(r, ':')) return false;
+        entry->new_original_array = read_array(r);
+        if (!entry->new_original_array) return false;
+        if (!take(r, ',')) continue;
+        skip_space(r);
+        if (!read_string(r, &(pattern_piece){0}, &text)) return false;
+        entry->recovery_module = hlo_recovery_read(r->p, text);
+        if (!entry->recovery_module) return false;
+    }
+    return true;
+}
+
 /* Fills in a permutation that the text leaves out. */
 static void complete(scanner *r, ProtobufCMessage *message) {
     const ProtobufCFieldDescriptor *perm = hlo_field_find(message->descriptor,
@@ -485,6 +532,8 @@ static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescript
         return read_entry(r, (Xla__FrontendAttributes__MapEntry *)message) ? message : NULL;
     if (type == &xla__original_value_proto__descriptor)
         return read_original_value(r, (Xla__OriginalValueProto *)message) ? message : NULL;
+    if (type == &xla__original_value_recovery_table_proto__descriptor)
+        return read_recovery(r, (Xla__OriginalValueRecoveryTableProto *)message) ? message : NULL;
     r->depth++;
     for (size_t i = 0; i < count && !found; i++) {
         r->at = from;

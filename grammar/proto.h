@@ -25,7 +25,9 @@ typedef struct hlo_proto {
     const Xla__HloModuleProto *payloads; /* reading: whose payloads are numbered */
     const struct hlo_ids *ids;           /* reading: what numbers in the message stand for */
     int64_t *computations, *instrs;      /* writing: the numbers, by the ids of the IR */
-    struct hlo_rows *rows;               /* proto.def with its fields found (proto_row.c) */
+    bool unknown;          /* reading: something in the bytes is in no message of hlo.proto */
+    void *owned;           /* from malloc, freed at the end of the conversion; NULL */
+    struct hlo_rows *rows; /* proto.def with its fields found (proto_row.c) */
 } hlo_proto;
 
 /* Says `file: error: instruction 'x': ...` and does not return. */
@@ -131,6 +133,23 @@ bool hlo_unheld_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_at
 ProtobufCMessage *hlo_unheld_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                                       const hlo_attr *attrs, uint32_t count);
 
+/* ---------------------------------- unknown fields of what lies inside a message (proto_stray.c)
+ */
+
+/* Takes them away, as HLO_ATTR_STRAYS; false when there are none. Before anything else is taken
+ * away. Those of the message itself stay, and of a module the computations, of a computation the
+ * instructions. */
+bool hlo_strays_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out);
+/* Puts them into the message, which is otherwise whole. */
+void hlo_strays_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
+                         ProtobufCMessage *message);
+/* ----------------------------------------- modules of origin_recovery_table (proto_recovery.c) */
+
+/* As text, in quotes. */
+void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto *from);
+/* The module that is the text; NULL when it is none. */
+Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text);
+
 /* What an instruction's numbers stand for (proto_read.c): computations that it calls, instructions
  * in front of it. */
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
@@ -139,9 +158,10 @@ const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *id
 /* ------------------------------------------------------------------------ bytes (proto_wire.c) */
 
 /* Whether `size` bytes are a message of that type: nothing cut off, wire types as they should be,
- * not nested too deeply. Else *out_offset says where. */
+ * not nested too deeply. Else *out_offset says where. *out_unknown: whether it or a message in it
+ * has fields that their type has not. */
 bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
-                    size_t *out_offset);
+                    size_t *out_offset, bool *out_unknown);
 /* The allocator that protobuf-c is given: memory of the arena, which does not return when there is
  * none, and takes nothing back. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);

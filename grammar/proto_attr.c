@@ -418,7 +418,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         size_t found;
         const hlo_attr *attr = &attrs[i];
         const hlo_proto_row *row = hlo_rows_of(p, attr->id, op, &found);
-        if (attr->id == HLO_ATTR_UNHELD) continue;
+        if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
         if (!found) {
             hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
                           "the attribute '%s' has no binary form and is left out",

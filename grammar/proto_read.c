@@ -157,12 +157,15 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
     hlo_attr attrs[3 * MOST_ATTRS];
     ProtobufCMessage *message = &from->base;
     hlo_op op = instr->op;
+    hlo_attr strays;
+    bool stray = hlo_strays_from_proto(p, message, &strays);
     if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
     uint32_t count = hlo_attrs_from_proto(p, message, hlo_ops[op].required, op, true, attrs);
     count += hlo_attrs_from_proto(p, message, hlo_ops[op].allowed, op, false, attrs + count);
     count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
     clear_held(p, from, op);
     count += hlo_unheld_from_proto(p, message, &attrs[count]);
+    if (stray) attrs[count++] = strays;
     hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
                          count);
 }
@@ -261,7 +264,8 @@ static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
 static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
                                hlo_computation *comp) {
     static const uint8_t thread[] = {HLO_ATTR_EXECUTION_THREAD, HLO_ATTR_COUNT};
-    hlo_attr attrs[2];
+    hlo_attr attrs[3], strays;
+    bool stray = hlo_strays_from_proto(p, &from->base, &strays);
     uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
     if (count && strcmp(from->execution_thread, "main") == 0) count = 0;
     from->name = from->execution_thread = "";
@@ -269,6 +273,7 @@ static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
     from->program_shape = NULL;
     from->id = from->root_id = from->is_fusion_computation = 0;
     count += hlo_unheld_from_proto(p, &from->base, &attrs[count]);
+    if (stray) attrs[count++] = strays;
     comp->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
     comp->attr_count = count;
 }
@@ -353,9 +358,11 @@ static bool read_entry_layout(hlo_proto *p, const Xla__ProgramShapeProto *from, 
 
 static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
     static const uint8_t header[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR,
-                                     HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_COUNT};
+                                     HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
+                                     HLO_ATTR_COUNT};
     hlo_module *module = p->module;
-    hlo_attr attrs[8];
+    hlo_attr attrs[8], strays;
+    bool stray = hlo_strays_from_proto(p, &from->base, &strays);
     uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
     if (from->schedule && from->schedule->n_sequences)
         attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
@@ -368,6 +375,7 @@ static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
     from->schedule = NULL;
     from->stack_frame_index = NULL;
     count += hlo_unheld_from_proto(p, &from->base, &attrs[count]);
+    if (stray) attrs[count++] = strays;
     module->attrs = hlo_arena_copy(module->arena, attrs, count * sizeof *attrs);
     module->attr_count = count;
 }
@@ -422,12 +430,16 @@ bool hlo_proto_recognise(const void *bytes, size_t size) {
 static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t size) {
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     size_t offset, wrapped;
-    bool plain = hlo_wire_check(&xla__hlo_module_proto__descriptor, bytes, size, &offset);
-    if (hlo_wire_check(&xla__hlo_proto__descriptor, bytes, size, &wrapped)) {
+    bool around;
+    bool plain =
+        hlo_wire_check(&xla__hlo_module_proto__descriptor, bytes, size, &offset, &p->unknown);
+    if (hlo_wire_check(&xla__hlo_proto__descriptor, bytes, size, &wrapped, &around)) {
         const Xla__HloProto *outer = (const Xla__HloProto *)protobuf_c_message_unpack(
             &xla__hlo_proto__descriptor, &allocator, size, bytes);
-        if (outer && outer->hlo_module && outer->hlo_module->n_computations)
+        if (outer && outer->hlo_module && outer->hlo_module->n_computations) {
+            p->unknown = around;
             return outer->hlo_module;
+        }
     }
     if (wrapped > offset) offset = wrapped;
     if (!plain)
@@ -442,6 +454,7 @@ static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t si
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;
+    hlo_proto p;
 } reading;
 
 static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const char *name,
@@ -454,8 +467,8 @@ static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const c
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->file = hlo_intern_string(module, name);
     module->source = NULL;
-    hlo_proto p = {.module = module, .sink = sink, .scratch = r->scratch, .failed = &failed};
-    read_module(&p, unpack(&p, bytes, size));
+    r->p = (hlo_proto){.module = module, .sink = sink, .scratch = r->scratch, .failed = &failed};
+    read_module(&r->p, unpack(&r->p, bytes, size));
     hlo_arena_set_recover(module->arena, NULL);
     return HLO_OK;
 }
@@ -464,6 +477,7 @@ hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *na
                                   const hlo_diag_sink *sink, hlo_module **out_module) {
     reading r = {.module = NULL};
     hlo_status status = read_bytes(&r, bytes, size, name, sink);
+    free(r.p.owned);
     hlo_arena_free(r.scratch);
     if (status != HLO_OK) {
         hlo_module_free(r.module);

@@ -10,6 +10,7 @@ enum { VARINT, FIXED64, DELIMITED, GROUP_BEGIN, GROUP_END, FIXED32 };
 
 typedef struct wire {
     const uint8_t *begin, *at, *end;
+    bool unknown;
 } wire;
 
 static bool read_varint(wire *w, uint64_t *out) {
@@ -78,6 +79,7 @@ static bool check(const ProtobufCMessageDescriptor *type, wire *w, unsigned dept
         }
         const ProtobufCFieldDescriptor *field =
             protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
+        w->unknown |= !field;
         int wanted = field ? wire_type(field) : (int)(tag & 7), is = (int)(tag & 7);
         bool packed = field && field->label == PROTOBUF_C_LABEL_REPEATED && is == DELIMITED;
         if (is != wanted && !packed) return false;
@@ -96,9 +98,10 @@ static bool check(const ProtobufCMessageDescriptor *type, wire *w, unsigned dept
 }
 
 bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
-                    size_t *out_offset) {
-    wire w = {bytes, bytes, bytes + size};
+                    size_t *out_offset, bool *out_unknown) {
+    wire w = {.begin = bytes, .at = bytes, .end = bytes + size};
     bool whole = check(type, &w, 0);
+    *out_unknown = w.unknown;
     *out_offset = (size_t)(w.at - bytes);
     return whole;
 }

@@ -1,4 +1,5 @@
 /* The IR to binary modules. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "grammar/pbtxt.h"
@@ -41,6 +42,7 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
     if (instr->op == HLO_OP_PARAMETER) to->parameter_number = instr->u.parameter;
     if (instr->op == HLO_OP_CONSTANT) to->literal = hlo_literal_to_proto(p, instr->u.literal);
     hlo_attrs_to_proto(p, instr->attrs, instr->attr_count, instr->op, &to->base);
+    hlo_strays_to_proto(p, instr->attrs, instr->attr_count, &to->base);
     return to;
 }
 
@@ -78,6 +80,7 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
     p->kind = "computation";
     p->name = comp->name;
     hlo_attrs_to_proto(p, comp->attrs, comp->attr_count, HLO_OP_COUNT, &to->base);
+    hlo_strays_to_proto(p, comp->attrs, comp->attr_count, &to->base);
     return to;
 }
 
@@ -175,6 +178,7 @@ static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleP
     }
     to->host_program_shape = entry_layout(p, module->entry, layout);
     hlo_attrs_to_proto(p, others, count, HLO_OP_COUNT, &to->base);
+    hlo_strays_to_proto(p, others, count, &to->base);
 }
 
 static void mark(void *user, hlo_computation *comp) {
@@ -212,27 +216,25 @@ static bool write_binary(hlo_proto *p, const ProtobufCMessage *message, FILE *ou
     return fwrite(bytes, 1, size, out) == size;
 }
 
-static hlo_status print_proto(hlo_arena **scratch, const hlo_module *module,
-                              hlo_proto_format format, const hlo_diag_sink *sink, FILE *out) {
+static hlo_status print_proto(hlo_proto *p, const hlo_module *module, hlo_proto_format format,
+                              FILE *out) {
     jmp_buf recover, failed;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     if (setjmp(failed)) return HLO_INVALID_INPUT;
-    *scratch = hlo_arena_new(&recover);
-    if (!*scratch) return HLO_OUT_OF_MEMORY;
-    hlo_proto p = {.module = (hlo_module *)(uintptr_t)module,
-                   .sink = sink,
-                   .scratch = *scratch,
-                   .failed = &failed};
-    const Xla__HloModuleProto *message = write_module(&p, module);
-    bool written = format == HLO_PROTO_BINARY ? write_binary(&p, &message->base, out)
-                                              : hlo_pbtxt_print(*scratch, &message->base, out);
+    p->scratch = hlo_arena_new(&recover);
+    if (!p->scratch) return HLO_OUT_OF_MEMORY;
+    p->failed = &failed;
+    const Xla__HloModuleProto *message = write_module(p, module);
+    bool written = format == HLO_PROTO_BINARY ? write_binary(p, &message->base, out)
+                                              : hlo_pbtxt_print(p->scratch, &message->base, out);
     return written && fflush(out) == 0 ? HLO_OK : HLO_INVALID_INPUT;
 }
 
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
                                   const hlo_diag_sink *sink, FILE *out) {
-    hlo_arena *scratch = NULL;
-    hlo_status status = print_proto(&scratch, module, format, sink, out);
-    hlo_arena_free(scratch);
+    hlo_proto p = {.module = (hlo_module *)(uintptr_t)module, .sink = sink};
+    hlo_status status = print_proto(&p, module, format, out);
+    free(p.owned);
+    hlo_arena_free(p.scratch);
     return status;
 }

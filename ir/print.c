@@ -537,7 +537,7 @@ static void put_attrs_between(out *o, const hlo_attr *attrs, uint32_t count, int
             if ((int)attrs[i].id > after && (int)attrs[i].id < before &&
                 (!next || attrs[i].id < next->id))
                 next = &attrs[i];
-        if (!next || next->id == HLO_ATTR_UNHELD) return;
+        if (!next || hlo_attrs_info[next->id].kind == HLO_KIND_BYTES) return;
         after = (int)next->id;
         if (is_left_out(o->options, next->id)) continue;
         put_string(o, any ? others : first);

@@ -32,7 +32,7 @@ const hlo_op_info hlo_ops[HLO_OP_COUNT] = {
 };
 const uint8_t hlo_common_attrs[] = {A(PARAMETER_REPLICATION) A(SHARDING) A(FRONTEND_ATTRIBUTES)
                                         A(STATISTICS) A(ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA)
-                                            A(BACKEND_CONFIG) A(UNHELD) HLO_ATTR_COUNT};
+                                            A(BACKEND_CONFIG) A(UNHELD) A(STRAYS) HLO_ATTR_COUNT};
 #undef A
 #undef NONE
 #undef ANY

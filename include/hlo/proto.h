@@ -1,8 +1,9 @@
 /* Binary modules: the messages HloModuleProto and HloProto of XLA (`*.hlo.pb`, what
  * --xla_dump_hlo_as_proto writes), read, written, and printed as protobuf's text format.
  *
- * The fields of modules, computations and instructions that the library does not know, or has no
- * use for, are kept and written back. The header attributes replica_count, num_partitions,
+ * The fields of modules, computations, instructions and the messages in them that the library does
+ * not know, or has no use for, are kept and written back, as long as what they stand in is there.
+ * Text has none of them. The header attributes replica_count, num_partitions,
  * alias_passthrough_params and allow_spmd_sharding_propagation_to_* are no part of XLA's message.
  */
 #ifndef HLO_PROTO_H

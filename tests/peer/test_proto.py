@@ -14,6 +14,7 @@ import sys
 
 from jaxlib import _hlo
 
+import _proto_unknown
 import _text_forms
 import test_text
 
@@ -29,6 +30,9 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     "{replicated shard_as 1}", "{devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dims={manual, replicated} shard_like 1}",
     "{devices=[2,1,2]<=[4] last_tile_dim_replicate}", "{manual}", "{unknown}", "{unreduced}", "{replicated}")] + [
     TWO + ' ROOT c = (f32[2],(f32[2],f32[2])) tuple(a, b), origin={({"a" {0}}, ({}, {"c" {1,2}}))}',
+    *('HloModule m, origin_recovery_table={\n%s}\nENTRY e { ROOT x = f32[2] parameter(0), origin={{"a"}} }\n' % table for table in (
+        '{"a"} : {"b" {0,1}},\n"\nHloModule r\nENTRY r { ROOT p = f32[2] parameter(0), metadata={op_name=\\"q\\\\\\"\\"} }\n"\n'
+        '{"c" {1}} : {"d"},\n"ENTRY s { ROOT p = f32[] constant(1) }"', '{"a"} : {"b"}', '{"a"} : {}')),
     A + ' ROOT c = f32[2] negate(a), origin={{"a"}}', A + ' ROOT c = f32[2] negate(a), origin={[synthetic_call]}',
     A + ' ROOT c = f32[2] negate(a), metadata={op_name="n" metadata_payload="x"}',
     TWO + ' ROOT c = (f32[2]{0}, f32[2]{0}) tuple(a, b), sharding={{replicated}, {manual}}',
@@ -150,6 +154,17 @@ def protobuf_says(checker, schema, text):
     return '' if encoded.stdout == pb else 'other bytes'
 
 
+def lost(checker, messages, text):
+    """What becomes of unknown fields in every message of a module, written as bytes again."""
+    path = checker.work / 'unknown.in'
+    theirs = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    kinds = []
+    data = _proto_unknown.inject(messages, theirs, 'HloModuleProto', kinds)
+    again = _proto_unknown.found(messages, checker.ours(path, data, 'pb'), 'HloModuleProto', {})
+    wrong = [f'{kind} {number}' for number, kind in enumerate(kinds, 1) if again.get(number) != kind]
+    return ', '.join(wrong)
+
+
 # Forms that jaxlib reads from text, but not back from its own bytes, or as another value.
 TEXT_ONLY = ('shard_as -1', '<=[0]', '{devices=[2]<=[4]}', '[-2]', "'a'=0", "'a'=-1", '<=[1]}', 'form {high}', '{high,high,high}',
              'form {0}', 'form {{4', 'form { { 4 } }')
@@ -180,6 +195,12 @@ def main():
         if wrong:
             failed += 1
             print(f'{name}: text format: {wrong}')
+    messages = _proto_unknown.schema(schema)
+    for name, text in cases:
+        wrong = lost(checker, messages, text)
+        if wrong:
+            failed += 1
+            print(f'{name}: unknown fields are lost: {wrong}')
     print(f'{len(cases)} modules, {failed} failures')
     return 1 if failed or not cases else 0
 
