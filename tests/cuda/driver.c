@@ -610,17 +610,18 @@ static void synchronise(void) {
     swapcontext(&block.fibers[block.at].context, &block.home);
 }
 
+static void prepare_fiber(fiber *f) {
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK;
+    f->context.uc_link = &block.home;
+    f->done = false;
+    makecontext(&f->context, run_fiber, 0);
+}
+
 /* From one barrier to the next, thread after thread, until all are done. */
 static void run_block(shim *s) {
-    for (unsigned i = 0; i < block.count; i++) {
-        fiber *f = &block.fibers[i];
-        getcontext(&f->context);
-        f->context.uc_stack.ss_sp = f->stack;
-        f->context.uc_stack.ss_size = STACK;
-        f->context.uc_link = &block.home;
-        f->done = false;
-        makecontext(&f->context, run_fiber, 0);
-    }
+    for (unsigned i = 0; i < block.count; i++) prepare_fiber(&block.fibers[i]);
     for (bool more = true; more;) {
         more = false;
         for (unsigned i = 0; i < block.count; i++) {
