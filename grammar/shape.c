@@ -111,13 +111,6 @@ static void keep(shape_reader *r, const char *from, size_t length) {
     r->rest_length += length;
 }
 
-/* HLO's reader lets the `}` of a layout end all that is open. */
-static bool ends_early(shape_reader *r, const char *open) {
-    if (next(r) != '}') return false;
-    hlo_text_doubt(r->text, span(r, open, open), "this '%c' is never closed", *open);
-    return true;
-}
-
 typedef bool read_item(shape_reader *r);
 
 /* What stands behind the `:` of a layout, one property after the other. */
@@ -128,6 +121,15 @@ typedef struct property {
     bool empty;      /* `()` is one */
     bool commas;     /* several items */
 } property;
+
+static bool is_later(const shape_reader *r, const property *p);
+
+/* HLO's reader lets the `}` of a layout end all that is open, and so does the next property. */
+static bool ends_early(shape_reader *r, const property *p, const char *open) {
+    if (next(r) != '}' && !is_later(r, p)) return false;
+    hlo_text_doubt(r->text, span(r, open, open), "this '%c' is never closed", *open);
+    return true;
+}
 
 static bool read_kept_int(shape_reader *r, int64_t least) {
     int64_t value;
@@ -198,15 +200,15 @@ static bool read_list(shape_reader *r, const property *p) {
     const char *open = r->at;
     size_t begin = r->rest_length + 1;
     keep(r, "(", 1);
-    if (*open == '}') {
-        hlo_text_doubt(r->text, span(r, open, open), "expected '(', found '}'");
+    if (*open == '}' || is_later(r, p)) {
+        hlo_text_doubt(r->text, span(r, open, open), "expected '(', found '%c'", *open);
     } else {
         if (!hlo_text_expect(r->text, &r->at, '(')) return false;
-        bool more = next(r) != ')' || !p->empty, early = ends_early(r, open);
+        bool more = next(r) != ')' || !p->empty, early = ends_early(r, p, open);
         while (more && !early) {
             if (!p->item(r)) return false;
             more = p->commas && next_is(r, ',');
-            early = ends_early(r, open);
+            early = ends_early(r, p, open);
             if (more && !early) keep(r, ",", 1);
         }
         if (!early && !hlo_text_expect(r->text, &r->at, ')')) return false;
@@ -218,15 +220,15 @@ static bool read_list(shape_reader *r, const property *p) {
 }
 
 /* E(n) or S(n), which are no part of the rest. */
-static bool read_number(shape_reader *r, int64_t *out) {
+static bool read_number(shape_reader *r, const property *p, int64_t *out) {
     next(r);
     const char *open = r->at;
-    if (ends_early(r, open)) return true;
+    if (ends_early(r, p, open)) return true;
     if (!hlo_text_expect(r->text, &r->at, '(')) return false;
-    if (ends_early(r, open)) return true;
+    if (ends_early(r, p, open)) return true;
     next(r);
     return hlo_text_read_int(r->text, &r->at, out) &&
-           (ends_early(r, open) || hlo_text_expect(r->text, &r->at, ')'));
+           (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
 }
 
 static bool read_length(shape_reader *r) {
@@ -253,10 +255,19 @@ static bool is_named(const char *at, const char *name) {
     return strncmp(at, name, length) == 0 && !(letter && at[length] >= 'A' && at[length] <= 'Z');
 }
 
+/* Whether a property that may follow begins here: not where a level is `S`, or `*` is of a tile. */
+static bool is_later(const shape_reader *r, const property *p) {
+    if (p->item == read_level || (p->item == read_tile_dim && *r->at == '*')) return false;
+    for (const property *q = p + 1; q < properties + PROPERTIES; q++)
+        if (is_named(r->at, q->name)) return true;
+    return false;
+}
+
 static bool read_property(shape_reader *r, const property *p) {
     r->at += strlen(p->name);
     if (!p->item)
-        return read_number(r, *p->name == 'E' ? &r->layout.element_bits : &r->layout.memory_space);
+        return read_number(r, p,
+                           *p->name == 'E' ? &r->layout.element_bits : &r->layout.memory_space);
     size_t begin = r->rest_length, name = strlen(p->name);
     keep(r, p->name, name);
     do {
