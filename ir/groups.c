@@ -67,7 +67,9 @@ static int64_t axis_size(const char *axes, const char *name) {
 /* `mesh['a'=2,'b'=4], device_ids=(..) {'a','b':(1)2}`: a group along those axes. */
 static hlo_groups of_mesh(const char *value) {
     hlo_groups groups = {.size = 1, .devices = 1};
-    const char *axes = value + strlen("mesh["), *at = axes;
+    const char *at = value;
+    if (!hlo_value_take(&at, "mesh[")) return (hlo_groups){.count = -1, .size = -1, .devices = -1};
+    const char *axes = at;
     while (*at == '\'') {
         at = hlo_value_past_name(at);
         at += *at == '=';
