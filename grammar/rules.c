@@ -11,7 +11,9 @@
 #include "rules.lex.h"
 /* clang-format on */
 
-enum { MAX_DEPTH = 64 };
+/* MAX_TERMS: of a file, above which no definition is expanded any more: what expands into itself
+ * twice doubles at every level. */
+enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16, MAX_FAULTS = 20 };
 
 typedef struct buffer {
     void *data;
@@ -26,6 +28,7 @@ struct rules_draft {
     const char *slots[HLO_RULE_SLOTS];
     bool chain[HLO_RULE_SLOTS];
     uint32_t slot_count, expansions, depth;
+    bool full; /* MAX_TERMS is reached, and that is told */
 };
 
 /* Where a let's body is being copied to: its parameters stand for nodes of the caller's frame. */
@@ -39,12 +42,13 @@ typedef struct frame {
 typedef enum mode { PATTERN, TEMPLATE, ARGUMENT } mode;
 
 void rules_fault(rules_parser *p, span where, const char *format, ...) {
+    p->failed = true;
+    if (p->faults++ >= MAX_FAULTS) return;
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(p->owner, p->sink, HLO_ERROR, where.first,
                    where.last > where.first ? where.last - where.first : 1, format, args);
     va_end(args);
-    p->failed = true;
 }
 
 void rules_comment(rules_parser *p, span where) {
@@ -317,6 +321,12 @@ static uint32_t lower_let(rules_parser *p, const frame *f, const node *n, const 
             rules_fault(p, n->where, "this definition takes %u arguments, not %u", want, have);
         else
             rules_fault(p, n->where, "definitions within definitions go too deep");
+        return new_term(p, HLO_TERM_ANY);
+    }
+    if (p->draft->terms.count >= MAX_TERMS) {
+        if (!p->draft->full)
+            rules_fault(p, n->where, "the definitions expand to more than %d terms", MAX_TERMS);
+        p->draft->full = true;
         return new_term(p, HLO_TERM_ANY);
     }
     frame inner = {.caller = f, .let = let, .args = n->args, .number = ++p->draft->expansions};

@@ -96,6 +96,7 @@ typedef struct rules_parser {
     const hlo_rule_vocabulary *words;
     const hlo_diag_sink *sink;
     bool failed;
+    uint32_t faults; /* the first MAX_FAULTS are told */
     size_t position; /* of the scanner */
     size_t example;  /* where the example being scanned starts */
     span comment, rule_comment, file_comment;
