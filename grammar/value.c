@@ -58,8 +58,11 @@ static bool goes_on(const char *at, const char *end, bool mesh) {
     }
     if (mesh && (size_t)(end - at) >= sizeof ids && memcmp(at, ids, sizeof ids - 1) == 0)
         return true;
-    return at < end &&
-           (strchr("{[<(", *at) || (*at == 'T' && at + 1 < end && (at[1] == '(' || at[1] == ' ')));
+    if (at < end && *at == 'T') {
+        for (at++; at < end && is_space(*at);) at++;
+        return at < end && *at == '(';
+    }
+    return at < end && strchr("{[<(", *at);
 }
 
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
