@@ -230,6 +230,14 @@ static hlo_status run_folder(opt_job *job) {
         options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
         return HLO_INVALID_USAGE;
     }
+    const option_value *values = job->options.values;
+    if (values[OPTION_REPORT].given || values[OPTION_LINT].given || values[OPTION_DIFF].given ||
+        values[OPTION_REMARKS_FILE].given) {
+        options_refuse(
+            PROGRAM_OPT,
+            "--report, --lint, --diff and --remarks-file are for modules, not for a folder");
+        return HLO_INVALID_USAGE;
+    }
     hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
     if (status != HLO_OK) return status;
     size_t count = hlo_dump_module_count(job->dump);
