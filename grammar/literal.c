@@ -48,10 +48,14 @@ static bool fail(reader *r, const char *wanted) {
     return false;
 }
 
-/* A number or word: up to a separator. */
+/* A number or word: up to a separator, which `...` is behind a number with a point. */
 static const char *word_end(const reader *r) {
     const char *at = r->at;
-    while (at < r->end && !strchr(" \t\r\n,{}()/", *at)) at++;
+    bool point = false;
+    for (; at < r->end && !strchr(" \t\r\n,{}()/", *at); at++) {
+        if (point && r->end - at >= 3 && memcmp(at, "...", 3) == 0) break;
+        point |= *at == '.';
+    }
     return at;
 }
 
@@ -291,11 +295,56 @@ static bool read_dots(reader *r) {
     return true;
 }
 
-/* False after an error; *out_elided when `...` was read. */
-static bool read_elements(reader *r, const hlo_shape *shape, char *data, bool *out_elided) {
+/* Whether `...` stands in the outermost braces, from r->at on, where `level` of them are open. */
+static bool dots_follow(reader r, uint32_t level) {
+    for (skip(&r); r.at < r.end && (level || *r.at == '{'); r.at++, skip(&r)) {
+        if (*r.at == '{')
+            level++;
+        else if (*r.at == '}')
+            level--;
+        else if (level == 1 && read_dots(&r))
+            return true;
+    }
+    return false;
+}
+
+/* An array's elements while they are read. */
+typedef struct elements {
+    const hlo_shape *shape;
+    char *data;   /* where the next one goes; NULL: they are only checked */
+    int64_t room; /* for how many more */
+    bool loose;   /* some stand in the outermost braces, where only those of a vector do */
+    bool elided;  /* `...` was read */
+} elements;
+
+static bool read_element(reader *r, elements *e, const char *opened) {
+    char unused[2 * sizeof(double)];
+    if (!e->room--) {
+        int64_t count = hlo_shape_count(e->shape);
+        return wrong_count(r, opened, count + 1, count);
+    }
+    if (!store_element(r, e->shape->type, e->data ? e->data : unused)) return false;
+    if (e->data) e->data += hlo_types[e->shape->type].bytes;
+    return true;
+}
+
+/* Whether a number at r->at may do without the inner braces of its array: HLO's reader takes it
+ * where there is a `...` as well. */
+static bool is_loose(reader *r, elements *e) {
+    if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
+        return false;
+    if (e->loose) return true;
+    e->loose = e->elided || dots_follow(*r, 1);
+    if (e->loose)
+        hlo_text_doubt(r->text, span(r, r->at, word_end(r)), "expected '{', found '%s'",
+                       hlo_text_quote(r->text, span(r, r->at, word_end(r))));
+    return e->loose;
+}
+
+static bool read_elements(reader *r, elements *e) {
     int64_t found[HLO_LARGEST_RANK] = {0}; /* per open brace */
     const char *opened[HLO_LARGEST_RANK];
-    const size_t size = hlo_types[shape->type].bytes;
+    const hlo_shape *shape = e->shape;
     uint32_t level = 0, rank = shape->rank;
     bool first = true; /* no element of the open brace has been read */
     do {
@@ -312,11 +361,16 @@ static bool read_elements(reader *r, const hlo_shape *shape, char *data, bool *o
             continue;
         }
         if (level == 1 && read_dots(r)) {
-            if (!first || *out_elided)
+            if (!first || e->elided)
                 hlo_text_doubt(r->text, span(r, r->at - 3, r->at),
                                "'...' stands for all values, and others stand before it");
             found[0] = shape->dims[0];
-            *out_elided = true;
+            e->elided = true;
+            first = false;
+            continue;
+        }
+        if (level == 1 && is_loose(r, e)) {
+            if (!read_element(r, e, opened[0])) return false;
             first = false;
             continue;
         }
@@ -329,8 +383,7 @@ static bool read_elements(reader *r, const hlo_shape *shape, char *data, bool *o
             level++;
             first = true;
         } else {
-            if (!store_element(r, shape->type, data)) return false;
-            data += size;
+            if (!read_element(r, e, rank ? opened[0] : r->at)) return false;
             first = false;
         }
     } while (level);
@@ -394,17 +447,19 @@ static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
     enum { MOST_FILLED = 1 << 20 };
     int64_t count = hlo_shape_count(shape);
     bool unbraced = is_unbraced(r, shape, count);
-    if (count < 0 || (count > (unbraced ? MOST_FILLED : 0) && count / 2 > r->end - r->at)) {
+    bool large = count < 0 || (count > (unbraced ? MOST_FILLED : 0) && count / 2 > r->end - r->at);
+    if (large && !dots_follow(*r, 0)) {
         hlo_text_error(r->text, span(r, r->at, r->at + 1),
                        "the constant's shape has more elements than the text that follows");
         return NULL;
     }
-    hlo_literal *literal = hlo_literal_new(r->text->module, shape);
-    bool dots = false;
-    if (!(unbraced ? read_unbraced(r, shape, count, literal->data)
-                   : read_elements(r, shape, literal->data, &dots)))
+    hlo_literal *literal = large ? NULL : hlo_literal_new(r->text->module, shape);
+    elements e = {.shape = shape,
+                  .data = large ? NULL : literal->data,
+                  .room = count < 0 ? INT64_MAX : count};
+    if (!(unbraced ? read_unbraced(r, shape, count, literal->data) : read_elements(r, &e)))
         return NULL;
-    return dots ? elided(r, shape) : literal;
+    return e.elided ? elided(r, shape) : literal;
 }
 
 static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {

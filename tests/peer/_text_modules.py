@@ -722,6 +722,13 @@ LAX = {
     'constant without braces': ' ROOT c = f32[2,2] constant(3)',
     'constant without commas': ' ROOT c = f32[2,2] constant({{1 2}{3 4}})',
     'constant with many commas': ' ROOT c = f32[2] constant({,,1,,2,})',
+    **{f'elided {shape} {value}': f' ROOT c = {shape} constant({value})' for shape, value in (
+        ('f32[2,2]', '{1, ...}'), ('f32[2,2]', '{...}'), ('f32[2,2]', '{1, 2, 3, 4, ...}'), ('f32[2,2]', '{{1, 2}, 3, ...}'),
+        ('f32[2,2]', '{1, {2, 3}, ...}'), ('f32[2,2]', '{{1, 2}, ...}'), ('f32[2,2]', '{1 2 ...}'),
+        ('f32[2,2]', '{1.5...}'), ('f32[2,2]', '{nan(0x1), -inf, ...}'), ('f32[2,2]', '{1, /*a*/ ...}'),
+        ('f32[2,2,2]', '{1, ...}'), ('f32[2,2,2]', '{{{1, 2}, {3, 4}}, 5, ...}'), ('s8[1,3]', '{-1, ...}'), ('pred[2,2]', '{true, 0, ...}'),
+        ('f8e4m3fn[1,1]', '{448, ...}'), ('f32[1000]', '{1, 2, ...}'), ('f32[100,100]', '{1, 2, ...}'), ('f32[0,3]', '{...}'),
+        ('(f32[2,2], s32[])', '({1, ...}, 1)'))},
     'tuple constant without commas': ' ROOT c = (f32[2], s32[]) constant(({1,2}3))',
     'tuple constant without braces': ' ROOT c = (f32[2], s32[]) constant((1, 3))',
     **{f'{sign}inf in {name}': f' ROOT c = {name}[] constant({sign}inf)' for sign in ('', '-') for name in
