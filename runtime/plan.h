@@ -48,7 +48,7 @@ typedef enum plan_step_kind {
     STEP_CONDITIONAL
 } plan_step_kind;
 
-enum { PLAN_NONE = UINT32_MAX };
+#define PLAN_NONE UINT32_MAX
 
 /* A recorded run: pieces that the backend replays, and between them what depends on data. */
 typedef struct plan_tape plan_tape;

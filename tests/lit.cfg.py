@@ -17,15 +17,18 @@ for name in ("filecheck", "not"):
     if not getattr(config, "hlo_" + name):
         lit_config.fatal(f"LLVM's {name} was not found: run tools/dev deps, then configure again")
 
+# Paths may have spaces in them.
+quoted = '"{}"'.format
 standin = config.hlo_binary_dir + "/tests/cuda_standin.so"
 config.substitutions += [
-    (r"%on-standin\b", "env " + " ".join(f"HLO_CUDA_{library}={standin}" for library in ("DRIVER", "CUBLASLT", "NVRTC"))),
-    (r"%hlo-fp8-opt\b", config.hlo_bin_dir + "/hlo-fp8-opt"),
-    (r"%hlo-fp8-run\b", config.hlo_bin_dir + "/hlo-fp8-run"),
-    (r"%lt-calls\b", config.hlo_bin_dir + "/lt_calls"),
-    (r"%status\b", config.hlo_source_dir + "/tests/status.sh"),
-    (r"%models\b", config.hlo_source_dir + "/testdata/models"),
-    (r"%python\b", config.hlo_python),
-    (r"\bFileCheck\b", config.hlo_filecheck),
-    (r"(?<![\w%/-])not (?=%|[\w/])", config.hlo_not + " "),
+    (r"%on-standin\b", "env " + " ".join(f"HLO_CUDA_{library}=\"{standin}\"" for library in ("DRIVER", "CUBLASLT", "NVRTC"))),
+    *((rf"(?<!%)%{letter}\b", quoted("%" + letter)) for letter in "stS"),
+    (r"%hlo-fp8-opt\b", quoted(config.hlo_bin_dir + "/hlo-fp8-opt")),
+    (r"%hlo-fp8-run\b", quoted(config.hlo_bin_dir + "/hlo-fp8-run")),
+    (r"%lt-calls\b", quoted(config.hlo_bin_dir + "/lt_calls")),
+    (r"%status\b", quoted(config.hlo_source_dir + "/tests/status.sh")),
+    (r"%models\b", quoted(config.hlo_source_dir + "/testdata/models")),
+    (r"%python\b", quoted(config.hlo_python)),
+    (r"\bFileCheck\b", quoted(config.hlo_filecheck)),
+    (r"(?<![\w%/-])not (?=%|[\w/])", quoted(config.hlo_not) + " "),
 ]

@@ -178,8 +178,8 @@ LOOP2(remainder_u64, uint64_t, uint64_t, y ? x % y : x)
 KERNEL(remainder, {2, HLO_OUT_SAME, 0, {FLOATS(remainder), INTS(remainder)}})
 
 /* NaN when either operand is. */
-#define LARGER(x, y) ((x > y) | (x != x) ? x : y)
-#define SMALLER(x, y) ((x < y) | (x != x) ? x : y)
+#define LARGER(x, y) (((x > y) | (x != x)) ? x : y)
+#define SMALLER(x, y) (((x < y) | (x != x)) ? x : y)
 LOOP2(maximum_f32, float, float, LARGER(x, y))
 LOOP2(maximum_f64, double, double, LARGER(x, y))
 LOOP2(maximum_s64, int64_t, int64_t, x > y ? x : y)

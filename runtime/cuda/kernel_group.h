@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/kernel_emit.h"
 
-enum { GROUP_NONE = UINT32_MAX };
+#define GROUP_NONE UINT32_MAX
 
 typedef enum group_class {
     GROUP_OTHER, /* not in any group */

@@ -17,8 +17,8 @@ cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 
 "$work/build/embed" >"$work/cmake.out"
 
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
-"$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" "$here/embed.c" -o "$work/embed" \
-    $(pkg-config --cflags --libs hlofp8)
+eval "set -- \"\$@\" \"\$here/embed.c\" $(pkg-config --cflags --libs hlofp8)" # spaces in paths are escaped
+"$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" -o "$work/embed"
 "$work/embed" >"$work/pkgconfig.out"
 
 cmp "$work/cmake.out" "$work/pkgconfig.out"

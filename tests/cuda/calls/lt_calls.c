@@ -267,8 +267,8 @@ static void open_device(tester *t) {
     setenv("HLO_CUDA_DRIVER", STANDIN, 0);
     setenv("HLO_CUDA_CUBLASLT", STANDIN, 0);
     cuda_context *context;
-    cuda_stream *stream;
-    lt_handle *handle;
+    cuda_stream *stream = NULL;
+    lt_handle *handle = NULL;
     if (cuda_library_load(&t->lib, CUDA_DRIVER, &sink) != HLO_OK ||
         cuda_library_load(&t->lib, CUDA_CUBLASLT, &sink) != HLO_OK)
         exit(1);
