@@ -19,7 +19,8 @@ typedef struct opt_job {
     hlo_module **modules; /* of all inputs, in order */
     hlo_report **reports; /* of the modules; NULL where there is none */
     size_t count;
-    hlo_dump *dump; /* of a folder */
+    hlo_dump *dump;          /* of a folder */
+    hlo_history **histories; /* of its modules; their reports are borrowed, and `count` is 0 */
 } opt_job;
 
 static unsigned most_errors(const opt_job *job) {
@@ -64,9 +65,51 @@ static hlo_status read_file(opt_job *job, const char *path) {
     return status;
 }
 
+/* ------------------------------------------------------------------------------------- products
+ */
+
 static hlo_status complain(const char *what, const char *name) {
-    fprintf(stderr, "hlo-fp8-opt: error: cannot %s %s: %s\n", what, name, strerror(errno));
-    return HLO_INVALID_INPUT;
+    return options_complain(PROGRAM_OPT, what, name);
+}
+
+/* What a run writes: where to (NULL: to `standard`), and how. */
+typedef struct product {
+    const char *path;
+    FILE *standard;
+    hlo_status (*print)(const opt_job *job, FILE *out);
+} product;
+
+enum { PRODUCTS_MOST = 3 };
+
+static bool distinct(const output *files, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) {
+                options_refuse(PROGRAM_OPT, "two outputs to one file, %s", files[i].name);
+                return false;
+            }
+    return true;
+}
+
+/* All of them, or none. */
+static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
+    output files[PRODUCTS_MOST];
+    size_t opened = 0;
+    for (; opened < count; opened++)
+        if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
+    hlo_status status = HLO_OK;
+    if (opened < count)
+        status = complain("open", files[opened].name);
+    else if (!distinct(files, count))
+        status = HLO_INVALID_USAGE;
+    for (size_t i = 0; i < count && status == HLO_OK; i++) {
+        status = products[i].print(job, files[i].file);
+        if (!output_end(&files[i])) status = complain("write", files[i].name);
+    }
+    bool keep = status == HLO_OK || status == HLO_MISMATCH;
+    for (size_t i = 0; i < opened; i++)
+        if (!output_close(&files[i], keep)) status = complain("write", files[i].name);
+    return status;
 }
 
 static hlo_status print_one(const opt_job *job, const hlo_module *module, FILE *out) {
@@ -80,64 +123,47 @@ static hlo_status print_one(const opt_job *job, const hlo_module *module, FILE *
         module, strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT, &options_sink, out);
 }
 
-static hlo_status print_all(const opt_job *job) {
-    output out;
-    const char *path = job->options.values[OPTION_OUTPUT].text;
-    const char *format = job->options.values[OPTION_FORMAT].text;
-    if (job->count > 1 && strcmp(format, "text") != 0) {
-        options_refuse(PROGRAM_OPT, "--format=%s writes one module, found %zu", format, job->count);
-        return HLO_INVALID_USAGE;
-    }
-    if (!output_open(&out, path)) return complain("open", out.name);
+static hlo_status print_modules(const opt_job *job, FILE *out) {
     hlo_status status = HLO_OK;
     for (size_t i = 0; i < job->count && status == HLO_OK; i++) {
-        if (i) fputs("// -----\n", out.file);
-        status = print_one(job, job->modules[i], out.file);
+        if (i) fputs("// -----\n", out);
+        status = print_one(job, job->modules[i], out);
     }
-    if (!output_close(&out, status == HLO_OK)) return complain("write", out.name);
     return status;
 }
 
-static hlo_status print_difference(const opt_job *job) {
-    output out;
-    if (job->count != 2) {
-        fprintf(stderr, "hlo-fp8-opt: error: --diff takes two modules, found %zu\n", job->count);
-        return HLO_INVALID_USAGE;
-    }
-    if (!output_open(&out, job->options.values[OPTION_OUTPUT].text))
-        return complain("open", out.name);
-    hlo_status status = hlo_module_diff(job->modules[0], job->modules[1], out.file);
-    if (!output_close(&out, status != HLO_OUT_OF_MEMORY)) return complain("write", out.name);
-    return status;
+static hlo_status print_difference(const opt_job *job, FILE *out) {
+    return hlo_module_diff(job->modules[0], job->modules[1], out);
 }
 
-static hlo_status print_remarks(const opt_job *job) {
-    const option_value *values = job->options.values;
-    const char *path = values[OPTION_REMARKS_FILE].text;
-    if (!values[OPTION_REMARKS].given && !values[OPTION_LINT].given && !path) return HLO_OK;
-    output out = {.file = stderr, .name = "standard error"};
-    if (path && !output_open(&out, path)) return complain("open", out.name);
-    hlo_remarks which =
-        values[OPTION_REMARKS].given ? (hlo_remarks)values[OPTION_REMARKS].number : HLO_REMARKS_ALL;
-    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
-    if (format == HLO_REMARKS_TEXT && isatty(fileno(out.file)) && !getenv("NO_COLOR"))
+static hlo_remarks which_remarks(const opt_job *job) {
+    const option_value *remarks = &job->options.values[OPTION_REMARKS];
+    return remarks->given ? (hlo_remarks)remarks->number : HLO_REMARKS_ALL;
+}
+
+static hlo_status print_remarks(const opt_job *job, FILE *out) {
+    hlo_remarks_format format =
+        (hlo_remarks_format)job->options.values[OPTION_REMARKS_FORMAT].number;
+    if (format == HLO_REMARKS_TEXT && isatty(fileno(out)) && !getenv("NO_COLOR"))
         format = HLO_REMARKS_COLOURED;
-    hlo_status status = hlo_reports_print((const hlo_report *const *)job->reports, job->count,
-                                          which, format, out.file);
-    if (path && !output_close(&out, status == HLO_OK)) return complain("write", out.name);
-    return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
+    return hlo_reports_print((const hlo_report *const *)job->reports, job->count,
+                             which_remarks(job), format, out);
 }
 
-static hlo_status print_report(const opt_job *job) {
-    const char *path = job->options.values[OPTION_REPORT].text;
-    if (!path) return HLO_OK;
-    output out;
-    if (!output_open(&out, path)) return complain("open", out.name);
-    hlo_status status = hlo_reports_page((const hlo_report *const *)job->reports, job->count,
-                                         graphviz_draw, NULL, out.file);
-    if (!output_close(&out, status == HLO_OK)) return complain("write", out.name);
-    return status == HLO_INVALID_INPUT ? complain("write", out.name) : status;
+static hlo_status print_page(const opt_job *job, FILE *out) {
+    return hlo_reports_page((const hlo_report *const *)job->reports, job->count, graphviz_draw,
+                            NULL, out);
 }
+
+static hlo_status print_histories(const opt_job *job, FILE *out) {
+    hlo_remarks_format format =
+        (hlo_remarks_format)job->options.values[OPTION_REMARKS_FORMAT].number;
+    return hlo_histories_print(job->dump, (const hlo_history *const *)job->histories,
+                               which_remarks(job), format, out);
+}
+
+/* ---------------------------------------------------------------------------------------- gates
+ */
 
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
@@ -180,15 +206,97 @@ static int explain(const char *name) {
     return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
 }
 
-static hlo_status write_all(const opt_job *job) {
+/* What was written is followed by what the gates found fault with. */
+static hlo_status judge(hlo_status written, hlo_status gates, const char *why) {
+    if (written != HLO_OK) return written;
+    if (gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
+    return gates;
+}
+
+/* ---------------------------------------------------------------------------------------- modes
+ */
+
+static hlo_status rewrite(const opt_job *job) {
+    const option_value *values = job->options.values;
+    if (job->count > 1 && strcmp(values[OPTION_FORMAT].text, "text") != 0) {
+        options_refuse(PROGRAM_OPT, "--format=%s writes one module, found %zu",
+                       values[OPTION_FORMAT].text, job->count);
+        return HLO_INVALID_USAGE;
+    }
+    product products[PRODUCTS_MOST];
+    size_t count = 0;
+    const char *remarks = values[OPTION_REMARKS_FILE].text;
+    if (values[OPTION_REMARKS].given || values[OPTION_LINT].given || remarks)
+        products[count++] = (product){remarks, stderr, print_remarks};
+    if (values[OPTION_REPORT].given)
+        products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
+    products[count++] = (product){values[OPTION_OUTPUT].text, stdout, print_modules};
     /* The gates first: what is written may replace the baseline. */
     char why[1024];
     hlo_status gates = check_gates(job, job->count, why, sizeof why);
-    hlo_status status = print_remarks(job);
-    if (status == HLO_OK) status = print_report(job);
-    if (status == HLO_OK) status = print_all(job);
-    if (status == HLO_OK && gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
-    return status == HLO_OK ? gates : status;
+    return judge(write_products(job, products, count), gates, why);
+}
+
+static hlo_status compare(const opt_job *job) {
+    if (job->count != 2) {
+        fprintf(stderr, "hlo-fp8-opt: error: --diff takes two modules, found %zu\n", job->count);
+        return HLO_INVALID_USAGE;
+    }
+    const product difference = {job->options.values[OPTION_OUTPUT].text, stdout, print_difference};
+    return write_products(job, &difference, 1);
+}
+
+static hlo_status read_histories(opt_job *job, size_t count) {
+    job->histories = calloc(count, sizeof(hlo_history *));
+    job->reports = calloc(count, sizeof(hlo_report *));
+    if (!job->histories || !job->reports) return HLO_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        hlo_status status = hlo_history_new(job->dump, i, &job->pass, &job->histories[i]);
+        if (status != HLO_OK) return status;
+        job->reports[i] = (hlo_report *)hlo_history_report(job->histories[i]);
+    }
+    return HLO_OK;
+}
+
+/* What XLA has dumped: not rewritten, but told from stage to stage; the gates are on the last. */
+static hlo_status run_folder(opt_job *job) {
+    const option_value *values = job->options.values;
+    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
+    if (job->options.file_count > 1) {
+        options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
+        return HLO_INVALID_USAGE;
+    }
+    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
+        options_refuse(PROGRAM_OPT, "the stages of a folder are told as text or json");
+        return HLO_INVALID_USAGE;
+    }
+    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
+    if (status != HLO_OK) return status;
+    size_t count = hlo_dump_module_count(job->dump);
+    status = read_histories(job, count);
+    if (status != HLO_OK) return status;
+    char why[1024];
+    hlo_status gates = check_gates(job, count, why, sizeof why);
+    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
+    return judge(write_products(job, &histories, 1), gates, why);
+}
+
+static hlo_status run_modules(opt_job *job) {
+    hlo_status status = HLO_OK;
+    for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
+        status = read_file(job, job->options.files[i]);
+    if (status != HLO_OK) return status;
+    return job->options.values[OPTION_DIFF].given ? compare(job) : rewrite(job);
+}
+
+static void free_all(opt_job *job) {
+    for (size_t i = 0; job->histories && i < hlo_dump_module_count(job->dump); i++)
+        hlo_history_free(job->histories[i]);
+    for (size_t i = 0; i < job->count; i++) hlo_report_free(job->reports[i]);
+    free(job->histories);
+    free(job->reports);
+    hlo_dump_free(job->dump);
+    hlo_modules_free(job->modules, job->count);
 }
 
 static bool is_folder(const char *path) {
@@ -196,72 +304,10 @@ static bool is_folder(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-static hlo_status read_histories(opt_job *job, hlo_history **histories) {
-    hlo_report **reports = calloc(hlo_dump_module_count(job->dump), sizeof *reports);
-    if (!reports) return HLO_OUT_OF_MEMORY;
-    job->reports = reports;
-    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++) {
-        hlo_status status = hlo_history_new(job->dump, i, &job->pass, &histories[i]);
-        if (status != HLO_OK) return status;
-        /* Borrowed: job->count stays 0, so that nobody frees it. */
-        reports[i] = (hlo_report *)hlo_history_report(histories[i]);
-    }
-    return HLO_OK;
-}
-
-static hlo_status print_histories(const opt_job *job, hlo_history *const *histories) {
-    const option_value *values = job->options.values;
-    hlo_remarks which =
-        values[OPTION_REMARKS].given ? (hlo_remarks)values[OPTION_REMARKS].number : HLO_REMARKS_ALL;
-    output out;
-    if (!output_open(&out, values[OPTION_OUTPUT].text)) return complain("open", out.name);
-    hlo_status status =
-        hlo_histories_print(job->dump, (const hlo_history *const *)histories, which,
-                            (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number, out.file);
-    if (status == HLO_INVALID_USAGE)
-        options_refuse(PROGRAM_OPT, "the stages of a folder are told as text or json");
-    if (!output_close(&out, status == HLO_OK)) return complain("write", out.name);
-    return status;
-}
-
-/* What XLA has dumped: not rewritten, but told from stage to stage; the gates are on the last. */
-static hlo_status run_folder(opt_job *job) {
-    if (job->options.file_count > 1) {
-        options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
-        return HLO_INVALID_USAGE;
-    }
-    const option_value *values = job->options.values;
-    if (values[OPTION_REPORT].given || values[OPTION_LINT].given || values[OPTION_DIFF].given ||
-        values[OPTION_REMARKS_FILE].given) {
-        options_refuse(
-            PROGRAM_OPT,
-            "--report, --lint, --diff and --remarks-file are for modules, not for a folder");
-        return HLO_INVALID_USAGE;
-    }
-    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
-    if (status != HLO_OK) return status;
-    size_t count = hlo_dump_module_count(job->dump);
-    hlo_history **histories = calloc(count, sizeof *histories);
-    char why[1024];
-    status = histories ? read_histories(job, histories) : HLO_OUT_OF_MEMORY;
-    hlo_status gates = status == HLO_OK ? check_gates(job, count, why, sizeof why) : HLO_OK;
-    if (status == HLO_OK) status = print_histories(job, histories);
-    if (status == HLO_OK && gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
-    for (size_t i = 0; histories && i < count; i++) hlo_history_free(histories[i]);
-    free(histories);
-    hlo_dump_free(job->dump);
-    return status == HLO_OK ? gates : status;
-}
-
-static hlo_status run(opt_job *job) {
-    hlo_status status = HLO_OK;
-    for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
-        status = read_file(job, job->options.files[i]);
-    if (status == HLO_OK)
-        status = job->options.values[OPTION_DIFF].given ? print_difference(job) : write_all(job);
-    if (status == HLO_OUT_OF_MEMORY)
-        fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
-    return status;
+static program_mode mode_of(const options *given) {
+    for (int i = 0; i < given->file_count; i++)
+        if (is_folder(given->files[i])) return MODE_FOLDER;
+    return given->values[OPTION_DIFF].given ? MODE_DIFF : MODE_MODULES;
 }
 
 int main(int argc, char **argv) {
@@ -273,15 +319,15 @@ int main(int argc, char **argv) {
     if (values[OPTION_EXPLAIN].given) return explain(values[OPTION_EXPLAIN].text);
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
+    program_mode mode = mode_of(&job.options);
+    if (!options_suit(PROGRAM_OPT, &job.options, mode)) return 2;
     /* Over no reports, to know before any work whether the gates are some. */
     char why[1024];
-    hlo_status gates = check_gates(&job, 0, why, sizeof why);
-    if (gates != HLO_OK && gates != HLO_MISMATCH) return hlo_status_exit(gates);
-    bool folder = false;
-    for (int i = 0; i < job.options.file_count; i++) folder |= is_folder(job.options.files[i]);
-    hlo_status status = folder ? run_folder(&job) : run(&job);
-    for (size_t i = 0; i < job.count; i++) hlo_report_free(job.reports[i]);
-    free(job.reports);
-    hlo_modules_free(job.modules, job.count);
+    hlo_status status = check_gates(&job, 0, why, sizeof why);
+    if (status == HLO_OK || status == HLO_MISMATCH)
+        status = mode == MODE_FOLDER ? run_folder(&job) : run_modules(&job);
+    if (status == HLO_OUT_OF_MEMORY)
+        fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
+    free_all(&job);
     return hlo_status_exit(status);
 }

@@ -1,5 +1,4 @@
 /* hlo-fp8-run: executes the entry computation of an HLO module, and compares what comes out. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +16,7 @@ typedef struct run_job {
 } run_job;
 
 static hlo_status complain(const char *what, const char *name) {
-    fprintf(stderr, "hlo-fp8-run: error: cannot %s %s: %s\n", what, name, strerror(errno));
-    return HLO_INVALID_INPUT;
+    return options_complain(PROGRAM_RUN, what, name);
 }
 
 static bool is_npz(const char *path) {
@@ -119,7 +117,7 @@ static hlo_status write_outputs(const run_job *job) {
     const char *path = job->options.values[OPTION_OUTPUTS].text;
     if (!path) return HLO_OK;
     output out;
-    if (!output_open(&out, path)) return complain("open", path);
+    if (!output_open(&out, path, stdout)) return complain("open", path);
     hlo_status status = hlo_arrays_write(job->outputs, out.file);
     if (!output_close(&out, status == HLO_OK)) return complain("write", path);
     return status;
@@ -165,8 +163,10 @@ static hlo_status run(run_job *job) {
     }
     if (status == HLO_OK) status = get_inputs(job);
     if (status == HLO_OK) status = execute(job);
-    if (status == HLO_OK) status = write_outputs(job);
-    return status == HLO_OK ? compare(job) : status;
+    if (status == HLO_OK) status = compare(job);
+    if (status != HLO_OK && status != HLO_MISMATCH) return status;
+    hlo_status written = write_outputs(job);
+    return written == HLO_OK ? status : written;
 }
 
 static void free_all(run_job *job) {
@@ -185,6 +185,8 @@ int main(int argc, char **argv) {
     if (job.options.file_count != 1)
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
                                                                   : "no input file");
+    program_mode mode = job.options.values[OPTION_PLAN].given ? MODE_PLAN : MODE_EXECUTE;
+    if (!options_suit(PROGRAM_RUN, &job.options, mode)) return 2;
     const char *compare_with = job.options.values[OPTION_COMPARE].text;
     if (compare_with && is_npz(compare_with) &&
         strcmp(job.options.values[OPTION_BACKEND].text, "cpu") != 0)

@@ -13,18 +13,27 @@
 typedef enum kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } kind;
 
 typedef struct row {
-    int programs;
+    int modes;
     char letter;
     const char *name;
     kind kind;
     const char *argument, *fallback, *help;
 } row;
 
-enum { OPT = PROGRAM_OPT, RUN = PROGRAM_RUN, BOTH = OPT | RUN };
+enum {
+    MODULES = MODE_MODULES,
+    FOLDER = MODE_FOLDER,
+    DIFF = MODE_DIFF,
+    EXECUTE = MODE_EXECUTE,
+    PLAN = MODE_PLAN,
+    OPT = PROGRAM_OPT,
+    RUN = PROGRAM_RUN,
+    BOTH = OPT | RUN
+};
 
 static const row rows[OPTION_COUNT] = {
-#define OPTION(id, programs, letter, name, kind, argument, fallback, help)                         \
-    [OPTION_##id] = {programs, letter, name, kind, argument, fallback, help},
+#define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
+    [OPTION_##id] = {modes, letter, name, kind, argument, fallback, help},
 #include "options.def"
 #undef OPTION
 };
@@ -41,33 +50,65 @@ static void print_usage(program_id program, FILE *out) {
             program == PROGRAM_OPT ? "FILE...|-|FOLDER" : "FILE|-");
 }
 
+/* The columns of a terminal; where `fd` is none, `otherwise`. */
+static unsigned terminal_width(int fd, unsigned otherwise) {
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : otherwise;
+}
+
+enum { HELP_COLUMN = 30, HELP_WIDTH = 100, HELP_WIDTH_LEAST = 60 };
+
+/* Prints words behind `column`, in as many lines as it takes. Returns the column behind them. */
+static size_t put_words(FILE *out, size_t column, size_t width, const char *text) {
+    while (*text) {
+        size_t size = strcspn(text, " ");
+        /* A list longer than a line is divided behind a comma. */
+        for (size_t cut = width - HELP_COLUMN; size > width - HELP_COLUMN && cut > 0; cut--)
+            if (text[cut - 1] == ',') size = cut;
+        bool fits = column + (column > HELP_COLUMN) + size <= width;
+        if (column > HELP_COLUMN) fprintf(out, fits ? " " : "\n%*s", HELP_COLUMN, "");
+        column = fits ? column + (column > HELP_COLUMN) : HELP_COLUMN;
+        fwrite(text, 1, size, out);
+        column += size;
+        text += size + strspn(text + size, " ");
+    }
+    return column;
+}
+
+static void print_option(const row *r, size_t width, FILE *out) {
+    char left[128], fallback[512] = "";
+    int at = snprintf(left, sizeof left, r->letter ? "  -%c" : "  ", r->letter);
+    if (r->name) {
+        const char *lead = r->letter ? ", --" : "--";
+        at += snprintf(left + at, sizeof left - (size_t)at, "%s%s", lead, r->name);
+    }
+    if (r->argument)
+        snprintf(left + at, sizeof left - (size_t)at,
+                 r->kind == MAYBE ? "[=%s]"
+                 : r->name        ? "=%s"
+                                  : " %s",
+                 r->argument);
+    if (r->fallback) snprintf(fallback, sizeof fallback, "(default: %s)", r->fallback);
+    if (strlen(left) > HELP_COLUMN - 2) {
+        fprintf(out, "%s\n", left);
+        *left = '\0';
+    }
+    fprintf(out, "%-*s", HELP_COLUMN, left);
+    put_words(out, put_words(out, HELP_COLUMN, width, r->help), width, fallback);
+    fputc('\n', out);
+}
+
 static void print_help(program_id program, FILE *out) {
+    size_t width = terminal_width(fileno(out), HELP_WIDTH);
+    if (width < HELP_WIDTH_LEAST) width = HELP_WIDTH_LEAST;
     print_usage(program, out);
     fputs(program == PROGRAM_OPT
               ? "Rewrite the matmuls of HLO modules to fused FP8 calls; or say at which stage of\n"
                 "an --xla_dump_to FOLDER each matmul lost FP8.\n\n"
               : "Execute the entry computation of an HLO module.\n\n",
           out);
-    for (int id = 0; id < OPTION_COUNT; id++) {
-        const row *r = &rows[id];
-        if (!(r->programs & (int)program)) continue;
-        char left[128];
-        int at = snprintf(left, sizeof left, r->letter ? "  -%c" : "  ", r->letter);
-        if (r->name) {
-            const char *lead = r->letter ? ", --" : "--";
-            at += snprintf(left + at, sizeof left - (size_t)at, "%s%s", lead, r->name);
-        }
-        if (r->argument)
-            snprintf(left + at, sizeof left - (size_t)at,
-                     r->kind == MAYBE ? "[=%s]"
-                     : r->name        ? "=%s"
-                                      : " %s",
-                     r->argument);
-        bool fits = strlen(left) <= 28;
-        fprintf(out, "%-28s%s%s", left, fits ? "  " : "\n                              ", r->help);
-        if (r->fallback) fprintf(out, " (default: %s)", r->fallback);
-        fputc('\n', out);
-    }
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (rows[id].modes & (int)program) print_option(&rows[id], width, out);
     fputs("\nExit status: 0 done; 1 the input or the environment is at fault; 2 wrong usage;\n"
           "3 a comparison or a gate did not hold; 4 the output of a pass failed to verify.\n",
           out);
@@ -81,6 +122,12 @@ int options_refuse(program_id program, const char *format, ...) {
     fprintf(stderr, " (see %s --help)\n", program_name(program));
     va_end(args);
     return 2;
+}
+
+hlo_status options_complain(program_id program, const char *what, const char *name) {
+    fprintf(stderr, "%s: error: cannot %s %s: %s\n", program_name(program), what, name,
+            strerror(errno));
+    return HLO_INVALID_INPUT;
 }
 
 static bool parse_number(const char *text, char end, const char **out_end, long *out) {
@@ -159,7 +206,7 @@ static void refuse_option(program_id program, int code, char **argv) {
     const char *word = argv[optind - 1];
     if (id == OPTION_COUNT && optopt && word[0] == '-' && word[1] != '-')
         options_refuse(program, "unknown option '-%c'", optopt);
-    else if (id == OPTION_COUNT || !(rows[id].programs & (int)program))
+    else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
         options_refuse(program, "unknown option '%s'", word);
     else
         options_refuse(program, "option '%s' %s argument", word,
@@ -174,7 +221,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     int count = 0;
     for (int id = 0; id < OPTION_COUNT; id++) {
         const row *r = &rows[id];
-        if (!(r->programs & (int)program)) continue;
+        if (!(r->modes & (int)program)) continue;
         if (r->fallback) read_value(r, r->fallback, &out->values[id]);
         int argument = r->kind == FLAG    ? no_argument
                        : r->kind == MAYBE ? optional_argument
@@ -205,8 +252,30 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
         printf("%s %s\n", program_name(program), HLO_VERSION);
     else
         return true;
-    *out_status = fflush(stdout) == 0 ? 0 : 1;
+    hlo_status status = HLO_OK;
+    if (fflush(stdout) != 0) status = options_complain(program, "write", "standard output");
+    *out_status = hlo_status_exit(status);
     return false;
+}
+
+static const char *mode_name(program_mode mode) {
+    switch (mode) {
+    case MODE_FOLDER: return "a folder";
+    case MODE_DIFF: return "--diff";
+    case MODE_PLAN: return "--plan";
+    case MODE_MODULES:
+    case MODE_EXECUTE: break;
+    }
+    return "modules";
+}
+
+bool options_suit(program_id program, const options *from, program_mode mode) {
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        if (!from->values[id].given || rows[id].modes & (int)mode) continue;
+        options_refuse(program, "--%s has no use with %s", rows[id].name, mode_name(mode));
+        return false;
+    }
+    return true;
 }
 
 static void refuse_diag(void *program, const hlo_diag *diag) {
@@ -243,15 +312,11 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
 }
 
 /* In a file lines may be long, but not as long as a module that is all one line. */
-static unsigned terminal_width(void) {
-    enum { IN_A_FILE = 400 };
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : IN_A_FILE;
-}
+enum { DIAG_WIDTH = 400 };
 
 static void print_diag(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, terminal_width());
+    hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));
 }
 
 const hlo_diag_sink options_sink = {.emit = print_diag};

@@ -7,13 +7,26 @@
 #include "hlo/pass.h"
 
 typedef enum option_id {
-#define OPTION(id, programs, letter, name, kind, argument, fallback, help) OPTION_##id,
+#define OPTION(id, modes, letter, name, kind, argument, fallback, help) OPTION_##id,
 #include "options.def"
 #undef OPTION
     OPTION_COUNT
 } option_id;
 
-typedef enum program_id { PROGRAM_OPT = 1, PROGRAM_RUN = 2 } program_id;
+/* What a program does: hlo-fp8-opt rewrites modules, tells of a folder of dumps or compares two
+ * modules; hlo-fp8-run executes a module or prints its plan. */
+typedef enum program_mode {
+    MODE_MODULES = 1,
+    MODE_FOLDER = 2,
+    MODE_DIFF = 4,
+    MODE_EXECUTE = 8,
+    MODE_PLAN = 16
+} program_mode;
+
+typedef enum program_id {
+    PROGRAM_OPT = MODE_MODULES | MODE_FOLDER | MODE_DIFF,
+    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN
+} program_id;
 
 typedef struct option_value {
     bool given;       /* on the command line */
@@ -36,6 +49,13 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
 /* Says what is wrong with an argument that only the library can judge, and returns 2. */
 int options_refuse(program_id program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Says that `what` could not be done to `name`, and by errno why. Returns HLO_INVALID_INPUT. */
+hlo_status options_complain(program_id program, const char *what, const char *name);
+
+/* Whether every option that was given has a place in `mode`; otherwise one line says which has not.
+ */
+bool options_suit(program_id program, const options *from, program_mode mode);
 
 /* What the options say to the passes. Returns false, with all said and *out_status the exit status,
  * when the library has no such pass, target or version. */

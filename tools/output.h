@@ -1,4 +1,4 @@
-/* A file that appears whole or not at all. */
+/* Files that appear whole or not at all. */
 #ifndef HLO_TOOLS_OUTPUT_H
 #define HLO_TOOLS_OUTPUT_H
 
@@ -6,17 +6,21 @@
 #include <stdio.h>
 
 typedef struct output {
-    FILE *file;       /* to write to */
+    FILE *file;       /* to write to; NULL once writing has ended */
     const char *name; /* as messages call it */
     char *final;      /* where it is renamed to; NULL: written in place */
     char *temporary;  /* beside it */
 } output;
 
-/* Opens `path` for writing; NULL is standard output. What is written goes to a temporary file
- * beside it, except where `path` is there and no regular file. On failure errno tells why. */
-bool output_open(output *out, const char *path);
-/* Ends writing: with `keep` puts the file in its place, otherwise leaves no trace of it. False when
- * anything since output_open() could not be written; errno tells why. */
+/* Opens `path` for writing; NULL is `standard`, standard output or standard error. What is written
+ * goes to a temporary file beside it, except where `path` is there and no regular file. On failure
+ * errno tells why, and only `name` is set. */
+bool output_open(output *out, const char *path, FILE *standard);
+/* Ends writing, and leaves the file where it is. False when anything since output_open() could not
+ * be written; errno tells why. */
+bool output_end(output *out);
+/* Ends writing, if that has not been done: with `keep` puts the file in its place, otherwise leaves
+ * no trace of it. False when anything could not be done; errno tells why, and no trace is left. */
 bool output_close(output *out, bool keep);
 
 #endif
