@@ -242,6 +242,7 @@ TEST(along_n) {
     UNUSED(env), UNUSED(count);
     const hlo_instr *broadcast = args->instr;
     const hlo_shape *d = shape_of(args + 1);
+    if (has_instr(args + 2) && args[2].instr->op == HLO_OP_SLICE) d = shape_of(args + 2);
     if (!has_instr(args) || broadcast->op != HLO_OP_BROADCAST || !d || !d->rank) return false;
     const hlo_shape *row = hlo_instr_operand(broadcast, 0)->shape;
     const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
@@ -266,7 +267,7 @@ TEST(beginning) {
     const hlo_ints *slices = hlo_instr_ints(args->instr, HLO_ATTR_SLICE);
     for (uint32_t i = 0; i < slices->count; i += 3)
         if (slices->v[i] != 0 || slices->v[i + 2] != 1) return false;
-    return true;
+    return hlo_instr_user_count(hlo_instr_operand(args->instr, 0)) == 1;
 }
 
 TEST(sole_view) {
@@ -381,8 +382,9 @@ TEST(overwritable) {
 TEST(pads_amax) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
-    return has_instr(args) && decode(args[1].instr, &m) && m.bias &&
-           hlo_matmul_extents(&m).m % HLO_MATMUL_ALIGNMENT;
+    if (!has_instr(args) || !decode(args[1].instr, &m)) return false;
+    return args[2].instr->op == HLO_OP_SLICE ||
+           (m.bias && hlo_matmul_extents(&m).m % HLO_MATMUL_ALIGNMENT);
 }
 
 /* One operand of a call, and the order of its dimensions that has the contracting one last. */
@@ -736,13 +738,6 @@ static bool pad_value(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch
     return pad_to(env, value, dims, out);
 }
 
-MAKE(extended) {
-    UNUSED(count);
-    const hlo_shape *large = args[1].instr->shape;
-    if (large->rank > HLO_RULE_ARGS || large->rank != args->instr->shape->rank) return false;
-    return pad_to(env, args->instr, large->dims, out);
-}
-
 MAKE(padded_a) {
     UNUSED(count);
     hlo_matmul m;
@@ -796,10 +791,8 @@ MAKE(padded_bias) {
     return !m.bias || pad_value(env, m.bias, NULL, out);
 }
 
-MAKE(cut) {
-    UNUSED(count);
-    hlo_instr *value = args->instr;
-    const hlo_shape *shape = args[1].instr->shape;
+/* The beginning, of that shape. */
+static bool cut_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
     int64_t slices[3 * HLO_RULE_ARGS];
     if (shape->rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -814,23 +807,36 @@ MAKE(cut) {
     return *out != NULL;
 }
 
-MAKE(flat) {
+MAKE(cut) {
     UNUSED(count);
-    *out = args->instr;
-    int64_t size = hlo_shape_count((*out)->shape);
-    if ((*out)->shape->rank == 1) return true;
-    const hlo_shape *shape = hlo_shape_array(env->context->module, (*out)->shape->type, 1, &size);
-    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &args->instr);
+    return cut_to(env, args->instr, args[1].instr->shape, out);
+}
+
+static bool reshaped(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
+    *out = hlo_shape_same_dims(value->shape, shape)
+               ? value
+               : hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
     return *out != NULL;
+}
+
+MAKE(row) {
+    UNUSED(count);
+    const hlo_shape *from = args->instr->shape, *d = args[1].instr->shape;
+    int64_t size = hlo_shape_count(from);
+    const hlo_shape *shape = hlo_shape_array(env->context->module, from->type, 1, &size);
+    hlo_instr *vector;
+    return reshaped(env, args->instr, shape, &vector) &&
+           pad_to(env, vector, &d->dims[d->rank - 1], out);
 }
 
 MAKE(shaped) {
     UNUSED(count);
-    *out = args->instr;
+    hlo_instr *value = args->instr;
     const hlo_shape *shape = args[1].instr->shape;
-    if (hlo_shape_same_dims((*out)->shape, shape)) return true;
-    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &args->instr);
-    return *out != NULL;
+    int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
+    if (have == want) return reshaped(env, value, shape, out);
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
+    return have > want ? cut_to(env, value, shape, out) : pad_to(env, value, shape->dims, out);
 }
 
 /* ---------------------------------------------------------------------------------------- measures

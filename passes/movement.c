@@ -1,6 +1,8 @@
 /* Links and trees of movement. */
 #include "passes/movement.h"
 
+#include <math.h>
+
 #include "ir/eval/float.h"
 
 enum { TREE_LIMIT = 256 };
@@ -32,7 +34,7 @@ bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
 bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type) {
     double number;
     if (!hlo_constant_number(filler, &number)) return false;
-    if (number == 0) return true;
+    if (number == 0 || isnan(number)) return true;
     return !scaled && hlo_float_decode(type, hlo_float_encode(type, number)) == number;
 }
 

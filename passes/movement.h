@@ -17,8 +17,8 @@ typedef struct hlo_dequantised {
 /* Whether `value` is dequantised; if not, it is left alone. */
 bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out);
 
-/* Whether a constant that fills up is the same when what it stands beside is fp8 still: it is 0,
- * which every scale leaves 0, or, where nothing is `scaled`, a value of that fp8 type. */
+/* Whether a constant that fills up is the same when what it stands beside is fp8 still: it is 0 or
+ * NaN, which every scale leaves so, or, where nothing is `scaled`, a value of that fp8 type. */
 bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type);
 /* It in another type, as an array where it is one. NULL: it cannot be made. */
 hlo_instr *hlo_filler_carry(hlo_rule_env *env, hlo_instr *filler, hlo_type type);
