@@ -126,16 +126,18 @@ TEST(uses) {
     return has_instr(args) && hlo_instr_user_count(args->instr) == (uint32_t)args[1].number;
 }
 
+static bool is_user(const hlo_binding *args, uint32_t count, const hlo_instr *user) {
+    for (uint32_t i = 0; i < count; i++)
+        if (has_instr(&args[i]) && args[i].instr == user) return true;
+    return false;
+}
+
 TEST(only_uses) {
     UNUSED(env);
     if (!has_instr(args)) return true;
     if (args->instr->parent->root == args->instr) return false;
-    for (const hlo_use *use = args->instr->uses; use; use = use->next) {
-        bool known = false;
-        for (uint32_t i = 1; i < count; i++)
-            known |= has_instr(&args[i]) && args[i].instr == use->user;
-        if (!known) return false;
-    }
+    for (const hlo_use *use = args->instr->uses; use; use = use->next)
+        if (!is_user(args + 1, count - 1, use->user)) return false;
     return true;
 }
 
@@ -271,13 +273,17 @@ TEST(beginning) {
 }
 
 TEST(sole_view) {
-    UNUSED(env), UNUSED(count);
+    UNUSED(env);
     const hlo_shape *view = shape_of(args), *from = shape_of(args + 1);
     if (!view || !from) return false;
     if (args[0].instr->op == HLO_OP_BITCAST &&
         (view->type != from->type || !same_order(view, from)))
         return false;
-    return args[0].instr == args[1].instr || hlo_instr_user_count(args[1].instr) == 1;
+    if (args[0].instr == args[1].instr) return true;
+    if (args[1].instr->parent->root == args[1].instr) return false;
+    for (const hlo_use *use = args[1].instr->uses; use; use = use->next)
+        if (use->user != args[0].instr && !is_user(args + 2, count - 2, use->user)) return false;
+    return true;
 }
 
 /* ----------------------------------------------------------------------------------------- matmuls

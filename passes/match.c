@@ -299,26 +299,13 @@ static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const
 /* -------------------------------------------------------------------------------- roots and guards
  */
 
-/* Whether the pattern has that opcode, and the first value in it that is bound already. */
+/* Whether the pattern has that opcode. */
 static bool pattern_has(const hlo_rule_env *env, uint32_t term, hlo_op op) {
     const hlo_rule_term *t = term_at(env, term);
     if (t->kind == HLO_TERM_OP && t->code == op) return true;
     for (uint32_t i = 0; i < t->arg_count; i++)
         if (pattern_has(env, arg_of(env, t, i), op)) return true;
     return false;
-}
-
-static hlo_instr *bound_value(const hlo_rule_env *env, uint32_t term) {
-    const hlo_rule_term *t = term_at(env, term);
-    if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE)
-        return t->kind == HLO_TERM_RESULT
-                   ? hlo_rule_result_value(env->slots[t->slot].instr, t->code)
-                   : env->slots[t->slot].instr;
-    for (uint32_t i = 0; i < t->arg_count; i++) {
-        hlo_instr *value = bound_value(env, arg_of(env, t, i));
-        if (value) return value;
-    }
-    return NULL;
 }
 
 static bool climb(hlo_rule_env *env, uint32_t term, const hlo_instr *value, unsigned height) {
@@ -331,6 +318,19 @@ static bool climb(hlo_rule_env *env, uint32_t term, const hlo_instr *value, unsi
     return false;
 }
 
+/* From each value in the pattern that is bound already, those in `part` of it. */
+static bool climb_from(hlo_rule_env *env, uint32_t term, uint32_t part) {
+    const hlo_rule_term *t = term_at(env, part);
+    if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE) {
+        hlo_instr *base = env->slots[t->slot].instr;
+        if (t->kind == HLO_TERM_RESULT) base = hlo_rule_result_value(base, t->code);
+        return base && (match_term(env, term, base, NULL) || climb(env, term, base, CLIMB_LIMIT));
+    }
+    for (uint32_t i = 0; i < t->arg_count; i++)
+        if (climb_from(env, term, arg_of(env, t, i))) return true;
+    return false;
+}
+
 static bool guards_hold(hlo_rule_env *env);
 
 static bool match_next_root(hlo_rule_env *env) {
@@ -338,10 +338,7 @@ static bool match_next_root(hlo_rule_env *env) {
     if (index == env->rule->root_count) return guards_hold(env);
     const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
     env->next_root = index + 1;
-    hlo_instr *base = bound_value(env, root->term);
-    bool ok = (base && (match_term(env, root->term, base, NULL) ||
-                        climb(env, root->term, base, CLIMB_LIMIT))) ||
-              match_next_root(env);
+    bool ok = climb_from(env, root->term, root->term) || match_next_root(env);
     env->next_root = index;
     return ok;
 }
