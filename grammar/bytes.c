@@ -88,7 +88,9 @@ static const char *unescape(const char *from, const char *end, char *out) {
     return from;
 }
 
-const char *hlo_quote_end(const char *from, const char *end) {
+/* The quote that ends the string which the quote at `from` begins; NULL when nothing before `end`
+ * does. */
+static const char *quote_end(const char *from, const char *end) {
     for (const char *at = from + 1; at < end; at++) {
         if (*at == *from) return at;
         if (*at == '\\') at++;
@@ -97,7 +99,7 @@ const char *hlo_quote_end(const char *from, const char *end) {
 }
 
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size) {
-    const char *quote = hlo_quote_end(*at, end);
+    const char *quote = quote_end(*at, end);
     if (!quote) return NULL;
     char *text = hlo_arena_alloc(arena, (size_t)(quote - *at)), *to = text;
     for (const char *from = *at + 1; from < quote;) {

@@ -27,9 +27,6 @@ void hlo_bytes_double(hlo_bytes *out, double value, bool single);
 size_t hlo_braced_size(const char *bytes, size_t size);
 /* `{...}` with balanced braces, and nothing behind it: stands in text without quotes. */
 bool hlo_is_braced(const char *bytes, size_t size);
-/* The quote that ends the string which the quote at `from` begins; NULL when nothing before `end`
- * does. */
-const char *hlo_quote_end(const char *from, const char *end);
 /* The bytes that a quoted string stands for; `*at` is moved behind it. NULL when it has no end. */
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size);
 

@@ -163,7 +163,8 @@ static int lint_order(const void *a, const void *b) {
 
 /* --------------------------------------------------------------------------------------- costs */
 
-void hlo_report_weigh(hlo_pass_context *context) {
+/* Notes what each matmul costs as it is now, unless that has been noted before. */
+static void weigh(hlo_pass_context *context) {
     hlo_report *report = context->report;
     if (report->input_costs) return;
     const bool *needed = hlo_walk_needed(context->module, context->scratch);
@@ -174,7 +175,7 @@ void hlo_report_weigh(hlo_pass_context *context) {
 }
 
 hlo_status hlo_pass_weigh(hlo_pass_context *context) {
-    hlo_report_weigh(context);
+    weigh(context);
     return HLO_OK;
 }
 
@@ -340,7 +341,7 @@ void hlo_report_close(hlo_pass_context *context) {
                  .fused = hlo_walk_fused(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_walk_needed(module, context->scratch);
-    hlo_report_weigh(context);
+    weigh(context);
     c.costs =
         hlo_costs_weigh(module, c.present, hlo_target_find(context->target.sm), context->scratch);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);

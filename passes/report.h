@@ -69,8 +69,6 @@ extern const char *const hlo_reason_pages[HLO_WHY_COUNT];
 
 /* The facts of a matmul that a verdict tells: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *matmul);
-/* Notes what each matmul costs as it is now, unless that has been noted before. */
-void hlo_report_weigh(hlo_pass_context *context);
 /* Floating-point operations of one execution. */
 double hlo_report_flops(const hlo_instr *matmul);
 

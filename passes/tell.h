@@ -37,6 +37,10 @@ const hlo_verdict *tell_next_lint(const telling *t, size_t *report, size_t *inde
 /* A JSON string, null for NULL. One that is no UTF-8 (HLO text may hold any bytes) is told byte by
  * byte, as Latin-1. */
 struct json_t *tell_string(const char *text);
+/* Text as XML and HTML have it, within quotes or without; nothing for NULL. There is no place in it
+ * for control characters: spaces. A byte that is no part of UTF-8 is told as Latin-1. */
+void tell_markup(FILE *out, const char *text);
+void tell_markup_part(FILE *out, const char *text, size_t size);
 /* Writes the document and frees it. HLO_OUT_OF_MEMORY: it is NULL. HLO_INVALID_INPUT: writing
  * fails. */
 hlo_status tell_document(struct json_t *document, FILE *out);

@@ -1,38 +1,27 @@
 /* Verdicts as JUnit XML. */
 #include "passes/tell.h"
 
-/* XML 1.0 has no place for control characters; bytes that are not ASCII are told as Latin-1. */
-static void xml(FILE *out, const char *text) {
-    for (; text && *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '&' || c == '<' || c == '>' || c == '"' || c >= 0x7f)
-            fprintf(out, "&#%d;", c);
-        else
-            fputc(c < 0x20 ? ' ' : c, out);
-    }
-}
-
 static void tell_case(FILE *out, const hlo_verdict *v) {
     fputs("  <testcase classname=\"", out);
-    xml(out, v->file);
+    tell_markup(out, v->file);
     fputs("\" name=\"", out);
-    xml(out, v->op_name ? v->op_name : v->instr);
+    tell_markup(out, v->op_name ? v->op_name : v->instr);
     fprintf(out, "\" line=\"%u\"", v->line);
     if (!v->reason) {
         fputs("/>\n", out);
         return;
     }
     fputs(">\n    <failure type=\"", out);
-    xml(out, v->reason);
+    tell_markup(out, v->reason);
     fputs("\" message=\"", out);
-    xml(out, v->message);
+    tell_markup(out, v->message);
     fputs("\">", out);
-    xml(out, v->instr);
+    tell_markup(out, v->instr);
     fputc(' ', out);
-    xml(out, v->shape);
+    tell_markup(out, v->shape);
     if (v->source_file) {
         fputs(", from ", out);
-        xml(out, v->source_file);
+        tell_markup(out, v->source_file);
         fprintf(out, ":%ld", v->source_line);
     }
     fputs("</failure>\n  </testcase>\n", out);

@@ -50,39 +50,20 @@ static const char style[] =
 /* ------------------------------------------------------------------------------------------ text
  */
 
-/* Bytes that are not ASCII are told as Latin-1, unless the whole is UTF-8. */
-static void html(FILE *out, const char *text) {
-    for (; text && *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        switch (c) {
-        case '&': fputs("&amp;", out); break;
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default:
-            if (c >= 0x7f)
-                fprintf(out, "&#%d;", c);
-            else
-                fputc(c < 0x20 && c != '\n' ? ' ' : c, out);
-        }
-    }
-}
-
 static void element(FILE *out, const char *open, const char *text, const char *close) {
     fputs(open, out);
-    html(out, text);
+    tell_markup(out, text);
     fputs(close, out);
 }
 
 /* A line of a page about a reason, with `code` in it. */
 static void line_of_page(FILE *out, const char *line, size_t length) {
     bool code = false;
-    for (size_t i = 0; i < length; i++) {
-        const char one[] = {line[i], '\0'};
-        if (line[i] != '`')
-            html(out, one);
-        else
-            fputs((code = !code) ? "<code>" : "</code>", out);
+    for (const char *end = line + length; line < end;) {
+        size_t size = strcspn(line, "`\n");
+        tell_markup_part(out, line, size);
+        line += size;
+        if (line < end && *line++ == '`') fputs((code = !code) ? "<code>" : "</code>", out);
     }
     fputs(code ? "</code>\n" : "\n", out);
 }
@@ -97,9 +78,7 @@ static void page_of_reason(FILE *out, const char *page) {
             paragraph = false;
             fputs((block = !block) ? "<pre>" : "</pre>\n", out);
         } else if (block) {
-            char *copy = strndup(at, length);
-            html(out, copy);
-            free(copy);
+            tell_markup_part(out, at, length);
             fputc('\n', out);
         } else if (length) {
             if (!paragraph) fputs("<p>", out);
@@ -186,11 +165,11 @@ static void print_head(FILE *out, const hlo_verdict *v) {
             tell_kinds[v->kind]);
     element(out, "", v->input_instr, "");
     element(out, " <span class=\"dim\">", v->input_shape, "</span></span><span>");
-    if (*v->epilogue) html(out, v->epilogue);
+    if (*v->epilogue) tell_markup(out, v->epilogue);
     if (v->reason) element(out, *v->epilogue ? ", " : "", v->reason, "");
     fputs("</span><span class=\"mono dim\">", out);
     if (v->source_file) {
-        html(out, v->source_file);
+        tell_markup(out, v->source_file);
         fprintf(out, ":%ld", v->source_line);
     }
     fputs("</span><span class=\"time\">", out);
@@ -201,7 +180,7 @@ static void print_head(FILE *out, const hlo_verdict *v) {
 static void print_fact(FILE *out, const char *name, const char *value) {
     if (!value || !*value) return;
     fprintf(out, "<tr><th>%s</th><td class=\"mono\">", name);
-    html(out, value);
+    tell_markup(out, value);
     fputs("</td></tr>\n", out);
 }
 
@@ -243,10 +222,10 @@ static void print_place(FILE *out, const place *p) {
     fputs("<div class=\"inside\">", out);
     if (v->reason) {
         fputs("<p>", out);
-        html(out, v->message);
+        tell_markup(out, v->message);
         if (v->blocker) element(out, ", at <code>", v->blocker, "</code>");
         fputs(".<br>What mends it: ", out);
-        html(out, v->hint);
+        tell_markup(out, v->hint);
         fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
     }
     print_facts(out, v);
@@ -283,11 +262,11 @@ static void print_lints(const telling *t) {
     fputs("<h2>Lints</h2>\n", t->out);
     for (const hlo_verdict *v; (v = tell_next_lint(t, &report, &index));) {
         fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">", t->out);
-        html(t->out, v->instr);
+        tell_markup(t->out, v->instr);
         element(t->out, " <span class=\"dim\">", v->shape, "</span></span><span>");
-        html(t->out, v->reason);
+        tell_markup(t->out, v->reason);
         fputs("</span></summary><div class=\"inside\"><p>", t->out);
-        html(t->out, v->message);
+        tell_markup(t->out, v->message);
         element(t->out, ".<br>What mends it: ", v->hint, "");
         fprintf(t->out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
         print_fact(t->out, "op_name", v->op_name);
@@ -305,7 +284,7 @@ static void print_reasons(const telling *t) {
         const char *name = hlo_reason_name((size_t)reason);
         fprintf(t->out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
                 times, name);
-        html(t->out, hlo_reason_text((size_t)reason));
+        tell_markup(t->out, hlo_reason_text((size_t)reason));
         fputs("</span></summary><div class=\"inside\">", t->out);
         page_of_reason(t->out, hlo_reason_page((size_t)reason));
         fputs("</div></details>\n", t->out);

@@ -131,10 +131,7 @@ bool plan_makes_result(const plan_comp *comp, uint32_t index);
 /* Memory rounded up to the alignment of slots. */
 size_t plan_align(const hlo_plan *plan, size_t size);
 
-/* reorder.c: copies elements of `width` bytes between two orders in memory. */
-void plan_reorder(size_t width, uint32_t rank, const int64_t *dims, void *to,
-                  const int64_t *to_strides, const void *from, const int64_t *from_strides);
-/* Between row-major and a shape's own order. */
+/* reorder.c: copies elements of `width` bytes between row-major and a shape's own order. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
 

@@ -5,8 +5,8 @@
 
 enum { MAX_RANK = 64 };
 
-void plan_reorder(size_t width, uint32_t rank, const int64_t *dims, void *to,
-                  const int64_t *to_strides, const void *from, const int64_t *from_strides) {
+static void reorder(size_t width, uint32_t rank, const int64_t *dims, void *to,
+                    const int64_t *to_strides, const void *from, const int64_t *from_strides) {
     for (uint32_t d = 0; d < rank; d++)
         if (dims[d] == 0) return;
     int64_t index[MAX_RANK] = {0};
@@ -37,12 +37,12 @@ void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void
     int64_t physical[MAX_RANK], logical[MAX_RANK];
     hlo_shape_strides(shape, physical);
     row_major_strides(shape, logical);
-    plan_reorder(width, shape->rank, shape->dims, to, physical, row_major, logical);
+    reorder(width, shape->rank, shape->dims, to, physical, row_major, logical);
 }
 
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from) {
     int64_t physical[MAX_RANK], logical[MAX_RANK];
     hlo_shape_strides(shape, physical);
     row_major_strides(shape, logical);
-    plan_reorder(width, shape->rank, shape->dims, row_major, logical, from, physical);
+    reorder(width, shape->rank, shape->dims, row_major, logical, from, physical);
 }

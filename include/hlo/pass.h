@@ -26,13 +26,13 @@ typedef struct hlo_pass_options {
     bool scales_used;    /* --scale-operands=used: only the scale operands that have a meaning;
                             default false: all four */
     double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays
-                            wide;     0: all become FP8 that can. Default 0 */
+                            wide; 0: all become FP8 that can. Default 0 */
     const char *rules;   /* a file of more rewrite rules (docs/rules.md): those of a phase run after
                             the   built-in ones of that phase; NULL: none */
     uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
                             backwards, any other number shuffled by it. The result is the same */
     bool allow_bias_rounding; /* an f32 bias may be rounded to bf16, so that the call adds it;
-                                 default  false: it is added after the call, in f32 */
+                                 default false: it is added after the call, in f32 */
     bool merge_dots; /* dots that share an operand, and whose other operands have one scale, become
                         one; default false */
     /* Globs, as fnmatch(3) has them, separated by commas: the source files of frameworks. The place

@@ -20,7 +20,7 @@ typedef enum hlo_status {
     HLO_MISMATCH = 3,
     /* A bug of the library: the output of a pass failed to verify. */
     HLO_INTERNAL = 4,
-    /* Memory ran out, or a limit of the call's options on memory was reached. */
+    /* Memory ran out, or the result would pass a limit that the call documents. */
     HLO_OUT_OF_MEMORY = 5
 } hlo_status;
 

@@ -13,20 +13,11 @@ hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
 /* ------------------------------------------------------------------------ the plain matrix product
  */
 
-typedef struct product {
-    int64_t m, n, k;
-    const float *a;
-    int64_t a_row, a_col;
-    const float *b;
-    int64_t b_row, b_col;
-    float *c;
-} product;
-
 enum { PANEL_ROWS = 64, PANEL_COLUMNS = 256 };
 
 /* Rows [begin, end) of c, panel by panel of b. */
 static void multiply_rows(void *arg, int64_t begin, int64_t end) {
-    const product *p = arg;
+    const hlo_product *p = arg;
     float panel[PANEL_ROWS][PANEL_COLUMNS];
     memset(p->c + begin * p->n, 0, (size_t)((end - begin) * p->n) * sizeof(float));
     for (int64_t j0 = 0; j0 < p->n; j0 += PANEL_COLUMNS) {
@@ -47,9 +38,9 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void multiply_f32(const hlo_eval_env *env, product p) {
+static void multiply_f32(const hlo_eval_env *env, hlo_product p) {
     if (env->gemm)
-        env->gemm(env->user, p.m, p.n, p.k, p.a, p.a_row, p.a_col, p.b, p.b_row, p.b_col, p.c);
+        env->gemm(env->user, &p);
     else if (env->parallel && p.m * p.n * p.k > 1 << 18)
         env->parallel(env->user, p.m, multiply_rows, &p);
     else
@@ -172,9 +163,9 @@ static void multiply_batches(const hlo_eval_env *env, hlo_lane lane, const opera
         const char *right = (const char *)b->data + batch * b->stride[0] * size;
         char *out = (char *)c + batch * m * n * size;
         if (lane == HLO_LANE_F32) {
-            multiply_f32(env,
-                         (product){m, n, k, (const float *)left, a->stride[1], a->stride[2],
-                                   (const float *)right, b->stride[2], b->stride[1], (float *)out});
+            multiply_f32(env, (hlo_product){m, n, k, (const float *)left, a->stride[1],
+                                            a->stride[2], (const float *)right, b->stride[2],
+                                            b->stride[1], (float *)out});
             continue;
         }
         inner p = {n, k, left, right, out};

@@ -25,6 +25,17 @@ typedef struct hlo_view {
 /* The most dimensions that an array may have here. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 
+/* A product of matrices: c[i*n + j] = sum over l of a[i*a_row + l*a_col] * b[l*b_row + j*b_col] for
+ * i < m, j < n, l < k. Of a_row and a_col one is 1, likewise of b_row and b_col. */
+typedef struct hlo_product {
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_row, a_col;
+    const float *b;
+    int64_t b_row, b_col;
+    float *c;
+} hlo_product;
+
 /* What a host lends to the kernels. A NULL env, or a NULL member, does without. */
 typedef struct hlo_eval_env {
     void *user; /* handed to the functions as it is */
@@ -32,10 +43,7 @@ typedef struct hlo_eval_env {
      * returns when all are done. */
     void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                      void *arg);
-    /* c[i*n + j] = sum over l of a[i*a_row + l*a_col] * b[l*b_row + j*b_col] for i < m, j < n,
-     * l < k. Of a_row and a_col one is 1, likewise of b_row and b_col. */
-    void (*gemm)(void *user, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-                 int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c);
+    void (*gemm)(void *user, const hlo_product *product);
 } hlo_eval_env;
 
 /* Whether the CPU runs this instruction; when not, `why` (which may be NULL) is set to a static

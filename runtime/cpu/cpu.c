@@ -22,20 +22,15 @@ enum { ALIGN = 64 };
 #define BLOCKS_MOST (INT64_C(1) << 23)
 enum { BLOCK_ROWS = 32, BLOCK_COLUMNS = 16 };
 
-typedef struct product {
-    int64_t m, n, k;
-    const float *a;
-    int64_t a_row, a_col;
-    const float *b;
-    int64_t b_row, b_col;
-    float *c;
+typedef struct blocks {
+    const hlo_product *product;
     int64_t rows, columns; /* of a block of c */
-} product;
+} blocks;
 
 /* `m` rows and `n` columns of c, from `row` and `column` on. A matrix's rows or its columns lie
  * together, and the other way there is a leading dimension, which BLAS wants no smaller than a row
  * even where there is only one. */
-static void multiply(const product *p, int64_t row, int64_t m, int64_t column, int64_t n) {
+static void multiply(const hlo_product *p, int64_t row, int64_t m, int64_t column, int64_t n) {
     int64_t k = p->k;
     bool a_plain = p->a_col == 1 && p->a_row >= k, b_plain = p->b_col == 1 && p->b_row >= n;
     if (p->a_col == 1 && m == 1) a_plain = true;
@@ -51,32 +46,32 @@ static void multiply(const product *p, int64_t row, int64_t m, int64_t column, i
 }
 
 static void multiply_blocks(void *arg, int64_t begin, int64_t end) {
-    const product *p = arg;
-    int64_t across = (p->n + p->columns - 1) / p->columns;
+    const blocks *b = arg;
+    const hlo_product *p = b->product;
+    int64_t across = (p->n + b->columns - 1) / b->columns;
     for (int64_t i = begin; i < end; i++) {
-        int64_t row = i / across * p->rows, column = i % across * p->columns;
-        int64_t m = p->m - row < p->rows ? p->m - row : p->rows;
-        int64_t n = p->n - column < p->columns ? p->n - column : p->columns;
+        int64_t row = i / across * b->rows, column = i % across * b->columns;
+        int64_t m = p->m - row < b->rows ? p->m - row : b->rows;
+        int64_t n = p->n - column < b->columns ? p->n - column : b->columns;
         multiply(p, row, m, column, n);
     }
 }
 
 /* hlo_eval_env.gemm; `user` is the pool. Blocks do not depend on the number of threads, so neither
  * do results. */
-static void gemm(void *user, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-                 int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c) {
-    product p = {m, n, k, a, a_row, a_col, b, b_row, b_col, c, BLOCK_ROWS, 0};
-    if (k > 0) p.columns = BLAS_SERIAL / (BLOCK_ROWS * k) / BLOCK_COLUMNS * BLOCK_COLUMNS;
-    double size = (double)m * (double)n * (double)k;
-    if (p.columns == 0 || size <= (double)BLAS_SERIAL || size > (double)BLOCKS_MOST) {
-        multiply(&p, 0, m, 0, n);
+static void gemm(void *user, const hlo_product *p) {
+    blocks b = {p, BLOCK_ROWS, 0};
+    if (p->k > 0) b.columns = BLAS_SERIAL / (BLOCK_ROWS * p->k) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+    double size = (double)p->m * (double)p->n * (double)p->k;
+    if (b.columns == 0 || size <= (double)BLAS_SERIAL || size > (double)BLOCKS_MOST) {
+        multiply(p, 0, p->m, 0, p->n);
         return;
     }
-    int64_t blocks = ((m + p.rows - 1) / p.rows) * ((n + p.columns - 1) / p.columns);
+    int64_t count = ((p->m + b.rows - 1) / b.rows) * ((p->n + b.columns - 1) / b.columns);
     if (size > (double)BLOCKS_SERIAL)
-        cpu_pool_run(user, blocks, multiply_blocks, &p);
+        cpu_pool_run(user, count, multiply_blocks, &b);
     else
-        multiply_blocks(&p, 0, blocks);
+        multiply_blocks(&b, 0, count);
 }
 
 static void cpu_close(void *device) {

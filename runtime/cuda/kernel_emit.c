@@ -100,7 +100,7 @@ void emit_close(emit *e) {
     emit_text(e, "}");
 }
 
-void emit_append(emit *e, emit_lines *to, const emit_lines *from) {
+static void append(emit *e, emit_lines *to, const emit_lines *from) {
     for (uint32_t i = 0; i < from->count; i++) add_line(e, to, from->v[i].target, from->v[i].text);
 }
 
@@ -304,7 +304,7 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
 /* ---------------------------------------------------------------------------------------- leaves
  */
 
-const char *emit_operand(emit *e, uint32_t leaf) {
+static const char *operand_pointer(emit *e, uint32_t leaf) {
     if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");
     e->uses[0][leaf] = true;
     return hlo_arena_format(e->arena, "p%u", leaf);
@@ -389,7 +389,7 @@ const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool c
     const cuda_type *type = &cuda_types[view->type];
     if (!type->cell)
         return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
-    const char *pointer = emit_operand(e, operand), *address = emit_dot(e, index, view->strides);
+    const char *pointer = operand_pointer(e, operand), *address = emit_dot(e, index, view->strides);
     const char *packed = pack_address(e, index, view, address), *name;
     if (packed)
         name = emit_value(e, "c", type->cell, "%s.v[u]", pack_name(e, pointer, type->cell, packed));
@@ -432,10 +432,10 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
 void emit_elements_end(emit *e) {
     if (e->width > 1) emit_close(e);
     e->out = e->around;
-    emit_append(e, e->out, &e->before);
+    append(e, e->out, &e->before);
     if (e->width > 1) emit_text(e, "#pragma unroll");
-    emit_append(e, e->out, e->inner);
-    emit_append(e, e->out, &e->after);
+    append(e, e->out, e->inner);
+    append(e, e->out, &e->after);
     e->pack_depth = 0;
 }
 

@@ -122,7 +122,6 @@ const char *emit_name(emit *e, const char *prefix);
 /* Opens a block with that line, which ends in `{`; what is set in it is forgotten at its end. */
 void emit_open(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_close(emit *e);
-void emit_append(emit *e, emit_lines *to, const emit_lines *from);
 /* The text of what is left of the lines. */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
@@ -160,8 +159,7 @@ const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector
                                const char *const *place);
 /* An element of a leaf of the job. */
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell);
-/* `p3` or `q0`: the pointer to a leaf, which becomes a parameter of the kernel. */
-const char *emit_operand(emit *e, uint32_t leaf);
+/* `q0`: the pointer to a result, which becomes a parameter of the kernel. */
 const char *emit_result(emit *e, uint32_t leaf);
 /* Whether the instruction is one of the group; if not, the leaf where its value is. */
 bool emit_is_member(const emit *e, const hlo_instr *instr);
