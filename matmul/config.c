@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,8 +39,29 @@ static bool read_dims(const json_t *numbers, const char *key, hlo_config_dims *o
     return true;
 }
 
+/* What JSON has no number for: words that stand for it, as in protobuf's JSON, which is what XLA writes and reads. */
+static const struct {
+    const char *word;
+    double value;
+} unusual[] = {{"Infinity", INFINITY}, {"-Infinity", -INFINITY}, {"NaN", NAN}};
+
+static bool read_text_number(const char *text, double *out_value) {
+    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+        if (strcmp(text, unusual[i].word) == 0) {
+            *out_value = unusual[i].value;
+            return true;
+        }
+    json_t *number = json_loads(text, JSON_DECODE_ANY, NULL);
+    bool good = json_is_number(number);
+    *out_value = json_number_value(number);
+    json_decref(number);
+    return good;
+}
+
+/* Also in quotes, which protobuf allows for any number. */
 static bool read_number(const json_t *config, const char *key, double *out_value) {
     const json_t *json = json_object_get(config, key);
+    if (json_is_string(json)) return read_text_number(json_string_value(json), out_value);
     if (json && !json_is_number(json)) return false;
     *out_value = json_number_value(json);
     return true;
@@ -193,19 +215,27 @@ static const char *format_modes(hlo_arena *arena, const hlo_matmul *matmul, hlo_
                             hlo_scale_modes[matmul->b_mode].name);
 }
 
+static const char *format_number(hlo_arena *arena, double value) {
+    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+        if (value == unusual[i].value || (isnan(value) && isnan(unusual[i].value)))
+            return hlo_arena_format(arena, "\"%s\"", unusual[i].word);
+    return hlo_arena_format(arena, "%.17g", value);
+}
+
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride) {
     const char *algorithm = matmul->algorithm ? upper(arena, matmul->algorithm) : "UNSET";
     return hlo_arena_format(
         arena,
-        "{\"gemm_backend_config\":{\"alpha_real\":%.17g,\"alpha_imag\":0,\"beta\":%.17g,"
+        "{\"gemm_backend_config\":{\"alpha_real\":%s,\"alpha_imag\":0,\"beta\":%s,"
         "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[%s],"
         "\"rhs_contracting_dimensions\":[%s],\"lhs_batch_dimensions\":[%s],"
         "\"rhs_batch_dimensions\":[%s]},"
         "\"precision_config\":{\"operand_precision\":[%s],\"algorithm\":\"ALG_%s\"},"
         "\"epilogue\":\"%s\",\"damax_output\":%s,\"lhs_stride\":\"%lld\",\"rhs_stride\":\"%lld\","
         "\"grad_x\":false,\"grad_y\":false%s}}",
-        matmul->alpha, matmul->beta, format_dims(arena, matmul->a_contracting),
+        format_number(arena, matmul->alpha), format_number(arena, matmul->beta),
+        format_dims(arena, matmul->a_contracting),
         format_dims(arena, matmul->b_contracting), format_dims(arena, matmul->a_batch),
         format_dims(arena, matmul->b_batch), format_precision(arena, matmul->precision), algorithm,
         hlo_epilogue_name(matmul->epilogue), matmul->amax ? "true" : "false", (long long)a_stride,
