@@ -39,7 +39,8 @@ static bool read_dims(const json_t *numbers, const char *key, hlo_config_dims *o
     return true;
 }
 
-/* What JSON has no number for: words that stand for it, as in protobuf's JSON, which is what XLA writes and reads. */
+/* What JSON has no number for: words that stand for it, as in protobuf's JSON, which is what XLA
+ * writes and reads. */
 static const struct {
     const char *word;
     double value;
@@ -235,9 +236,9 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
         "\"epilogue\":\"%s\",\"damax_output\":%s,\"lhs_stride\":\"%lld\",\"rhs_stride\":\"%lld\","
         "\"grad_x\":false,\"grad_y\":false%s}}",
         format_number(arena, matmul->alpha), format_number(arena, matmul->beta),
-        format_dims(arena, matmul->a_contracting),
-        format_dims(arena, matmul->b_contracting), format_dims(arena, matmul->a_batch),
-        format_dims(arena, matmul->b_batch), format_precision(arena, matmul->precision), algorithm,
-        hlo_epilogue_name(matmul->epilogue), matmul->amax ? "true" : "false", (long long)a_stride,
-        (long long)b_stride, format_modes(arena, matmul, form));
+        format_dims(arena, matmul->a_contracting), format_dims(arena, matmul->b_contracting),
+        format_dims(arena, matmul->a_batch), format_dims(arena, matmul->b_batch),
+        format_precision(arena, matmul->precision), algorithm, hlo_epilogue_name(matmul->epilogue),
+        matmul->amax ? "true" : "false", (long long)a_stride, (long long)b_stride,
+        format_modes(arena, matmul, form));
 }

@@ -435,6 +435,25 @@ TEST(placed_b) {
     return !side_of(env, args->instr, true, &s) || s.placed;
 }
 
+/* The first `batch` dimensions come first in memory, too, in their order. */
+static bool batch_major(const hlo_shape *shape, uint32_t batch) {
+    if (shape->rank < batch) return false;
+    for (uint32_t i = 0; shape->layout && i < batch; i++)
+        if (shape->layout->minor_to_major[shape->rank - 1 - i] != i) return false;
+    return true;
+}
+
+TEST(several_batches) {
+    UNUSED(count);
+    hlo_matmul m;
+    const hlo_target *target = &env->context->target;
+    if (!has_instr(args) || !decode(args->instr, &m) || m.a_batch->count < 2) return false;
+    uint32_t batch = m.a_batch->count;
+    return hlo_matmul_operand_lies(&m, target, false) &&
+           hlo_matmul_operand_lies(&m, target, true) && batch_major(m.d, batch) &&
+           (!m.c || batch_major(m.c->shape, batch)) && (!m.aux || batch_major(m.aux, batch));
+}
+
 /* An fp8 value converted and scaled with anything. */
 static bool rows_read(const hlo_instr *value, hlo_dequantised *out) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
@@ -797,6 +816,44 @@ MAKE(padded_bias) {
     return !m.bias || pad_value(env, m.bias, NULL, out);
 }
 
+/* The first `batch` dimensions, which come first in memory too, as one. */
+static bool join_batches(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_instr **out) {
+    *out = value;
+    if (!value) return true;
+    const hlo_shape *old = value->shape;
+    uint32_t rank = old->rank - batch + 1;
+    int64_t dims[HLO_RULE_ARGS] = {1}, order[HLO_RULE_ARGS] = {0};
+    if (old->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < batch; i++) dims[0] *= old->dims[i];
+    for (uint32_t i = 1; i < rank; i++) {
+        dims[i] = old->dims[batch - 1 + i];
+        if (old->layout) order[i - 1] = old->layout->minor_to_major[i - 1] - batch + 1;
+    }
+    order[rank - 1] = 0;
+    const hlo_shape *shape = hlo_shape_with_layout(env->context->module, old->type, rank, dims,
+                                                   old->layout ? order : NULL);
+    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
+    return *out != NULL;
+}
+
+MAKE(joined_a) {
+    UNUSED(count);
+    hlo_matmul m;
+    return decode(args->instr, &m) && join_batches(env, m.a, m.a_batch->count, out);
+}
+
+MAKE(joined_b) {
+    UNUSED(count);
+    hlo_matmul m;
+    return decode(args->instr, &m) && join_batches(env, m.b, m.a_batch->count, out);
+}
+
+MAKE(joined_c) {
+    UNUSED(count);
+    hlo_matmul m;
+    return decode(args->instr, &m) && join_batches(env, m.c, m.a_batch->count, out);
+}
+
 /* The beginning, of that shape. */
 static bool cut_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
     int64_t slices[3 * HLO_RULE_ARGS];
@@ -907,12 +964,14 @@ MEASURE(fp8_operands) {
 
 /* What padding makes of an addend may be overwritten, so a size counts more than that. */
 MEASURE(misplaced_operands) {
-    while (value->op == HLO_OP_SLICE || value->op == HLO_OP_GET_TUPLE_ELEMENT)
+    while (value->op == HLO_OP_SLICE || value->op == HLO_OP_RESHAPE ||
+           value->op == HLO_OP_GET_TUPLE_ELEMENT)
         value = hlo_instr_operand(value, 0);
     side a, b;
     hlo_matmul m;
     if (!decode(value, &m)) return 0;
-    return 2 * misaligned(&m) + may_overwrite(&m) + (side_of(env, value, false, &a) && !a.placed) +
+    return 2 * misaligned(&m) + 2 * (m.a_batch->count > 1) + may_overwrite(&m) +
+           (side_of(env, value, false, &a) && !a.placed) +
            (side_of(env, value, true, &b) && !b.placed);
 }
 

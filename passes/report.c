@@ -188,9 +188,9 @@ typedef struct closing {
     double min_gain;
     const bool *present; /* by instruction id: something needs it */
     const bool *fp8;
-    const bool *fused;     /* by computation id */
-    const uint32_t *lines; /* offsets at which lines start */
-    uint32_t line_count;
+    const bool *fused;               /* by computation id */
+    const uint32_t *lines;           /* offsets at which lines start */
+    uint32_t line_count, first_line; /* the number of the first one in the file */
     const char *file;
 } closing;
 
@@ -223,7 +223,7 @@ static void set_position(const closing *c, hlo_verdict *verdict, uint32_t offset
         uint32_t middle = low + (high - low) / 2;
         *(c->lines[middle] <= offset ? &low : &high) = middle;
     }
-    verdict->line = low + 1;
+    verdict->line = low + c->first_line;
     verdict->column = offset - c->lines[low] + 1;
 }
 
@@ -308,6 +308,7 @@ static void find_lines(closing *c, const hlo_module *module, hlo_arena *arena) {
         if (source[i] == '\n') lines[at++] = i + 1;
     c->lines = lines;
     c->line_count = count;
+    c->first_line = module->source_line;
 }
 
 static int by_position(const void *a, const void *b) {

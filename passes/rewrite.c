@@ -242,7 +242,16 @@ static bool set_epilogue(hlo_rule_env *env, const hlo_rule_set *set, hlo_epilogu
     return true;
 }
 
-/* `first` or `last` of an operand with one contracting and one free dimension. */
+/* What the numbers in `list` are called when of the first dimensions, `gone` and one more, only one
+ * is left. Their count. */
+static uint32_t join_dims(uint32_t count, const int64_t *list, int64_t gone, int64_t *out) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!list[i] || list[i] > gone) out[kept++] = list[i] ? list[i] - gone : 0;
+    return kept;
+}
+
+/* `first`, `last` or `joined` of an operand with one contracting and one free dimension. */
 static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
                      const hlo_matmul *m) {
     const char *word = term_at(env, set->term)->word;
@@ -250,6 +259,8 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     int64_t dims[HLO_RULE_ARGS];
     if (!word || count > HLO_RULE_ARGS) return hlo_rule_refuse(env, NULL, NULL);
     for (uint32_t i = 0; i < count; i++) dims[i] = strcmp(word, "last") ? i : rank - count + i;
+    if (strcmp(word, "joined") == 0)
+        count = join_dims(count, (*member)->v, (int64_t)m->d->rank - m->a->shape->rank, dims);
     *member = hlo_ints_new(env->context->module, count, dims);
     return true;
 }
@@ -320,17 +331,22 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
 static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;
-    uint32_t batch = m->a_batch->count;
-    if (d->rank != batch + 2 || (d->dims[batch] == size.m && d->dims[batch + 1] == size.n)) return;
-    int64_t dims[HLO_RULE_ARGS];
+    uint32_t batch = m->a_batch->count, rank = batch + 2;
+    bool joined = batch == 1 && d->rank > rank;
+    if (d->rank > HLO_RULE_ARGS || (d->rank != rank && !joined) ||
+        (d->rank == rank && d->dims[batch] == size.m && d->dims[batch + 1] == size.n))
+        return;
+    int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS];
     memcpy(dims, d->dims, batch * sizeof dims[0]);
+    if (joined) dims[0] = size.batch;
     dims[batch] = size.m;
     dims[batch + 1] = size.n;
     const hlo_shape **results[] = {&m->d, &m->aux};
     for (int i = 0; i < 1 + (m->aux != NULL); i++) {
         const hlo_layout *layout = (*results[i])->layout;
-        *results[i] = hlo_shape_with_layout(env->context->module, (*results[i])->type, d->rank,
-                                            dims, layout ? layout->minor_to_major : NULL);
+        if (layout) join_dims(d->rank, layout->minor_to_major, d->rank - rank, order);
+        *results[i] = hlo_shape_with_layout(env->context->module, (*results[i])->type, rank, dims,
+                                            layout ? order : NULL);
     }
 }
 

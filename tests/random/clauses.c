@@ -19,6 +19,7 @@
 #include "tests/random/edit.h"
 
 enum { FILES_MOST = 12, CLAUSES_MOST = 1024, CAUGHT_SIZE = 160, CLAUSE_SECONDS = 120 };
+enum { WAYS_MOST = 8, PASSES_SIZE = 64 };
 
 extern const hlo_rules *const hlo_rules_real[];
 extern const uint32_t hlo_rules_real_count;
@@ -105,11 +106,12 @@ static void add_subject(subjects *list, subject s) {
     list->v[list->count++] = s;
 }
 
-/* The options of a golden test, from its RUN lines; `passes` is kept in `room`. */
+/* The options of one RUN line of a golden test; `passes` is kept in `room`. */
 static hlo_pass_options run_options(const char *text, char *room, size_t size) {
     hlo_pass_options o;
     hlo_pass_options_init(&o);
     const char *at;
+    *room = '\0';
     if ((at = strstr(text, "--passes="))) {
         size_t length = strcspn(at + 9, " \n|");
         snprintf(room, size, "%.*s", (int)length, at + 9);
@@ -126,17 +128,43 @@ static hlo_pass_options run_options(const char *text, char *room, size_t size) {
     return o;
 }
 
-static void find_subjects(subjects *list, const text_cases *cases, uint64_t count) {
-    *list = (subjects){0};
-    static char passes[CLAUSES_MOST][64];
-    for (size_t i = 0; i < cases->count && i < CLAUSES_MOST; i++) {
-        subject s = {.name = cases->v[i].name, .golden = true, .seed = 1};
-        s.options = run_options(cases->v[i].head, passes[i], sizeof passes[i]);
-        for (; s.options.rule_order < 2; s.options.rule_order++) { /* forwards and backwards */
-            s.module = read_module(cases->v[i].text, cases->v[i].name);
+static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
+    return !strcmp(a->passes ? a->passes : "", b->passes ? b->passes : "") &&
+           a->target == b->target && a->cuda_major == b->cuda_major &&
+           a->cuda_minor == b->cuda_minor && a->scales_used == b->scales_used &&
+           a->allow_bias_rounding == b->allow_bias_rounding && a->merge_dots == b->merge_dots;
+}
+
+/* Once for each of the ways in which its RUN lines optimise it, forwards and backwards. */
+static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_SIZE]) {
+    hlo_pass_options ways[WAYS_MOST];
+    uint32_t count = 0;
+    const char *run = strstr(c->head, "RUN:");
+    do {
+        const char *next = run ? strstr(run + 1, "RUN:") : NULL;
+        char line[1024];
+        snprintf(line, sizeof line, "%.*s",
+                 next ? (int)(next - run) : (int)strcspn(run ? run : "", "\n"), run ? run : "");
+        ways[count] = run_options(line, passes[count], PASSES_SIZE);
+        bool known = run && !strstr(line, "%hlo-fp8-");
+        for (uint32_t i = 0; i < count; i++) known |= alike(&ways[i], &ways[count]);
+        count += !known;
+        run = next;
+    } while (run && count < WAYS_MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        subject s = {.name = c->name, .golden = true, .seed = 1, .options = ways[i]};
+        for (; s.options.rule_order < 2; s.options.rule_order++) {
+            s.module = read_module(c->text, c->name);
             add_subject(list, s);
         }
     }
+}
+
+static void find_subjects(subjects *list, const text_cases *cases, uint64_t count) {
+    *list = (subjects){0};
+    static char passes[CLAUSES_MOST][WAYS_MOST][PASSES_SIZE];
+    for (size_t i = 0; i < cases->count && i < CLAUSES_MOST; i++)
+        add_case(list, &cases->v[i], passes[i]);
     for (uint64_t seed = 1; seed <= count; seed++) {
         subject s = {.name = "seed", .seed = seed};
         dice d = {.state = ~seed};
