@@ -134,16 +134,25 @@ frames:
 
 computations: computation | computations computation;
 computation:
+  whole attrs               { hlo_text_computation_done(text); }
+| error                     { hlo_text_recover_top(text, yylloc); RESUME(HLO_RESUME_TOP); }
+;
+whole:
   entry NAME                { hlo_text_body_begin(text, @2, $2, $1); }
-  signature '{' body '}'    { hlo_text_body_end(text, @7); }
-  attrs                     { hlo_text_computation_done(text); }
-| error                     { hlo_text_recover_top(text); RESUME(HLO_RESUME_TOP); }
+  signature body '}'        { hlo_text_body_end(text, @6); }
 ;
 entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
 signature:
-  %empty
+  '{'
 | '(' parameters ')' ARROW shape { hlo_text_body_result(text, @5, $5); }
-| error                     { hlo_text_recover(text); RESUME(HLO_RESUME_SIGNATURE); }
+  opening
+| error                     { hlo_text_recover(text, @1, NULL); RESUME(HLO_RESUME_SIGNATURE); }
+  '{'
+;
+opening:
+  '{'
+| error                     { hlo_text_recover(text, @1, NULL); RESUME(HLO_RESUME_SIGNATURE); }
+  '{'
 ;
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
@@ -155,7 +164,8 @@ line:
   operation attrs           { hlo_text_instr_end(text); }
 | ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
   operation attrs           { hlo_text_instr_end(text); }
-| error                     { hlo_text_recover(text); RESUME(HLO_RESUME_BODY); }
+| error                     { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+                              RESUME(HLO_RESUME_BODY); }
 ;
 operation: typed opened;
 opened: /* behind the shape, which is text->last_shape */
@@ -206,7 +216,7 @@ attr:
 | FLOAT_ATTR FLOAT     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.f = $2}); }
 | WORD_ATTR WORD       { hlo_text_word_attr(text, @1, $1, @2, $2); }
 | STRING_ATTR STRING   { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
-| RAW_ATTR RAW         { hlo_text_attr(text, @1, hlo_text_formed(text, @2, $1, $2)); }
+| RAW_ATTR RAW         { if (!hlo_text_raw_attr(text, @1, $1, @2, $2)) YYERROR; }
 | INTS_ATTR INTS       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
 | COMPUTATION_ATTR called
                        { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }
@@ -287,9 +297,44 @@ static void name_wanted(hlo_text *text, const yypcontext_t *context, const char 
     *out_list = list;
 }
 
+/* Whether the value before `at`, which stands where nothing else can, swallowed lines. */
+static bool behind_overlong(const hlo_text *text, hlo_span at) {
+    uint32_t end = text->string.offset + text->string.length;
+    return text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset;
+}
+
+/* Whether that name could be defined here, and what follows it be what it is defined as. */
+static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_span at) {
+    yysymbol_kind_t wanted[MOST_WANTED];
+    int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
+    bool definition = false;
+    for (int i = 0; i < count; i++) definition |= wanted[i] == YYSYMBOL_DEFINITION;
+    return definition && yypcontext_token(context) == YYSYMBOL_NAME &&
+           hlo_text_lacks_equals(text, at);
+}
+
+/* Whether an opcode that there is none of stands before `at`: what should follow is not known. */
+static bool behind_unknown(hlo_text *text, hlo_span at) {
+    if (!text->frames.used) return false;
+    const hlo_frame *frame = hlo_text_frame(text);
+    return frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
+           hlo_text_line_end(text, frame->op_at.offset) >= at.offset;
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t found = yypcontext_token(context);
+    if (behind_unknown(text, at)) return 0;
+    if (behind_overlong(text, at)) {
+        text->overlong = text->string;
+        hlo_text_error(text, (hlo_span){text->string.offset, 1},
+                       "this does not end in its line");
+        return 0;
+    }
+    if (lacks_equals(text, context, at)) {
+        hlo_text_error(text, at, "expected '=' behind the name '%s'", hlo_text_quote(text, at));
+        return 0;
+    }
     bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_ATTRS_ATTR;
     const char *list;
     name_wanted(text, context, &list);

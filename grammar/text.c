@@ -36,7 +36,7 @@ hlo_body *hlo_text_body(hlo_text *text) {
 }
 
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
-    if (text->skipping || !*text->errors_left) return;
+    if (text->skipping || text->quiet || !*text->errors_left) return;
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(text->module, text->sink, HLO_ERROR, at.offset, at.length, format, args);
@@ -48,7 +48,7 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
 }
 
 void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...) {
-    if (text->skipping || !*text->errors_left) return;
+    if (text->skipping || text->quiet || !*text->errors_left) return;
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(text->module, text->sink, HLO_NOTE, at.offset, at.length, format, args);
@@ -205,6 +205,7 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
         hlo_text_error(text, at, "%s has no attribute '%s'", owner_name(frame),
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
+        text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* a `}` is missing in front of it */
     } else if (find_attr(text, frame, attr.id)) {
         hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
         frame->broken = true;
@@ -246,6 +247,18 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
     hlo_text_attr(text, at, (hlo_attr){.id = id, .u.str = word});
 }
 
+bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
+                       const char *value) {
+    hlo_attr attr = hlo_text_formed(text, value_at, id, value);
+    hlo_text_attr(text, at, attr);
+    bool wrong = id != HLO_ATTR_INVALID && lacks_value(attr);
+    if (wrong && hlo_text_begins_line(text, value_at.offset))
+        text->overlong = at; /* the value is missing */
+    else if (wrong && memchr(value, '\n', value_at.length))
+        text->overlong = value_at;
+    return !wrong;
+}
+
 void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id) {
     hlo_frame *frame =
         push_frame(text, id == HLO_ATTR_METADATA ? HLO_OWNER_METADATA : HLO_OWNER_WINDOW);
@@ -270,7 +283,7 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
 
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
     hlo_computation *comp = hlo_intern_memo(text->module, name)->comp;
-    if (comp) return comp;
+    if (comp || text->nameless) return comp;
     hlo_suggestion s = hlo_suggest(name);
     for (comp = text->module->first; comp; comp = comp->next)
         if (hlo_intern_memo(text->module, comp->name)->comp) hlo_suggest_offer(&s, comp->name);
@@ -323,6 +336,7 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     }
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
+    if (hlo_text_body(text)->nameless) return &text->broken;
     enum { MOST_OFFERED = 1000 };
     const hlo_computation *comp = hlo_text_body(text)->comp;
     hlo_suggestion s = hlo_suggest(name);
@@ -352,24 +366,6 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
     for (uint32_t i = 0; i < count; i++)
         if (instrs->v[i] == &text->broken) return (hlo_attr){.id = id};
     return (hlo_attr){.id = id, .u.instrs = instrs};
-}
-
-bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {
-    static const char *const words[] = {
-        "inf",        "nan",           "true",          "false",      "manual",
-        "replicated", "maximal",       "unknown",       "unreduced",  "ROOT",
-        "ENTRY",      "HloModule",     "shard_as",      "shard_like", "last_tile_dim_replicate",
-        "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
-    size_t length = hlo_intern_length(name);
-    if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
-    const char *end = text->source + at.offset + at.length;
-    bool plain = text->source[at.offset] != '%' && end[-1] != ':' && end[0] != ':';
-    hlo_type type = hlo_type_find(name, length);
-    bool reserved = type != HLO_TYPE_INVALID && type != HLO_TYPE_TUPLE && (plain || types_too);
-    for (size_t i = 0; plain && !reserved && i < sizeof words / sizeof *words; i++)
-        reserved = *name == *words[i] && strcmp(name, words[i]) == 0;
-    if (reserved) hlo_text_error(text, at, "'%s' is a keyword, not a name", name);
-    return reserved;
 }
 
 /* -------------------------------------------------------------------------------- instructions */
@@ -620,9 +616,10 @@ static void drop_lists(hlo_text *text) {
     text->shapes.used = text->comps.used = text->instrs.used = 0;
 }
 
-void hlo_text_recover(hlo_text *text) {
+void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined) {
     hlo_body *body = hlo_text_body(text);
     body->broken = true;
+    if (undefined && !hlo_text_lacks_equals(text, at)) undefined = NULL;
     const hlo_frame *frame = (const hlo_frame *)(text->frames.items + body->frames);
     const char *name = text->def;
     if (text->frames.used > body->frames) {
@@ -631,9 +628,35 @@ void hlo_text_recover(hlo_text *text) {
         text->operands.used = frame->operands;
         text->frames.used = body->frames;
     }
+    if (undefined) bind(text, undefined, &text->broken);
     if (name) bind(text, name, &text->broken);
+    body->nameless |= !undefined && (!name || hlo_text_begins_line(text, at.offset));
     text->def = NULL;
     drop_lists(text);
+}
+
+size_t hlo_text_open_bodies(const hlo_text *text) {
+    size_t count = text->bodies.used / sizeof(hlo_body);
+    if (!count || ((const hlo_body *)text->bodies.items)->bare) return 0;
+    if (!text->frames.used) return count;
+    const hlo_frame *frame = top(&text->frames, sizeof *frame);
+    return count - (frame->owner == HLO_OWNER_COMPUTATION);
+}
+
+void hlo_text_unclosed(hlo_text *text, hlo_span at) {
+    hlo_body *bodies = (hlo_body *)text->bodies.items;
+    size_t count = hlo_text_open_bodies(text);
+    if (text->string.offset > bodies->at.offset) {
+        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end in its line");
+    } else {
+        hlo_text_error(text, at, "expected '}' in front of this, computation '%s' has not ended",
+                       bodies->comp->name);
+        hlo_text_note(text, bodies->at, "it begins here");
+    }
+    for (size_t i = 0; i < count; i++) bodies[i].broken = true;
+    text->lacks_close = count;
+    text->closed = at.offset;
+    text->quiet = true;
 }
 
 void hlo_text_recover_header(hlo_text *text) {
@@ -642,11 +665,13 @@ void hlo_text_recover_header(hlo_text *text) {
 }
 
 /* A computation that had begun is known by its name: calls of it are no errors of their own. */
-void hlo_text_recover_top(hlo_text *text) {
+void hlo_text_recover_top(hlo_text *text, hlo_span at) {
     const hlo_body *body = (const hlo_body *)text->bodies.items;
-    if (text->bodies.used && body->name)
-        hlo_intern_memo(text->module, body->name)->comp = body->comp;
+    bool named = text->bodies.used && body->name;
+    if (named) hlo_intern_memo(text->module, body->name)->comp = body->comp;
+    text->nameless |= !named || hlo_text_begins_line(text, at.offset);
     text->bodies.used = text->frames.used = text->attrs.used = text->operands.used = 0;
+    text->lacks_close = 0;
     text->parameters.used = text->hidden.used = 0;
     text->def = NULL;
     drop_lists(text);
@@ -656,6 +681,7 @@ void hlo_text_recover_top(hlo_text *text) {
 
 void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry) {
     hlo_module *module = text->module;
+    text->quiet &= !name;
     if (name) hlo_text_reserved(text, at, name, false);
     if (entry && module->entry) {
         hlo_text_error(text, at, "the module has two entries");
@@ -916,6 +942,7 @@ static hlo_status read_text(reading *r, const char *bytes, size_t size, const ch
                      .sink = sink,
                      .scratch = r->scratch,
                      .size = size,
+                     .closed = UINT32_MAX,
                      .errors_left = errors_left};
     if (size > HLO_LARGEST_SOURCE) {
         hlo_text_error(&text, (hlo_span){0, 0}, "the text has %zu bytes, at most %d are read", size,

@@ -61,7 +61,8 @@ typedef struct hlo_body {
     hlo_instr *explicit_root;
     hlo_span root_at; /* of the ROOT that was read; empty */
     bool broken, entry;
-    bool bare; /* of a single instruction: unknown operands become parameters */
+    bool nameless; /* a definition was in error whose name is not known */
+    bool bare;     /* of a single instruction: unknown operands become parameters */
 } hlo_body;
 
 /* Where reading goes on behind an error. */
@@ -84,9 +85,17 @@ typedef struct hlo_text {
     unsigned errors;             /* said */
     unsigned *errors_left;       /* that may still be said */
     unsigned depth;              /* of braces */
-    bool skipping;               /* tokens are dropped until one at which reading can go on */
-    hlo_resume resume;           /* which that is */
-    const char *def; /* the definition that has begun, until its opcode was read; NULL */
+    unsigned inner;    /* the depth in an inline computation that is skipped; 0: none is */
+    bool skipping;     /* tokens are dropped until one at which reading can go on */
+    hlo_resume resume; /* which that is */
+    bool quiet;        /* until the next computation: a mistake was told that more follow from */
+    bool lacks_open;   /* a `{`, and so many `}`, are given to the parser first */
+    size_t lacks_close;
+    uint32_t closed;   /* the computation in front of which they were; UINT32_MAX: none */
+    hlo_span overlong; /* a token that goes on beyond its line by mistake; empty */
+    hlo_span string;   /* the last string or braces that go on beyond their line; empty */
+    bool nameless;     /* a computation was in error whose name is not known */
+    const char *def;   /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
@@ -165,8 +174,6 @@ hlo_computation *hlo_text_computation_done(hlo_text *text);
 /* Round a text that is a single instruction. */
 void hlo_text_bare_begin(hlo_text *text, hlo_span at);
 void hlo_text_bare_end(hlo_text *text, hlo_span at);
-/* Whether the name at `at` is a keyword; then that is an error. */
-bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape,
@@ -179,11 +186,18 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
 void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
-/* After a syntax error in a body: forget what had begun. */
-void hlo_text_recover(hlo_text *text);
+/* After a syntax error in a body, at a token that may be a name: forget what had begun. */
+void hlo_text_recover(hlo_text *text, hlo_span at, const char *name);
+/* Bodies whose `}` has not been read; none when the text is a single instruction. */
+size_t hlo_text_open_bodies(const hlo_text *text);
+/* At a computation that begins although bodies are open: they are closed in front of it. */
+void hlo_text_unclosed(hlo_text *text, hlo_span at);
+/* False when the value is wrong. */
+bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
+                       const char *value);
 /* The same in the header, whose other attributes stay; and between computations. */
 void hlo_text_recover_header(hlo_text *text);
-void hlo_text_recover_top(hlo_text *text);
+void hlo_text_recover_top(hlo_text *text, hlo_span at);
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal);
 
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
@@ -222,11 +236,23 @@ hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);
 
 /* name.c: */
+/* Whether the name at `at` is a keyword; then that is an error. */
+bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 /* The name behind the `%` at source + offset; returns the length read. *out_behind is the length
  * with the `=` behind it and white space, 0 when there is no `=`. */
 uint32_t hlo_text_name(hlo_text *text, uint32_t offset, const char **out, uint32_t *out_behind);
 /* The operands that are names, behind `(`, as far as the rest can be left to the grammar. */
 void hlo_text_operand_names(hlo_text *text);
+
+/* recover.c: whether the name or keyword there begins a computation; what stands there is the first
+ * in its line; the brace there begins or ends a computation's body; the name there would be a
+ * definition if it had its `=`. Where the line ends. */
+bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset);
+bool hlo_text_begins_line(const hlo_text *text, uint32_t offset);
+bool hlo_text_begins_body(const hlo_text *text, uint32_t offset);
+bool hlo_text_ends_body(const hlo_text *text, uint32_t offset);
+bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at);
+uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset);
 
 /* async.c: `opcode-start`, `-update`, `-done`; HLO_OP_INVALID when `name` is none of them. */
 hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);

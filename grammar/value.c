@@ -27,9 +27,10 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
     *out = NULL;
     if (!quote) {
         hlo_text_error(text, (hlo_span){offset, 1}, "this string has no end");
-        return (uint32_t)(text->size - offset);
+        return hlo_text_line_end(text, offset) - offset;
     }
     size_t length = (size_t)(quote - from - 1);
+    if (memchr(from, '\n', length)) text->string = (hlo_span){offset, (uint32_t)length + 2};
     if (!escapes) {
         *out = hlo_intern(text->module, from + 1, length);
         return (uint32_t)length + 2;
@@ -68,6 +69,7 @@ static bool goes_on(const char *at, const char *end, bool mesh) {
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
     const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
+    const char *overlong = NULL;               /* the first string that goes on beyond its line */
     char closing = '\0';                       /* what closes it */
     size_t depth = 0;                          /* of brackets of that kind */
     *out = NULL;
@@ -86,10 +88,11 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
         } else if (c == '"' || (c == '\'' && depth == 0)) {
             bool escapes;
             const char *quote = string_end(at, end, &escapes);
+            if (!overlong && (!quote || memchr(at, '\n', (size_t)(quote - at)))) overlong = at;
             if (!quote) {
-                hlo_text_error(text, (hlo_span){(uint32_t)(at - text->source), 1},
-                               "this string has no end");
-                return (uint32_t)(end - from);
+                uint32_t where = (uint32_t)(overlong - text->source);
+                hlo_text_error(text, (hlo_span){where, 1}, "this string has no end");
+                return hlo_text_line_end(text, where) - offset;
             }
             at = quote;
         } else if (c == '\0') {
@@ -99,14 +102,16 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
         }
     }
     if (depth) {
-        hlo_text_error(text, (hlo_span){(uint32_t)(outermost - text->source), 1},
-                       "this '%c' is never closed", *outermost);
-        return (uint32_t)(end - from);
+        uint32_t where = (uint32_t)(outermost - text->source);
+        hlo_text_error(text, (hlo_span){where, 1}, "this '%c' is never closed", *outermost);
+        return hlo_text_line_end(text, where) - offset;
     }
     if (nul)
         hlo_text_error(text, (hlo_span){(uint32_t)(nul - text->source), 1}, "unexpected byte 0x00");
     else
         *out = hlo_intern(text->module, from, (size_t)(at - from));
+    if (memchr(from, '\n', (size_t)(at - from)))
+        text->string = (hlo_span){offset, (uint32_t)(at - from)};
     return (uint32_t)(at - from);
 }
 

@@ -370,7 +370,7 @@ WRONG = [
     # Attributes.
     *add('!nope=1', '!dimensions={0}', 'metadata={!nope=1}', 'metadata={op_name=!7}', 'metadata={op_name="a" !op_name="b"}',
          'metadata={op_name="a"}, !metadata={op_name="a"}', 'metadata={op_name=!"a}', 'metadata=!7', 'backend_config=\n!}',
-         'sharding=\n!}', 'control-predecessors={!b}', 'control-predecessors=!a', 'frontend_attributes={a="b"}}!}'),
+         'sharding=\n!}', 'control-predecessors={!b}', 'control-predecessors=!a', 'frontend_attributes={a="b"}!}}'),
     *body('ROOT c = pred[2] !compare(a, a)', 'ROOT c = pred[2] compare(a, a), direction=!{LT}', 'ROOT c = f32[2] !slice(a)',
           'ROOT c = f32[1] slice(a), slice={!0:1}', 'ROOT c = f32[1] slice(a), slice={[!x:1]}', 'ROOT c = f32[1] slice(a), slice={[0!]}',
           'ROOT c = f32[2] reverse(a), dimensions=!0', 'ROOT c = f32[2] reverse(a), dimensions={!x}',
