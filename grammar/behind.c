@@ -32,16 +32,34 @@ static bool found(const hlo_text *text, const char *at, const char *name, hlo_sp
     return true;
 }
 
-/* Only so much is looked at, as there may be many errors. */
-static const char *far_enough(const hlo_text *text, uint32_t from) {
-    enum { MOST = 1 << 20 };
-    return text->source + (text->size - from < MOST ? text->size : from + MOST);
+size_t hlo_text_search(hlo_text *text, size_t wanted) {
+    enum { MOST = 1 << 20, MOST_OF_ALL = 1 << 26 };
+    size_t left = MOST_OF_ALL - text->searched, found = wanted < MOST ? wanted : MOST;
+    return found < left ? found : left;
 }
 
-bool hlo_text_defined(const hlo_text *text, uint32_t from, const char *name, hlo_span *out) {
-    const char *end = far_enough(text, from);
-    for (const char *at = next_line(text->source + from, end); at < end; at = next_line(at, end)) {
-        const char *word = skip_blanks(at);
+/* The part of the text behind `from` in which to look, line by line. */
+typedef struct search {
+    hlo_text *text;
+    const char *at, *end;
+} search;
+
+static search search_behind(hlo_text *text, uint32_t from) {
+    const char *at = text->source + from;
+    return (search){text, at, at + hlo_text_search(text, text->size - from)};
+}
+
+/* Goes on to the next line. */
+static bool search_on(search *s) {
+    const char *from = s->at;
+    s->at = next_line(from, s->end);
+    s->text->searched += (size_t)(s->at - from);
+    return s->at < s->end;
+}
+
+bool hlo_text_defined(hlo_text *text, uint32_t from, const char *name, hlo_span *out) {
+    for (search s = search_behind(text, from); search_on(&s);) {
+        const char *word = skip_blanks(s.at);
         if (*word == '}') return false;
         if (strncmp(word, "ROOT ", 5) == 0) word = skip_blanks(word + 5);
         const char *behind = behind_name(word, name);
@@ -50,11 +68,9 @@ bool hlo_text_defined(const hlo_text *text, uint32_t from, const char *name, hlo
     return false;
 }
 
-bool hlo_text_defined_computation(const hlo_text *text, uint32_t from, const char *name,
-                                  hlo_span *out) {
-    const char *end = far_enough(text, from);
-    for (const char *at = next_line(text->source + from, end); at < end; at = next_line(at, end)) {
-        const char *word = at;
+bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *name, hlo_span *out) {
+    for (search s = search_behind(text, from); search_on(&s);) {
+        const char *word = s.at;
         if (strncmp(word, "ENTRY ", 6) == 0) word = skip_blanks(word + 6);
         const char *behind = behind_name(word, name);
         if (behind && (*behind == '{' || *behind == '(')) return found(text, word, name, out);

@@ -189,7 +189,7 @@ static void add(hlo_form *f, hlo_form_ints *list, size_t *room, int64_t value) {
 }
 
 /* `expected ',' or CLOSE`. */
-static bool expect_end(hlo_form *f, const char *close) {
+bool hlo_form_expect_end(hlo_form *f, const char *close) {
     char wanted[24];
     if (hlo_form_take(f, close)) return true;
     snprintf(wanted, sizeof wanted, "',' or '%s'", close);
@@ -205,22 +205,29 @@ bool hlo_form_int_list(hlo_form *f, const char *close, size_t least, hlo_form_in
         if (!hlo_form_int(f, &value)) return false;
         add(f, out, &room, value);
     } while (hlo_form_take(f, ","));
-    return expect_end(f, close);
+    return hlo_form_expect_end(f, close);
 }
 
 void hlo_form_put(hlo_form *f, const char *text) {
     hlo_bytes_text(&f->out, text);
 }
 
-static void put_int(hlo_form *f, int64_t value) {
+void hlo_form_put_int(hlo_form *f, int64_t value) {
     hlo_bytes_format(&f->out, "%lld", (long long)value);
 }
 
 void hlo_form_put_ints(hlo_form *f, const int64_t *v, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (i) hlo_form_put(f, ",");
-        put_int(f, v[i]);
+        hlo_form_put_int(f, v[i]);
     }
+}
+
+void hlo_form_put_index(hlo_form *f, const char *before, const hlo_form_ints *list) {
+    hlo_form_put(f, before);
+    hlo_form_put(f, "{");
+    hlo_form_put_ints(f, list->v, list->count);
+    hlo_form_put(f, "}");
 }
 
 /* As many digits as XLA prints, and more where the value needs them. */
@@ -254,7 +261,7 @@ static bool int_lists(hlo_form *f, bool pair) {
         } while (hlo_form_take(f, ","));
     }
     hlo_form_put(f, "}");
-    return expect_end(f, "}");
+    return hlo_form_expect_end(f, "}");
 }
 
 bool hlo_form_pairs(hlo_form *f) {
@@ -286,7 +293,7 @@ static bool bools(hlo_form *f, bool *out_any) {
         *out_any |= value;
     }
     hlo_form_put(f, "}");
-    return expect_end(f, "}");
+    return hlo_form_expect_end(f, "}");
 }
 
 bool hlo_form_replication(hlo_form *f) {
@@ -331,7 +338,7 @@ bool hlo_form_precision(hlo_form *f) {
     }
     hlo_form_put(f, "}");
     if (!other) f->out.size = 0;
-    return expect_end(f, "}");
+    return hlo_form_expect_end(f, "}");
 }
 
 enum { MOST_LABELS = 64, MOST_SPATIAL = 10 };
@@ -409,7 +416,7 @@ static bool window_word(hlo_form *f, bool pair, bool negative) {
             if (number < 0 && !negative)
                 return hlo_form_fail(f, from, (size_t)(f->at - from), "this is negative");
             hlo_form_put(f, i ? "_" : more ? "x" : "");
-            put_int(f, number);
+            hlo_form_put_int(f, number);
         }
         more = true;
     } while (f->at < f->end && *f->at == 'x' && f->at++);
@@ -442,173 +449,8 @@ bool hlo_form_reversals(hlo_form *f) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- aliases
- */
-
-/* A part of a tuple, as the header names it. */
-typedef struct alias {
-    hlo_form_ints output, part;
-    int64_t number; /* of a parameter or an operand */
-    bool must;
-    struct alias *next;
-} alias;
-
-static int compare_ints(const hlo_form_ints *a, const hlo_form_ints *b) {
-    for (size_t i = 0; i < a->count && i < b->count; i++)
-        if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
-    return (a->count > b->count) - (a->count < b->count);
-}
-
-static bool index_list(hlo_form *f, hlo_form_ints *out) {
-    return hlo_form_expect(f, "{") && hlo_form_int_list(f, "}", 0, out);
-}
-
-/* `(0, {1}` */
-static bool alias_of(hlo_form *f, alias *out) {
-    return hlo_form_expect(f, "(") && hlo_form_int(f, &out->number) && hlo_form_expect(f, ",") &&
-           index_list(f, &out->part);
-}
-
-static void put_index(hlo_form *f, const char *before, const hlo_form_ints *list) {
-    hlo_form_put(f, before);
-    hlo_form_put(f, "{");
-    hlo_form_put_ints(f, list->v, list->count);
-    hlo_form_put(f, "}");
-}
-
-static int compare_aliases(const alias *a, const alias *b) {
-    int order = compare_ints(&a->output, &b->output);
-    if (order) return order;
-    return a->number != b->number ? (a->number < b->number ? -1 : 1)
-                                  : compare_ints(&a->part, &b->part);
-}
-
-static void insert(alias **list, alias *item) {
-    while (*list && compare_aliases(*list, item) < 0) list = &(*list)->next;
-    item->next = *list;
-    *list = item;
-}
-
-typedef enum alias_form { OF_MODULE, OF_DONOR, OF_OPERAND } alias_form;
-
-/* Reads `{ ... }`, sorted where XLA sorts. */
-static bool alias_list(hlo_form *f, alias_form form, alias **out) {
-    *out = NULL;
-    alias **end = out;
-    if (!hlo_form_expect(f, "{")) return false;
-    while (!hlo_form_next(f, '}')) {
-        alias *item = hlo_arena_zero(f->scratch, sizeof *item);
-        if (form != OF_DONOR && (!index_list(f, &item->output) || !hlo_form_expect(f, ":")))
-            return false;
-        if (!alias_of(f, item)) return false;
-        if (form == OF_MODULE && hlo_form_take(f, ",")) {
-            item->must = hlo_form_take_word(f, "must-alias");
-            if (!item->must && !hlo_form_take_word(f, "may-alias"))
-                return hlo_form_unexpected(f, "'may-alias' or 'must-alias'");
-        }
-        if (!hlo_form_expect(f, ")")) return false;
-        if (form != OF_OPERAND) {
-            insert(out, item);
-        } else {
-            *end = item;
-            end = &item->next;
-        }
-        if (!hlo_form_take(f, ",")) break;
-    }
-    return expect_end(f, "}");
-}
-
-bool hlo_form_aliases(hlo_form *f) {
-    alias *list;
-    if (!alias_list(f, OF_MODULE, &list)) return false;
-    for (const alias *a = list; a; a = a->next) {
-        put_index(f, a == list ? "{ " : ", ", &a->output);
-        hlo_form_put(f, ": (");
-        put_int(f, a->number);
-        put_index(f, ", ", &a->part);
-        hlo_form_put(f, a->must ? ", must-alias)" : ", may-alias)");
-    }
-    if (list) hlo_form_put(f, " }");
-    return true;
-}
-
-bool hlo_form_donors(hlo_form *f) {
-    alias *list;
-    if (!alias_list(f, OF_DONOR, &list)) return false;
-    for (const alias *a = list; a; a = a->next) {
-        if (a->next && compare_aliases(a, a->next) == 0) continue;
-        hlo_form_put(f, f->out.size ? ", (" : "{ (");
-        put_int(f, a->number);
-        put_index(f, ", ", &a->part);
-        hlo_form_put(f, ")");
-    }
-    if (list) hlo_form_put(f, " }");
-    return true;
-}
-
-bool hlo_form_operand_aliases(hlo_form *f) {
-    alias *list;
-    if (!alias_list(f, OF_OPERAND, &list)) return false;
-    for (const alias *a = list; a; a = a->next) {
-        put_index(f, a == list ? "{" : ", ", &a->output);
-        hlo_form_put(f, ": (");
-        put_int(f, a->number);
-        put_index(f, ", ", &a->part);
-        hlo_form_put(f, ")");
-    }
-    if (list) hlo_form_put(f, "}");
-    return true;
-}
-
 /* ------------------------------------------------------------------------------- names and values
  */
-
-typedef struct entry {
-    const char *name, *value;
-    size_t size;
-    struct entry *next;
-} entry;
-
-/* The last of those of one name counts. */
-static void insert_entry(entry **list, entry *item) {
-    int order = -1;
-    while (*list && (order = strcmp((*list)->name, item->name)) < 0) list = &(*list)->next;
-    item->next = *list && order == 0 ? (*list)->next : *list;
-    *list = item;
-}
-
-bool hlo_form_entries(hlo_form *f) {
-    entry *list = NULL;
-    if (!hlo_form_expect(f, "{")) return false;
-    for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
-        if (more && !hlo_form_take(f, ",")) break;
-        entry *item = hlo_arena_zero(f->scratch, sizeof *item);
-        if (!hlo_form_name(f, &item->name)) return false;
-        if (hlo_form_next(f, '{')) {
-            item->size = hlo_braced_size(f->at, (size_t)(f->end - f->at));
-            item->value = f->at;
-            f->at += item->size;
-            if (!item->size) return hlo_form_fail(f, item->value, 1, "this '{' is never closed");
-        } else if (!hlo_form_next(f, '"') && !hlo_form_next(f, '\'')) {
-            return hlo_form_unexpected(f, "a string or '{'");
-        } else if (!hlo_form_string(f, &item->value, &item->size)) {
-            return false;
-        }
-        insert_entry(&list, item);
-    }
-    if (!expect_end(f, "}")) return false;
-    for (const entry *e = list; e; e = e->next) {
-        hlo_form_put(f, e == list ? "{" : ",");
-        hlo_form_put(f, e->name);
-        hlo_form_put(f, "=");
-        if (hlo_is_braced(e->value, e->size))
-            hlo_bytes_put(&f->out, e->value, e->size);
-        else
-            hlo_bytes_quote(&f->out, e->value, e->size);
-    }
-    if (list) hlo_form_put(f, "}");
-    return true;
-}
 
 /* Nothing when there is no value besides the index. */
 bool hlo_form_statistics(hlo_form *f) {
@@ -618,7 +460,7 @@ bool hlo_form_statistics(hlo_form *f) {
     if (hlo_form_take(f, "}")) return true;
     if (!hlo_form_expect_name(f, "visualizing_index") || !hlo_form_int(f, &index)) return false;
     hlo_form_put(f, "{visualizing_index=");
-    put_int(f, index);
+    hlo_form_put_int(f, index);
     while (hlo_form_take(f, ",")) {
         const char *name;
         double value;
@@ -631,7 +473,7 @@ bool hlo_form_statistics(hlo_form *f) {
     }
     hlo_form_put(f, "}");
     if (!any) f->out.size = 0;
-    return expect_end(f, "}");
+    return hlo_form_expect_end(f, "}");
 }
 
 /* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; what is not given is 0. */
@@ -650,7 +492,7 @@ static bool tolerance(hlo_form *f) {
         if (value[n] < 0)
             return hlo_form_fail(f, from, (size_t)(f->at - from), "a tolerance is not negative");
     }
-    if (!expect_end(f, "}")) return false;
+    if (!hlo_form_expect_end(f, "}")) return false;
     hlo_form_put(f, "{tolerance={atol=");
     put_double(f, value[0]);
     hlo_form_put(f, ",rtol=");
@@ -734,7 +576,7 @@ static bool origin_array(hlo_form *f) {
         if (!hlo_form_string(f, &name, &size)) return false;
         hlo_bytes_quote(&f->out, name, size);
         if (hlo_form_take(f, "{") && !hlo_form_int_list(f, "}", 0, &index)) return false;
-        if (index.count) put_index(f, " ", &index);
+        if (index.count) hlo_form_put_index(f, " ", &index);
     }
     hlo_form_put(f, "}");
     return hlo_form_expect(f, "}");
@@ -752,7 +594,7 @@ static bool origin_tree(hlo_form *f, int depth) {
         if (!hlo_form_take(f, ",")) break;
     }
     hlo_form_put(f, ")");
-    return expect_end(f, ")");
+    return hlo_form_expect_end(f, ")");
 }
 
 bool hlo_form_origin(hlo_form *f) {
@@ -784,7 +626,7 @@ bool hlo_form_profile_types(hlo_form *f) {
     for (size_t i = 0; i < list.count; i++)
         if (list.v[i] < 0 || list.v[i] > LAST)
             return hlo_form_fail(f, from, 1, "there is no profile type %lld", (long long)list.v[i]);
-    if (list.count) put_index(f, "", &list);
+    if (list.count) hlo_form_put_index(f, "", &list);
     return true;
 }
 
@@ -809,7 +651,7 @@ static bool metadata_value(hlo_form *f, hlo_attr_id id, const char **out) {
         break;
     case HLO_KIND_INT:
         read = hlo_form_int(f, &number);
-        if (read && number) put_int(f, number);
+        if (read && number) hlo_form_put_int(f, number);
         break;
     default: read = hlo_form_profile_types(f);
     }
@@ -861,7 +703,7 @@ bool hlo_form_metadata(hlo_form *f, bool list) {
         read = metadata(f);
         if (!many || !read || !hlo_form_take(f, ",")) break;
     }
-    if (read && many) read = expect_end(f, "}");
+    if (read && many) read = hlo_form_expect_end(f, "}");
     const char *text = f->out.size ? f->out.v : "";
     f->out = outer;
     bool braces = list || count > 1;

@@ -44,6 +44,9 @@ bool hlo_form_string(hlo_form *f, const char **out, size_t *out_size);
 /* Whether the next byte is `c`. */
 bool hlo_form_next(hlo_form *f, char c);
 
+/* `close`, where a `,` could have stood as well. */
+bool hlo_form_expect_end(hlo_form *f, const char *close);
+
 /* A list of integers up to `close`, which is read too; at least `least` of them. */
 typedef struct hlo_form_ints {
     int64_t *v;
@@ -51,6 +54,9 @@ typedef struct hlo_form_ints {
 } hlo_form_ints;
 bool hlo_form_int_list(hlo_form *f, const char *close, size_t least, hlo_form_ints *out);
 void hlo_form_put_ints(hlo_form *f, const int64_t *v, size_t count);
+void hlo_form_put_int(hlo_form *f, int64_t value);
+/* `before`, then the list in braces. */
+void hlo_form_put_index(hlo_form *f, const char *before, const hlo_form_ints *list);
 
 /* Writes `text` to the value. */
 void hlo_form_put(hlo_form *f, const char *text);

@@ -500,11 +500,30 @@ static bool read_axes(hlo_form *f, const mesh *m, axis_ref **refs, const char *b
 /* What may follow in a sharding by names, each at most once, in the order in which it is printed.
  */
 static const char *const sets[] = {"replicated", "unreduced", "manual", "metadata"};
-enum { SETS = 4, METADATA = 3 };
+enum { REPLICATED_SET, UNREDUCED_SET, METADATA = 3, SETS };
 
-static bool read_sets(hlo_form *f, const mesh *m, axis_ref *refs, size_t first) {
+/* Whether the newest `count` references are to every axis of the mesh, whole. */
+static bool names_all(const mesh *m, const axis_ref *refs, size_t count) {
+    if (!count || count != m->count) return false;
+    for (; count; refs = refs->next, count--)
+        if (refs->size != m->axes[refs->axis].size) return false;
+    return true;
+}
+
+/* `max{'a'}`: partial results that are not summed. Newer than jaxlib 0.10. */
+static void read_reduction(hlo_form *f) {
+    static const char *const words[] = {"max", "min", "sum"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (hlo_form_take_word(f, words[i]) && strcmp(words[i], "sum") != 0)
+            hlo_form_put(f, words[i]);
+}
+
+/* `from`: the first set that may stand here. `bare`: the sharding names no dimension, and where one
+ * of the sets is the whole mesh, or none is given, one word says so. */
+static bool read_sets(hlo_form *f, const mesh *m, axis_ref *refs, size_t first, bool bare) {
     hlo_bytes outer = f->out, values[SETS] = {{0}};
     bool given[SETS] = {false};
+    size_t used = 0, whole = REPLICATED_SET;
     while (hlo_form_take(f, ",")) {
         size_t n = first, count = 1;
         hlo_form_next(f, '\0');
@@ -518,12 +537,23 @@ static bool read_sets(hlo_form *f, const mesh *m, axis_ref *refs, size_t first) 
             return hlo_form_fail(f, from, strlen(sets[n]), "'%s' is given twice", sets[n]);
         given[n] = true;
         f->out = (hlo_bytes){.arena = f->scratch};
+        if (n == UNREDUCED_SET) read_reduction(f);
+        bool summed = !f->out.size;
         bool read = n == METADATA ? hlo_form_metadata(f, true)
                                   : read_axes(f, m, &refs, ", ", false, true, &count);
         if (!read) return false;
         if (count) values[n] = f->out;
+        if (n == METADATA || !count) continue;
+        used++;
+        whole = n > REPLICATED_SET && summed && names_all(m, refs, count) ? n : SETS;
     }
     f->out = outer;
+    if (bare && used <= 1 && whole < SETS) {
+        hlo_form_put(f, sets[whole]);
+        values[whole].size = 0;
+    } else if (bare) {
+        hlo_form_put(f, "[]");
+    }
     for (size_t n = 0; n < SETS; n++) {
         if (!values[n].size) continue;
         hlo_bytes_format(&f->out, ", %s=", sets[n]);
@@ -539,8 +569,20 @@ static bool read_named(hlo_form *f) {
     axis_ref *refs = NULL;
     if (!read_mesh(f, &m)) return false;
     hlo_form_take(f, ",");
-    if (!hlo_form_expect(f, "[")) return false;
-    hlo_form_put(f, ", [");
+    hlo_form_put(f, ", ");
+    for (size_t n = 0; n < METADATA; n++) {
+        if (!hlo_form_take_word(f, sets[n])) continue;
+        if (!m.count && n != REPLICATED_SET)
+            return hlo_form_fail(f, f->at - strlen(sets[n]), strlen(sets[n]),
+                                 "a mesh without axes has nothing that is %s", sets[n]);
+        hlo_form_put(f, sets[n]);
+        return read_sets(f, NULL, NULL, METADATA, false);
+    }
+    if (!hlo_form_next(f, '['))
+        return hlo_form_unexpected(f, "'[', 'replicated', 'unreduced' or 'manual'");
+    hlo_form_expect(f, "[");
+    if (hlo_form_take(f, "]")) return read_sets(f, &m, refs, 0, true);
+    hlo_form_put(f, "[");
     for (bool more = false; more || !hlo_form_next(f, ']'); more = true) {
         size_t count;
         if (more && !hlo_form_take(f, ",")) break;
@@ -548,7 +590,7 @@ static bool read_named(hlo_form *f) {
         if (!read_axes(f, &m, &refs, ", ", true, false, &count)) return false;
     }
     hlo_form_put(f, "]");
-    return hlo_form_expect(f, "]") && read_sets(f, &m, refs, 0);
+    return hlo_form_expect(f, "]") && read_sets(f, &m, refs, 0, false);
 }
 
 /* Behind `maximal_mesh`. */
@@ -558,7 +600,7 @@ static bool read_maximal_mesh(hlo_form *f) {
         !hlo_form_int(f, &device) || !hlo_form_expect(f, "]"))
         return false;
     hlo_bytes_format(&f->out, "maximal_mesh[device_id=%lld]", (long long)device);
-    return read_sets(f, NULL, NULL, METADATA);
+    return read_sets(f, NULL, NULL, METADATA, false);
 }
 
 typedef struct parts {

@@ -31,7 +31,7 @@ static size_t patterns_of(const ProtobufCMessageDescriptor *type, const char **o
 
 /* One piece of a pattern: a character that stands for itself, or a field. */
 typedef struct pattern_piece {
-    char kind;  /* `$`, `@`, `?`, `!`, `~`; 0: `c` itself; -1: the end */
+    char kind;  /* `$`, `@`, `?`, `!`, `&`, `~`; 0: `c` itself; -1: the end */
     char style; /* of a `$`: `^`, `'`, `*`, `#`, or 0 */
     char c;
     char path[LONGEST_NAME + 1];
@@ -69,7 +69,7 @@ static const char *next_piece(const char *at, const char *end, pattern_piece *ou
     }
     if (*at == '\\')
         at++;
-    else if (strchr("$@?!", *at))
+    else if (strchr("$@?!&", *at))
         out->kind = *at;
     out->c = *at++;
     if (!out->kind) return at;
@@ -624,12 +624,24 @@ static void read_group(scanner *r, const pattern_piece *piece, ProtobufCMessage 
     if (!read) r->at = from;
 }
 
+static void name_all_axes(scanner *r, ProtobufCMessage *message,
+                          const ProtobufCFieldDescriptor *field) {
+    for (size_t i = 0; r->p->mesh && i < r->p->mesh->n_axes; i++) {
+        Xla__AxisRefProto *axis = hlo_arena_alloc(r->p->scratch, sizeof *axis);
+        xla__axis_ref_proto__init(axis);
+        axis->mesh_axis_index = (int64_t)i;
+        *(void **)hlo_field_add(r->p->scratch, message, field) = axis;
+    }
+}
+
 static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, const char *end) {
     pattern_piece piece;
     while (at = next_piece(at, end, &piece), piece.kind != -1) {
         ProtobufCMessage *of = message;
         if (piece.kind == '$' && !read_field(r, &piece, message)) return false;
         if (piece.kind == '@') read_group(r, &piece, message);
+        if (piece.kind == '&')
+            name_all_axes(r, message, hlo_field_walk(r->p->scratch, &of, piece.path));
         if (piece.kind == '!') {
             const ProtobufCFieldDescriptor *field = hlo_field_walk(r->p->scratch, &of, piece.path);
             hlo_field_store(field, hlo_field_add(r->p->scratch, of, field), piece.number);

@@ -281,11 +281,20 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
     hlo_text_frame(text)->broken |= broken;
 }
 
+/* Names to offer for one that is not known, which is as much work as so many bytes to look at. */
+static size_t offers_left(hlo_text *text) {
+    enum { MOST = 1000, BYTES = 64 };
+    size_t count = hlo_text_search(text, MOST * BYTES) / BYTES;
+    text->searched += count * BYTES;
+    return count;
+}
+
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
     hlo_computation *comp = hlo_intern_memo(text->module, name)->comp;
     if (comp || text->nameless) return comp;
     hlo_suggestion s = hlo_suggest(name);
-    for (comp = text->module->first; comp; comp = comp->next)
+    size_t offers = offers_left(text);
+    for (comp = text->module->last; comp && offers--; comp = comp->prev)
         if (hlo_intern_memo(text->module, comp->name)->comp) hlo_suggest_offer(&s, comp->name);
     hlo_text_error(text, at, "no computation '%s' stands before this%s", name,
                    hlo_text_meant(text, &s));
@@ -337,11 +346,10 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
     if (hlo_text_body(text)->nameless) return &text->broken;
-    enum { MOST_OFFERED = 1000 };
     const hlo_computation *comp = hlo_text_body(text)->comp;
     hlo_suggestion s = hlo_suggest(name);
-    unsigned offered = 0;
-    for (instr = comp->last; instr && offered++ < MOST_OFFERED; instr = instr->prev)
+    size_t offers = offers_left(text);
+    for (instr = comp->last; instr && offers--; instr = instr->prev)
         if (find_instr(text, instr->name) == instr) hlo_suggest_offer(&s, instr->name);
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'%s", name,
                    comp->name, hlo_text_meant(text, &s));
@@ -937,7 +945,7 @@ static hlo_status read_text(reading *r, const char *bytes, size_t size, const ch
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->file = hlo_intern_string(module, name);
-    module->source_line = module->reported->line = line;
+    module->source_line = line;
     hlo_text text = {.module = module,
                      .sink = sink,
                      .scratch = r->scratch,

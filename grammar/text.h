@@ -84,6 +84,7 @@ typedef struct hlo_text {
     const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
     unsigned errors;             /* said */
     unsigned *errors_left;       /* that may still be said */
+    size_t searched;             /* bytes; see hlo_text_search() */
     unsigned depth;              /* of braces */
     unsigned inner;    /* the depth in an inline computation that is skipped; 0: none is */
     bool skipping;     /* tokens are dropped until one at which reading can go on */
@@ -120,6 +121,10 @@ const char *hlo_text_quote(hlo_text *text, hlo_span at);
 
 /* `; did you mean 'x'?`, or nothing. */
 const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s);
+/* How many of `wanted` bytes to look at for what may help to understand an error: fewer when much
+ * was looked at for others already, which `searched` counts, so that all together take a time that
+ * is bounded. */
+size_t hlo_text_search(hlo_text *text, size_t wanted);
 
 void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size);
 
@@ -148,9 +153,8 @@ uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shap
 
 /* behind.c: where, behind `from`, an instruction of the same computation, or a computation, is
  * called so. */
-bool hlo_text_defined(const hlo_text *text, uint32_t from, const char *name, hlo_span *out);
-bool hlo_text_defined_computation(const hlo_text *text, uint32_t from, const char *name,
-                                  hlo_span *out);
+bool hlo_text_defined(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
+bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 
 /* lax.c: NULL when HLO's reader does not infer a shape either. */
 const hlo_shape *hlo_text_lax_broadcast(hlo_text *text, const hlo_shape *operand,

@@ -156,7 +156,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     to->source =
         from->source ? hlo_arena_copy(to->arena, from->source, from->source_size + 1) : NULL;
     to->source_size = from->source_size;
-    to->source_line = to->reported->line = from->source_line;
+    to->source_line = from->source_line;
     copy_tables(&c, &from->tables);
     copy_doubts(&c, from->doubts);
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {

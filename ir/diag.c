@@ -12,21 +12,57 @@ static bool ends_line(const char *at, const char *end) {
     return *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
 }
 
-static void locate(const hlo_module *module, size_t offset, size_t length, hlo_diag *diag) {
+enum { MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
+
+/* The closest start of a line at or before `offset` that is known. */
+static hlo_line closest(const hlo_module *module, size_t offset, size_t stripe) {
+    const hlo_lines *lines = module->lines;
+    hlo_line best = {.number = module->source_line};
+    for (size_t part = offset / stripe + 1; part-- && !best.offset;) {
+        const hlo_line *mark = &lines->marks[part < MARKS ? part : MARKS - 1];
+        if (mark->number && mark->offset <= offset) best = *mark;
+    }
+    for (int i = 0; i < 2; i++) {
+        const hlo_line *last = &lines->last[i];
+        if (last->number && last->offset <= offset && last->offset > best.offset) best = *last;
+    }
+    return best;
+}
+
+/* The line in which `offset` is. */
+static hlo_line find_line(const hlo_module *module, size_t offset) {
     const char *source = module->source, *end = source + module->source_size;
+    const hlo_lines *lines = module->lines;
+    for (int i = 0; i < 2; i++)
+        if (lines->last[i].offset <= offset && offset <= lines->end[i] && lines->last[i].number)
+            return lines->last[i];
+    size_t stripe = module->source_size / MARKS + 1;
+    hlo_line line = closest(module, offset, stripe);
+    for (const char *at = source + line.offset; at < source + offset; at++) {
+        if (!ends_line(at, end)) continue;
+        line = (hlo_line){(size_t)(at + 1 - source), line.number + 1};
+        hlo_line *mark = &module->lines->marks[line.offset / stripe];
+        if (!mark->number) *mark = line;
+    }
+    return line;
+}
+
+static void locate(const hlo_module *module, size_t offset, size_t length, hlo_diag *diag) {
     if (offset > module->source_size) offset = module->source_size;
-    hlo_place *place = module->reported;
-    if (offset < place->offset) *place = (hlo_place){.line = module->source_line};
-    for (const char *at = source + place->offset; at < source + offset; at++)
-        if (ends_line(at, end)) *place = (hlo_place){(size_t)(at + 1 - source), place->line + 1};
-    const char *start = source + place->offset, *stop = source + offset;
-    while (stop < end && *stop != '\n' && *stop != '\r') stop++;
-    diag->line = place->line;
-    diag->column = (uint32_t)(offset - place->offset + 1);
-    diag->source = start;
-    diag->source_size = (size_t)(stop - start);
-    diag->length =
-        offset + length < (size_t)(stop - source) ? length : (size_t)(stop - source) - offset;
+    const char *source = module->source;
+    hlo_line line = find_line(module, offset);
+    hlo_lines *lines = module->lines;
+    int kind = diag->severity != HLO_NOTE;
+    size_t end = lines->last[kind].number == line.number ? lines->end[kind] : offset;
+    if (lines->last[kind].number != line.number)
+        while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
+    lines->last[kind] = line;
+    lines->end[kind] = end;
+    diag->line = line.number;
+    diag->column = (uint32_t)(offset - line.offset + 1);
+    diag->source = source + line.offset;
+    diag->source_size = end - line.offset;
+    diag->length = length < end - offset ? length : end - offset;
 }
 
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
@@ -51,16 +87,53 @@ static const char *severity_name(hlo_severity severity) {
     return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }
 
-/* Every byte takes one column, so that the caret stands under it: what is not printable ASCII is
- * shown as `?`, a tab as a space. */
-static void put_source(FILE *out, const char *text, size_t size) {
-    char shown[256];
+/* The bytes of the UTF-8 character at `text`; 0: there is none that may be shown. */
+static size_t character(const char *text, size_t size, uint32_t *out_code) {
+    static const struct {
+        uint8_t mask, lead;
+        uint32_t least;
+    } forms[] = {
+        {0x80, 0x00, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    static const uint32_t hidden[][2] = {{0x7f, 0x7f},         {0x200b, 0x200f}, {0x2028, 0x202e},
+                                         {0x2060, 0x206f},     {0xd800, 0xf8ff}, {0xfe00, 0xfe0f},
+                                         {0xfeff, 0xfeff},     {0xfff0, 0xffff}, {0x300, 0x36f},
+                                         {0xe0000, UINT32_MAX}};
+    size_t count = 0;
+    uint8_t first = (uint8_t)*text;
+    while (count < 4 && (first & forms[count].mask) != forms[count].lead) count++;
+    if (count == 4 || count >= size) return 0;
+    uint32_t code = first & (uint8_t)~forms[count].mask;
+    for (size_t i = 1; i <= count; i++) {
+        if (((uint8_t)text[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | ((uint8_t)text[i] & 0x3f);
+    }
+    if (code < forms[count].least) return 0;
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (code >= hidden[i][0] && code <= hidden[i][1]) return 0;
+    *out_code = code;
+    return count + 1;
+}
+
+/* Columns of a terminal that the character takes. */
+static unsigned columns_of(uint32_t code) {
+    static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+                                       {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                       {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (code >= wide[i][0] && code <= wide[i][1]) return 2;
+    return 1;
+}
+
+/* Writes `text`, a tab as a space, and `?` for each byte that is no character that can be shown;
+ * or, where `mark` is not 0, that byte for each column that this takes. */
+static void put_source(FILE *out, const char *text, size_t size, char mark) {
     for (size_t i = 0, used; i < size; i += used) {
-        for (used = 0; used < sizeof shown && i + used < size; used++) {
-            const char c = text[i + used];
-            shown[used] = c == '\t' ? ' ' : c < 0x20 || c > 0x7e ? '?' : c;
-        }
-        fwrite(shown, 1, used, out);
+        uint32_t code = ' ';
+        used = character(text + i, size - i, &code);
+        for (unsigned n = columns_of(code); mark && n; n--) fputc(mark, out);
+        if (!mark && used) fwrite(text + i, 1, used, out);
+        if (!mark && !used) fputc(text[i] == '\t' ? ' ' : '?', out);
+        if (!used) used = 1;
     }
 }
 
@@ -83,13 +156,14 @@ void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
         else
             from = to - room;
     }
-    size_t shown = caret - from;
-    if (from) fputs(dots, out), shown += sizeof dots - 1;
-    put_source(out, diag->source + from, to - from);
+    if (from) fputs(dots, out);
+    put_source(out, diag->source + from, to - from, 0);
     if (to < diag->source_size) fputs(dots, out);
     fputc('\n', out);
-    for (size_t i = 0; i < shown; i++) fputc(' ', out);
+    if (from) fputs("   ", out);
+    put_source(out, diag->source + from, caret - from, ' ');
     fputc('^', out);
-    for (size_t i = 1; i < diag->length && caret + i < to; i++) fputc('~', out);
+    size_t end = caret + diag->length < to ? caret + diag->length : to;
+    if (caret + 1 < end) put_source(out, diag->source + caret + 1, end - caret - 1, '~');
     fputc('\n', out);
 }

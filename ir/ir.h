@@ -369,9 +369,9 @@ struct hlo_module {
     const char *file;   /* name and text that the module was read from; "" when it was not */
     const char *source; /* NULL when it was read from bytes that are no text */
     size_t source_size;
-    uint32_t source_line;       /* of the file, at which `source` begins */
-    hlo_doubt *doubts;          /* the last one first */
-    struct hlo_place *reported; /* see hlo_diag_emit() */
+    uint32_t source_line;    /* of the file, at which `source` begins */
+    hlo_doubt *doubts;       /* the last one first */
+    struct hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */
@@ -536,11 +536,19 @@ bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size
 
 /* --------------------------------------------------------------------------------- diagnostics */
 
-/* Where the last diagnostic was, so that many in text order are located in one walk. */
-typedef struct hlo_place {
-    size_t offset; /* of the start of a line */
-    uint32_t line; /* its number, from 1 */
-} hlo_place;
+/* The start of a line. */
+typedef struct hlo_line {
+    size_t offset;   /* of its first byte */
+    uint32_t number; /* from 1; 0: none */
+} hlo_line;
+
+/* What is known of where lines begin, so that many diagnostics are located without a walk over the
+ * text for each. */
+typedef struct hlo_lines {
+    hlo_line last[2];    /* of the last note, and of the last error or warning */
+    size_t end[2];       /* of those lines: the byte behind their last one; 0: not known */
+    hlo_line marks[256]; /* one in each of so many equal parts of the text, where a walk went by */
+} hlo_lines;
 
 /* Emits one diagnostic about `length` bytes at `offset` of the module's source. */
 void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,

@@ -32,8 +32,7 @@ static bool fill_module(hlo_module *module) {
     module->shapes = hlo_shapeset_new(module->arena);
     module->name = module->file = module->source = hlo_intern_string(module, "");
     module->source_line = 1;
-    module->reported =
-        hlo_arena_copy(module->arena, &(hlo_place){.line = 1}, sizeof *module->reported);
+    module->lines = hlo_arena_zero(module->arena, sizeof *module->lines);
     return true;
 }
 

@@ -31,14 +31,14 @@ static uint32_t leaves_of(const hlo_shape *shape) {
     return count;
 }
 
-/* Leaf `*number` of a shape; counts it down. */
-static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t *number) {
-    if (shape->type != HLO_TYPE_TUPLE) return (*number)-- ? NULL : shape;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        const hlo_shape *leaf = leaf_of(shape->elements[i], number);
-        if (leaf) return leaf;
+/* Writes the leaves of a shape to `out`; the place behind them. */
+static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **out) {
+    if (shape->type != HLO_TYPE_TUPLE) {
+        *out = shape;
+        return out + 1;
     }
-    return NULL;
+    for (uint32_t i = 0; i < shape->rank; i++) out = put_leaves(shape->elements[i], out);
+    return out;
 }
 
 /* Elements of a list in braces. */
@@ -238,11 +238,11 @@ static void check_sharding(const checked *c, const char *text) {
         return;
     }
     uint32_t count = 0, leaves = leaves_of(shape);
+    const hlo_shape **leaf = hlo_arena_array(c->v->scratch, leaves, sizeof(const hlo_shape *));
+    put_leaves(shape, leaf);
     for (const char *at = text + 1; *at == '{'; count++) {
         int size = braced_size(at);
-        uint32_t number = count;
-        const hlo_shape *leaf = leaf_of(shape, &number);
-        if (leaf) check_one_sharding(c, at, size, leaf);
+        if (count < leaves) check_one_sharding(c, at, size, leaf[count]);
         at += size;
         hlo_value_take(&at, ", ");
     }

@@ -313,6 +313,7 @@ static program_mode mode_of(const options *given) {
 int main(int argc, char **argv) {
     opt_job job = {0};
     int exit_status;
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();

@@ -130,6 +130,28 @@ FORMS = [
 {mesh['a'=2,'b'=2,'c'=2,'d'=2], [{'d', 'a', ?}, {'b'}, {?}], replicated={'c'}}
 {mesh['a'=2,'b'=2,'c'=2,'d'=2], [{'d','a',?},{'b'},{?}],replicated={'c'}}
 {mesh['a'=2, 'b'=2], [{'a'}]}
+{mesh['a'=2,'b'=4], replicated}
+{mesh['a'=2,'b'=4] replicated}
+{mesh['a'=2,'b'=4], unreduced}
+{mesh['a'=2,'b'=4] , manual , metadata={op_name="x"}}
+{mesh['a'=2,'b'=4], unreduced, metadata={{op_name="x"}, {op_name="y"}}}
+{mesh['a'=2,'b'=4], device_ids=(1,0,2,3,4,5,6,7), replicated}
+{mesh['a'=2,'b'=4], device_ids=([2,4]T(1,0)), manual}
+{mesh['a'=2,'b'=4], []}
+{mesh['a'=2,'b'=4], [], metadata={op_name="x"}}
+{mesh['a'=2,'b'=4], [], replicated={'a'}}
+{mesh['a'=2,'b'=4], [], replicated={'a','b'}}
+{mesh['a'=2,'b'=4], [], unreduced={'a','b'}}
+{mesh['a'=2,'b'=4], [], unreduced={'a'}, manual={'b'}}
+{mesh['a'=2,'b'=4], [], manual={'a','b'}, metadata={{op_name="x"}}}
+{mesh['a'=2,'b'=4], [{}], manual={'a','b'}}
+{mesh['a'=4,'b'=2], [], manual={'a':(1)2,'b'}}
+{mesh['a'=4], [], manual={'a':(1)2}}
+{mesh['a'=1], manual}
+{mesh[], replicated}
+{mesh[], []}
+{mesh[], [{}]}
+{{mesh['a'=2], replicated}, {mesh['a'=2], manual}}
 {devices=[2,4]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}
 {devices=[4,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}
 {devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dim_replicate}

@@ -83,6 +83,11 @@ SHARDINGS = r'''
 {mesh['a'=2]!}
 {mesh['a'=2], !{'a'}}
 {mesh['a'=2], [!'a']}
+{mesh['a'=2], !maximal}
+{mesh['a'=2], !replicated={}}
+{mesh['a'=2], replicated, !manual={'a'}}
+{mesh['a'=2], [], !replicated}
+{mesh[], !manual}
 {mesh['a'=2], [{!'b'}]}
 {mesh['a'=2], [{'a',!}]}
 {mesh['a'=2], [{'a'},!]}
@@ -102,7 +107,7 @@ SHARDINGS = r'''
 {mesh['a'=2,'b'=4], [{'a'}], replicated={!'a'}}
 {mesh['a'=2,'b'=4,'c'=2], [{}], replicated={'c',!'b'}}
 {mesh['a'=2,'b'=4], [{'a'}], manual=!'b'}
-{mesh['a'=2,'b'=4], [{'a'}], unreduced=!max{'b'}}
+{mesh['a'=2,'b'=4], [{'a'}], unreduced=!all{'b'}}
 {mesh['a'=2], device_ids=![1,0], [{'a'}]}
 {mesh['a'=2], device_ids=(!), [{'a'}]}
 {mesh['a'=2], device_ids=(!0,1,2), [{'a'}]}

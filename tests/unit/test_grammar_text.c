@@ -226,6 +226,58 @@ static void places_are_found_in_any_order(void **state) {
     hlo_module_free(m);
 }
 
+/* Lines of many lengths, looked up forth and back, as errors and as notes. */
+static void places_are_found_in_long_texts(void **state) {
+    (void)state;
+    enum { LINES = 3000 };
+    size_t starts[LINES], used = 0;
+    char *text = malloc(LINES * 64 + 64);
+    for (int i = 0; i < LINES; i++) {
+        starts[i] = used;
+        used += (size_t)sprintf(text + used, "//%*s\n", i * 7 % 50, "");
+    }
+    sprintf(text + used, "ENTRY e { ROOT a = f32[] parameter(0) }");
+    hlo_module *m = read(text);
+    uint32_t random = 1;
+    for (int i = 0; i < 2000; i++) {
+        random = random * 1103515245 + 12345;
+        int line = i % 3 ? (int)(random >> 16) % LINES : i;
+        heard h = {.count = 0};
+        hlo_diag_sink sink = {hear, &h};
+        char wanted[32];
+        snprintf(wanted, sizeof wanted, "%d:3+%d x\n", line + 1, line * 7 % 50);
+        hlo_diag_emit(m, &sink, i % 2 ? HLO_NOTE : HLO_ERROR, starts[line] + 2, 100, "x");
+        assert_string_equal(h.text, wanted);
+    }
+    hlo_module_free(m);
+    free(text);
+}
+
+/* What the source line and the caret line of a diagnostic about `length` bytes at `at` are. */
+static void shown(const char *source, size_t at, size_t length, const char *wanted) {
+    hlo_diag diag = {.severity = HLO_ERROR, .message = "x", .source = source};
+    diag.source_size = strlen(source);
+    diag.column = (uint32_t)at + 1;
+    diag.length = length;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    hlo_diag_print(out, &diag, 0);
+    fclose(out);
+    assert_string_equal(strchr(text, '\n') + 1, wanted);
+    free(text);
+}
+
+static void the_caret_stands_under_what_it_is_about(void **state) {
+    (void)state;
+    shown("ab\tcd", 3, 2, "ab cd\n   ^~\n");
+    shown("\"\u00e9\u4e2d\u6587\" here", 11, 4, "\"\u00e9\u4e2d\u6587\" here\n        ^~~~\n");
+    shown("x\u4e2dy", 0, 5, "x\u4e2dy\n^~~~\n");
+    shown("\xe9\xff\x80 \x1b[0m \xe4\xb8 z", 12, 1, "??? ?[0m ?? z\n            ^\n");
+    shown("\xc0\x80 \xed\xa0\x80 z", 7, 1, "?? ??? z\n       ^\n");
+    shown("\u202e\u200b\xc2\x85 z", 9, 1, "???????? z\n         ^\n");
+}
+
 static void long_lines_are_clipped_round_the_caret(void **state) {
     (void)state;
     char line[401];
@@ -314,6 +366,8 @@ int main(void) {
         cmocka_unit_test(only_so_many_errors_are_said),
         cmocka_unit_test(long_texts_that_are_wrong_end),
         cmocka_unit_test(places_are_found_in_any_order),
+        cmocka_unit_test(places_are_found_in_long_texts),
+        cmocka_unit_test(the_caret_stands_under_what_it_is_about),
         cmocka_unit_test(long_lines_are_clipped_round_the_caret),
         cmocka_unit_test(a_print_is_the_same_to_a_file_and_in_memory),
         cmocka_unit_test(failures_of_files_are_told),

@@ -1,0 +1,201 @@
+/* The notations that are lists in an order of their own: aliases, donors, frontend attributes. */
+#include <string.h>
+
+#include "grammar/form.h"
+
+/* ------------------------------------------------------------------------------ lists to be sorted
+ */
+
+/* What a list's items begin with. */
+typedef struct link {
+    struct link *next;
+} link;
+
+typedef int (*link_order)(const link *a, const link *b);
+
+/* Takes the first `count` items off *rest, and puts them in order; equal ones stay as they are. */
+static link *sort_first(link **rest, size_t count, link_order order) {
+    link *sorted, **end = &sorted;
+    if (count < 2) {
+        sorted = *rest;
+        if (sorted) *rest = sorted->next, sorted->next = NULL;
+        return sorted;
+    }
+    link *a = sort_first(rest, count / 2, order), *b = sort_first(rest, count - count / 2, order);
+    while (a && b) {
+        link **least = order(b, a) < 0 ? &b : &a;
+        *end = *least;
+        end = &(*least)->next;
+        *least = *end;
+    }
+    *end = a ? a : b;
+    return sorted;
+}
+
+static link *sort_links(link *list, link_order order) {
+    size_t count = 0;
+    for (const link *l = list; l; l = l->next) count++;
+    return sort_first(&list, count, order);
+}
+
+/* ---------------------------------------------------------------------------------------- aliases
+ */
+
+/* A part of a tuple, as the header names it. */
+typedef struct alias {
+    struct alias *next;
+    hlo_form_ints output, part;
+    int64_t number; /* of a parameter or an operand */
+    bool must;
+} alias;
+
+static int compare_ints(const hlo_form_ints *a, const hlo_form_ints *b) {
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
+    return (a->count > b->count) - (a->count < b->count);
+}
+
+static bool index_list(hlo_form *f, hlo_form_ints *out) {
+    return hlo_form_expect(f, "{") && hlo_form_int_list(f, "}", 0, out);
+}
+
+/* `(0, {1}` */
+static bool alias_of(hlo_form *f, alias *out) {
+    return hlo_form_expect(f, "(") && hlo_form_int(f, &out->number) && hlo_form_expect(f, ",") &&
+           index_list(f, &out->part);
+}
+
+static int compare_aliases(const alias *a, const alias *b) {
+    int order = compare_ints(&a->output, &b->output);
+    if (order) return order;
+    return a->number != b->number ? (a->number < b->number ? -1 : 1)
+                                  : compare_ints(&a->part, &b->part);
+}
+
+static int alias_order(const link *a, const link *b) {
+    return compare_aliases((const alias *)a, (const alias *)b);
+}
+
+typedef enum alias_form { OF_MODULE, OF_DONOR, OF_OPERAND } alias_form;
+
+/* Reads `{ ... }`, sorted where XLA sorts. */
+static bool alias_list(hlo_form *f, alias_form form, alias **out) {
+    *out = NULL;
+    alias **end = out;
+    if (!hlo_form_expect(f, "{")) return false;
+    while (!hlo_form_next(f, '}')) {
+        alias *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (form != OF_DONOR && (!index_list(f, &item->output) || !hlo_form_expect(f, ":")))
+            return false;
+        if (!alias_of(f, item)) return false;
+        if (form == OF_MODULE && hlo_form_take(f, ",")) {
+            item->must = hlo_form_take_word(f, "must-alias");
+            if (!item->must && !hlo_form_take_word(f, "may-alias"))
+                return hlo_form_unexpected(f, "'may-alias' or 'must-alias'");
+        }
+        if (!hlo_form_expect(f, ")")) return false;
+        if (form != OF_OPERAND) { /* of equal ones the last comes first */
+            item->next = *out;
+            *out = item;
+        } else {
+            *end = item;
+            end = &item->next;
+        }
+        if (!hlo_form_take(f, ",")) break;
+    }
+    if (form != OF_OPERAND) *out = (alias *)sort_links((link *)*out, alias_order);
+    return hlo_form_expect_end(f, "}");
+}
+
+bool hlo_form_aliases(hlo_form *f) {
+    alias *list;
+    if (!alias_list(f, OF_MODULE, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        hlo_form_put_index(f, a == list ? "{ " : ", ", &a->output);
+        hlo_form_put(f, ": (");
+        hlo_form_put_int(f, a->number);
+        hlo_form_put_index(f, ", ", &a->part);
+        hlo_form_put(f, a->must ? ", must-alias)" : ", may-alias)");
+    }
+    if (list) hlo_form_put(f, " }");
+    return true;
+}
+
+bool hlo_form_donors(hlo_form *f) {
+    alias *list;
+    if (!alias_list(f, OF_DONOR, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        if (a->next && compare_aliases(a, a->next) == 0) continue;
+        hlo_form_put(f, f->out.size ? ", (" : "{ (");
+        hlo_form_put_int(f, a->number);
+        hlo_form_put_index(f, ", ", &a->part);
+        hlo_form_put(f, ")");
+    }
+    if (list) hlo_form_put(f, " }");
+    return true;
+}
+
+bool hlo_form_operand_aliases(hlo_form *f) {
+    alias *list;
+    if (!alias_list(f, OF_OPERAND, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        hlo_form_put_index(f, a == list ? "{" : ", ", &a->output);
+        hlo_form_put(f, ": (");
+        hlo_form_put_int(f, a->number);
+        hlo_form_put_index(f, ", ", &a->part);
+        hlo_form_put(f, ")");
+    }
+    if (list) hlo_form_put(f, "}");
+    return true;
+}
+
+/* ------------------------------------------------------------------------------- names and values
+ */
+
+typedef struct entry {
+    struct entry *next;
+    const char *name, *value;
+    size_t size;
+} entry;
+
+static int entry_order(const link *a, const link *b) {
+    return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+}
+
+bool hlo_form_entries(hlo_form *f) {
+    entry *list = NULL;
+    if (!hlo_form_expect(f, "{")) return false;
+    for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
+        if (more && !hlo_form_take(f, ",")) break;
+        entry *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (!hlo_form_name(f, &item->name)) return false;
+        if (hlo_form_next(f, '{')) {
+            item->size = hlo_braced_size(f->at, (size_t)(f->end - f->at));
+            item->value = f->at;
+            f->at += item->size;
+            if (!item->size) return hlo_form_fail(f, item->value, 1, "this '{' is never closed");
+        } else if (!hlo_form_next(f, '"') && !hlo_form_next(f, '\'')) {
+            return hlo_form_unexpected(f, "a string or '{'");
+        } else if (!hlo_form_string(f, &item->value, &item->size)) {
+            return false;
+        }
+        item->next = list;
+        list = item;
+    }
+    if (!hlo_form_expect_end(f, "}")) return false;
+    list = (entry *)sort_links((link *)list, entry_order);
+    const char *last = NULL; /* of those of one name the last counts, which comes first */
+    for (const entry *e = list; e; e = e->next) {
+        if (last && strcmp(last, e->name) == 0) continue;
+        last = e->name;
+        hlo_form_put(f, e == list ? "{" : ",");
+        hlo_form_put(f, e->name);
+        hlo_form_put(f, "=");
+        if (hlo_is_braced(e->value, e->size))
+            hlo_bytes_put(&f->out, e->value, e->size);
+        else
+            hlo_bytes_quote(&f->out, e->value, e->size);
+    }
+    if (list) hlo_form_put(f, "}");
+    return true;
+}
