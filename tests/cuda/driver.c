@@ -182,7 +182,8 @@ struct cuda_stream {
 
 static cuda_stream *capturing; /* the one stream of which something is captured */
 
-int standin_uncaptured(void) {
+/* What must not be done while anything is captured: waiting, allocating, asking. Not 0: it is. */
+static int uncaptured(void) {
     if (!capturing) return 0;
     capturing->invalid = true;
     return CUDA_CAPTURE_UNSUPPORTED;
@@ -239,12 +240,12 @@ int cuStreamDestroy(cuda_stream *stream) {
 int cuStreamSynchronize(cuda_stream *stream) {
     (void)stream;
     ENTER("cuStreamSynchronize");
-    return standin_uncaptured();
+    return uncaptured();
 }
 
 int cuStreamBeginCapture(cuda_stream *stream, int mode) {
     ENTER("cuStreamBeginCapture %d", mode);
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     stream->captured = calloc(1, sizeof *stream->captured);
     if (!stream->captured) return CUDA_OUT_OF_MEMORY;
     stream->captured->last = &stream->captured->first;
@@ -283,7 +284,7 @@ int cuGraphInstantiate(cuda_graph_exec **exec, cuda_graph *graph, unsigned long 
 int cuGraphLaunch(cuda_graph_exec *exec, cuda_stream *stream) {
     (void)stream;
     ENTER("cuGraphLaunch");
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     for (node *n = exec->first; n; n = n->next) n->run(n->argument);
     return 0;
 }
@@ -308,7 +309,7 @@ int cuGraphDestroy(cuda_graph *graph) {
 int cuMemGetInfo(size_t *free_bytes, size_t *total) {
     ENTER("cuMemGetInfo");
     *free_bytes = *total = (size_t)1 << 34;
-    return standin_uncaptured();
+    return uncaptured();
 }
 
 static const allocation *find_allocation(const void *memory) {
@@ -334,7 +335,7 @@ const char *standin_name(const void *memory, char room[64]) {
 
 int cuMemAlloc(cuda_address *memory, size_t size) {
     ENTER("cuMemAlloc %zu", size);
-    if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
+    if (uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
     if (allocations == ALLOCATIONS) return CUDA_OUT_OF_MEMORY;
     void *made = size ? aligned_alloc(512, (size + 511) / 512 * 512) : NULL;
     if (!made) return size ? CUDA_OUT_OF_MEMORY : CUDA_INVALID_VALUE;
@@ -379,14 +380,14 @@ static void *host(cuda_address memory) {
 
 int cuMemcpyHtoD(cuda_address to, const void *from, size_t size) {
     ENTER("cuMemcpyHtoD %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     memcpy(host(to), from, size);
     return 0;
 }
 
 int cuMemcpyDtoH(void *to, cuda_address from, size_t size) {
     ENTER("cuMemcpyDtoH %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     memcpy(to, host(from), size);
     return 0;
 }
@@ -395,7 +396,7 @@ int cuMemcpyDtoH(void *to, cuda_address from, size_t size) {
 int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_stream *stream) {
     (void)stream;
     ENTER("cuMemcpyHtoDAsync %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     memcpy(host(to), from, size);
     return 0;
 }
@@ -403,7 +404,7 @@ int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_strea
 int cuMemcpyDtoHAsync(void *to, cuda_address from, size_t size, cuda_stream *stream) {
     (void)stream;
     ENTER("cuMemcpyDtoHAsync %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     memcpy(to, host(from), size);
     return 0;
 }
@@ -416,7 +417,7 @@ int cuMemcpyDtoDAsync(cuda_address to, cuda_address from, size_t size, cuda_stre
 
 int cuMemsetD8(cuda_address memory, unsigned char byte, size_t size) {
     ENTER("cuMemsetD8 %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     memset(host(memory), byte, size);
     return 0;
 }
@@ -457,7 +458,7 @@ int cuEventRecord(cuda_event *event, cuda_stream *stream) {
 int cuEventSynchronize(cuda_event *event) {
     (void)event;
     ENTER("cuEventSynchronize");
-    return standin_uncaptured();
+    return uncaptured();
 }
 
 int cuEventElapsedTime(float *milliseconds, cuda_event *start, cuda_event *end) {
@@ -526,7 +527,7 @@ static void *load_image(const void *image) {
 
 int cuModuleLoadData(cuda_module **module, const void *image) {
     ENTER("cuModuleLoadData");
-    if (capturing) return standin_uncaptured();
+    if (capturing) return uncaptured();
     void *handle = load_image(image);
     if (!handle) return CUDA_INVALID_IMAGE;
     *module = calloc(1, sizeof **module);

@@ -50,7 +50,5 @@ bool standin_allocated(const void *memory, size_t size);
 const char *standin_name(const void *memory, char room[64]);
 /* Makes time pass on the device's clock, which events read. */
 void standin_pass(double milliseconds);
-/* What must not be done while anything is captured: waiting, allocating, asking. Not 0: it is. */
-int standin_uncaptured(void);
 
 #endif

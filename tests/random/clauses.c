@@ -66,15 +66,6 @@ static char *verdicts_of(const hlo_report *report) {
     return text;
 }
 
-static char *print(const hlo_module *module) {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    hlo_module_print(module, out);
-    fclose(out);
-    return text;
-}
-
 /* NULL when the passes fail. The caller frees all three. */
 static hlo_module *optimised(const subject *s, char **out_text, char **out_verdicts) {
     hlo_module *after;
@@ -84,7 +75,8 @@ static hlo_module *optimised(const subject *s, char **out_text, char **out_verdi
         hlo_module_free(after);
         return NULL;
     }
-    *out_text = print(after);
+    size_t size;
+    hlo_module_to_text(after, NULL, out_text, &size);
     *out_verdicts = verdicts_of(report);
     hlo_report_free(report);
     return after;

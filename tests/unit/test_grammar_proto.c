@@ -150,9 +150,7 @@ static char *print(const hlo_module *module, hlo_proto_format format, size_t *ou
 static char *print_text(const hlo_module *module) {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(hlo_module_print(module, out), HLO_OK);
-    fclose(out);
+    assert_int_equal(hlo_module_to_text(module, NULL, &text, &size), HLO_OK);
     return text;
 }
 

@@ -34,9 +34,7 @@ static hlo_module *parse(void) {
 static char *print(const hlo_module *module) {
     char *text;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(hlo_module_print(module, out), HLO_OK);
-    fclose(out);
+    assert_int_equal(hlo_module_to_text(module, NULL, &text, &size), HLO_OK);
     return text;
 }
 
@@ -86,6 +84,37 @@ static void test_one_verdict_per_copy(void **state) {
     assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
     assert_int_equal(hlo_report_count(report), 1);
     assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantised");
+    hlo_report_free(report);
+    hlo_module_free(module);
+}
+
+/* Lints are told apart from matmuls, in text order. */
+static void test_lints(void **state) {
+    (void)state;
+    static const char text[] = "ENTRY e {\n"
+                               "  x = bf16[16,32] parameter(0)\n"
+                               "  y = bf16[16,32] parameter(1)\n"
+                               "  a = f8e4m3fn[16,32] convert(x)\n"
+                               "  b = f8e4m3fn[16,32] convert(y)\n"
+                               "  ROOT t = (f8e4m3fn[16,32], f8e4m3fn[16,32]) tuple(b, a)\n"
+                               "}\n";
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "t.hlo", NULL, &module), HLO_OK);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.lint = true;
+    hlo_report *report;
+    assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
+    assert_int_equal(hlo_report_count(report), 0);
+    assert_int_equal(hlo_report_lint_count(report), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const hlo_verdict *lint = hlo_report_lint(report, i);
+        assert_int_equal(lint->kind, HLO_VERDICT_LINT);
+        assert_string_equal(lint->reason, "lint-no-clamp");
+        assert_string_equal(lint->instr, i ? "b" : "a");
+        assert_int_equal(lint->line, 4 + i);
+        assert_null(lint->input_shape);
+    }
     hlo_report_free(report);
     hlo_module_free(module);
 }
@@ -220,10 +249,15 @@ static void test_defaults_of_programs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_fires),        cmocka_unit_test(test_named_pass_stays),
-        cmocka_unit_test(test_one_verdict_per_copy), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_memory),        cmocka_unit_test(test_inlining_is_bounded),
-        cmocka_unit_test(test_passes_are_told),      cmocka_unit_test(test_defaults_of_programs),
+        cmocka_unit_test(test_lints),
+        cmocka_unit_test(test_nothing_fires),
+        cmocka_unit_test(test_named_pass_stays),
+        cmocka_unit_test(test_one_verdict_per_copy),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_inlining_is_bounded),
+        cmocka_unit_test(test_passes_are_told),
+        cmocka_unit_test(test_defaults_of_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
