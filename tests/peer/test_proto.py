@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Binary modules: what hlo-fp8-opt reads and writes is what XLA's own reader and writer make of the same module.
+"""Binary modules: what we read and write is what XLA's own reader and writer make of the same module.
 
 Every module of --models, and one small module per construct: jaxlib's bytes of it, read by us and printed as text,
 are the module that those bytes are to jaxlib; our bytes of its text are to jaxlib the module that its own bytes are.
@@ -7,13 +7,13 @@ An HloProto round the bytes is read alike, our bytes come back through our text,
 is, to protobuf, the same bytes.
 """
 import argparse
-import os
 import pathlib
 import subprocess
 import sys
 
 from jaxlib import _hlo
 
+import _converter
 import _proto_unknown
 import _text_forms
 import test_text
@@ -101,38 +101,24 @@ def varint(value):
     return out + bytes([value])
 
 
-class Checker:
-    def __init__(self, program, work):
-        self.program, self.work = program, pathlib.Path(work)
-
-    def run(self, path, form):
-        return subprocess.run([self.program, '--passes=', '--no-verify', f'--format={form}', path], capture_output=True)
-
-    def ours(self, path, data, form):
-        path.write_bytes(data)
-        done = self.run(path, form)
-        if done.returncode:
-            raise ValueError('refused: ' + done.stderr.decode('latin-1'))
-        return done.stdout
-
-    def check(self, number, text):
-        path = self.work / f'{number}.in'
+class Checker(_converter.Converter):
+    def check(self, text):
         try:
             theirs = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
             wanted = _hlo.HloModule.from_serialized_hlo_module_proto(theirs).to_string(test_text.options())
         except Exception as error:
             return f'jaxlib itself: {error}'
         same = lambda module: module.to_string(test_text.options())
-        from_pb = self.ours(path, theirs, 'text')
+        from_pb = self.convert(theirs, 'text')
         if same(_hlo.hlo_module_from_text(from_pb.decode('latin-1'))) != wanted:
             return 'read from bytes, another module:\n' + difference(same(_hlo.hlo_module_from_text(from_pb.decode('latin-1'))), wanted)
-        pb = self.ours(path, text.encode('latin-1'), 'pb')
+        pb = self.convert(text.encode('latin-1'), 'pb')
         got = same(_hlo.HloModule.from_serialized_hlo_module_proto(pb))
         if got != wanted:
             return 'written as bytes, another module:\n' + difference(got, wanted)
-        if self.ours(path, b'\n' + varint(len(theirs)) + theirs, 'text') != from_pb:
+        if self.convert(b'\n' + varint(len(theirs)) + theirs, 'text') != from_pb:
             return 'an HloProto is read otherwise'
-        again = self.ours(path, self.ours(path, pb, 'text'), 'pb')
+        again = self.convert(self.convert(pb, 'text'), 'pb')
         if again != pb:
             return 'our bytes do not come back through our text'
         return ''
@@ -145,8 +131,7 @@ def difference(got, wanted):
 
 def protobuf_says(checker, schema, text):
     """What is wrong with the text format of a module, asking protobuf's own reader of it."""
-    path = checker.work / 'pbtxt.in'
-    pb, form = checker.ours(path, text.encode('latin-1'), 'pb'), checker.ours(path, text.encode('latin-1'), 'pbtxt')
+    pb, form = checker.convert(text.encode('latin-1'), 'pb'), checker.convert(text.encode('latin-1'), 'pbtxt')
     command = ['protoc-c', f'--proto_path={schema.parent}', '--encode=xla.HloModuleProto', schema.name]
     encoded = subprocess.run(command, input=form, capture_output=True)
     if encoded.returncode:
@@ -156,11 +141,10 @@ def protobuf_says(checker, schema, text):
 
 def lost(checker, messages, text):
     """What becomes of unknown fields in every message of a module, written as bytes again."""
-    path = checker.work / 'unknown.in'
     theirs = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     kinds = []
     data = _proto_unknown.inject(messages, theirs, 'HloModuleProto', kinds)
-    again = _proto_unknown.found(messages, checker.ours(path, data, 'pb'), 'HloModuleProto', {})
+    again = _proto_unknown.found(messages, checker.convert(data, 'pb'), 'HloModuleProto', {})
     wrong = [f'{kind} {number}' for number, kind in enumerate(kinds, 1) if again.get(number) != kind]
     return ', '.join(wrong)
 
@@ -176,14 +160,14 @@ def main():
     parser.add_argument('--models', required=True)
     parser.add_argument('--work', required=True)
     args = parser.parse_args()
-    checker = Checker(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
+    checker = Checker(args.bin)
     cases = [(p.name, p.read_text(encoding='latin-1')) for p in sorted(pathlib.Path(args.models).glob('*.hlo'))]
     cases += [(s, test_text.text_of(s)) for s in READ + test_text.READ if not any(word in s for word in OUTSIDE)]
     cases += [(name, text) for name, text in _text_forms.forms() if not any(word in name for word in TEXT_ONLY)]
     failed = 0
-    for number, (name, text) in enumerate(cases):
+    for name, text in cases:
         try:
-            wrong = checker.check(number, text)
+            wrong = checker.check(text)
         except Exception as error:
             wrong = str(error)
         if wrong:
@@ -201,6 +185,7 @@ def main():
         if wrong:
             failed += 1
             print(f'{name}: unknown fields are lost: {wrong}')
+    checker.close()
     print(f'{len(cases)} modules, {failed} failures')
     return 1 if failed or not cases else 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hlo-fp8-opt reads and prints is what XLA's own reader and printer make of the same text.
+"""What we read and print is what XLA's own reader and printer make of the same text.
 
 Every module of --models, in the forms that XLA can print it (names with and without %, operands with
 and without shapes, with and without signatures, layouts and metadata), and one small module per construct of
@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 from jaxlib import _hlo
+
+import _converter
 
 ENTRY = 'HloModule m\nENTRY e {{\n{}\n}}\n'
 TWO = ' a = f32[2]{0} parameter(0)\n b = f32[2]{0} parameter(1)\n'
@@ -172,8 +174,9 @@ FORMS = {
 
 
 class Checker:
-    def __init__(self, program, work):
-        self.program, self.work = program, pathlib.Path(work)
+    def __init__(self, folder, work):
+        self.program, self.work = os.path.join(folder, 'hlo-fp8-opt'), pathlib.Path(work)
+        self.converter = _converter.Converter(folder)
         self.passed = self.failed = 0
 
     def run(self, text):
@@ -188,11 +191,14 @@ class Checker:
         self.failed += 1
         print(f'{name}: {what}')
 
+    def printed(self, text):
+        return self.converter.convert(text.encode('latin-1')).decode('latin-1')
+
     def same(self, name, text, exact=False):
-        ours = self.run(text)
-        if ours.returncode:
-            return self.verdict(name, 'refused: ' + ours.stderr.decode('latin-1'))
-        printed = ours.stdout.decode('latin-1')
+        try:
+            printed = self.printed(text)
+        except _converter.Refused as error:
+            return self.verdict(name, f'refused: {error}')
         try:
             back = _hlo.hlo_module_from_text(printed)
         except Exception as error:
@@ -204,8 +210,7 @@ class Checker:
             return self.verdict(name, f'another module: wanted, got\n{lines[0][0]}\n{lines[0][1]}')
         if exact and printed != text:
             return self.verdict(name, 'not the text itself')
-        again = self.run(printed).stdout.decode('latin-1')
-        self.verdict(name, '' if again == printed else 'the print does not come back')
+        self.verdict(name, '' if self.printed(printed) == printed else 'the print does not come back')
 
     def refused(self, text):
         try:
@@ -225,7 +230,7 @@ def main():
     parser.add_argument('--models', required=True)
     parser.add_argument('--work', required=True)
     args = parser.parse_args()
-    checker = Checker(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
+    checker = Checker(args.bin, args.work)
     models = sorted(pathlib.Path(args.models).glob('*.hlo'))
     for path in models:
         text = path.read_text(encoding='latin-1')
@@ -237,6 +242,7 @@ def main():
         checker.same(snippet, text_of(snippet))
     for snippet in REFUSED:
         checker.refused(text_of(snippet))
+    checker.converter.close()
     print(f'{checker.passed} passed, {checker.failed} failed')
     return 1 if checker.failed or not models else 0
 

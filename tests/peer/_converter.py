@@ -1,0 +1,29 @@
+"""Our reader and printers in one process: converter.c says how it is spoken to."""
+import subprocess
+
+
+class Refused(ValueError):
+    """The diagnostics."""
+
+
+class Converter:
+    def __init__(self, folder):
+        self.process = subprocess.Popen([f'{folder}/converter'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def convert(self, data, form='text'):
+        """The bytes of a module in the other form, unverified."""
+        self.process.stdin.write(b'%s %d\n%s' % (form.encode(), len(data), data))
+        self.process.stdin.flush()
+        head = self.process.stdout.readline().split()
+        if len(head) != 2:
+            raise RuntimeError(f'converter ended with {self.process.wait()}')
+        answer = self.process.stdout.read(int(head[1]))
+        if int(head[0]):
+            raise Refused(answer.decode('latin-1'))
+        return answer
+
+    def close(self):
+        """Must be called: what a sanitizer has to say of leaks it says at the end."""
+        self.process.stdin.close()
+        if self.process.wait():
+            raise RuntimeError(f'converter ended with {self.process.returncode}')
