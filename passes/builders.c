@@ -7,6 +7,7 @@
 #include "passes/match.h"
 #include "passes/merge.h"
 #include "passes/movement.h"
+#include "passes/resize.h"
 #include "passes/rows.h"
 #include "passes/send.h"
 
@@ -121,11 +122,6 @@ TEST(one_use) {
     return has_instr(args) && hlo_instr_user_count(args->instr) == 1;
 }
 
-TEST(uses) {
-    UNUSED(env), UNUSED(count);
-    return has_instr(args) && hlo_instr_user_count(args->instr) == (uint32_t)args[1].number;
-}
-
 static bool is_user(const hlo_binding *args, uint32_t count, const hlo_instr *user) {
     for (uint32_t i = 0; i < count; i++)
         if (has_instr(&args[i]) && args[i].instr == user) return true;
@@ -139,6 +135,22 @@ TEST(only_uses) {
     for (const hlo_use *use = args->instr->uses; use; use = use->next)
         if (!is_user(args + 1, count - 1, use->user)) return false;
     return true;
+}
+
+static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t count,
+                    uint32_t *budget) {
+    if (value->parent->root == value || !value->uses) return false;
+    for (const hlo_use *use = value->uses; use; use = use->next)
+        if (!is_user(ends, count, use->user) &&
+            (!(*budget)-- || !ends_in(use->user, ends, count, budget)))
+            return false;
+    return true;
+}
+
+TEST(leads_to) {
+    UNUSED(env);
+    uint32_t budget = 64; /* no pattern has as many instructions */
+    return has_instr(args) && ends_in(args->instr, args + 1, count - 1, &budget);
 }
 
 /* ------------------------------------------------------------------------------------------ values
@@ -726,53 +738,16 @@ MAKE(placed_operand_b) {
     return place_side(env, args->instr, true, out);
 }
 
-static int64_t rounded_up(int64_t size) {
-    return (size + HLO_MATMUL_ALIGNMENT - 1) / HLO_MATMUL_ALIGNMENT * HLO_MATMUL_ALIGNMENT;
-}
-
-/* Zeros behind the elements, up to `dims`. */
-static bool pad_to(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out) {
-    hlo_module *module = env->context->module;
-    const hlo_shape *old = value->shape;
-    int64_t padding[3 * HLO_RULE_ARGS] = {0};
-    bool same = true;
-    for (uint32_t i = 0; i < old->rank; i++) {
-        padding[3 * i + 1] = dims[i] - old->dims[i];
-        same &= dims[i] == old->dims[i];
-    }
-    *out = value;
-    if (same) return true;
-    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, old->type, 0, NULL));
-    hlo_literal_set_number(zero, 0, 0);
-    hlo_instr *operands[] = {value, hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL)};
-    operands[1]->u.literal = zero;
-    const hlo_shape *shape = hlo_shape_with_layout(
-        module, old->type, old->rank, dims, old->layout ? old->layout->minor_to_major : NULL);
-    *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3 * old->rank, padding);
-    return *out != NULL;
-}
-
-/* Up to multiples of 16 in the dimensions that `batch` does not hold. */
-static bool pad_value(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out) {
-    const hlo_shape *old = value->shape;
-    int64_t dims[HLO_RULE_ARGS];
-    if (old->rank > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < old->rank; i++) dims[i] = rounded_up(old->dims[i]);
-    for (uint32_t i = 0; batch && i < batch->count; i++) dims[batch->v[i]] = old->dims[batch->v[i]];
-    return pad_to(env, value, dims, out);
-}
-
 MAKE(padded_a) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && pad_value(env, m.a, m.a_batch, out);
+    return decode(args->instr, &m) && hlo_resize_align(env, m.a, m.a_batch, out);
 }
 
 MAKE(padded_b) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && pad_value(env, m.b, m.b_batch, out);
+    return decode(args->instr, &m) && hlo_resize_align(env, m.b, m.b_batch, out);
 }
 
 /* The scales of rows that padding adds are 0, as the rows are. */
@@ -782,9 +757,9 @@ static bool padded_scale(hlo_rule_env *env, const hlo_instr *call, bool b, hlo_i
     hlo_matmul_sizes size = hlo_matmul_extents(&m);
     int64_t dims[2];
     *out = b ? m.b_scale : m.a_scale;
-    hlo_scale_dims(b ? m.b_mode : m.a_mode, rounded_up(b ? size.n : size.m), rounded_up(size.k),
-                   dims);
-    return !*out || !(*out)->shape->rank || pad_to(env, *out, dims, out);
+    hlo_scale_dims(b ? m.b_mode : m.a_mode, hlo_size_aligned(b ? size.n : size.m),
+                   hlo_size_aligned(size.k), dims);
+    return !*out || !(*out)->shape->rank || hlo_resize_pad(env, *out, dims, out);
 }
 
 MAKE(padded_a_scale) {
@@ -805,7 +780,8 @@ MAKE(padded_c) {
     if (!m.c) return true;
     int64_t first[HLO_RULE_ARGS];
     for (uint32_t i = 0; i < m.a_batch->count; i++) first[i] = i;
-    return pad_value(env, m.c, hlo_ints_new(env->context->module, m.a_batch->count, first), out);
+    return hlo_resize_align(env, m.c, hlo_ints_new(env->context->module, m.a_batch->count, first),
+                            out);
 }
 
 MAKE(padded_bias) {
@@ -813,73 +789,30 @@ MAKE(padded_bias) {
     hlo_matmul m;
     if (!decode(args->instr, &m)) return false;
     *out = NULL;
-    return !m.bias || pad_value(env, m.bias, NULL, out);
-}
-
-/* The first `batch` dimensions, which come first in memory too, as one. */
-static bool join_batches(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_instr **out) {
-    *out = value;
-    if (!value) return true;
-    const hlo_shape *old = value->shape;
-    uint32_t rank = old->rank - batch + 1;
-    int64_t dims[HLO_RULE_ARGS] = {1}, order[HLO_RULE_ARGS] = {0};
-    if (old->rank > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < batch; i++) dims[0] *= old->dims[i];
-    for (uint32_t i = 1; i < rank; i++) {
-        dims[i] = old->dims[batch - 1 + i];
-        if (old->layout) order[i - 1] = old->layout->minor_to_major[i - 1] - batch + 1;
-    }
-    order[rank - 1] = 0;
-    const hlo_shape *shape = hlo_shape_with_layout(env->context->module, old->type, rank, dims,
-                                                   old->layout ? order : NULL);
-    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
-    return *out != NULL;
+    return !m.bias || hlo_resize_align(env, m.bias, NULL, out);
 }
 
 MAKE(joined_a) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && join_batches(env, m.a, m.a_batch->count, out);
+    return decode(args->instr, &m) && hlo_resize_join(env, m.a, m.a_batch->count, out);
 }
 
 MAKE(joined_b) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && join_batches(env, m.b, m.a_batch->count, out);
+    return decode(args->instr, &m) && hlo_resize_join(env, m.b, m.a_batch->count, out);
 }
 
 MAKE(joined_c) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && join_batches(env, m.c, m.a_batch->count, out);
-}
-
-/* The beginning, of that shape. */
-static bool cut_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
-    int64_t slices[3 * HLO_RULE_ARGS];
-    if (shape->rank > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        slices[3 * i] = 0;
-        slices[3 * i + 1] = shape->dims[i];
-        slices[3 * i + 2] = 1;
-    }
-    *out = value;
-    if (hlo_shape_same_dims(value->shape, shape)) return true;
-    *out = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &value);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, 3 * shape->rank, slices);
-    return *out != NULL;
+    return decode(args->instr, &m) && hlo_resize_join(env, m.c, m.a_batch->count, out);
 }
 
 MAKE(cut) {
     UNUSED(count);
-    return cut_to(env, args->instr, args[1].instr->shape, out);
-}
-
-static bool reshaped(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
-    *out = hlo_shape_same_dims(value->shape, shape)
-               ? value
-               : hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
-    return *out != NULL;
+    return hlo_resize_cut(env, args->instr, args[1].instr->shape, out);
 }
 
 MAKE(row) {
@@ -888,8 +821,8 @@ MAKE(row) {
     int64_t size = hlo_shape_count(from);
     const hlo_shape *shape = hlo_shape_array(env->context->module, from->type, 1, &size);
     hlo_instr *vector;
-    return reshaped(env, args->instr, shape, &vector) &&
-           pad_to(env, vector, &d->dims[d->rank - 1], out);
+    return hlo_resize_reshape(env, args->instr, shape, &vector) &&
+           hlo_resize_pad(env, vector, &d->dims[d->rank - 1], out);
 }
 
 MAKE(shaped) {
@@ -897,9 +830,10 @@ MAKE(shaped) {
     hlo_instr *value = args->instr;
     const hlo_shape *shape = args[1].instr->shape;
     int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
-    if (have == want) return reshaped(env, value, shape, out);
+    if (have == want) return hlo_resize_reshape(env, value, shape, out);
     if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
-    return have > want ? cut_to(env, value, shape, out) : pad_to(env, value, shape->dims, out);
+    return have > want ? hlo_resize_cut(env, value, shape, out)
+                       : hlo_resize_pad(env, value, shape->dims, out);
 }
 
 /* ---------------------------------------------------------------------------------------- measures

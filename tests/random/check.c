@@ -213,6 +213,17 @@ static void keep_first(void *user, const hlo_diag *diag) {
     if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
 }
 
+/* How many products are computed; 0 where inlining may repeat them. */
+static uint32_t products(const hlo_module *module) {
+    uint32_t count = 0;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = i->next) {
+            if (i->op == HLO_OP_CALL) return 0;
+            count += i->op == HLO_OP_DOT || hlo_matmul_is_call(i);
+        }
+    return count;
+}
+
 outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                       census *counts, char *why) {
     hlo_module *after;
@@ -232,6 +243,11 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
             report->rules.first && !options->allow_bias_rounding; /* values may change */
         if (compared) result = check_values(module, after, seed, why);
         if (counts) counts->rewrites += compared;
+        uint32_t before = products(module), now = products(after);
+        if (before && now > before) {
+            snprintf(why, WHY_SIZE, "%u matmuls became %u", before, now);
+            result = OUTCOME_DIFFERENT;
+        }
         hlo_report_free(report);
     }
     hlo_module_free(after);

@@ -12,7 +12,7 @@ typedef enum outcome {
     OUTCOME_SAME,     /* nothing is wrong */
     OUTCOME_NO_CASE,  /* the module itself does not verify or run: says nothing */
     OUTCOME_NO_END,   /* the passes failed: a phase does not end, the result does not verify */
-    OUTCOME_DIFFERENT /* another value */
+    OUTCOME_DIFFERENT /* another value, or more matmuls */
 } outcome;
 
 /* What a run of many modules has seen. */

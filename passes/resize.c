@@ -1,0 +1,79 @@
+/* See resize.h. */
+#include "passes/resize.h"
+
+int64_t hlo_size_aligned(int64_t size) {
+    return (size + HLO_MATMUL_ALIGNMENT - 1) / HLO_MATMUL_ALIGNMENT * HLO_MATMUL_ALIGNMENT;
+}
+
+bool hlo_resize_pad(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out) {
+    hlo_module *module = env->context->module;
+    const hlo_shape *old = value->shape;
+    int64_t padding[3 * HLO_RULE_ARGS] = {0};
+    bool same = true;
+    for (uint32_t i = 0; i < old->rank; i++) {
+        padding[3 * i + 1] = dims[i] - old->dims[i];
+        same &= dims[i] == old->dims[i];
+    }
+    *out = value;
+    if (same) return true;
+    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, old->type, 0, NULL));
+    hlo_literal_set_number(zero, 0, 0);
+    hlo_instr *operands[] = {value, hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL)};
+    operands[1]->u.literal = zero;
+    const hlo_shape *shape = hlo_shape_with_layout(
+        module, old->type, old->rank, dims, old->layout ? old->layout->minor_to_major : NULL);
+    *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3 * old->rank, padding);
+    return *out != NULL;
+}
+
+bool hlo_resize_align(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out) {
+    const hlo_shape *old = value->shape;
+    int64_t dims[HLO_RULE_ARGS];
+    if (old->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < old->rank; i++) dims[i] = hlo_size_aligned(old->dims[i]);
+    for (uint32_t i = 0; batch && i < batch->count; i++) dims[batch->v[i]] = old->dims[batch->v[i]];
+    return hlo_resize_pad(env, value, dims, out);
+}
+
+bool hlo_resize_join(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_instr **out) {
+    *out = value;
+    if (!value) return true;
+    const hlo_shape *old = value->shape;
+    uint32_t rank = old->rank - batch + 1;
+    int64_t dims[HLO_RULE_ARGS] = {1}, order[HLO_RULE_ARGS] = {0};
+    if (old->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < batch; i++) dims[0] *= old->dims[i];
+    for (uint32_t i = 1; i < rank; i++) {
+        dims[i] = old->dims[batch - 1 + i];
+        if (old->layout) order[i - 1] = old->layout->minor_to_major[i - 1] - batch + 1;
+    }
+    order[rank - 1] = 0;
+    const hlo_shape *shape = hlo_shape_with_layout(env->context->module, old->type, rank, dims,
+                                                   old->layout ? order : NULL);
+    *out = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
+    return *out != NULL;
+}
+
+bool hlo_resize_cut(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
+    int64_t slices[3 * HLO_RULE_ARGS];
+    if (shape->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        slices[3 * i] = 0;
+        slices[3 * i + 1] = shape->dims[i];
+        slices[3 * i + 2] = 1;
+    }
+    *out = value;
+    if (hlo_shape_same_dims(value->shape, shape)) return true;
+    *out = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &value);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, 3 * shape->rank, slices);
+    return *out != NULL;
+}
+
+bool hlo_resize_reshape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
+                        hlo_instr **out) {
+    *out = hlo_shape_same_dims(value->shape, shape)
+               ? value
+               : hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
+    return *out != NULL;
+}

@@ -1,0 +1,27 @@
+/* Values of other dimensions: with zeros behind, cut, reshaped. What is asked for is put into
+ * `out`, `value` itself where that is it; false: it cannot be made. */
+#ifndef HLO_PASSES_RESIZE_H
+#define HLO_PASSES_RESIZE_H
+
+#include "passes/match.h"
+
+/* The next multiple of HLO_MATMUL_ALIGNMENT. */
+int64_t hlo_size_aligned(int64_t size);
+
+/* Zeros behind the elements, up to `dims`, one for each dimension. */
+bool hlo_resize_pad(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out);
+
+/* The same up to aligned sizes, in the dimensions that `batch` (NULL: none) does not hold. */
+bool hlo_resize_align(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out);
+
+/* The first `batch` dimensions, which come first in memory too, as one. `value` may be NULL, and
+ * stays it. */
+bool hlo_resize_join(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_instr **out);
+
+/* The beginning, of that shape. */
+bool hlo_resize_cut(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out);
+
+bool hlo_resize_reshape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
+                        hlo_instr **out);
+
+#endif
