@@ -1,16 +1,10 @@
-/* Rows of narrow floats to f32 and back, one loop per row of float.def.
- *
- * Eight-bit floats are decoded by a table that the compiler computes. The encoder works on the bits
- * of the f32: where the result is normal, half a last place is added to the f32's bits (one less
- * for an even result, so that ties go to even) and the rest shifted out, a carry moving on into the
- * exponent as it should; where it is subnormal, adding a power of two whose last place is the
- * format's makes the f32 addition round. */
+/* Rows of narrow floats to f32 and back, one loop per row of float.def. Eight-bit floats are
+ * decoded by a table that the compiler computes. */
 #include <math.h>
 #include <string.h>
 
+#include "ir/eval/encode.h"
 #include "ir/eval/float.h"
-
-typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
 
 /* ------------------------------------------------------------------------------ decoding tables */
 
@@ -52,18 +46,6 @@ typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
 #define HLO_FLOAT_WIDE(id, E, M, B, special)
 #include "ir/eval/float.def"
 
-static inline float of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t to_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 /* A 16-bit float. The scaling makes subnormals right, too. */
 static inline float decode16(uint32_t code, int exponent, int mantissa, int bias) {
     uint32_t sign = (code & 0x8000) << 16, rest = code & 0x7fff;
@@ -98,60 +80,18 @@ void hlo_float_decode_row(hlo_type type, const void *in, int64_t step, int64_t c
 
 /* ------------------------------------------------------------------------------------- encoding */
 
-/* All but `value` are constants where this is expanded. */
-static inline uint32_t encode(float value, int E, int M, int bias, special kind) {
-    uint32_t bits = to_bits(value), size = bits & 0x7fffffff;
-    uint32_t all = (1u << (E + M)) - 1, minus = (bits >> 31) << (E + M);
-    uint32_t infinity = ((1u << E) - 1) << M;
-    uint32_t largest = kind == IEEE ? infinity - 1 : kind == FN ? all - 1 : all;
-    bool nan = size > 0x7f800000;
-    uint32_t code;
-    if (bias == 127 || size >= (uint32_t)(128 - bias) << 23) {
-        uint32_t even = (size >> (23 - M)) & 1;
-        code = ((size + (1u << (22 - M)) - 1 + even) >> (23 - M)) - ((uint32_t)(127 - bias) << M);
-    } else {
-        uint32_t magic = (uint32_t)(127 + 1 - bias - M + 23) << 23;
-        code = to_bits(of_bits(size) + of_bits(magic)) - magic;
-    }
-    if (kind == IEEE) {
-        code = nan ? infinity | 1u << (M - 1) : code > largest ? infinity : code;
-    } else if (kind == FN) {
-        code = nan || code > largest ? all : code;
-    } else if (kind == FINITE) {
-        if (nan) return (1u << (E + M)) ^ minus;
-        code = code > largest ? largest : code;
-    } else {
-        if (nan || code > largest) return 1u << (E + M);
-        if (code == 0) return 0;
-    }
-    return code | minus;
-}
-
-/* Half way goes up; below the least normal f32, all that exceeds the least code. */
-static inline uint32_t encode_e8m0(float value) {
-    uint32_t bits = to_bits(value);
-    if (!(value > 0) || bits >= 0x7f400000) return 0xff;
-    return bits >= 0x800000 ? (bits + 0x400000) >> 23 : bits > 0x400000;
-}
-
-#define ENCODE_IEEE(x, E, M, B) encode(x, E, M, B, IEEE)
-#define ENCODE_FN(x, E, M, B) encode(x, E, M, B, FN)
-#define ENCODE_FNUZ(x, E, M, B) encode(x, E, M, B, FNUZ)
-#define ENCODE_FINITE(x, E, M, B) encode(x, E, M, B, FINITE)
-#define ENCODE_E8M0(x, E, M, B) encode_e8m0(x)
-
 void hlo_float_encode_row(hlo_type type, const float *in, int64_t count, void *out, int64_t step) {
     char *at = out;
     switch (type) {
 #define HLO_FLOAT8(id, E, M, B, special)                                                           \
     case HLO_TYPE_##id:                                                                            \
         for (int64_t i = 0; i < count; i++, at += step)                                            \
-            *(unsigned char *)at = (unsigned char)ENCODE_##special(in[i], E, M, B);                \
+            *(unsigned char *)at = (unsigned char)encode(in[i], E, M, B, special);                 \
         break;
 #define HLO_FLOAT16(id, E, M, B, special)                                                          \
     case HLO_TYPE_##id:                                                                            \
         for (int64_t i = 0; i < count; i++, at += step) {                                          \
-            uint16_t code = (uint16_t)ENCODE_##special(in[i], E, M, B);                            \
+            uint16_t code = (uint16_t)encode(in[i], E, M, B, special);                             \
             memcpy(at, &code, sizeof code);                                                        \
         }                                                                                          \
         break;

@@ -30,42 +30,7 @@ static inline float float_nan() {
 
 /* ------------------------------------------------------------------------- floats of few bits */
 
-enum special { IEEE, FN, FNUZ, FINITE, E8M0 };
-
-/* As in ir/eval/float.def: exponent and mantissa bits, bias, and what the codes beyond the finite
- * values mean. Rounds to the nearest, ties to even. */
-template <int E, int M, int BIAS, special KIND> static inline uint encode(float value) {
-    const uint bits = bits_as<uint>(value), size = bits & 0x7fffffffu;
-    if (KIND == E8M0) {
-        if (!(value > 0) || bits >= 0x7f400000u) return 0xff;
-        return bits >= 0x800000u ? (bits + 0x400000u) >> 23 : bits > 0x400000u;
-    }
-    const uint all = (1u << (E + M)) - 1, infinity = ((1u << E) - 1) << M;
-    const uint minus = (bits >> 31) << (E + M);
-    const uint largest = KIND == IEEE ? infinity - 1 : KIND == FN ? all - 1 : all;
-    const bool nan = size > 0x7f800000u;
-    uint code;
-    if (BIAS == 127 || size >= (uint)(128 - BIAS) << 23) {
-        const uint even = (size >> (23 - M)) & 1;
-        code = ((size + (1u << (22 - M)) - 1 + even) >> (23 - M)) - ((uint)(127 - BIAS) << M);
-    } else {
-        const uint magic = (uint)(127 + 1 - BIAS - M + 23) << 23;
-        code = bits_as<uint>(bits_as<float>(size) + bits_as<float>(magic)) - magic;
-    }
-    if (KIND == IEEE) {
-        code = nan ? infinity | 1u << (M ? M - 1 : 0) : code > largest ? infinity : code;
-    } else if (KIND == FN) {
-        code = nan || code > largest ? all : code;
-    } else if (KIND == FINITE) {
-        if (nan) return (1u << (E + M)) ^ minus;
-        code = code > largest ? largest : code;
-    } else {
-        if (nan || code > largest) return 1u << (E + M);
-        if (code == 0) return 0;
-    }
-    return code | minus;
-}
-
+/* encode() is that of ir/eval/encode.h. */
 template <int E, int M, int BIAS, special KIND> static inline float decode(uint bits) {
     if (KIND == E8M0)
         return bits == 0xff ? float_nan() : bits_as<float>(bits ? bits << 23 : 0x400000u);
@@ -80,7 +45,7 @@ template <int E, int M, int BIAS, special KIND> static inline float decode(uint 
 
 #define NARROW(name, E, M, BIAS, KIND)                                                             \
     static inline uchar to_##name(float x) {                                                       \
-        return (uchar)encode<E, M, BIAS, KIND>(x);                                                 \
+        return (uchar)encode(x, E, M, BIAS, KIND);                                                 \
     }                                                                                              \
     static inline float from_##name(uchar x) {                                                     \
         return decode<E, M, BIAS, KIND>(x);                                                        \

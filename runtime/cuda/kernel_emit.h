@@ -264,7 +264,7 @@ void emit_sort(emit *e, cuda_code *code);
 const char *cuda_scatter_refusal(const hlo_instr *instr);
 const char *cuda_sort_refusal(const hlo_instr *instr);
 
-/* The text of device.cuh and helpers.cuh: lines, ended by NULL. Generated. */
+/* The text of device.cuh, ir/eval/encode.h and helpers.cuh: lines, ended by NULL. Generated. */
 extern const char *const cuda_helpers[];
 
 #endif
