@@ -7,6 +7,50 @@
 #include "grammar/form.h"
 #include "grammar/text.h"
 
+hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
+    hlo_memo *memo = hlo_intern_memo(text->module, interned);
+    if (!memo->attr)
+        memo->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
+    hlo_attr_id id = (hlo_attr_id)(memo->attr - 1);
+    if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
+    const hlo_frame *frame = hlo_text_frame(text);
+    bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&
+                 hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
+    return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
+}
+
+/* `"text"` at *at, without escapes and in one line. */
+static bool plain_string(hlo_text *text, const char **at, hlo_attr *out) {
+    const char *from = *at + 1;
+    const char *quote = memchr(from, '"', (size_t)(text->source + text->size - from));
+    const size_t length = quote ? (size_t)(quote - from) : 0;
+    if (!quote || memchr(from, '\\', length) || memchr(from, '\n', length)) return false;
+    out->u.str = hlo_intern(text->module, from, length);
+    *at = quote + 1;
+    return true;
+}
+
+void hlo_text_plain_attrs(hlo_text *text) {
+    for (const char *at = hlo_text_scan_place(text);;) {
+        while (*at == ' ') at++;
+        const char *from = at;
+        while (hlo_text_in_name(*at)) at++;
+        const hlo_span name = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
+        if (*at++ != '=') return;
+        hlo_attr attr = {.id =
+                             hlo_text_find_attr(text, hlo_intern(text->module, from, name.length))};
+        if (attr.id == HLO_ATTR_INVALID) return;
+        const hlo_attr_kind kind = hlo_attrs_info[attr.id].kind;
+        const bool plain = kind == HLO_KIND_INT ? hlo_text_small_int(&at, &attr.u.i)
+                                                : kind == HLO_KIND_STRING && *at == '"' &&
+                                                      plain_string(text, &at, &attr);
+        if (!plain || (*at != ' ' && *at != '}')) return;
+        hlo_text_attr(text, name, attr);
+        text->end = (uint32_t)(at - text->source);
+        hlo_text_scan_from(text, at);
+    }
+}
+
 hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
     hlo_attr attr = {.id = id, .u.str = raw};
     if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind != HLO_KIND_FORM) return attr;

@@ -26,6 +26,7 @@
 #define RESUME(where)                                                                   \
     do {                                                                                \
         if (yychar == END || !*text->errors_left) YYABORT;                              \
+        if (yychar == INSTRUCTION) yychar = hlo_text_halve(text);                       \
         hlo_text_skip(text, yychar, yylloc, where);                                     \
         if (text->skipping) yyclearin;                                                  \
         yyerrok;                                                                        \
@@ -63,6 +64,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
 %token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
 %token <str> NAME "a name" DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
+%token <str> INSTRUCTION /* a definition up to the `)` of its operands: text->line */
 %token <str> RAW "a value"
 %token <i> INT "an integer" BOOL "'true' or 'false'"
 %token <f> FLOAT "a number"
@@ -73,6 +75,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token <attr> INT_ATTR "an attribute" BOOL_ATTR FLOAT_ATTR WORD_ATTR STRING_ATTR RAW_ATTR INTS_ATTR
 %token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
 %token <attr> LAYOUT_ATTR ATTRS_ATTR
+%token KNOWN_ATTR /* with its value: text->known_attr */
 
 /* An error behind the header's attributes is one of them. */
 %precedence HEADER
@@ -123,12 +126,14 @@ files: %empty | files INT STRING         { hlo_text_file(text, @2, $2, $3); };
 functions: %empty | functions INT STRING { hlo_text_function(text, @2, $2, $3); };
 locations:
   %empty
-| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION); }
+| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION);
+                              hlo_text_plain_attrs(text); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 frames:
   %empty
-| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME); }
+| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME);
+                              hlo_text_plain_attrs(text); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 
@@ -164,6 +169,10 @@ line:
   operation attrs           { hlo_text_instr_end(text); }
 | ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
   operation attrs           { hlo_text_instr_end(text); }
+| INSTRUCTION               { hlo_text_line(text, @1, $1, false); }
+  attrs                     { hlo_text_instr_end(text); }
+| ROOT INSTRUCTION          { hlo_text_line(text, @2, $2, true); }
+  attrs                     { hlo_text_instr_end(text); }
 | error                     { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
                               RESUME(HLO_RESUME_BODY); }
 ;
@@ -216,8 +225,10 @@ attr:
 | FLOAT_ATTR FLOAT     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.f = $2}); }
 | WORD_ATTR WORD       { hlo_text_word_attr(text, @1, $1, @2, $2); }
 | STRING_ATTR STRING   { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| KNOWN_ATTR           { text->end = text->known_end;
+                         hlo_text_attr(text, @1, text->known_attr); }
 | RAW_ATTR RAW         { if (!hlo_text_raw_attr(text, @1, $1, @2, $2)) YYERROR; }
-| INTS_ATTR INTS       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
+| INTS_ATTR INTS       { hlo_text_new_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
 | COMPUTATION_ATTR called
                        { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }
 | COMPUTATIONS_ATTR '{' called_list '}'
@@ -232,7 +243,7 @@ attr:
 | LAYOUT_ATTR '{' '(' shapes ')' ARROW shape '}'
                        { hlo_text_shape_push(text, $7);
                          hlo_text_attr(text, @1, shape_list(text, $1, $4)); }
-| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); }
+| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); hlo_text_plain_attrs(text); }
   attrs '}'            { hlo_text_nested_end(text, @1); }
 ;
 called: NAME           { $$ = hlo_text_called(text, @1, $1); } | inline;
@@ -271,8 +282,9 @@ enum { MOST_WANTED = 64, MOST_NAMED = 8 };
 
 /* Tokens that are one thing to the reader are named once. */
 static const char *wanted_name(yysymbol_kind_t symbol) {
-    if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_ATTRS_ATTR) symbol = YYSYMBOL_INT_ATTR;
+    if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR) symbol = YYSYMBOL_INT_ATTR;
     if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
+    if (symbol == YYSYMBOL_INSTRUCTION) symbol = YYSYMBOL_DEFINITION;
     if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
         symbol = YYSYMBOL_HLO_MODULE;
     return yysymbol_name(symbol);
@@ -335,7 +347,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
         hlo_text_error(text, at, "expected '=' behind the name '%s'", hlo_text_quote(text, at));
         return 0;
     }
-    bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_ATTRS_ATTR;
+    bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_KNOWN_ATTR;
     const char *list;
     name_wanted(text, context, &list);
     if (found == YYSYMBOL_YYEOF)

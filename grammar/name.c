@@ -1,59 +1,34 @@
-/* Names behind `%`, and operands that are names and nothing else, which nearly all are: read in one
- * go, as an integer list is. What else an operand may be is left to the grammar. */
+/* Operands that are names and nothing else: read in one go, as an integer list is. What else an
+ * operand may be is left to the grammar. */
 #include <string.h>
 
 #include "grammar/text.h"
 
-static bool in_name(char c) {
-    /* A-Z a-z 0-9 _ . -, a bit each */
-    static const uint64_t bits[] = {0x03ff600000000000, 0x07fffffe87fffffe};
-    const unsigned char u = (unsigned char)c;
-    return u < 128 && bits[u >> 6] >> (u & 63) & 1;
-}
-
 static bool begins_name(char c) {
-    return in_name(c) && c > '9';
+    return hlo_text_in_name(c) && c > '9';
 }
 
-uint32_t hlo_text_name(hlo_text *text, uint32_t offset, const char **out, uint32_t *out_behind) {
-    const char *from = text->source + offset, *end = from + 1;
-    while (in_name(*end)) end++;
-    *out = hlo_intern(text->module, from + 1, (size_t)(end - from - 1));
-    const char *behind = hlo_text_gap(end);
-    *out_behind = 0;
-    if (*behind == '=') {
-        behind = hlo_text_gap(behind + 1);
-        *out_behind = (uint32_t)(behind - from);
-    }
-    return (uint32_t)(end - from);
-}
-
-typedef struct operand {
-    const char *from, *end; /* `%` included */
-} operand;
-
-/* Whether a name stands at `at`, and a comma or the end of the list behind it: *out_behind. */
-static bool read_name(const char *at, operand *out, const char **out_behind) {
+bool hlo_text_operand_name(const char *at, hlo_word *out, const char **out_behind) {
     out->from = hlo_text_gap(at);
     out->end = out->from + (*out->from == '%');
     if (!begins_name(*out->end)) return false;
-    while (in_name(*out->end)) out->end++;
+    while (hlo_text_in_name(*out->end)) out->end++;
     *out_behind = hlo_text_gap(out->end);
     return **out_behind == ',' || **out_behind == ')';
 }
 
-static void take(hlo_text *text, operand n) {
-    const char *bare = n.from + (*n.from == '%');
-    const hlo_span at = {(uint32_t)(n.from - text->source), (uint32_t)(n.end - n.from)};
-    hlo_text_operand(text, at, NULL, hlo_intern(text->module, bare, (size_t)(n.end - bare)));
+static void take(hlo_text *text, hlo_word name) {
+    const hlo_span at = {(uint32_t)(name.from - text->source), (uint32_t)(name.end - name.from)};
+    const char *bare = hlo_word_bare(name);
+    hlo_text_operand(text, at, NULL, hlo_intern(text->module, bare, (size_t)(name.end - bare)));
 }
 
 void hlo_text_operand_names(hlo_text *text) {
     const char *behind;
-    operand now, next;
-    if (!read_name(hlo_text_scan_place(text), &now, &behind)) return;
+    hlo_word now, next;
+    if (!hlo_text_operand_name(hlo_text_scan_place(text), &now, &behind)) return;
     /* A name is taken when it is known that the grammar need not read the comma behind it. */
-    while (*behind == ',' && read_name(behind + 1, &next, &behind)) {
+    while (*behind == ',' && hlo_text_operand_name(behind + 1, &next, &behind)) {
         take(text, now);
         now = next;
     }

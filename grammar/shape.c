@@ -382,6 +382,17 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     return all.length;
 }
 
+const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
+    const char *from = *at, *dims = from;
+    if (*dims < 'a' || *dims > 'z') return NULL;
+    while ((*dims >= 'a' && *dims <= 'z') || (*dims >= '0' && *dims <= '9')) dims++;
+    const char *end = *dims == '[' ? shape_end(dims + 1) : NULL;
+    if (!end) return NULL;
+    *at = end;
+    const char *written = hlo_intern(text->module, from, (size_t)(end - from));
+    return hlo_intern_memo(text->module, written)->shape;
+}
+
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     if (shape->buffer || !hlo_shape_is_array(shape)) {
         hlo_text_error(text, at, "a buffer is of an array");

@@ -10,17 +10,12 @@
 
 /* --------------------------------------------------------------------------- stacks and errors */
 
-void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size) {
-    if (stack->room - stack->used < size) {
-        size_t room = stack->room ? stack->room * 2 : 16 * size;
-        char *grown = hlo_arena_alloc(text->scratch, room);
-        if (stack->used) memcpy(grown, stack->items, stack->used);
-        stack->items = grown;
-        stack->room = room;
-    }
-    void *place = memcpy(stack->items + stack->used, item, size);
-    stack->used += size;
-    return place;
+void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size) {
+    size_t room = stack->room ? stack->room * 2 : 16 * size;
+    char *grown = hlo_arena_alloc(text->scratch, room);
+    if (stack->used) memcpy(grown, stack->items, stack->used);
+    stack->items = grown;
+    stack->room = room;
 }
 
 static void *top(const hlo_stack *stack, size_t size) {
@@ -216,6 +211,11 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     }
 }
 
+void hlo_text_new_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
+    hlo_text_attr(text, at, attr);
+    hlo_text_learn(text, at, attr);
+}
+
 void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                        int64_t value) {
     const hlo_frame *frame = hlo_text_frame(text);
@@ -224,7 +224,9 @@ void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span val
     if (narrow && value != (int32_t)value)
         hlo_text_error(text, value_at, "the number %s does not fit in 32 bits",
                        hlo_text_quote(text, value_at));
-    hlo_text_attr(text, at, (hlo_attr){.id = id, .u.i = value});
+    const hlo_attr attr = {.id = id, .u.i = value};
+    const bool of_instr = frame->owner == HLO_OWNER_INSTR;
+    (of_instr ? hlo_text_new_attr : hlo_text_attr)(text, at, attr);
 }
 
 void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
@@ -250,7 +252,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
 bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                        const char *value) {
     hlo_attr attr = hlo_text_formed(text, value_at, id, value);
-    hlo_text_attr(text, at, attr);
+    hlo_text_new_attr(text, at, attr);
     bool wrong = id != HLO_ATTR_INVALID && lacks_value(attr);
     if (wrong && hlo_text_begins_line(text, value_at.offset))
         text->overlong = at; /* the value is missing */
@@ -277,7 +279,7 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
     hlo_attr attr = {.id = frame->nested, .u.attrs = nested};
     bool broken = frame->broken;
     pop_frame(text);
-    hlo_text_attr(text, at, attr);
+    hlo_text_new_attr(text, at, attr);
     hlo_text_frame(text)->broken |= broken;
 }
 
@@ -929,10 +931,11 @@ typedef struct reading {
 
 /* So that the items of a stack are somewhere even while there are none. */
 static void begin_stacks(hlo_text *text) {
-    hlo_stack *stacks[] = {&text->frames,     &text->operands,    &text->attrs, &text->bodies,
-                           &text->parameters, &text->shapes,      &text->comps, &text->instrs,
-                           &text->hidden,     &text->ints,        &text->files, &text->functions,
-                           &text->locations,  &text->stack_frames};
+    hlo_stack *stacks[] = {
+        &text->frames,     &text->operands,     &text->attrs,         &text->bodies,
+        &text->parameters, &text->shapes,       &text->comps,         &text->instrs,
+        &text->hidden,     &text->ints,         &text->files,         &text->functions,
+        &text->locations,  &text->stack_frames, &text->line.operands, &text->line.attrs};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
@@ -958,6 +961,7 @@ static hlo_status read_text(reading *r, const char *bytes, size_t size, const ch
         return HLO_INVALID_INPUT;
     }
     begin_stacks(&text);
+    text.known = hlo_text_known_new(text.scratch);
     text.source = hlo_arena_alloc(module->arena, size + 2);
     memcpy(text.source, bytes, size);
     text.source[size] = text.source[size + 1] = '\0';

@@ -6,6 +6,8 @@
 #ifndef HLO_GRAMMAR_TEXT_H
 #define HLO_GRAMMAR_TEXT_H
 
+#include <string.h>
+
 #include "ir/ir.h"
 #include "ir/suggest.h"
 
@@ -73,6 +75,18 @@ typedef enum hlo_resume {
     HLO_RESUME_HEADER     /* the next attribute, table or computation */
 } hlo_resume;
 
+/* What was read of a definition in one go: all up to the `)` of its operands, and attributes that
+ * are known by their text. */
+typedef struct hlo_definition {
+    const hlo_shape *shape;
+    const char *opcode;
+    hlo_span opcode_at;
+    hlo_span operands_at;
+    int64_t number;            /* of a parameter; -1: none */
+    hlo_stack operands, attrs; /* see line.c */
+    uint32_t from, end;
+} hlo_definition;
+
 typedef struct hlo_text {
     hlo_module *module;
     const hlo_diag_sink *sink;
@@ -99,6 +113,10 @@ typedef struct hlo_text {
     const char *def;   /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
+    hlo_definition line;     /* of the last INSTRUCTION */
+    hlo_attr known_attr;     /* the last KNOWN_ATTR, */
+    uint32_t known_end;      /* and where its text ends */
+    struct hlo_known *known; /* attributes that were read */
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
     hlo_stack files, functions, locations, stack_frames;
     hlo_instr broken; /* stands for every name whose definition was in error: uses of it are not
@@ -126,7 +144,14 @@ const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s);
  * is bounded. */
 size_t hlo_text_search(hlo_text *text, size_t wanted);
 
-void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item, size_t size);
+void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size);
+static inline void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item,
+                                   size_t size) {
+    if (stack->room - stack->used < size) hlo_stack_grow(text, stack, size);
+    void *place = memcpy(stack->items + stack->used, item, size);
+    stack->used += size;
+    return place;
+}
 
 /* value.c: each begins at source + offset and returns the length read. */
 uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out);
@@ -134,8 +159,14 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
 /* Digits at *at, which goes past them. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);
+/* Digits, few enough to fit in any case; *at goes past them. False when none stand there. */
+bool hlo_text_small_int(const char **at, int64_t *out);
 /* What stands behind white space and comments. */
-const char *hlo_text_gap(const char *at);
+const char *hlo_text_behind_gap(const char *at);
+static inline const char *hlo_text_gap(const char *at) {
+    const bool gap = *at == ' ' || *at == '\n' || *at == '\t' || *at == '\r' || *at == '/';
+    return gap ? hlo_text_behind_gap(at) : at;
+}
 /* That, and past it, is `wanted`; else an error. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);
@@ -144,6 +175,8 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
 
 /* shape.c: `head` is `type[`; returns the length of the whole, and *out NULL after an error. */
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out);
+/* The same shape when one was written so before, and *at behind it; NULL. */
+const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at);
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 
 /* literal.c: the value of a constant of that shape; NULL after an error, as when the shape is NULL.
@@ -210,6 +243,8 @@ const hlo_shape *hlo_text_tuple(hlo_text *text, hlo_span at, size_t from);
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
 
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr);
+/* The same, of one that is remembered by its text. */
+void hlo_text_new_attr(hlo_text *text, hlo_span at, hlo_attr attr);
 /* Of an integer, which some attributes hold in 32 bits; and of a word, which some have a list of.
  * The value stands at `value_at`. */
 void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
@@ -223,7 +258,12 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id);
 hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id);
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 
-/* attr.c. The value of an attribute of kind FORM, which was written as `raw` at `at`; NULL after an
+/* attr.c. HLO_ATTR_INVALID when there is no such attribute. */
+hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned);
+/* Reads attributes between braces, as far as they are small integers and strings without escapes
+ * and the rest can be left to the grammar. */
+void hlo_text_plain_attrs(hlo_text *text);
+/* The value of an attribute of kind FORM, which was written as `raw` at `at`; NULL after an
  * error. Any other attribute's is `raw`. */
 hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw);
 /* Leaves out the attributes that say nothing on an `op`; HLO_OP_INVALID: of no instruction. */
@@ -239,14 +279,41 @@ void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op);
 hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);
 
-/* name.c: */
-/* Whether the name at `at` is a keyword; then that is an error. */
+/* name.c. Whether the name at `at` is a keyword; then that is an error. */
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
-/* The name behind the `%` at source + offset; returns the length read. *out_behind is the length
- * with the `=` behind it and white space, 0 when there is no `=`. */
-uint32_t hlo_text_name(hlo_text *text, uint32_t offset, const char **out, uint32_t *out_behind);
+/* What names are made of, and the operands that are names and nothing else. */
+static inline bool hlo_text_in_name(char c) {
+    /* A-Z a-z 0-9 _ . -, a bit each */
+    static const uint64_t bits[] = {0x03ff600000000000, 0x07fffffe87fffffe};
+    const unsigned char u = (unsigned char)c;
+    return u < 128 && bits[u >> 6] >> (u & 63) & 1;
+}
+typedef struct hlo_word {
+    const char *from, *end; /* `%` included */
+} hlo_word;
+static inline const char *hlo_word_bare(hlo_word word) {
+    return word.from + (*word.from == '%');
+}
+/* Whether a name stands at `at`, and a comma or the end of the list behind it: *out_behind. */
+bool hlo_text_operand_name(const char *at, hlo_word *out, const char **out_behind);
 /* The operands that are names, behind `(`, as far as the rest can be left to the grammar. */
 void hlo_text_operand_names(hlo_text *text);
+
+/* line.c. The name behind the `%` at source + offset; returns the length read. *out_behind is where
+ * the text goes on, behind the `=` that follows when there is one: *out_defined. *out_whole is
+ * whether the definition was read in one go: then all there was is in text->line. */
+uint32_t hlo_text_name(hlo_text *text, uint32_t offset, const char **out, const char **out_behind,
+                       bool *out_defined, bool *out_whole);
+/* The same of a name that is written without `%`, and has the `=` before *behind. */
+bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind);
+/* What the parser does with text->line. */
+void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root);
+
+/* known.c. The length of `name={...}` or `name=1` when an attribute was written so before. */
+uint32_t hlo_text_known(const hlo_text *text, hlo_span name, hlo_attr *out);
+/* The attribute whose value ends at text->end. */
+void hlo_text_learn(hlo_text *text, hlo_span name, hlo_attr attr);
+struct hlo_known *hlo_text_known_new(hlo_arena *scratch);
 
 /* recover.c: whether the name or keyword there begins a computation; what stands there is the first
  * in its line; the brace there begins or ends a computation's body; the name there would be a
@@ -281,6 +348,8 @@ union HLO_YYSTYPE;
 int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
 /* A syntax error was found at `token`: drops tokens until one at which reading can go on. */
 void hlo_text_skip(hlo_text *text, int token, hlo_span at, hlo_resume where);
+/* In place of an INSTRUCTION, which is an error: a DEFINITION, and the rest is read again. */
+int hlo_text_halve(hlo_text *text);
 /* Where the next token is looked for, and that it is looked for from `at` on: only while the parser
  * has not looked ahead. */
 const char *hlo_text_scan_place(const hlo_text *text);

@@ -156,7 +156,15 @@ bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out) {
     return hlo_text_read_int(text, &from, out);
 }
 
-const char *hlo_text_gap(const char *at) {
+bool hlo_text_small_int(const char **at, int64_t *out) {
+    enum { MOST_DIGITS = 9 };
+    const char *from = *at;
+    for (*out = 0; **at >= '0' && **at <= '9' && *at - from < MOST_DIGITS; ++*at)
+        *out = *out * 10 + (**at - '0');
+    return *at > from;
+}
+
+const char *hlo_text_behind_gap(const char *at) {
     for (;;) {
         while (is_space(*at)) at++;
         const char *stop = at[0] != '/'   ? NULL

@@ -17,22 +17,34 @@ typedef struct entry {
     char text[];
 } entry;
 
-/* The hash stands beside the entry, so that probing does not touch the entries passed by. */
+/* The hash stands beside the entry, so that probing does not touch the entries passed by. A slot is
+ * half as large as with a pointer: a table of many names is mostly not in the cache. */
 typedef struct slot {
-    uint64_t hash;
-    entry *entry; /* NULL: free */
+    uint32_t hash;
+    uint32_t entry; /* see entry_at(); 0: free */
 } slot;
+
+/* Entries lie in chunks; one that would leave much of a chunk unused has a chunk of its own. An
+ * entry's number is that of its chunk, and its place there, in units. */
+enum { UNIT = 8, CHUNK_UNITS = 1 << 10, CHUNK = UNIT * CHUNK_UNITS, LARGE = CHUNK / 4 };
 
 struct hlo_strings {
     slot *slots; /* open addressing, linear probing; outside the arena, so that it can be freed */
     size_t mask, count;
-    hlo_pool entries;
+    char **chunks;
+    uint32_t chunk_count, chunk_room;
+    uint32_t open;      /* number of the chunk that is being filled */
+    uint32_t open_used; /* units of it */
 };
 
-enum { FIRST_SLOTS = 256, LONGEST = 1 << 30 };
+enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, LONGEST = 1 << 30 };
 
 static entry *entry_of(const char *interned) {
     return (entry *)(interned - offsetof(entry, text));
+}
+
+static entry *entry_at(const struct hlo_strings *strings, uint32_t number) {
+    return (entry *)(strings->chunks[number / CHUNK_UNITS] + (size_t)UNIT * (number % CHUNK_UNITS));
 }
 
 static slot *new_slots(hlo_arena *arena, size_t count) {
@@ -41,10 +53,40 @@ static slot *new_slots(hlo_arena *arena, size_t count) {
     return memset(slots, 0, count * sizeof *slots);
 }
 
+/* Its number. */
+static uint32_t add_chunk(hlo_arena *arena, struct hlo_strings *strings, size_t size) {
+    if (strings->chunk_count == strings->chunk_room) {
+        if (strings->chunk_count > UINT32_MAX / CHUNK_UNITS / 2) hlo_arena_exhausted(arena);
+        char **grown = hlo_arena_array(arena, strings->chunk_room * 2, sizeof *grown);
+        memcpy(grown, strings->chunks, strings->chunk_count * sizeof *grown);
+        strings->chunks = grown;
+        strings->chunk_room *= 2;
+    }
+    strings->chunks[strings->chunk_count] = hlo_arena_alloc(arena, size);
+    return strings->chunk_count++;
+}
+
+/* The number of an entry of `size` bytes. */
+static uint32_t add_entry(hlo_arena *arena, struct hlo_strings *strings, size_t size) {
+    const size_t units = (size + UNIT - 1) / UNIT;
+    if (size > LARGE) return add_chunk(arena, strings, size) * CHUNK_UNITS;
+    if (strings->open_used + units > CHUNK_UNITS) {
+        strings->open = add_chunk(arena, strings, CHUNK);
+        strings->open_used = 0;
+    }
+    const uint32_t number = strings->open * CHUNK_UNITS + strings->open_used;
+    strings->open_used += (uint32_t)units;
+    return number;
+}
+
 struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
     struct hlo_strings *strings = hlo_arena_zero(arena, sizeof *strings);
     strings->slots = new_slots(arena, FIRST_SLOTS);
     strings->mask = FIRST_SLOTS - 1;
+    strings->chunks = hlo_arena_array(arena, FIRST_CHUNKS, sizeof *strings->chunks);
+    strings->chunk_room = FIRST_CHUNKS;
+    strings->open = add_chunk(arena, strings, CHUNK);
+    strings->open_used = 1; /* no entry has number 0 */
     return strings;
 }
 
@@ -67,22 +109,33 @@ static void grow(hlo_arena *arena, struct hlo_strings *strings) {
     strings->mask = mask;
 }
 
-const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
+uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length) {
+    const uint32_t hash = (uint32_t)XXH3_64bits(bytes, length);
+    __builtin_prefetch(&module->strings->slots[hash & module->strings->mask]);
+    return hash;
+}
+
+const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t hash) {
     struct hlo_strings *strings = module->strings;
-    uint64_t hash = XXH3_64bits(bytes, length);
     size_t at = hash & strings->mask;
-    for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask)
-        if (s->hash == hash && s->entry->length == length &&
-            memcmp(s->entry->text, bytes, length) == 0)
-            return s->entry->text;
+    for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask) {
+        if (s->hash != hash) continue;
+        const entry *e = entry_at(strings, s->entry);
+        if (e->length == length && memcmp(e->text, bytes, length) == 0) return e->text;
+    }
     if (length >= LONGEST) hlo_arena_exhausted(module->arena);
-    entry *e = hlo_pool_alloc(module->arena, &strings->entries, sizeof *e + length + 1);
+    const uint32_t number = add_entry(module->arena, strings, sizeof(entry) + length + 1);
+    entry *e = entry_at(strings, number);
     *e = (entry){.length = (uint32_t)length & (LONGEST - 1)};
     memcpy(e->text, bytes, length);
     e->text[length] = '\0';
-    strings->slots[at] = (slot){hash, e};
+    strings->slots[at] = (slot){hash, number};
     if (++strings->count * 4 > strings->mask * 3) grow(module->arena, strings);
     return e->text;
+}
+
+const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
+    return hlo_intern_end(module, bytes, length, (uint32_t)XXH3_64bits(bytes, length));
 }
 
 const char *hlo_intern_string(hlo_module *module, const char *text) {

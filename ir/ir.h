@@ -386,6 +386,10 @@ void hlo_module_swap(hlo_module *a, hlo_module *b);
  * pointers). hlo_intern_length() gives the length back. */
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
+/* The same in two steps: between them memory has time to bring what the second asks for, which in a
+ * large module takes as long as everything else that is done to read an instruction. */
+uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length);
+const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t begun);
 size_t hlo_intern_length(const char *interned);
 /* The instruction that a reader has found a string to be the name of, and in which computation: its
  * id plus one; 0: in none. */
