@@ -10,7 +10,6 @@ seen here. The output, in both forms of the call, must be a module that jaxlib r
 With --handover each row also says whether XLA's GPU compiler takes the output (test_handover.py is the test of
 it): `yes`, with all FP8 calls kept; `-` where it does not compile the original in the same way.
 """
-import argparse
 import collections
 import json
 import pathlib
@@ -20,6 +19,7 @@ import sys
 
 from jaxlib import _hlo
 
+import _script
 import test_handover
 
 # Module: (our count, why).
@@ -116,9 +116,7 @@ def taken(args, name):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("bin", "models", "work"):
-        parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    parser = _script.parser(pathlib.Path)
     parser.add_argument("--handover", action="store_true", help="ask XLA's GPU compiler of each output as well")
     args = parser.parse_args()
     summary = json.loads((args.models / "summary.json").read_text())

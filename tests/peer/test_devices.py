@@ -4,7 +4,6 @@
 Every device has inputs of its own, except for parameters that are marked as replicated. What is sent
 is not computed with, so that the results must be equal.
 """
-import argparse
 import os
 import pathlib
 import re
@@ -20,6 +19,8 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from jax._src.lib import xla_client  # noqa: E402
 from jaxlib import _hlo, _jax  # noqa: E402
+
+import _script
 
 # What says how the program was sharded before it was partitioned.
 MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{[^}]*\}'
@@ -74,10 +75,7 @@ def results(text):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("bin", "models", "work"):
-        parser.add_argument("--" + name, type=pathlib.Path, required=True)
-    args = parser.parse_args()
+    args = _script.parser(pathlib.Path).parse_args()
     devices = args.models.parent / "passes" / "devices"
     wrong = 0
     for path in [*sorted(args.models.glob("*.spmd.hlo")), *sorted(devices.glob("*.hlo"))]:

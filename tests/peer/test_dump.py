@@ -4,13 +4,14 @@
 XLA's dot merger is what costs qkv_shared its FP8 calls, and the rewriter leaves rowwise_before's matmul wide; encoder_qdq_fwd keeps
 six of eight. The outcome at the last stage is what summary.json counts.
 """
-import argparse
 import json
 import pathlib
 import subprocess
 import sys
 
 import jsonschema
+
+import _script
 
 HERE = pathlib.Path(__file__).parent
 SCHEMA = HERE.parents[1] / "docs" / "history.schema.json"
@@ -22,10 +23,7 @@ WANTED = {
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("bin", "models", "work"):
-        parser.add_argument("--" + name, type=pathlib.Path, required=True)
-    args = parser.parse_args()
+    args = _script.parser(pathlib.Path).parse_args()
     summary = json.loads((args.models / "summary.json").read_text())
     for name, (matmuls, losses) in WANTED.items():
         folder = args.work / name

@@ -8,7 +8,6 @@ Integers, predicates, conversions and what only moves elements must be equal. Fo
 difference may be as many units of roundoff of the type as the table of operations says
 (ir/eval/elementwise.c), or what a sum of that length may lose.
 """
-import argparse
 import os
 import subprocess
 import sys
@@ -24,6 +23,8 @@ import numpy as np
 from jax import lax
 from jax._src.lib import xla_client
 from jaxlib import _hlo, _jax
+
+import _script
 
 FLOATS = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
           'f8e4m3fn': ml_dtypes.float8_e4m3fn, 'f8e5m2': ml_dtypes.float8_e5m2,
@@ -275,11 +276,7 @@ def arrays(run):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models')
-    parser.add_argument('--work', required=True)
-    run = Runner(parser.parse_args())
+    run = Runner(_script.parser().parse_args())
     conversions(run)
     elementwise(run)
     arrays(run)

@@ -6,13 +6,14 @@ value of the type and every midpoint between two neighbours (from which rounding
 even), each with the f32 next to it on either side, the same beyond the largest and the smallest, and
 f32 with random bits. A NaN equals any NaN of its sign where the type has several.
 """
-import argparse
 import os
 import subprocess
 import sys
 
 import ml_dtypes
 import numpy as np
+
+import _script
 
 TYPES = {
     'f4e2m1fn': ml_dtypes.float4_e2m1fn,
@@ -54,10 +55,7 @@ def inputs(dtype):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models')
-    parser.add_argument('--work')
+    parser = _script.parser()
     parser.add_argument('--all', action='store_true', help='all 2^32 f32 to each fp8 (minutes)')
     args = parser.parse_args()
     driver = os.path.join(args.bin, 'float_codes')

@@ -10,13 +10,13 @@ A model whose original XLA does not compile without its layout assignment (which
 hold cuBLASLt calls) says nothing about our output. These are the ones of UNTOLD; that they are no others
 is checked.
 """
-import argparse
 import glob
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import _script
 import _thunks
 import _xla_gpu
 
@@ -135,12 +135,9 @@ def check(name, target, args):
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument('--bin', required=True)
-    ap.add_argument('--models', required=True)
-    ap.add_argument('--work', required=True)
-    ap.add_argument('names', nargs='*', help='models; all by default')
-    args = ap.parse_args()
+    parser = _script.parser()
+    parser.add_argument('names', nargs='*', help='models; all by default')
+    args = parser.parse_args()
     if not _xla_gpu.find_plugin():
         print('jax-cuda13-pjrt is not installed: `tools/dev deps`, or pip install --no-deps -r '
               'tests/peer/requirements-gpu.txt')

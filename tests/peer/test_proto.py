@@ -6,7 +6,6 @@ are the module that those bytes are to jaxlib; our bytes of its text are to jaxl
 An HloProto round the bytes is read alike, our bytes come back through our text, and our text format of the message
 is, to protobuf, the same bytes.
 """
-import argparse
 import pathlib
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from jaxlib import _hlo
 
 import _converter
 import _proto_unknown
+import _script
 import _text_forms
 import test_text
 
@@ -155,11 +155,7 @@ TEXT_ONLY = ('shard_as -1', '<=[0]', '{devices=[2]<=[4]}', '[-2]', "'a'=0", "'a'
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models', required=True)
-    parser.add_argument('--work', required=True)
-    args = parser.parse_args()
+    args = _script.parser().parse_args()
     checker = Checker(args.bin)
     cases = [(p.name, p.read_text(encoding='latin-1')) for p in sorted(pathlib.Path(args.models).glob('*.hlo'))]
     cases += [(s, test_text.text_of(s)) for s in READ + test_text.READ if not any(word in s for word in OUTSIDE)]

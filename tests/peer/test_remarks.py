@@ -4,7 +4,6 @@
 JSON against docs/remarks.schema.json; SARIF against a model that was generated from the published schema (pydantic-sarif);
 JUnit XML through junitparser; all formats and the gates against one another.
 """
-import argparse
 import json
 import pathlib
 import subprocess
@@ -13,6 +12,8 @@ import sys
 import jsonschema
 import junitparser
 import pydantic_sarif.model
+
+import _script
 
 SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "remarks.schema.json"
 
@@ -27,10 +28,7 @@ def complaints(done):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("bin", "models", "work"):
-        parser.add_argument("--" + name, type=pathlib.Path, required=True)
-    args = parser.parse_args()
+    args = _script.parser(pathlib.Path).parse_args()
     program = args.bin / "hlo-fp8-opt"
     models = sorted(p for p in args.models.glob("*.hlo") if p.name.count(".") == 1)
     told = {}

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The HTML page about all models: every tag closed, every id unique, every link to something on the page, nothing from elsewhere,
 a part for each matmul, and where Graphviz is installed two drawings in each of the first."""
-import argparse
 import html.parser
 import json
 import pathlib
@@ -9,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import _script
 
 VOID = {"meta", "br"}
 DRAWN_MOST = 50
@@ -39,10 +40,7 @@ class Page(html.parser.HTMLParser):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("bin", "models", "work"):
-        parser.add_argument("--" + name, type=pathlib.Path, required=True)
-    args = parser.parse_args()
+    args = _script.parser(pathlib.Path).parse_args()
     models = sorted(p for p in args.models.glob("*.hlo") if p.name.count(".") == 1)
     told = args.work / "report.html"
     done = subprocess.run([args.bin / "hlo-fp8-opt", f"--report={told}", "--remarks-format=json", "--lint", "-o", "/dev/null",

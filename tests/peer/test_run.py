@@ -8,7 +8,6 @@
 - Every model agrees with itself after --optimize, in both operand forms.
 - The comparison has teeth: programs that are wrong in one place are told from the right one.
 """
-import argparse
 import concurrent.futures
 import contextlib
 import functools
@@ -22,6 +21,8 @@ import sys
 
 import ml_dtypes
 import numpy as np
+
+import _script
 
 TYPES = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
          'f8e4m3fn': ml_dtypes.float8_e4m3fn, 'f8e5m2': ml_dtypes.float8_e5m2,
@@ -235,10 +236,7 @@ def check_teeth(checks, program, work):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models', required=True)
-    parser.add_argument('--work', required=True)
+    parser = _script.parser()
     parser.add_argument('--few', action='store_true', help='nothing that XLA has to execute')
     options = parser.parse_args()
     program, work = f'{options.bin}/hlo-fp8-run', options.work

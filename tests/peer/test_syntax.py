@@ -5,7 +5,6 @@ Of every module there that is right: jaxlib reads our print as the same module, 
 Of the modules of _text_forms.py our print is jaxlib's, to the byte. The texts of _text_wrong.py are refused, at the right
 byte. The forms of --print are jaxlib's.
 """
-import argparse
 import os
 import pathlib
 import re
@@ -13,6 +12,7 @@ import subprocess
 import sys
 
 import _jaxlib_text
+import _script
 import _text_forms
 import _text_modules
 import _text_wrong
@@ -122,11 +122,7 @@ def first_difference(a, b):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models', required=True)
-    parser.add_argument('--work', required=True)
-    args = parser.parse_args()
+    args = _script.parser().parse_args()
     printer = Printer(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
     count, failed = check_good(printer)
     print(f'{count} modules, {failed} failed')

@@ -6,7 +6,6 @@
 - Deep models with one thing wrong inside, in each dot in turn: a dequantising scale dropped, doubled or
   taken from the other operand, a square operand transposed, the bias or the relu behind it missing.
 """
-import argparse
 import concurrent.futures
 import glob
 import itertools
@@ -14,6 +13,8 @@ import os
 import re
 import subprocess
 import sys
+
+import _script
 
 DEEP = ('encoder_qdq_fwd', 'encoder_qdq_train', 'scan_layers', 'mlp_qdq_train')
 # As deep, but slow: one thing wrong inside, every one with --long, nothing at all with --few.
@@ -276,10 +277,7 @@ class Runner:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models', required=True)
-    parser.add_argument('--work', required=True)
+    parser = _script.parser()
     parser.add_argument('--long', action='store_true', help='every mutant of every dot')
     parser.add_argument('--few', action='store_true', help='no large models')
     options = parser.parse_args()

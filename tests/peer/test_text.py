@@ -6,7 +6,6 @@ and without shapes, with and without signatures, layouts and metadata), and one 
 HLO text: jaxlib must read our print as the same module as the text itself, the print must come back
 unchanged, and for the modules as they are it is XLA's print to the byte. What jaxlib refuses is refused.
 """
-import argparse
 import os
 import pathlib
 import subprocess
@@ -15,6 +14,7 @@ import sys
 from jaxlib import _hlo
 
 import _converter
+import _script
 
 ENTRY = 'HloModule m\nENTRY e {{\n{}\n}}\n'
 TWO = ' a = f32[2]{0} parameter(0)\n b = f32[2]{0} parameter(1)\n'
@@ -225,11 +225,7 @@ class Checker:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--bin', required=True)
-    parser.add_argument('--models', required=True)
-    parser.add_argument('--work', required=True)
-    args = parser.parse_args()
+    args = _script.parser().parse_args()
     checker = Checker(args.bin, args.work)
     models = sorted(pathlib.Path(args.models).glob('*.hlo'))
     for path in models:

@@ -1,0 +1,10 @@
+"""The command line that every script here has."""
+import argparse
+
+
+def parser(kind=str):
+    """--bin and --models: where the programs and the models are; --work: where files may be written."""
+    made = argparse.ArgumentParser()
+    for name in ('bin', 'models', 'work'):
+        made.add_argument('--' + name, type=kind, required=True)
+    return made
