@@ -647,19 +647,17 @@ MAKE(joined_scale) {
 
 MAKE(scalar_or_none) {
     UNUSED(count);
-    const hlo_instr *bad;
     unsigned operand = (unsigned)args[1].number;
     *out = NULL;
-    return !hlo_rows_readable(args[0].instr, operand, HLO_SCALE_SCALAR, &bad) ||
+    return !hlo_rows_scalar(env, args[0].instr, operand) ||
            hlo_rows_scales(env, args[0].instr, operand, HLO_SCALE_SCALAR, out);
 }
 
 MAKE(times_rows) {
     UNUSED(count);
-    const hlo_instr *bad;
     unsigned operand = (unsigned)args[2].number;
     *out = args[0].instr;
-    if (hlo_rows_readable(args[1].instr, operand, HLO_SCALE_SCALAR, &bad)) return true;
+    if (hlo_rows_scalar(env, args[1].instr, operand)) return true;
     hlo_instr *operands[] = {args[0].instr, hlo_rows_beside(env, args[1].instr, operand)};
     *out = operands[1] ? hlo_rule_new(env, HLO_OP_MULTIPLY, operands[0]->shape, 2, operands) : NULL;
     return *out != NULL;

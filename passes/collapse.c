@@ -1,7 +1,9 @@
 /* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and one
  * free dimension on each side. Several of a kind become one by a reshape of the operand, after a
  * transpose where they do not stand side by side; a vector becomes a matrix with one row. A reshape
- * of the result undoes it.
+ * of the result undoes it. Where all that is done with the result is to put the right operand's
+ * dimensions before the left one's, the operands change places instead, so that a bias, say, stands
+ * behind the dot.
  *
  * Needs: nothing.
  * Keeps: dots in that form already; dots whose operands do not both come from fp8 values, which can
@@ -14,7 +16,8 @@
 
 typedef struct group {
     uint32_t count;
-    int64_t *dims; /* of the operand, in the order in which they are merged */
+    int64_t *dims; /* of the operand, in the order in which they are merged; FREE has room for twice
+                      as many */
 } group;
 
 enum { BATCH, FREE, CONTRACTING, KINDS };
@@ -40,7 +43,7 @@ static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batc
     for (uint32_t i = 0; i < batch->count; i++) taken[batch->v[i]] = true;
     for (uint32_t i = 0; i < contracting->count; i++) taken[contracting->v[i]] = true;
     group *rest = &s.groups[FREE];
-    rest->dims = hlo_arena_array(arena, rank, sizeof *rest->dims);
+    rest->dims = hlo_arena_array(arena, 2 * rank, sizeof *rest->dims);
     for (uint32_t i = 0; i < rank; i++)
         if (!taken[i]) rest->dims[rest->count++] = i;
     return s;
@@ -145,7 +148,34 @@ static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
         hlo_instr_drop_attr(dot, id);
 }
 
-static void collapse(hlo_pass_context *context, hlo_instr *dot, side *left, side *right) {
+/* The transpose that is all that uses the dot, if it puts the free dimensions of the right operand
+ * before those of the left one; the sides then have theirs in its order. */
+static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
+    group *l = &left->groups[FREE], *r = &right->groups[FREE];
+    int64_t first = left->groups[BATCH].count, at = 0;
+    if (!l->count || !r->count || hlo_instr_user_count(dot) != 1 || dot == dot->parent->root ||
+        hlo_instr_attr(dot, HLO_ATTR_OPERAND_PRECISION))
+        return NULL;
+    hlo_instr *transpose = dot->uses->user;
+    if (transpose->op != HLO_OP_TRANSPOSE) return NULL;
+    const int64_t *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS)->v;
+    for (; at < first; at++)
+        if (order[at] != at) return NULL;
+    for (; at < first + r->count; at++)
+        if (order[at] < first + l->count) return NULL;
+    const group was[] = {*l, *r};
+    l->dims = was[0].dims + l->count;
+    r->dims = was[1].dims + r->count;
+    for (uint32_t i = 0; i < r->count; i++)
+        r->dims[i] = was[1].dims[order[first + i] - first - l->count];
+    for (uint32_t i = 0; i < l->count; i++)
+        l->dims[i] = was[0].dims[order[first + r->count + i] - first];
+    return transpose;
+}
+
+/* What the dot becomes takes the place of `result`, which is the dot or all that uses it. */
+static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
+                     side *right) {
     hlo_arena *arena = context->scratch;
     sort_contracting(&left->groups[CONTRACTING], &right->groups[CONTRACTING]);
     collapse_side(arena, dot, left);
@@ -166,10 +196,16 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, side *left, side
     set_dim(made, HLO_ATTR_RHS_BATCH_DIMS, right, BATCH);
     set_dim(made, HLO_ATTR_RHS_CONTRACTING_DIMS, right, CONTRACTING);
     hlo_remark_follow(context, dot, made);
-    hlo_instr *result = shape == dot->shape || hlo_shape_same_dims(shape, dot->shape)
-                            ? made
-                            : insert(dot, HLO_OP_RESHAPE, dot->shape, made);
-    hlo_instr_replace_uses(dot, result);
+    const hlo_shape *want = result->shape;
+    hlo_instr *value =
+        hlo_shape_same_dims(shape, want) ? made
+        : result == dot                  ? insert(dot, HLO_OP_RESHAPE, want, made)
+                                         : insert(dot, HLO_OP_RESHAPE,
+                                                  hlo_shape_array(module, want->type, want->rank, want->dims), made);
+    if (result == result->parent->root && value->shape != want && result != dot)
+        value = insert(dot, HLO_OP_COPY, want, value);
+    hlo_instr_replace_uses(result, value);
+    if (result != dot) hlo_instr_remove(result);
     hlo_instr_remove(dot);
     context->changes++;
 }
@@ -199,7 +235,11 @@ static void visit(hlo_pass_context *context, hlo_instr *dot, reach r) {
                        hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS));
     side n = read_side(arena, right, hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS),
                        hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS));
-    if (!is_collapsed(&m) || !is_collapsed(&n)) collapse(context, dot, &m, &n);
+    hlo_instr *transpose = turned(dot, &m, &n);
+    if (transpose)
+        collapse(context, dot, transpose, &n, &m);
+    else if (!is_collapsed(&m) || !is_collapsed(&n))
+        collapse(context, dot, dot, &m, &n);
     hlo_arena_release(arena, mark);
 }
 
@@ -210,6 +250,9 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = fused[comp->id] ? NULL : comp->first, *next; instr; instr = next) {
             next = instr->next;
+            /* It may go with the dot. */
+            if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
+                next = next->next;
             visit(context, instr, r);
         }
     return HLO_OK;

@@ -107,6 +107,9 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* A new instruction before env->before, with metadata and offset of env->like. */
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands);
+/* Removes what was made between `mark`, which stood right before the place, and the place, and has
+ * an id from `first_id` on and no user. */
+void hlo_rule_take_back(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id);
 /* Sets env->reason, when there is none yet, by name. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 

@@ -411,8 +411,7 @@ static void find_place(hlo_rule_env *env) {
     env->like = subject ? subject : env->root;
 }
 
-/* Takes back what an attempt that failed has made, between `mark` and the place. */
-static void undo(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id) {
+void hlo_rule_take_back(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id) {
     for (hlo_instr *i = env->before->prev, *prev; i != mark; i = prev) {
         prev = i->prev;
         if (i->id >= first_id && !i->use_count) hlo_instr_remove(i);
@@ -500,7 +499,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     env->unbuildable = false;
     env->replacement = NULL;
     if (!prepare(env, changes, &change_count, operands, &operand_count)) {
-        undo(env, mark, first_id);
+        hlo_rule_take_back(env, mark, first_id);
         return false;
     }
     for (uint32_t i = 0; i < change_count; i++) {

@@ -313,6 +313,17 @@ static bool sample_of(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hl
     return true;
 }
 
+bool hlo_rows_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
+    const hlo_instr *bad, *mark = env->before->prev;
+    uint32_t first = env->context->module->next_id;
+    hlo_instr *sample;
+    if (!hlo_rows_readable(dot, side, HLO_SCALE_SCALAR, &bad)) return false;
+    /* Whether parts have the same factors is seen only when these are made. */
+    bool scalar = sample_of(env, dot, side, HLO_SCALE_SCALAR, &sample);
+    hlo_rule_take_back(env, mark, first);
+    return scalar;
+}
+
 /* --------------------------------------------------------------------------------------- placing
  */
 

@@ -24,6 +24,9 @@ hlo_instr *hlo_rows_fp8(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
 bool hlo_rows_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
                      hlo_instr **out);
 
+/* Whether the factors of an operand are one scalar, or none at all. Nothing is made. */
+bool hlo_rows_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
+
 /* The factors of an operand that is readable as OUTER_VEC, or per row and batch, in the dimensions
  * of the dot's result. NULL: they cannot be made. */
 hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
