@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "matmul/runs.h"
+#include "passes/carried.h"
 #include "passes/lint.h"
 #include "passes/report.h"
 #include "passes/walk.h"
@@ -188,7 +189,9 @@ typedef struct closing {
     double min_gain;
     const bool *present; /* by instruction id: something needs it */
     const bool *fp8;
-    const bool *fused;               /* by computation id */
+    const bool *fused;          /* by computation id */
+    const hlo_carried *carried; /* once it is asked for */
+    hlo_arena *scratch;
     const uint32_t *lines;           /* offsets at which lines start */
     uint32_t line_count, first_line; /* the number of the first one in the file */
     const char *file;
@@ -201,18 +204,36 @@ static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, cons
     verdict->blocker = copy_text(c->report->arena, blocker);
 }
 
+/* The same where an operand does not come from fp8 by a way that rules follow: is there another? */
+static void set_carried_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
+    const hlo_module *module = dot->parent->module;
+    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    if (!c->carried) c->carried = hlo_carried_find(module, c->scratch);
+    bool l = hlo_carried_from_fp8(c->carried, left), r = hlo_carried_from_fp8(c->carried, right);
+    hlo_reason reason = HLO_WHY_NOT_QUANTISED;
+    const hlo_instr *at = NULL;
+    if (l && r) {
+        at = hlo_carried_blocker(c->carried, c->fp8[left->id] ? right : left, &reason);
+        if (!at) reason = HLO_WHY_DEQUANTISE_NOT_RECOGNISED;
+    } else if (l || r) {
+        reason = HLO_WHY_ONE_OPERAND_WIDE;
+        at = l ? right : left;
+    }
+    set_reason(c, verdict, reason, at ? at->name : NULL);
+}
+
 /* Why a dot is wide of which no pass has said anything. */
 static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     bool l = c->fp8[left->id], r = c->fp8[right->id], fused = c->fused[dot->parent->id];
-    if (l && r && fused)
+    if (!l || !r) {
+        set_carried_reason(c, verdict, dot);
+        return;
+    }
+    if (fused)
         set_reason(c, verdict, HLO_WHY_INSIDE_FUSION, NULL);
-    else if (l && r)
-        set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
-    else if (l || r)
-        set_reason(c, verdict, HLO_WHY_ONE_OPERAND_WIDE, (l ? right : left)->name);
     else
-        set_reason(c, verdict, HLO_WHY_NOT_QUANTISED, NULL);
+        set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
 static void set_position(const closing *c, hlo_verdict *verdict, uint32_t offset) {
@@ -337,6 +358,7 @@ void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
     closing c = {.report = report,
+                 .scratch = context->scratch,
                  .min_gain = context->options->min_gain,
                  .fp8 = hlo_walk_fp8(module, context->scratch),
                  .fused = hlo_walk_fused(module, context->scratch),

@@ -3,7 +3,8 @@
  *   gen.c       the text of a module: names, shapes, layouts, parameters, results, what it is
  *               wrapped in
  *   operand.c   what is multiplied: quantised values, dequantised, moved about
- *   result.c    what is done with the product */
+ *   result.c    what is done with the product
+ *   handed.c    loops and branches into which operands are handed */
 #ifndef HLO_TESTS_RANDOM_GEN_H
 #define HLO_TESTS_RANDOM_GEN_H
 
@@ -60,6 +61,9 @@ bool gen_is_fp8(const char *type);
 
 /* operand.c: a dot; its result is in `products`. */
 array gen_dot(gen *g);
+
+/* handed.c: the text of a module; the caller frees it. NULL: out of memory. */
+char *random_handed_in(dice *d);
 
 /* result.c: epilogues, quantising, abs-max. */
 void gen_epilogue(gen *g, array product);
