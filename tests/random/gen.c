@@ -269,7 +269,7 @@ static void write_loop(FILE *out, const gen *g, const char *body) {
 char *random_module(uint64_t seed) {
     gen g = {.dice = {.state = seed}};
     dice other = {.state = ~seed};
-    if (dice_chance(&other, 4)) return random_handed_in(&other);
+    if (dice_chance(&other, 2)) return random_handed_in(&other);
     g.wide = DICE_PICK(&g.dice, wide_types);
     g.layouts = dice_chance(&g.dice, 30);
     char *body = NULL, *text = NULL;
