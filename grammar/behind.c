@@ -38,6 +38,13 @@ size_t hlo_text_search(hlo_text *text, size_t wanted) {
     return found < left ? found : left;
 }
 
+size_t hlo_text_offers(hlo_text *text) {
+    enum { MOST = 1000, BYTES = 64 };
+    size_t count = hlo_text_search(text, MOST * BYTES) / BYTES;
+    text->searched += count * BYTES;
+    return count;
+}
+
 /* The part of the text behind `from` in which to look, line by line. */
 typedef struct search {
     hlo_text *text;

@@ -106,7 +106,7 @@ static hlo_op written_op(const hlo_frame *frame) {
 static bool allowed(const hlo_frame *frame, hlo_attr_id id) {
     switch (frame->owner) {
     case HLO_OWNER_MODULE:
-        return between(id, HLO_ATTR_IS_SCHEDULED, HLO_ATTR_ORIGIN_RECOVERY_TABLE) ||
+        return between(id, HLO_ATTR_IS_SCHEDULED, HLO_ATTR_DEBUG_ATTRIBUTES) ||
                id == HLO_ATTR_FRONTEND_ATTRIBUTES;
     case HLO_OWNER_COMPUTATION: return id == HLO_ATTR_EXECUTION_THREAD;
     case HLO_OWNER_INSTR:
@@ -283,19 +283,11 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
     hlo_text_frame(text)->broken |= broken;
 }
 
-/* Names to offer for one that is not known, which is as much work as so many bytes to look at. */
-static size_t offers_left(hlo_text *text) {
-    enum { MOST = 1000, BYTES = 64 };
-    size_t count = hlo_text_search(text, MOST * BYTES) / BYTES;
-    text->searched += count * BYTES;
-    return count;
-}
-
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
     hlo_computation *comp = hlo_intern_memo(text->module, name)->comp;
     if (comp || text->nameless) return comp;
     hlo_suggestion s = hlo_suggest(name);
-    size_t offers = offers_left(text);
+    size_t offers = hlo_text_offers(text);
     for (comp = text->module->last; comp && offers--; comp = comp->prev)
         if (hlo_intern_memo(text->module, comp->name)->comp) hlo_suggest_offer(&s, comp->name);
     hlo_text_error(text, at, "no computation '%s' stands before this%s", name,
@@ -350,7 +342,7 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     if (hlo_text_body(text)->nameless) return &text->broken;
     const hlo_computation *comp = hlo_text_body(text)->comp;
     hlo_suggestion s = hlo_suggest(name);
-    size_t offers = offers_left(text);
+    size_t offers = hlo_text_offers(text);
     for (instr = comp->last; instr && offers--; instr = instr->prev)
         if (find_instr(text, instr->name) == instr) hlo_suggest_offer(&s, instr->name);
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'%s", name,
@@ -444,10 +436,16 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
                        (long long)index);
         return &text->broken;
     }
-    hlo_instr *element = hlo_instr_new(hlo_text_body(text)->comp, NULL, HLO_OP_GET_TUPLE_ELEMENT,
-                                       tuple->shape->elements[index], 1, &tuple, NULL);
+    const char *written = hlo_intern_string(
+        text->module, hlo_arena_format(text->scratch, "%s#%lld", tuple->name, (long long)index));
+    hlo_instr *element = find_instr(text, written);
+    if (element) return element;
+    element = hlo_instr_new(
+        hlo_text_body(text)->comp, NULL, HLO_OP_GET_TUPLE_ELEMENT, tuple->shape->elements[index], 1,
+        &tuple, hlo_arena_format(text->scratch, "%s_%lld", tuple->name, (long long)index));
     hlo_instr_set_int(element, HLO_ATTR_INDEX, index);
     element->offset = at.offset;
+    bind(text, written, element);
     return element;
 }
 

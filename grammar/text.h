@@ -143,6 +143,8 @@ const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s);
  * was looked at for others already, which `searched` counts, so that all together take a time that
  * is bounded. */
 size_t hlo_text_search(hlo_text *text, size_t wanted);
+/* How many names to offer for one that is not known; they are counted as so many bytes. */
+size_t hlo_text_offers(hlo_text *text);
 
 void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size);
 static inline void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item,
@@ -217,7 +219,8 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape,
                           const char *opcode); /* NULL: constant */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
-/* `name#2`, and `name#2#0`: a get-tuple-element of what stands before. */
+/* `name#2`, and `name#2#0`: a get-tuple-element of what stands before, one for all uses; it is
+ * called `name_2`. */
 hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
 hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index);
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);

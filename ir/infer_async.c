@@ -123,7 +123,51 @@ const hlo_shape *hlo_infer_DONE(const hlo_inference *q) {
     return element(q, 1);
 }
 
-/* ((operands), result of the called computation, whatever the backend keeps). */
+/* The computation that an asynchronous operation calls; NULL: none, or none that is whole. */
+static const hlo_computation *called_by(const hlo_inference *q) {
+    const hlo_instr *start = q->op == HLO_OP_ASYNC_START ? NULL : hlo_async_start(q->operands[0]);
+    const hlo_attr *calls = hlo_infer_attr(q, HLO_ATTR_CALLS);
+    if (start) calls = hlo_instr_attr(start, HLO_ATTR_CALLS);
+    return calls && calls->u.comp->root ? calls->u.comp : NULL;
+}
+
+static bool is_nothing(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_TUPLE && shape->rank == 0;
+}
+
+/* Whether a start, or an update of what was `before`, may say that the operation returns that. */
+static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_shape *before) {
+    const hlo_computation *comp = called_by(q);
+    if (before && !is_nothing(before))
+        return hlo_infer_fits(shape, before) ||
+               hlo_infer_fail(q, "element 1 of the result is %s, but of the operand it is %s",
+                              hlo_infer_text(q, shape), hlo_infer_text(q, before));
+    return !comp || is_nothing(shape) || hlo_infer_fits(shape, comp->root->shape) ||
+           hlo_infer_fail(q, "element 1 of the result is %s, but the called computation returns %s",
+                          hlo_infer_text(q, shape), hlo_infer_text(q, comp->root->shape));
+}
+
+/* Operands `first` and up are for the parameters behind `bound` others. */
+static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
+    const hlo_computation *comp = called_by(q);
+    uint32_t count = q->count - first;
+    if (!comp) return true;
+    if (bound + count > comp->parameter_count)
+        return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameter%s, given are %u",
+                                 comp->name, comp->parameter_count,
+                                 comp->parameter_count == 1 ? "" : "s", bound + count);
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_instr *parameter = comp->parameters[bound + i];
+        if (parameter && !hlo_infer_fits(parameter->shape, hlo_infer_operand(q, first + i)))
+            return hlo_infer_fail_at(q, parameter->offset, "parameter %u of %%%s is %s, not %s",
+                                     bound + i, comp->name, hlo_infer_text(q, parameter->shape),
+                                     hlo_infer_text(q, hlo_infer_operand(q, first + i)));
+    }
+    return true;
+}
+
+/* ((operands), result of the called computation, whatever the backend keeps). Parameters may be
+ * bound later, by updates, and the result may be `()` until then. */
 const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     const hlo_shape *given = given_tuple(q, 2);
     if (!given) return NULL;
@@ -132,9 +176,39 @@ const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     if (!is_element_of(q, given, 0, hlo_shape_tuple(q->module, q->count, shapes),
                        "the operands are"))
         return NULL;
-    if (!hlo_infer_attr(q, HLO_ATTR_CALLS)) return given;
-    const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_CALLS, q->count, shapes, NULL);
-    if (!comp || !is_element_of(q, given, 1, comp->root->shape, "the called computation returns"))
-        return NULL;
-    return given;
+    return are_bound(q, 0, 0) && is_result(q, given->elements[1], NULL) ? given : NULL;
+}
+
+/* Its first operand's shape, with the shapes of its others added to the operands in it. */
+const hlo_shape *hlo_infer_ASYNC_UPDATE(const hlo_inference *q) {
+    const hlo_shape *before = hlo_infer_operand(q, 0), *given = q->given;
+    if (!given) given = before;
+    if (q->count == 1 && hlo_infer_fits(given, before)) return before;
+    if (before->type != HLO_TYPE_TUPLE || before->rank < 2 ||
+        before->elements[0]->type != HLO_TYPE_TUPLE)
+        return hlo_infer_fail(q, "the operand is not ((operands), result, ...)");
+    const hlo_shape *old = before->elements[0];
+    const hlo_shape **shapes = hlo_infer_scratch(q, old->rank + q->count, sizeof *shapes);
+    const hlo_shape **all = hlo_infer_scratch(q, before->rank, sizeof *all);
+    for (uint32_t i = 0; i < old->rank; i++) shapes[i] = old->elements[i];
+    for (uint32_t i = 1; i < q->count; i++) shapes[old->rank + i - 1] = hlo_infer_operand(q, i);
+    for (uint32_t i = 0; i < before->rank; i++) all[i] = before->elements[i];
+    all[0] = hlo_shape_tuple(q->module, old->rank + q->count - 1, shapes);
+    if (!are_bound(q, 1, old->rank)) return NULL;
+    if (given->type == HLO_TYPE_TUPLE && given->rank >= 2) {
+        if (!is_result(q, given->elements[1], before->elements[1])) return NULL;
+        all[1] = given->elements[1];
+    }
+    return hlo_shape_tuple(q->module, before->rank, all);
+}
+
+const hlo_shape *hlo_infer_ASYNC_DONE(const hlo_inference *q) {
+    const hlo_computation *comp = called_by(q);
+    const hlo_shape *result = element(q, 1), *bound = result ? element(q, 0) : NULL;
+    if (!bound || !comp || bound->type != HLO_TYPE_TUPLE) return result;
+    if (bound->rank < comp->parameter_count)
+        return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameter%s, given are %u",
+                                 comp->name, comp->parameter_count,
+                                 comp->parameter_count == 1 ? "" : "s", bound->rank);
+    return is_nothing(result) ? comp->root->shape : result;
 }

@@ -159,8 +159,17 @@ const hlo_shape *hlo_infer_RAGGED_ALL_TO_ALL(const hlo_inference *q) {
     return received;
 }
 
+/* With has_dynamic_root the last operand is no data: it says which device of a group sends. */
 const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {
-    return group_size(q) >= 0 ? each_operand(q) : NULL;
+    hlo_inference data = *q;
+    if (group_size(q) < 0) return NULL;
+    if (!hlo_infer_int(q, HLO_ATTR_HAS_DYNAMIC_ROOT, 0)) return each_operand(q);
+    if (q->count < 2) return hlo_infer_fail(q, "has_dynamic_root needs an operand for the root");
+    const hlo_instr *root = q->operands[--data.count];
+    if (root->shape->type != HLO_TYPE_S32)
+        return hlo_infer_fail_at(q, root->offset, "the root, operand %u, is %s, not of type s32",
+                                 data.count, hlo_infer_text(q, root->shape));
+    return each_operand(&data);
 }
 
 const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {

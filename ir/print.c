@@ -749,6 +749,15 @@ static void count_call(void *user, hlo_computation *called) {
     ((caller_count *)user)->callers[called->id]++;
 }
 
+/* Whether what a start calls can be made again from the start: it is one instruction, has all of
+ * its operands and returns what the start says, now and not by an update. */
+static bool tells_wrapped(const hlo_instr *start, const hlo_computation *called) {
+    const hlo_instr *wrapped = hlo_async_wrapped(called);
+    return wrapped && start->operand_count == called->parameter_count &&
+           start->shape->type == HLO_TYPE_TUPLE && start->shape->rank > 1 &&
+           hlo_shape_compatible(start->shape->elements[1], wrapped->shape);
+}
+
 /* Which computations only one async-start calls, and it can be shown as what they do. The caller
  * frees; NULL when there are none, or no memory, and then all is shown. */
 static bool *find_hidden(const hlo_module *module) {
@@ -768,7 +777,7 @@ static bool *find_hidden(const hlo_module *module) {
                 const hlo_computation *called =
                     instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
                 if (called && count.callers[called->id] == 1 && called != module->entry)
-                    hidden[called->id] = hlo_async_wrapped(called) != NULL;
+                    hidden[called->id] = tells_wrapped(instr, called);
             }
     }
     free(count.callers);

@@ -202,7 +202,7 @@ static void check_mesh(const checked *c, const char *text, int size, const char 
     hlo_value_take(&at, ")");
     if (!hlo_value_take(&at, ", [")) return;
     for (; at < end && *at != ']'; at++) rank += *at == '{';
-    check_rank(c, text, size, shape, rank);
+    if (rank) check_rank(c, text, size, shape, rank); /* none: whatever the rank is */
 }
 
 /* Bytes up to the brace that closes the one at `at`. */

@@ -222,6 +222,10 @@ static void enter(hlo_agreement *a, const hlo_instr *instr) {
     case HLO_OP_ASYNC_DONE: return;
     default: hlo_instr_visit_called(instr, forget, a); return;
     }
+    if (called && called->parameter_count != instr->operand_count) { /* some are bound later */
+        forget(a, (hlo_computation *)(uintptr_t)called);
+        return;
+    }
     for (uint32_t i = 0; called && i < called->parameter_count; i++)
         bind(a, called, i, hlo_instr_operand(instr, i));
 }

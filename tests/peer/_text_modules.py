@@ -12,7 +12,8 @@ TWICE = 'twice {\n n = f32[2] parameter(0)\n o = f32[2] negate(n)\n ROOT m = f32
 
 UNARY_FLOAT = ('abs acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log '
                'log-plus-one logistic negate round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh').split()
-ACCURATE = 'cbrt cosine erf exponential exponential-minus-one log log-plus-one logistic rsqrt sine sqrt tan tanh'.split()
+ACCURATE = ('acos acosh asin asinh atanh cbrt cosine cosh erf exponential exponential-minus-one log log-plus-one logistic rsqrt sine '
+            'sinh sqrt tan tanh').split()
 BINARY_FLOAT = 'add atan2 divide maximum minimum multiply power remainder subtract'.split()
 BINARY_INT = ('and or xor shift-left shift-right-arithmetic shift-right-logical mulhi add multiply divide remainder maximum '
               'minimum subtract').split()
@@ -352,6 +353,13 @@ BODIES = {
     'ragged-dot': ' a = f32[8,4] parameter(0)\n b = f32[3,4,5] parameter(1)\n g = s32[3] parameter(2)\n ROOT c = f32[8,5] '
                   'ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, '
                   'rhs_group_dims={0}, operand_precision={high,default}',
+    'ragged-dot batched': ' a = f32[2,8,4] parameter(0)\n b = f32[2,3,4,5] parameter(1)\n g = s32[2,3] parameter(2)\n ROOT c = f32[2,8,5] '
+                          'ragged-dot(a, b, g), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, '
+                          'rhs_contracting_dims={2}, lhs_ragged_dims={1}, rhs_group_dims={1}',
+    'scaled-dot batched': ' a = f8e4m3fn[2,8,32] parameter(0)\n b = f8e4m3fn[2,32,8] parameter(1)\n s = f8e8m0fnu[2,8,1] parameter(2)\n'
+                          ' t = f8e8m0fnu[2,1,8] parameter(3)\n ROOT c = f32[2,8,8] scaled-dot(a, b, s, t), lhs_batch_dims={0}, '
+                          'lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}, operand_precision={high,default,'
+                          'default,default}, algorithm=dot_f32_f32_f32',
     'scaled-dot': ' a = f8e4m3fn[8,32] parameter(0)\n b = f8e4m3fn[32,8] parameter(1)\n s = f8e8m0fnu[8,1] parameter(2)\n'
                   ' t = f8e8m0fnu[1,8] parameter(3)\n ROOT c = f32[8,8] scaled-dot(a, b, s, t), lhs_contracting_dims={1}, '
                   'rhs_contracting_dims={0}',
@@ -359,9 +367,13 @@ BODIES = {
     'cholesky upper': ' a = f32[4,4] parameter(0)\n ROOT c = f32[4,4] cholesky(a)',
     'triangular-solve': ' a = f32[4,4] parameter(0)\n b = f32[4,2] parameter(1)\n ROOT c = f32[4,2] triangular-solve(a, b), '
                         'left_side=true, lower=true, unit_diagonal=false, transpose_a=NO_TRANSPOSE',
+    'triangular-solve transposed': ' a = f32[4,4] parameter(0)\n b = f32[4,2] parameter(1)\n ROOT c = f32[4,2] '
+                                   'triangular-solve(a, b), left_side=true, transpose_a=TRANSPOSE',
     'triangular-solve adjoint': ' a = f32[4,4] parameter(0)\n b = f32[4,2] parameter(1)\n ROOT c = f32[4,2] '
                                 'triangular-solve(a, b), left_side=true, transpose_a=ADJOINT',
     'fft': ' a = c64[8] parameter(0)\n ROOT c = c64[8] fft(a), fft_type=FFT, fft_length={8}',
+    'ifft': ' a = c64[8] parameter(0)\n ROOT c = c64[8] fft(a), fft_type=IFFT, fft_length={8}',
+    'rfft': ' a = f32[8] parameter(0)\n ROOT c = c64[5] fft(a), fft_type=RFFT, fft_length={8}',
     'irfft': ' a = c64[5] parameter(0)\n ROOT c = f32[8] fft(a), fft_type=IRFFT, fft_length={8}',
     'batch-norm-training': ' a = f32[2,3] parameter(0)\n s = f32[3] parameter(1)\n ROOT c = (f32[2,3], f32[3], f32[3]) '
                            'batch-norm-training(a, s, s), epsilon=0.001, feature_index=1',
@@ -398,16 +410,24 @@ BODIES = {
     'all-gather variadic': AB + ' ROOT c = (f32[4], f32[4]) all-gather(a, b), replica_groups={{0,1}}, dimensions={0}',
     'all-gather-start': A2 + ' s = (f32[2], f32[4]) all-gather-start(a), replica_groups={{0,1}}, dimensions={0}\n'
                         ' ROOT d = f32[4] all-gather-done(s)',
+    'all-gather-start more': A2 + ' s = (f32[2], f32[4]) all-gather-start(a), channel_id=1, replica_groups=[1,2]<=[2], '
+                             'dimensions={0}, use_global_device_ids=true, constrain_layout=true\n ROOT d = f32[4] all-gather-done(s)',
     'all-to-all': A2 + ' ROOT c = f32[2] all-to-all(a), replica_groups={{0,1}}, dimensions={0}',
     'all-to-all tuple': AB + ' ROOT c = (f32[2], f32[2]) all-to-all(a, b), channel_id=3, replica_groups={{0,1}}',
     'ragged-all-to-all': ' i = f32[8] parameter(0)\n o = f32[8] parameter(1)\n s = s64[2] parameter(2)\n ROOT c = f32[8] '
                          'ragged-all-to-all(i, o, s, s, s, s), replica_groups={{0,1}}',
+    'ragged-all-to-all channel': ' i = f32[8] parameter(0)\n o = f32[8] parameter(1)\n s = s64[2] parameter(2)\n ROOT c = f32[8] '
+                                 'ragged-all-to-all(i, o, s, s, s, s), channel_id=5, replica_groups={{0,1}}',
     'collective-broadcast': A2 + ' ROOT c = f32[2] collective-broadcast(a), replica_groups={{0,1}}',
     'collective-permute': A2 + ' ROOT c = f32[2] collective-permute(a), source_target_pairs={{0,1},{1,0}}',
     'collective-permute spaces': A2 + ' ROOT c = f32[2] collective-permute(a), channel_id=2, source_target_pairs={ { 0 , 1 } }',
     'collective-permute none': A2 + ' ROOT c = f32[2] collective-permute(a), source_target_pairs={}',
     'collective-permute-start': A2 + ' s = (f32[2], f32[2]) collective-permute-start(a), source_target_pairs={{0,1}}\n'
                                 ' ROOT d = f32[2] collective-permute-done(s)',
+    'collective-permute-start in place': ' a = f32[8] parameter(0)\n b = f32[8] parameter(1)\n i = s32[] parameter(2)\n'
+                                         ' t = (s32[]) tuple(i)\n s = (f32[8], f32[8], u32[], u32[]) collective-permute-start(a, b, t, '
+                                         't), channel_id=1, source_target_pairs={{0,1}}, slice_sizes={{4}}\n ROOT d = f32[8] '
+                                         'collective-permute-done(s)',
     'send': A2 + ' t = token[] after-all()\n s = (f32[2], u32[], token[]) send(a, t), channel_id=1\n'
             ' ROOT d = token[] send-done(s), channel_id=1',
     'send host': A2 + ' t = token[] after-all()\n s = (f32[2], u32[], token[]) send(a, t), channel_id=1, is_host_transfer=true\n'
@@ -521,6 +541,9 @@ MODULES = {
                   'channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add\n}\n',
     'all-reduce-start': 'HloModule m\n' + ADD + 'ENTRY e {\n a = f32[2] parameter(0)\n s = f32[2] all-reduce-start(a), '
                         'replica_groups={}, to_apply=add\n ROOT d = f32[2] all-reduce-done(s)\n}\n',
+    'all-reduce-start more': 'HloModule m\n' + ADD + 'ENTRY e {\n a = f32[2] parameter(0)\n s = f32[2] all-reduce-start(a), '
+                             'channel_id=1, replica_groups=[1,2]<=[2], constrain_layout=true, use_global_device_ids=true, '
+                             'to_apply=add\n ROOT d = f32[2] all-reduce-done(s)\n}\n',
     'reduce-scatter': 'HloModule m\n' + ADD + 'ENTRY e {\n a = f32[2] parameter(0)\n ROOT c = f32[1] reduce-scatter(a), '
                       'to_apply=add, replica_groups={{0,1}}, dimensions={0}, channel_id=7, use_global_device_ids=true\n}\n',
     'custom-call computations': 'HloModule m\n' + NEG + TWICE + 'ENTRY e {\n a = f32[2] parameter(0)\n ROOT c = f32[2] '
@@ -594,6 +617,11 @@ MODULES = {
     'async-start on a thread': 'HloModule m\nw {\n n = f32[2] parameter(0)\n o = f32[2] negate(n)\n ROOT m = f32[2] negate(o)\n}, '
                                'execution_thread="t"\nENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2]) '
                                'async-start(a), async_execution_thread="t", calls=w\n ROOT d = f32[2] async-done(s)\n}\n',
+    'async-start with its thread everywhere': 'HloModule m\nw {\n n = f32[2] parameter(0)\n o = f32[2] negate(n)\n ROOT m = f32[2] '
+                                              'negate(o)\n}, execution_thread="t"\nENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), '
+                                              'f32[2]) async-start(a), async_execution_thread="t", calls=w\n u = ((f32[2]), f32[2]) '
+                                              'async-update(s), async_execution_thread="t", calls=w\n ROOT d = f32[2] async-done(u), '
+                                              'async_execution_thread="t", calls=w\n}\n',
     'call-start': 'HloModule m\n' + NEG + 'ENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2]) call-start(a), '
                   'to_apply=neg\n u = ((f32[2]), f32[2]) call-update(s)\n ROOT d = f32[2] call-done(u)\n}\n',
     'call-start on a thread': 'HloModule m\n' + NEG + 'ENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2]) call-start(a), '

@@ -3,7 +3,7 @@
 
 Of every module there that is right: jaxlib reads our print as the same module, and our print of our print is that print.
 Of the modules of _text_forms.py our print is jaxlib's, to the byte. The texts of _text_wrong.py are refused, at the right
-byte. The forms of --print are jaxlib's.
+byte. The forms of --print are jaxlib's. Every row of the tables of HLO text, and every construct, is in some module.
 """
 import os
 import pathlib
@@ -15,6 +15,7 @@ import _jaxlib_text
 import _script
 import _text_forms
 import _text_modules
+import _text_rows
 import _text_wrong
 
 SPLIT = '// -----\n'
@@ -44,8 +45,16 @@ class Printer:
         return [self.print_one(text) for text in texts]
 
 
-def check_good(printer):
-    modules = [*_text_modules.good(), *_text_modules.lax(), *_text_forms.forms()]
+def check_rows(modules):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    missing = _text_rows.missing(modules, root)
+    for row in missing:
+        print(f'no module has: {row}')
+    count = len(list(_text_rows.rows(root))) + len(_text_rows.CONSTRUCTS)
+    return count, len(missing) + (count < 600)
+
+
+def check_good(printer, modules):
     forms = ('long', 'canonical')
     wanted = _jaxlib_text.read([text for _, text in modules], forms)
     ours = printer.print_all([text for _, text in modules])
@@ -124,8 +133,12 @@ def first_difference(a, b):
 def main():
     args = _script.parser().parse_args()
     printer = Printer(os.path.join(args.bin, 'hlo-fp8-opt'), args.work)
-    count, failed = check_good(printer)
+    modules = [*_text_modules.good(), *_text_modules.lax(), *_text_forms.forms()]
+    count, failed = check_good(printer, modules)
     print(f'{count} modules, {failed} failed')
+    rows, wrong = check_rows(modules)
+    print(f'{rows} rows and constructs, {wrong} failed')
+    failed += wrong
     wrong_texts, wrong = check_wrong(printer)
     print(f'{wrong_texts} wrong texts, {wrong} failed')
     failed += wrong + (wrong_texts < 120)
