@@ -9,8 +9,7 @@ void hlo_plan_options_init(hlo_plan_options *options) {
     *options = (hlo_plan_options){.backend = "cpu", .cuda = 1208, .graph = true};
 }
 
-/* ---------------------------------------------------------------------------------------- making
- */
+/* --------------------------------------------------------------------------------------- making */
 
 static const hlo_backend *find_backend(const char *name) {
     for (const hlo_backend *const *b = hlo_backends; *b; b++)
@@ -167,8 +166,7 @@ void hlo_plan_free(hlo_plan *plan) {
     free(plan);
 }
 
-/* --------------------------------------------------------------------------------------- running
- */
+/* -------------------------------------------------------------------------------------- running */
 
 static bool same_array(const hlo_array *array, const hlo_shape *shape) {
     return strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
@@ -267,8 +265,7 @@ double hlo_plan_seconds(const hlo_plan *plan) {
     return plan->seconds;
 }
 
-/* -------------------------------------------------------------------------------------- printing
- */
+/* ------------------------------------------------------------------------------------- printing */
 
 static void print_slot(const plan_comp *comp, uint32_t index, FILE *out) {
     if (index == PLAN_NONE) {

@@ -5,8 +5,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* ---------------------------------------------------------------------------------- SeedSequence
- */
+/* --------------------------------------------------------------------------------- SeedSequence */
 
 /* Entropy is spread over a pool of four words by a hash whose multiplier changes at every use
  * (numpy.random.SeedSequence, after M. O'Neill's randutils::seed_seq_fe). */
@@ -39,8 +38,7 @@ static void seed_words(uint64_t seed, uint32_t *out, int count) {
     for (int i = 0; i < count; i++) out[i] = hash_word(&next, pool[i % POOL]);
 }
 
-/* ----------------------------------------------------------------------------------------- PCG64
- */
+/* ---------------------------------------------------------------------------------------- PCG64 */
 
 static u128 join(const uint64_t half[2]) {
     return (u128)half[0] << 64 | half[1];
@@ -78,8 +76,7 @@ static double next_double(hlo_random *r) {
     return (double)(next64(r) >> 11) * 0x1p-53;
 }
 
-/* -------------------------------------------------------------------------------------- ziggurat
- */
+/* ------------------------------------------------------------------------------------- ziggurat */
 
 /* Where the base layer ends, and the area of each layer, tail included. The area is 4 ulp below the
  * exact one: numpy's tables were made in doubles, and these have to give the same bits. */

@@ -27,8 +27,7 @@ struct plan_tape {
     bool noted; /* the piece that is being recorded has something in it */
 };
 
-/* ------------------------------------------------------------------------------------- recording
- */
+/* ------------------------------------------------------------------------------------ recording */
 
 static node *add_node(const plan_run *r, node_kind kind, const plan_step *step) {
     plan_tape *tape = r->tape;
@@ -172,8 +171,7 @@ hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK ? ended : status;
 }
 
-/* --------------------------------------------------------------------------------------- playing
- */
+/* -------------------------------------------------------------------------------------- playing */
 
 static hlo_status play_while(const plan_run *r, const node *n) {
     const hlo_plan *plan = r->plan;

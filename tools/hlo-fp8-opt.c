@@ -65,8 +65,7 @@ static hlo_status read_file(opt_job *job, const char *path) {
     return status;
 }
 
-/* ------------------------------------------------------------------------------------- products
- */
+/* ------------------------------------------------------------------------------------- products */
 
 static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
@@ -162,8 +161,7 @@ static hlo_status print_histories(const opt_job *job, FILE *out) {
                                which_remarks(job), format, out);
 }
 
-/* ---------------------------------------------------------------------------------------- gates
- */
+/* ---------------------------------------------------------------------------------------- gates */
 
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
@@ -213,8 +211,7 @@ static hlo_status judge(hlo_status written, hlo_status gates, const char *why) {
     return gates;
 }
 
-/* ---------------------------------------------------------------------------------------- modes
- */
+/* ---------------------------------------------------------------------------------------- modes */
 
 static hlo_status rewrite(const opt_job *job) {
     const option_value *values = job->options.values;

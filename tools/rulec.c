@@ -35,8 +35,7 @@ static char *read_file(const char *path, size_t *out_size) {
     return text;
 }
 
-/* ------------------------------------------------------------------------------------------- as C
- */
+/* ----------------------------------------------------------------------------------------- as C */
 
 static void put_string(FILE *out, const char *text) {
     if (!text) {
@@ -185,8 +184,7 @@ static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
     fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
 }
 
-/* ----------------------------------------------------------------------------------- as a document
- */
+/* -------------------------------------------------------------------------------- as a document */
 
 static void put_lines(FILE *out, const char *text, const char *indent) {
     for (const char *line = text; *line;) {

@@ -167,7 +167,8 @@ const char *hlo_reason_hint(size_t index); /* the smallest edit that mends it, a
 /* Markdown: what it means, the edit, and a module before and after it. */
 const char *hlo_reason_page(size_t index);
 
-/* The time of each pass and how often each rule fired. */
+/* Writes how often each rule fired and, of a run with `time_passes`, the milliseconds that each
+ * pass took. */
 void hlo_report_print_times(const hlo_report *report, FILE *out);
 
 /* The passes that `passes` may name. */

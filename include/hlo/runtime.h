@@ -53,8 +53,7 @@ const hlo_array *hlo_arrays_at(const hlo_arrays *arrays, size_t index);
 hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
                              const int64_t *dims, const void *data);
 
-/* ----------------------------------------------------------------------------- inputs, .npz files
- */
+/* --------------------------------------------------------------------------- inputs, .npz files */
 
 /* What the arrays of a file are. */
 typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;

@@ -62,11 +62,13 @@ typedef enum hlo_print_form {
     HLO_PRINT_NO_LARGE_CONSTANTS
 } hlo_print_form;
 
+/* Sets every field to what the form shows. */
 void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
 
 /* As hlo_module_print(), with options. What leaves something out is for people, and comes back as
- * another module or not at all. HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a
- * body wherever it is called, would nest 1000 bodies or hold 2^26 instructions. */
+ * another module or not at all. HLO_INVALID_INPUT when writing to `out` fails. HLO_OUT_OF_MEMORY,
+ * also when a canonical print, which repeats a body wherever it is called, would nest 1000 bodies
+ * or hold 2^26 instructions. */
 hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
                                FILE *out);
 

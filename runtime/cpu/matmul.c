@@ -155,8 +155,7 @@ static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int o
     return dense.data;
 }
 
-/* --------------------------------------------------------------------------------------- product
- */
+/* -------------------------------------------------------------------------------------- product */
 
 /* A x B, and what the epilogue needs to know of it. */
 typedef struct product {
@@ -217,8 +216,7 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
                                cpu->scratch, why);
 }
 
-/* ---------------------------------------------------------------------------------------- bounds
- */
+/* --------------------------------------------------------------------------------------- bounds */
 
 /* Sigmas (ir/eval/bound.h) of the epilogue, element by element as above. */
 typedef struct bounds {
@@ -326,8 +324,7 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     return HLO_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- calls
- */
+/* ---------------------------------------------------------------------------------------- calls */
 
 static void write_amax(const hlo_job *job, const parts *p, epilogue *e) {
     if (p->amax < 0) return;

@@ -66,8 +66,7 @@ static void say(const tuning *t, hlo_severity severity, const char *text) {
                   strlen(instr->name) + 1, "%s", text);
 }
 
-/* ----------------------------------------------------------------------------------------- memory
- */
+/* --------------------------------------------------------------------------------------- memory */
 
 static hlo_type type_of(int word) {
     switch (word) {
@@ -174,8 +173,7 @@ static int restore_operands(tuning *t) {
     return result ? result : waited;
 }
 
-/* ---------------------------------------------------------------------------------------- results
- */
+/* -------------------------------------------------------------------------------------- results */
 
 /* Pieces of D, evenly spread, as f32. */
 static bool take_sample(tuning *t, float *out) {
@@ -230,8 +228,7 @@ static const float *find_reference(const tuning *t, uint32_t count) {
     return best;
 }
 
-/* ----------------------------------------------------------------------------------------- timing
- */
+/* --------------------------------------------------------------------------------------- timing */
 
 static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -341,8 +338,7 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
     return HLO_OK;
 }
 
-/* ------------------------------------------------------------------------------------------ whole
- */
+/* ---------------------------------------------------------------------------------------- whole */
 
 static int set_up(tuning *t) {
     t->raw = malloc(PATTERN * sizeof(double));

@@ -16,8 +16,7 @@ const char *cuda_tuned_key(const cuda_device *device, const cuda_matmul *matmul,
                             cuda_matmul_key(matmul, arena));
 }
 
-/* --------------------------------------------------------------------------------------- the file
- */
+/* ------------------------------------------------------------------------------------- the file */
 
 static hlo_status no_cache(const cuda_device *device, const char *reason, char *why, size_t size) {
     snprintf(why, size, "cannot be tuned: %s is no autotune cache: %s", device->autotune_cache,
@@ -74,8 +73,7 @@ static hlo_status write_cache(const cuda_device *device, const json_t *cache, ch
     return HLO_INVALID_INPUT;
 }
 
-/* ---------------------------------------------------------------------------------------- entries
- */
+/* -------------------------------------------------------------------------------------- entries */
 
 static json_t *encode_algo(const lt_algo *algo) {
     char hex[HEX + 1];

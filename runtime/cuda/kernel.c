@@ -13,8 +13,7 @@ typedef struct kernel_state {
     cuda_function **functions;
 } kernel_state;
 
-/* ------------------------------------------------------------------------------------- supporting
- */
+/* ----------------------------------------------------------------------------------- supporting */
 
 static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
@@ -57,8 +56,7 @@ static bool kernel_supports(const cuda_device *device, const hlo_instr *instr, h
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- running
- */
+/* -------------------------------------------------------------------------------------- running */
 
 static hlo_status kernel_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                  const char **why) {
@@ -128,8 +126,7 @@ static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const 
     return HLO_OK;
 }
 
-/* --------------------------------------------------------------------------------------- printing
- */
+/* ------------------------------------------------------------------------------------- printing */
 
 static void print_pointer(const cuda_pointer *pointer, FILE *out) {
     switch (pointer->kind) {

@@ -63,8 +63,7 @@ const char *cuda_program_add(cuda_program *program, const cuda_launch *launch);
  * `helpers`: a test puts others in their place. The caller frees it; NULL when memory runs out. */
 char *cuda_program_source(const cuda_program *program, bool helpers);
 
-/* ---------------------------------------------------------------------------------------- nvrtc.c
- */
+/* -------------------------------------------------------------------------------------- nvrtc.c */
 
 /* What NVRTC makes of a program. */
 typedef struct cuda_image {

@@ -34,8 +34,7 @@ cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_aren
     return e->why ? NULL : code;
 }
 
-/* --------------------------------------------------------------------------------------- programs
- */
+/* ------------------------------------------------------------------------------------- programs */
 
 typedef struct program_kernel {
     char *name, *text;

@@ -301,8 +301,7 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
     return emit_index_new(e, rank, dims, at, dense ? from->linear : NULL, row_major);
 }
 
-/* ---------------------------------------------------------------------------------------- leaves
- */
+/* --------------------------------------------------------------------------------------- leaves */
 
 static const char *operand_pointer(emit *e, uint32_t leaf) {
     if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");

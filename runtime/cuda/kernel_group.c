@@ -147,8 +147,7 @@ static void find_owner(grouping *g, uint32_t i) {
     }
 }
 
-/* ---------------------------------------------------------------------------------- the relation
- */
+/* --------------------------------------------------------------------------------- the relation */
 
 /* Whether a broadcast whose result is full repeats rows: that is, whether each element of its
  * operand goes to all elements of one row, in order. */
@@ -258,8 +257,7 @@ static void visit(walk *w, const hlo_instr *instr, group_relation relation, bool
     visit_operands(w, instr, relation);
 }
 
-/* --------------------------------------------------------------------------------------- circles
- */
+/* -------------------------------------------------------------------------------------- circles */
 
 /* Marks what depends on the group through something that is not in it. A group depends on what any
  * of its members does. */
@@ -306,8 +304,7 @@ static bool makes_circle(grouping *g, uint32_t to, uint32_t m) {
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- joining
- */
+/* -------------------------------------------------------------------------------------- joining */
 
 static bool is_trailing(const hlo_instr *reduce) {
     const hlo_shape *shape = hlo_instr_operand(reduce, 0)->shape;
@@ -404,8 +401,7 @@ static bool can_join(grouping *g, uint32_t number, uint32_t m) {
     return good;
 }
 
-/* ----------------------------------------------------------------------------------------- groups
- */
+/* --------------------------------------------------------------------------------------- groups */
 
 /* Lists what computes `instr` in the group, in `closed`; what it reads from memory gets `read`. */
 static void close_over(grouping *g, uint32_t number, const hlo_instr *instr, bool first) {

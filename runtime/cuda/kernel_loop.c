@@ -55,8 +55,7 @@ const char *emit_offset_type(const emit *e, int64_t count) {
     return most < (INT64_C(1) << 30) ? "int" : "int64";
 }
 
-/* --------------------------------------------------------------------------------------- launches
- */
+/* ------------------------------------------------------------------------------------- launches */
 
 static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, const char **parameters,
                         const char *text) {
@@ -95,8 +94,7 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
     return launch;
 }
 
-/* ------------------------------------------------------------------------------------------ loop
- */
+/* ----------------------------------------------------------------------------------------- loop */
 
 /* The thread's elements, and the index of each inside the loop over them. */
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner) {
@@ -221,8 +219,7 @@ void emit_loop(emit *e, cuda_code *code) {
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* ---------------------------------------------------------------------------------------- update
- */
+/* --------------------------------------------------------------------------------------- update */
 
 static cuda_launch copy_launch(emit *e, uint32_t from, uint32_t to) {
     const hlo_view *view = &e->job->results[to];

@@ -261,8 +261,7 @@ static const char *pull_update(emit *e, const hlo_instr *instr, const emit_index
     return c.name;
 }
 
-/* --------------------------------------------------------------------------------- other opcodes
- */
+/* -------------------------------------------------------------------------------- other opcodes */
 
 static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
@@ -340,8 +339,7 @@ static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index
     return cell ? emit_cell(e, type, acc) : acc;
 }
 
-/* ------------------------------------------------------------------------------------- the switch
- */
+/* ----------------------------------------------------------------------------------- the switch */
 
 static bool is_float_bits(const hlo_instr *instr) {
     return hlo_types[instr->shape->type].bits ==

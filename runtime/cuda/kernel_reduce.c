@@ -329,8 +329,7 @@ static void run_phase(reduction *s, uint32_t phase) {
     emit_close(e);
 }
 
-/* --------------------------------------------------------------------------------------- kernels
- */
+/* -------------------------------------------------------------------------------------- kernels */
 
 /* Of `count` elements of a row, `width` at a time, how a block's threads divide. */
 static void divide(reduction *s, int64_t count, int width) {
@@ -445,8 +444,7 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
                     emit_launch(e, "row", &lines, row_blocks(s), scratch_count, scratch));
 }
 
-/* ---------------------------------------------------------------------------------------- set-up
- */
+/* --------------------------------------------------------------------------------------- set-up */
 
 static void find_reduces(reduction *s) {
     emit *e = s->e;

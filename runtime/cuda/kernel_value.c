@@ -6,8 +6,7 @@
 #include "ir/eval/kernel.h"
 #include "runtime/cuda/kernel_emit.h"
 
-/* -------------------------------------------------------------------------------------- literals
- */
+/* ------------------------------------------------------------------------------------- literals */
 
 static const char *float_text(emit *e, double value, bool wide) {
     if (isnan(value)) return wide ? "(double)float_nan()" : "float_nan()";
@@ -47,8 +46,7 @@ const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index) {
     return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[type].name);
 }
 
-/* -------------------------------------------------------------------------------------- rounding
- */
+/* ------------------------------------------------------------------------------------- rounding */
 
 bool emit_is_wide(hlo_type type) {
     return cuda_types[type].cell && strcmp(cuda_types[type].cell, cuda_types[type].compute) == 0;
@@ -71,8 +69,7 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
     return cell ? name : emit_decoded(e, type, name);
 }
 
-/* ------------------------------------------------------------------------------------ elementwise
- */
+/* ---------------------------------------------------------------------------------- elementwise */
 
 static const char *type_refusal(const hlo_shape *shape) {
     return cuda_types[shape->type].cell ? NULL : "has no kernel for its element type";
@@ -186,8 +183,7 @@ const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const 
     return cell ? emit_cell(e, type, value) : value;
 }
 
-/* ---------------------------------------------------------------------------------------- regions
- */
+/* -------------------------------------------------------------------------------------- regions */
 
 static const hlo_computation *called(const hlo_instr *instr) {
     if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);

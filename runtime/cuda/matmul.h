@@ -64,8 +64,7 @@ typedef enum lt_part {
 
 const char *lt_part_name(lt_part part);
 
-/* --------------------------------------------------------------------------------------- problems
- */
+/* ------------------------------------------------------------------------------------- problems */
 
 /* A column-major matrix, or as many of them as the problem's `batch`. */
 typedef struct lt_matrix {
@@ -139,8 +138,7 @@ void cuda_matmul_print(const cuda_matmul *matmul, const char *indent, FILE *out)
  * and the values of alpha and beta. In the arena. */
 const char *cuda_matmul_key(const cuda_matmul *matmul, hlo_arena *arena);
 
-/* ------------------------------------------------------------------------------------------ calls
- */
+/* ---------------------------------------------------------------------------------------- calls */
 
 /* A problem with its descriptors and an algorithm. Launching one sets its pointers: each is for one
  * thread at a time. */

@@ -101,8 +101,7 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     return status;
 }
 
-/* ------------------------------------------------------------------------------------- a device's
- */
+/* ----------------------------------------------------------------------------------- a device's */
 
 static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);

@@ -77,8 +77,7 @@ int standin_sm(void) {
         if (failed) return failed;                                                                 \
     } while (0)
 
-/* ---------------------------------------------------------------------------- device and context
- */
+/* --------------------------------------------------------------------------- device and context */
 
 static int retained;
 
@@ -158,8 +157,7 @@ int cuCtxSetCurrent(cuda_context *context) {
     return context == (cuda_context *)&retained ? 0 : CUDA_INVALID_HANDLE;
 }
 
-/* --------------------------------------------------------------------------------------- streams
- */
+/* -------------------------------------------------------------------------------------- streams */
 
 typedef struct node {
     struct node *next;
@@ -303,8 +301,7 @@ int cuGraphDestroy(cuda_graph *graph) {
     return 0;
 }
 
-/* ---------------------------------------------------------------------------------------- memory
- */
+/* --------------------------------------------------------------------------------------- memory */
 
 int cuMemGetInfo(size_t *free_bytes, size_t *total) {
     ENTER("cuMemGetInfo");
@@ -428,8 +425,7 @@ int cuMemsetD8Async(cuda_address memory, unsigned char byte, size_t size, cuda_s
     return standin_enqueue(stream, run_fill, &c, sizeof c);
 }
 
-/* ---------------------------------------------------------------------------------------- events
- */
+/* --------------------------------------------------------------------------------------- events */
 
 struct cuda_event {
     double time;
@@ -474,8 +470,7 @@ int cuEventDestroy(cuda_event *event) {
     return 0;
 }
 
-/* --------------------------------------------------------------------------------------- kernels
- */
+/* -------------------------------------------------------------------------------------- kernels */
 
 typedef struct indices {
     unsigned x, y, z;
@@ -666,8 +661,7 @@ int cuLaunchKernel(cuda_function *function, unsigned grid_x, unsigned grid_y, un
     return standin_enqueue(stream, run_launch, &l, sizeof l);
 }
 
-/* ---------------------------------------------------------------------------------------- errors
- */
+/* --------------------------------------------------------------------------------------- errors */
 
 int cuGetErrorName(int error, const char **name) {
     static char text[32];

@@ -65,8 +65,7 @@ hlo_pass_options draw_options(dice *d) {
     return options;
 }
 
-/* ------------------------------------------------------------------------------------------ values
- */
+/* --------------------------------------------------------------------------------------- values */
 
 /* Whether some value is f16: one that a large factor would make infinite, in the module and not in
  * what is rewritten (docs/numerics.md), or the other way round. */
@@ -194,8 +193,7 @@ outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t
     return result;
 }
 
-/* -------------------------------------------------------------------------------------- rewriting
- */
+/* ------------------------------------------------------------------------------------ rewriting */
 
 static void count(const hlo_report *report, census *counts) {
     for (const tally *t = report->rules.first; t; t = t->next) {
@@ -254,8 +252,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     return result;
 }
 
-/* --------------------------------------------------------------------------------------- reducing
- */
+/* ------------------------------------------------------------------------------------- reducing */
 
 static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
     for (hlo_computation *c = module->first; c; c = c->next)

@@ -50,8 +50,7 @@ typedef struct clause {
     uint32_t file, rule, guard; /* of the table, of the file, of the rule */
 } clause;
 
-/* ---------------------------------------------------------------------------------------- subjects
- */
+/* ------------------------------------------------------------------------------------- subjects */
 
 static char *verdicts_of(const hlo_report *report) {
     char *text = NULL;
@@ -175,8 +174,7 @@ static void free_subjects(subjects *list) {
     free(list->v);
 }
 
-/* ----------------------------------------------------------------------------------------- clauses
- */
+/* -------------------------------------------------------------------------------------- clauses */
 
 static void *copy_of(const void *from, size_t size) {
     void *to = malloc(size);

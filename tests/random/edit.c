@@ -70,8 +70,7 @@ void free_cases(text_cases *cases) {
     free(cases->v);
 }
 
-/* -------------------------------------------------------------------------------------------- text
- */
+/* ----------------------------------------------------------------------------------------- text */
 
 /* `old` as a whole word, everywhere or (`percent`) here and there, becomes `new`. */
 static char *replace_words(const char *text, const char *old, const char *new, int percent,
@@ -120,8 +119,7 @@ char *edit_text(const char *text, dice *d) {
     return out;
 }
 
-/* ------------------------------------------------------------------------------------------ module
- */
+/* --------------------------------------------------------------------------------------- module */
 
 static hlo_instr *any_instr(const hlo_computation *comp, dice *d) {
     hlo_instr *i = comp->first;

@@ -146,8 +146,7 @@ array gen_scale(gen *g, const char *type, bool divides) {
     return s;
 }
 
-/* ---------------------------------------------------------------------------------------- wrapping
- */
+/* ------------------------------------------------------------------------------------- wrapping */
 
 static void write_maxima(FILE *out) {
     static const char *const types[] = {"f32", "bf16", "f16"};

@@ -7,8 +7,7 @@ static const char *fp8_type(gen *g) {
     return dice_chance(&g->dice, 75) ? "f8e4m3fn" : "f8e5m2";
 }
 
-/* ------------------------------------------------------------------------------------------ moving
- */
+/* --------------------------------------------------------------------------------------- moving */
 
 /* A value of that shape before anything moved it. */
 typedef array source(gen *g, array shape);
@@ -194,8 +193,7 @@ static array moved(gen *g, array shape, int links, source *from) {
     return value;
 }
 
-/* ------------------------------------------------------------------------------------ dequantising
- */
+/* --------------------------------------------------------------------------------- dequantising */
 
 static array stored(gen *g, array shape) {
     return gen_parameter(g, 'p', shape);
@@ -274,8 +272,7 @@ static array dequantised(gen *g, array shape) {
     return gen_binary(g, divides ? "divide" : "multiply", value, scale, !divides);
 }
 
-/* ------------------------------------------------------------------------------------------- dots
- */
+/* ----------------------------------------------------------------------------------------- dots */
 
 typedef struct side {
     array shape;

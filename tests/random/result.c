@@ -89,8 +89,7 @@ static array step_observe(gen *g, array v) {
     return v;
 }
 
-/* ------------------------------------------------------------------------------------- quantising
- */
+/* ----------------------------------------------------------------------------------- quantising */
 
 static array amax(gen *g, array v) {
     static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};

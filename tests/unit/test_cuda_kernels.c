@@ -25,8 +25,7 @@ static bool is_long;
 static cuda_library standin;
 static cuda_stream *stream;
 
-/* ------------------------------------------------------------------------------------------ data
- */
+/* ----------------------------------------------------------------------------------------- data */
 
 static uint64_t random_state;
 
@@ -54,8 +53,7 @@ static void draw(const hlo_view *view, int64_t count) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- reference
- */
+/* ------------------------------------------------------------------------------------ reference */
 
 typedef struct value {
     hlo_view view, sigma;
@@ -125,8 +123,7 @@ static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
         fail_msg("%%%s: %s", instr->name, why);
 }
 
-/* ---------------------------------------------------------------------------------------- running
- */
+/* -------------------------------------------------------------------------------------- running */
 
 static void *address_of(const hlo_job *job, const cuda_pointer *pointer) {
     if (pointer->kind == CUDA_SCRATCH) return (char *)job->scratch + pointer->offset;
@@ -216,8 +213,7 @@ static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda
     return good;
 }
 
-/* ---------------------------------------------------------------------------------------- modules
- */
+/* -------------------------------------------------------------------------------------- modules */
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
@@ -323,8 +319,7 @@ static void test_models(void **state) {
     assert_true(good);
 }
 
-/* ------------------------------------------------------------------------------- opcode by opcode
- */
+/* ----------------------------------------------------------------------------- opcode by opcode */
 
 static hlo_module *parse(const char *text) {
     hlo_module *m;

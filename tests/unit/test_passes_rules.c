@@ -234,8 +234,7 @@ static void faults_are_found(void **state) {
             "no field 'colour'", 2, 45);
 }
 
-/* ----------------------------------------------------------------------------------------- the end
- */
+/* -------------------------------------------------------------------------------------- the end */
 
 static hlo_status run_with(const char *rules_text, const char *hlo) {
     char name[] = "/tmp/hlo-rules-XXXXXX";

@@ -44,8 +44,7 @@ static void fail(const char *what) {
     exit(4);
 }
 
-/* ------------------------------------------------------------------------------------------ data
- */
+/* ----------------------------------------------------------------------------------------- data */
 
 static double uniform(tester *t) {
     t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -86,8 +85,7 @@ static hlo_view make_operand(tester *t, const hlo_instr *operand) {
     return out;
 }
 
-/* ------------------------------------------------------------------------------------------ judge
- */
+/* ---------------------------------------------------------------------------------------- judge */
 
 typedef struct leaves {
     uint32_t operand_count, result_count;
@@ -118,8 +116,7 @@ static void run_cpu(tester *t, const hlo_instr *instr, leaves *l) {
     free(job.scratch);
 }
 
-/* ----------------------------------------------------------------------------------------- device
- */
+/* --------------------------------------------------------------------------------------- device */
 
 typedef struct memory {
     cuda_address operands[LEAVES], results[LEAVES], scratch;
@@ -171,8 +168,7 @@ static bool run_library(tester *t, const cuda_matmul *p, const memory *m) {
     return status == HLO_OK;
 }
 
-/* ------------------------------------------------------------------------------------- comparison
- */
+/* ----------------------------------------------------------------------------------- comparison */
 
 static hlo_array as_array(tester *t, const hlo_view *view, const hlo_view *sigma) {
     hlo_view dense = hlo_view_scratch(t->arena, view->type, view);
@@ -212,8 +208,7 @@ static void compare(tester *t, const leaves *l, const cuda_matmul *p, const memo
     }
 }
 
-/* ---------------------------------------------------------------------------------------- matmuls
- */
+/* -------------------------------------------------------------------------------------- matmuls */
 
 static void test_call(tester *t, const hlo_instr *instr, const cuda_matmul *p) {
     leaves l = {.operand_count = instr->operand_count};
