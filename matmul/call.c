@@ -1,6 +1,7 @@
 /* Matmul calls and struct hlo_matmul, in both directions. */
 #include "matmul/call.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "matmul/config.h"
@@ -265,6 +266,13 @@ static const known_config *read_config(hlo_module *module, const char *text) {
     return known;
 }
 
+bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul) {
+    const known_config *known =
+        read_config(call->parent->module, hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG));
+    *out_matmul = known->matmul;
+    return !known->wrong && !take_results(call, out_matmul);
+}
+
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why) {
     const known_config *known =
         read_config(call->parent->module, hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG));
@@ -347,6 +355,47 @@ static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_compu
     return count;
 }
 
+/* What a config is written from. Its bytes are compared, so it has no padding. */
+typedef struct config_key {
+    char tag[8]; /* no config begins so */
+    double alpha, beta;
+    int64_t a_stride, b_stride;
+    const char *precision, *algorithm;
+    uint32_t epilogue, amax, a_mode, b_mode, form;
+    uint32_t counts[4], count; /* of dimension numbers, by list and in all */
+    int64_t dims[2 * HLO_CONFIG_DIMS];
+} config_key;
+
+/* The config, interned. A module has few that differ, and writing one takes longer than all else
+ * about a call, so each is kept with what it was made from. */
+static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_form form) {
+    const hlo_matmul_sizes size = hlo_matmul_extents(m);
+    const hlo_ints *lists[] = {m->a_contracting, m->b_contracting, m->a_batch, m->b_batch};
+    config_key key = {.tag = "made of",
+                      .alpha = m->alpha,
+                      .beta = m->beta,
+                      .a_stride = size.m * size.k,
+                      .b_stride = size.n * size.k,
+                      .precision = m->precision,
+                      .algorithm = m->algorithm,
+                      .epilogue = m->epilogue,
+                      .amax = m->amax,
+                      .a_mode = m->a_mode,
+                      .b_mode = m->b_mode,
+                      .form = form};
+    for (int i = 0; i < 4; i++) {
+        key.counts[i] = lists[i]->count;
+        for (uint32_t d = 0; d < lists[i]->count && key.count < 2 * HLO_CONFIG_DIMS; d++)
+            key.dims[key.count++] = lists[i]->v[d];
+    }
+    const size_t length = offsetof(config_key, dims) + key.count * sizeof *key.dims;
+    hlo_memo *memo = hlo_intern_memo(module, hlo_intern(module, (const char *)&key, length));
+    if (!memo->config || key.count == 2 * HLO_CONFIG_DIMS)
+        memo->config = hlo_intern_string(
+            module, hlo_config_format(module->arena, m, form, key.a_stride, key.b_stride));
+    return memo->config;
+}
+
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like) {
     hlo_module *module = comp->module;
@@ -361,9 +410,6 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
     int64_t workspace = hlo_target_find(target->sm)->workspace;
     results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &workspace);
 
-    hlo_matmul_sizes size = hlo_matmul_extents(matmul);
-    char *config =
-        hlo_config_format(module->arena, matmul, target->scales, size.m * size.k, size.n * size.k);
     hlo_instr *call = hlo_instr_new(comp, before, HLO_OP_CUSTOM_CALL,
                                     hlo_shape_tuple(module, result_count, results), operand_count,
                                     operands, "cublas-gemm");
@@ -373,7 +419,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
         hlo_instr_set_str(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, "{{0}: (2, {})}");
     const hlo_attr *metadata = hlo_instr_attr(like, HLO_ATTR_METADATA);
     if (metadata) hlo_instr_set_attr(call, *metadata);
-    hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, config);
+    const char *config = config_of(module, matmul, target->scales);
+    hlo_instr_set_attr(call, (hlo_attr){.id = HLO_ATTR_BACKEND_CONFIG, .u.str = config});
     return call;
 }
 

@@ -141,6 +141,10 @@ bool hlo_matmul_is_wide_call(const hlo_instr *instr);
  * HLO_INVALID_INPUT, with `why` (static) saying what is wrong with the call. */
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
 
+/* Reads no more of a call than what hlo_matmul_aux_index() and hlo_matmul_amax_index() ask for.
+ * False: its config or its results are wrong. */
+bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
+
 /* Whether every call of either kind in the module can be read; each that cannot is one error in
  * `sink` (HLO_INVALID_INPUT). hlo_module_verify() looks at no custom call. */
 hlo_status hlo_matmul_verify(const hlo_module *module, const hlo_diag_sink *sink);

@@ -34,10 +34,9 @@ static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t
 
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     hlo_matmul m;
-    const char *why;
     if (!hlo_matmul_is_call(call)) return -1;
     if (which == HLO_RESULT_OUT) return 0;
-    if (hlo_matmul_decode(call, &m, &why) != HLO_OK) return -1;
+    if (!hlo_matmul_read_results(call, &m)) return -1;
     switch (which) {
     case HLO_RESULT_AUX: return hlo_matmul_aux_index(&m);
     case HLO_RESULT_AMAX: return hlo_matmul_amax_index(&m);
