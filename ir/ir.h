@@ -373,6 +373,8 @@ struct hlo_module {
     hlo_doubt *doubts;       /* the last one first */
     struct hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
+    uint32_t op_counts[HLO_OP_COUNT];  /* instructions of each opcode, in its computations */
+    bool attrs_seen[HLO_ATTR_COUNT];   /* whether any instruction has or has had the attribute */
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */
 };

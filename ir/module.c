@@ -85,6 +85,8 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
 
 void hlo_computation_remove(hlo_computation *comp) {
     unlink_computation(comp);
+    for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        comp->module->op_counts[instr->op]--;
     if (comp->module->entry == comp) comp->module->entry = NULL;
 }
 
@@ -119,6 +121,7 @@ static void link_instr(hlo_instr *instr, hlo_computation *comp, hlo_instr *befor
     *(instr->prev ? &instr->prev->next : &comp->first) = instr;
     *(before ? &before->prev : &comp->last) = instr;
     comp->instr_count++;
+    comp->module->op_counts[instr->op]++;
 }
 
 static void unlink_instr(hlo_instr *instr) {
@@ -126,6 +129,7 @@ static void unlink_instr(hlo_instr *instr) {
     *(instr->prev ? &instr->prev->next : &comp->first) = instr->next;
     *(instr->next ? &instr->next->prev : &comp->last) = instr->prev;
     comp->instr_count--;
+    comp->module->op_counts[instr->op]--;
     instr->parent = NULL;
 }
 
@@ -240,7 +244,11 @@ void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t coun
     instr->attrs = attrs;
     instr->attr_count = count & 0xffffff;
     instr->attr_bits = 0;
-    for (uint32_t i = 0; i < count; i++) instr->attr_bits |= attr_bits(attrs[i].id);
+    bool *seen = instr->parent->module->attrs_seen;
+    for (uint32_t i = 0; i < count; i++) {
+        instr->attr_bits |= attr_bits(attrs[i].id);
+        seen[attrs[i].id] = true;
+    }
 }
 
 const hlo_attr *hlo_instr_find_attr(const hlo_instr *instr, hlo_attr_id id) {

@@ -132,8 +132,8 @@ static void merge_computation(hlo_pass_context *context, hlo_computation *comp,
     seen.slots = hlo_arena_zero(context->scratch, (seen.mask + 1) * sizeof *seen.slots);
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         next = instr->next;
-        if (instr->op == HLO_OP_PARAMETER || effects->side[instr->id] ||
-            effects->random[instr->id] || controlled[instr->id] ||
+        if (instr->op == HLO_OP_PARAMETER || hlo_walk_says(effects->side, instr->id) ||
+            hlo_walk_says(effects->random, instr->id) || hlo_walk_says(controlled, instr->id) ||
             hlo_op_chains(instr->op, HLO_OP_INVALID))
             continue;
         hlo_instr *first = find_or_add(&seen, instr);

@@ -29,8 +29,9 @@ struct hlo_engine {
     uint64_t *keys; /* 0: none yet */
     bool *queued;
     uint32_t old_ids; /* below it, the module's own instructions: */
-    bool *controlled; /* takes part in a control dependency; NULL: not yet asked */
-    bool *effects;    /* does more than compute its result; NULL: not yet asked */
+    bool asked;       /* the next two have been */
+    bool *controlled; /* takes part in a control dependency */
+    bool *effects;    /* does more than compute its result */
     uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
     const bool *fused; /* by computation id: left as it is; not of those that rules make */
@@ -140,11 +141,12 @@ static bool removable(hlo_engine *e, const hlo_instr *instr) {
         instr->op == HLO_OP_PARAMETER)
         return false;
     if (instr->id >= e->old_ids) return true;
-    if (!e->effects) {
+    if (!e->asked) {
+        e->asked = true;
         e->controlled = hlo_walk_controlled(e->context->module, e->context->scratch);
         e->effects = hlo_walk_effects(e->context->module, e->context->scratch).side;
     }
-    return !e->controlled[instr->id] && !e->effects[instr->id];
+    return !hlo_walk_says(e->controlled, instr->id) && !hlo_walk_says(e->effects, instr->id);
 }
 
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
@@ -309,7 +311,7 @@ static void put_in_order(hlo_engine *e) {
 }
 
 static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
-    return comp->id < e->fused_count && e->fused[comp->id];
+    return comp->id < e->fused_count && hlo_walk_says(e->fused, comp->id);
 }
 
 /* Whether anything fired. */

@@ -38,9 +38,9 @@ static void warn(inliner *in, const hlo_instr *call) {
 
 static hlo_computation *callee_of(inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || hlo_instr_int(instr, HLO_ATTR_IS_COMPOSITE, 0)) return NULL;
-    if (in->controlled[instr->id]) return NULL;
+    if (hlo_walk_says(in->controlled, instr->id)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (!callee || callee->attr_count || in->fuses[callee->id]) return NULL;
+    if (!callee || callee->attr_count || hlo_walk_says(in->fuses, callee->id)) return NULL;
     if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
     if (callee->instr_count <= in->budget) return callee;
     warn(in, instr);
@@ -135,6 +135,7 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
 
 /* A fused computation has one fusion, so what has fusions in it is not copied. */
 static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
+    if (!module->op_counts[HLO_OP_FUSION]) return NULL;
     bool *fuses = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fuses);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
@@ -144,6 +145,7 @@ static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
 
 hlo_status hlo_pass_inline(hlo_pass_context *context) {
     hlo_module *module = context->module;
+    if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
     inliner in = {.context = context, .budget = BUDGET};
     in.controlled = hlo_walk_controlled(module, context->scratch);
     in.fuses = with_fusions(module, context->scratch);

@@ -225,12 +225,12 @@ static void set_carried_reason(closing *c, hlo_verdict *verdict, const hlo_instr
 /* Why a dot is wide of which no pass has said anything. */
 static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    bool l = c->fp8[left->id], r = c->fp8[right->id], fused = c->fused[dot->parent->id];
+    bool l = c->fp8[left->id], r = c->fp8[right->id];
     if (!l || !r) {
         set_carried_reason(c, verdict, dot);
         return;
     }
-    if (fused)
+    if (hlo_walk_says(c->fused, dot->parent->id))
         set_reason(c, verdict, HLO_WHY_INSIDE_FUSION, NULL);
     else
         set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
@@ -254,7 +254,7 @@ static bool is_present(const closing *c, const slot *s) {
 
 /* A dot of fp8 values as they are, in a kernel that a compiler has made. */
 static bool is_fused_fp8(const closing *c, const hlo_instr *instr) {
-    return instr->op == HLO_OP_DOT && c->fused[instr->parent->id] &&
+    return instr->op == HLO_OP_DOT && hlo_walk_says(c->fused, instr->parent->id) &&
            hlo_type_is_fp8(hlo_instr_operand(instr, 0)->shape->type) &&
            hlo_type_is_fp8(hlo_instr_operand(instr, 1)->shape->type);
 }

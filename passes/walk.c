@@ -3,6 +3,7 @@
 #include "passes/devices.h"
 
 bool *hlo_walk_controlled(const hlo_module *module, hlo_arena *arena) {
+    if (!module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS]) return NULL;
     bool *controlled = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
@@ -26,10 +27,16 @@ static void visit_called(void *user, hlo_computation *called) {
     effects->any_random |= effects->random[called->id];
 }
 
+static bool has_op(const hlo_module *module, uint8_t flags) {
+    for (unsigned op = 0; op < HLO_OP_COUNT; op++)
+        if (module->op_counts[op] && hlo_ops[op].flags & flags) return true;
+    return false;
+}
+
 /* Whether all devices run the module together, so that they leave a collective out together: it is
  * for several partitions, or about to be made so. Elsewhere a channel may be to other programs. */
 static bool runs_together(const hlo_module *module) {
-    if (hlo_devices_partitions(module) > 1) return true;
+    if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
             if (hlo_devices_manual(instr)) return true;
@@ -50,6 +57,9 @@ static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects)
 }
 
 hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
+    if (!has_op(module, HLO_SIDE_EFFECT | HLO_COLLECTIVE | HLO_NONDET) &&
+        !module->attrs_seen[HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT])
+        return (hlo_effects){0};
     hlo_effects effects = {.side = hlo_arena_zero(arena, module->next_id),
                            .random = hlo_arena_zero(arena, module->next_id)};
     bool *side = hlo_arena_zero(arena, module->next_computation_id);
@@ -108,7 +118,8 @@ bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena) {
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (!called[comp->id]) continue;
         for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
-            if (instr == comp->root || instr->op == HLO_OP_PARAMETER || effects.side[instr->id])
+            if (instr == comp->root || instr->op == HLO_OP_PARAMETER ||
+                hlo_walk_says(effects.side, instr->id))
                 needed[instr->id] = true;
             if (!needed[instr->id]) continue;
             need_inputs(instr, needed);
@@ -124,6 +135,7 @@ static void note_fused(void *user, hlo_computation *called) {
 }
 
 bool *hlo_walk_fused(const hlo_module *module, hlo_arena *arena) {
+    if (!module->op_counts[HLO_OP_FUSION]) return NULL;
     bool *fused = hlo_arena_zero(arena, module->next_computation_id);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)

@@ -1,9 +1,16 @@
-/* Questions about a whole module that several passes ask, answered in one linear walk. The answers
- * are tables by instruction id, valid until the module changes; they live in the arena given. */
+/* Questions about a whole module that several passes ask, answered in one linear walk, or without
+ * one where the module's opcodes and attributes tell that there is nothing to find. The answers are
+ * tables by instruction id, valid until the module changes; they live in the arena given. */
 #ifndef HLO_PASSES_WALK_H
 #define HLO_PASSES_WALK_H
 
 #include "ir/ir.h"
+
+/* Whether a table has `true` at an id. Of controlled, side, random and fused there may be none:
+ * NULL, which is `false` everywhere. */
+static inline bool hlo_walk_says(const bool *table, uint32_t id) {
+    return table && table[id];
+}
 
 /* Whether an instruction takes part in a control dependency: names predecessors, or is named as
  * one. */
