@@ -178,11 +178,3 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     *out_clone = to;
     return HLO_OK;
 }
-
-void hlo_module_swap(hlo_module *a, hlo_module *b) {
-    hlo_module held = *a;
-    *a = *b;
-    *b = held;
-    for (hlo_computation *comp = a->first; comp; comp = comp->next) comp->module = a;
-    for (hlo_computation *comp = b->first; comp; comp = comp->next) comp->module = b;
-}

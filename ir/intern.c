@@ -163,6 +163,15 @@ hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned) {
     return e->memo;
 }
 
+void hlo_strings_free_names(struct hlo_strings *strings) {
+    for (size_t i = 0; i <= strings->mask; i++) {
+        if (!strings->slots[i].entry) continue;
+        entry *e = entry_at(strings, strings->slots[i].entry);
+        e->taken = 0;
+        if (e->memo) e->memo->suffix = 0;
+    }
+}
+
 /* False when something of that kind is called so already. */
 static bool take(const char *interned, hlo_namespace space) {
     entry *e = entry_of(interned);

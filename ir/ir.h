@@ -292,8 +292,9 @@ struct hlo_use {
  * in which they were made, and what a walk asks for is in the first 64 bytes. */
 struct hlo_instr {
     hlo_op op : 8;
-    uint32_t attr_count : 24;
-    uint32_t id; /* unique in the module, below hlo_module.next_id: an index for side tables */
+    uint32_t attr_count : 23;
+    bool queued : 1; /* in the worklist of the pass that runs; false between passes */
+    uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
     uint32_t operand_count, use_count;
     uint32_t attr_bits; /* see hlo_attr_bit(): which attributes there may be */
     uint32_t offset;    /* where the instruction stands in the module's source; made by a pass:
@@ -373,16 +374,14 @@ struct hlo_module {
     hlo_doubt *doubts;       /* the last one first */
     struct hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
-    uint32_t op_counts[HLO_OP_COUNT];  /* instructions of each opcode, in its computations */
-    bool attrs_seen[HLO_ATTR_COUNT];   /* whether any instruction has or has had the attribute */
-    struct hlo_strings *strings; /* interned */
-    struct hlo_shapeset *shapes; /* interned */
+    uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
+    bool attrs_seen[HLO_ATTR_COUNT];  /* whether any instruction has or has had the attribute */
+    struct hlo_strings *strings;      /* interned */
+    struct hlo_shapeset *shapes;      /* interned */
 };
 
 /* An empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
 hlo_module *hlo_module_new(jmp_buf *recover);
-/* Exchanges all that two modules hold, arenas included. */
-void hlo_module_swap(hlo_module *a, hlo_module *b);
 
 /* The interned copy of `length` bytes, NUL-terminated (they may hold NUL bytes themselves: compare
  * pointers). hlo_intern_length() gives the length back. */

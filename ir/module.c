@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/intern.h"
+#include "ir/link.h"
 
 const char *hlo_status_name(hlo_status status) {
     switch (status) {
@@ -60,7 +61,7 @@ const char *hlo_module_name(const hlo_module *module) {
 
 /* -------------------------------------------------------------------------------- computations */
 
-static void link_computation(hlo_computation *comp) {
+void hlo_computation_place(hlo_computation *comp) {
     hlo_module *module = comp->module;
     comp->prev = module->last;
     *(module->last ? &module->last->next : &module->first) = comp;
@@ -79,7 +80,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     comp->id = module->next_computation_id++;
     comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
     comp->module = module;
-    link_computation(comp);
+    hlo_computation_place(comp);
     return comp;
 }
 
@@ -92,7 +93,7 @@ void hlo_computation_remove(hlo_computation *comp) {
 
 void hlo_computation_move_last(hlo_computation *comp) {
     unlink_computation(comp);
-    link_computation(comp);
+    hlo_computation_place(comp);
 }
 
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
@@ -101,7 +102,7 @@ void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
 
 /* -------------------------------------------------------------------------------- instructions */
 
-static void link_use(hlo_use *use, hlo_instr *def, hlo_instr *user) {
+void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user) {
     *use = (hlo_use){.def = def, .user = user, .next = def->uses};
     if (def->uses) def->uses->prev = use;
     def->uses = use;
@@ -114,7 +115,7 @@ static void unlink_use(hlo_use *use) {
     use->def->use_count--;
 }
 
-static void link_instr(hlo_instr *instr, hlo_computation *comp, hlo_instr *before) {
+void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before) {
     instr->parent = comp;
     instr->next = before;
     instr->prev = before ? before->prev : comp->last;
@@ -152,8 +153,9 @@ hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_
                          .name = hlo_unique_name(module, HLO_NAME_INSTR, interned)};
     if (operand_count)
         instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);
-    for (uint32_t i = 0; i < operand_count; i++) link_use(&instr->operands[i], operands[i], instr);
-    link_instr(instr, comp, before);
+    for (uint32_t i = 0; i < operand_count; i++)
+        hlo_use_link(&instr->operands[i], operands[i], instr);
+    hlo_instr_place(instr, comp, before);
     return instr;
 }
 
@@ -194,12 +196,12 @@ void hlo_instr_move(hlo_instr *instr, hlo_instr *before) {
     hlo_computation *comp = instr->parent;
     if (before == instr) return;
     unlink_instr(instr);
-    link_instr(instr, comp, before);
+    hlo_instr_place(instr, comp, before);
 }
 
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def) {
     unlink_use(&instr->operands[index]);
-    link_use(&instr->operands[index], def, instr);
+    hlo_use_link(&instr->operands[index], def, instr);
 }
 
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
@@ -208,9 +210,9 @@ void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
     for (uint32_t i = 0; i < count; i++) {
         hlo_instr *operand = instr->operands[i].def;
         unlink_use(&instr->operands[i]);
-        link_use(&grown[i], operand, instr);
+        hlo_use_link(&grown[i], operand, instr);
     }
-    link_use(&grown[count], def, instr);
+    hlo_use_link(&grown[count], def, instr);
     instr->operands = grown;
     instr->operand_count = count + 1;
 }
@@ -222,7 +224,7 @@ void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to) {
         hlo_instr *user = use->user;
         if (user == to) continue; /* `to` may be made from `from` */
         unlink_use(use);
-        link_use(use, to, user);
+        hlo_use_link(use, to, user);
     }
     if (from->parent->root == from) from->parent->root = to;
 }
@@ -242,7 +244,7 @@ static uint32_t attr_bits(hlo_attr_id id) {
 
 void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count) {
     instr->attrs = attrs;
-    instr->attr_count = count & 0xffffff;
+    instr->attr_count = count & 0x7fffff;
     instr->attr_bits = 0;
     bool *seen = instr->parent->module->attrs_seen;
     for (uint32_t i = 0; i < count; i++) {

@@ -249,7 +249,8 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     r.fp8 = hlo_walk_fp8(context->module, context->scratch);
     const bool *fused = hlo_walk_fused(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = hlo_walk_says(fused, comp->id) ? NULL : comp->first, *next; instr; instr = next) {
+        for (hlo_instr *instr = hlo_walk_says(fused, comp->id) ? NULL : comp->first, *next; instr;
+             instr = next) {
             next = instr->next;
             /* It may go with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)

@@ -1,19 +1,19 @@
 /* The worklist of a phase.
  *
- * A sweep looks at every instruction once, and again at what a firing has made or touched; sweeps
- * follow each other until one fires nothing, so a rule may look as deep as it likes without the
- * engine knowing which changes concern it. Every firing lowers the phase's measure. */
+ * A sweep looks at every instruction once, and again at what a firing has made or touched: at once,
+ * while it is in the processor's caches. Sweeps follow each other until one fires nothing, so a
+ * rule may look as deep as it likes without the engine knowing which changes concern it. Every
+ * firing lowers the phase's measure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/match.h"
+#include "passes/order.h"
 #include "passes/walk.h"
 
 enum { FIRINGS_PER_INSTR = 16, FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64, USERS_ABOVE = 2 };
-
-/* Sort keys of instructions within a computation, with room between them. */
-static const uint64_t key_gap = UINT64_C(1) << 40;
+enum { BATCH = 256 }; /* instructions that are taken from the module at a time */
 
 typedef struct candidate {
     const hlo_rules *rules;
@@ -21,109 +21,59 @@ typedef struct candidate {
     struct candidate *next;
 } candidate;
 
+typedef struct list {
+    hlo_instr **items;
+    size_t count, room;
+} list;
+
 struct hlo_engine {
     hlo_pass_context *context;
     const char *phase;
     candidate *by_op[HLO_OP_COUNT];
-    uint32_t room;  /* of the side tables, by instruction id */
-    uint64_t *keys; /* 0: none yet */
-    bool *queued;
     uint32_t old_ids; /* below it, the module's own instructions: */
     bool asked;       /* the next two have been */
     bool *controlled; /* takes part in a control dependency */
     bool *effects;    /* does more than compute its result */
-    uint32_t *judged; /* the last sweep in which a verdict was given for it */
     uint32_t sweep;
     const bool *fused; /* by computation id: left as it is; not of those that rules make */
     uint32_t fused_count;
     bool judges; /* some rule of the phase gives reasons */
-    hlo_instr **queue;
-    size_t queue_count, queue_room;
+    /* What the sweep has not yet come to: from `rest` on, then the computations from `later` on. */
+    hlo_instr *rest;
+    hlo_computation *later;
+    list batch;     /* next to be looked at */
+    list follow_up; /* to be looked at before what is left of the batch */
     uint64_t fired, fuel;
     const hlo_rule *last;
     bool failed;
 };
 
-/* ------------------------------------------------------------------------------------- side tables
- */
-
-static void *widen(hlo_arena *arena, const void *old, uint32_t count, uint32_t room, size_t size) {
-    void *data = hlo_arena_array(arena, room, size);
-    if (count) memcpy(data, old, count * size);
-    memset((char *)data + count * size, 0, (room - count) * size);
-    return data;
-}
-
-static void reserve(hlo_engine *e, uint32_t id) {
-    if (id < e->room) return;
-    uint32_t room = id + id / 2 + 256;
-    hlo_arena *arena = e->context->scratch;
-    e->keys = widen(arena, e->keys, e->room, room, sizeof e->keys[0]);
-    e->queued = widen(arena, e->queued, e->room, room, sizeof e->queued[0]);
-    e->judged = widen(arena, e->judged, e->room, room, sizeof e->judged[0]);
-    e->room = room;
-}
-
-static void number(hlo_engine *e, const hlo_computation *comp) {
-    uint64_t key = 0;
-    for (const hlo_instr *i = comp->first; i; i = i->next) {
-        reserve(e, i->id);
-        e->keys[i->id] = key += key_gap;
+static void add(hlo_engine *e, list *to, hlo_instr *instr) {
+    if (to->count == to->room) {
+        const size_t room = 2 * to->room + BATCH;
+        hlo_instr **items = hlo_arena_array(e->context->scratch, room, sizeof *items);
+        if (to->count) memcpy(items, to->items, to->count * sizeof *items);
+        to->items = items;
+        to->room = room;
     }
-}
-
-/* Gives `instr` a key between its neighbours', or all of its computation new ones, as at first. */
-static uint64_t key_of(hlo_engine *e, const hlo_instr *instr) {
-    reserve(e, instr->id);
-    if (e->keys[instr->id]) return e->keys[instr->id];
-    const hlo_instr *first = instr, *end = instr->next;
-    while (first->prev && !(first->prev->id < e->room && e->keys[first->prev->id]))
-        first = first->prev;
-    while (end && !(end->id < e->room && e->keys[end->id])) end = end->next;
-    if (!first->prev && !end) {
-        number(e, instr->parent);
-        return e->keys[instr->id];
-    }
-    uint64_t low = first->prev ? e->keys[first->prev->id] : 0;
-    uint64_t high = end ? e->keys[end->id] : low + key_gap;
-    uint64_t count = 1;
-    for (const hlo_instr *i = first; i != end; i = i->next) count++;
-    uint64_t step = (high - low) / 16 / count;
-    if (!step) {
-        number(e, instr->parent);
-        return e->keys[instr->id];
-    }
-    for (const hlo_instr *i = first; i != end; i = i->next) {
-        reserve(e, i->id);
-        e->keys[i->id] = low += step;
-    }
-    return e->keys[instr->id];
+    instr->queued = true;
+    to->items[to->count++] = instr;
 }
 
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
-    (void)key_of(engine, a); /* may renumber, so both are asked for afterwards */
-    uint64_t other = key_of(engine, b);
-    uint64_t key = key_of(engine, a);
-    return key < other;
+    hlo_pass_context *context = engine->context;
+    if (!context->order) context->order = hlo_order_new(context->lasting);
+    return hlo_order_before(context->order, a, b);
 }
 
-void hlo_engine_moved(hlo_engine *engine, const hlo_instr *instr) {
-    reserve(engine, instr->id);
-    engine->keys[instr->id] = 0;
+void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
+    if (engine->rest == instr) engine->rest = instr->next;
+    hlo_instr_move(instr, before);
+    if (engine->context->order) hlo_order_moved(engine->context->order, instr);
 }
 
 static void push_one(hlo_engine *e, hlo_instr *instr) {
-    reserve(e, instr->id);
-    if (e->queued[instr->id]) return;
-    if (e->queue_count == e->queue_room) {
-        size_t room = 2 * e->queue_room + 256;
-        hlo_instr **queue = hlo_arena_array(e->context->scratch, room, sizeof *queue);
-        if (e->queue_count) memcpy(queue, e->queue, e->queue_count * sizeof *queue);
-        e->queue = queue;
-        e->queue_room = room;
-    }
-    e->queued[instr->id] = true;
-    e->queue[e->queue_count++] = instr;
+    if (!instr->queued && e->by_op[instr->op]) add(e, &e->follow_up, instr);
 }
 
 static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
@@ -154,6 +104,7 @@ void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
     hlo_instr *operands[HLO_RULE_ARGS];
     uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
     for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
+    if (engine->rest == instr) engine->rest = instr->next;
     hlo_instr_remove(instr);
     for (uint32_t i = 0; i < count; i++) hlo_engine_bury(engine, operands[i]);
 }
@@ -211,13 +162,8 @@ bool hlo_engine_judges(const hlo_engine *engine) {
 /* The first reason of a sweep counts. */
 static void judge(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                   const hlo_instr *blocker) {
-    const hlo_rule *rule = env->rule;
-    if (rule->subject < 0 || reason == HLO_WHY_COUNT) return;
     const hlo_instr *subject = env->subject;
-    if (!subject || !subject->parent) return;
-    reserve(e, subject->id);
-    if (e->judged[subject->id] == e->sweep) return;
-    e->judged[subject->id] = e->sweep;
+    if (env->rule->subject < 0 || reason == HLO_WHY_COUNT || !subject || !subject->parent) return;
     hlo_remark_reason(e->context, subject, reason, blocker);
 }
 
@@ -273,7 +219,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
 }
 
 static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
-    e->queued[instr->id] = false;
+    instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
         return; /* dead, or kept for its effects alone */
     for (const candidate *c = e->by_op[instr->op]; c && instr->parent && !e->failed; c = c->next)
@@ -301,42 +247,74 @@ static void swap(hlo_instr **a, hlo_instr **b) {
 }
 
 static void put_in_order(hlo_engine *e) {
-    size_t n = e->queue_count;
+    size_t n = e->batch.count;
+    hlo_instr **items = e->batch.items;
     uint64_t order = e->context->options->rule_order, state = order + e->sweep;
     if (order == 1)
-        for (size_t i = 0; i < n / 2; i++) swap(&e->queue[i], &e->queue[n - 1 - i]);
+        for (size_t i = 0; i < n / 2; i++) swap(&items[i], &items[n - 1 - i]);
     if (order > 1)
         for (size_t i = n; i > 1; i--)
-            swap(&e->queue[i - 1], &e->queue[(size_t)(next_random(&state) % i)]);
+            swap(&items[i - 1], &items[(size_t)(next_random(&state) % i)]);
 }
 
 static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
     return comp->id < e->fused_count && hlo_walk_says(e->fused, comp->id);
 }
 
+/* The next part of the module; all of it at once where the order is not the module's. False at its
+ * end. */
+static bool take_batch(hlo_engine *e) {
+    const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
+    e->batch.count = 0;
+    while (e->batch.count < most) {
+        hlo_instr *instr = e->rest;
+        if (instr) {
+            e->rest = instr->next;
+            if (e->by_op[instr->op]) add(e, &e->batch, instr);
+        } else {
+            hlo_computation *comp = e->later;
+            if (!comp) break;
+            e->later = comp->next;
+            if (!is_fused(e, comp)) e->rest = comp->first;
+        }
+    }
+    put_in_order(e);
+    return e->batch.count;
+}
+
 /* Whether anything fired. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
     e->sweep++;
-    e->queue_count = 0;
-    for (hlo_computation *c = e->context->module->first; c; c = c->next)
-        for (hlo_instr *i = is_fused(e, c) ? NULL : c->first; i; i = i->next)
-            if (e->by_op[i->op]) push_one(e, i);
-    put_in_order(e);
-    for (size_t i = 0; i < e->queue_count && !e->failed; i++)
-        if (e->queue[i]->parent) visit(e, env, e->queue[i]);
+    hlo_remark_begin(e->context);
+    e->rest = NULL;
+    e->later = e->context->module->first;
+    while (!e->failed && take_batch(e))
+        for (size_t i = 0; i < e->batch.count && !e->failed; i++) {
+            if (e->batch.items[i]->parent) visit(e, env, e->batch.items[i]);
+            for (size_t f = 0; f < e->follow_up.count && !e->failed; f++)
+                if (e->follow_up.items[f]->parent) visit(e, env, e->follow_up.items[f]);
+            e->follow_up.count = 0;
+        }
     return e->fired > before;
+}
+
+/* Whether some rule may have an instruction of the module for its root. */
+static bool finds_roots(const hlo_engine *e) {
+    for (unsigned op = 0; op < HLO_OP_COUNT; op++)
+        if (e->by_op[op] && e->context->module->op_counts[op]) return true;
+    return false;
 }
 
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
     e->context = context;
     e->phase = phase;
-    e->fused = hlo_walk_fused(context->module, context->scratch);
-    e->fused_count = context->module->next_computation_id;
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) enter_phase(e, hlo_rules_builtin[i]);
     if (context->rules) enter_phase(e, context->rules);
-    reserve(e, context->module->next_id);
+    if (!finds_roots(e)) return HLO_OK;
+    e->fused = hlo_walk_fused(context->module, context->scratch);
+    e->fused_count = context->module->next_computation_id;
     e->old_ids = context->module->next_id;
     uint64_t instrs = 0;
     for (hlo_computation *c = context->module->first; c; c = c->next) instrs += c->instr_count;
@@ -344,7 +322,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
     env->context = context;
     env->engine = e;
-    for (uint32_t sweeps = 0; sweep(e, env) && !e->failed; sweeps++) {
+    for (uint32_t sweeps = 0; finds_roots(e) && sweep(e, env) && !e->failed; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         hlo_diag_emit(context->module, context->sink, HLO_ERROR, 0, 0,
                       "phase %s does not end: rule %s still fires", phase, e->last->name);

@@ -78,9 +78,8 @@ hlo_status hlo_pass_fold(hlo_pass_context *context) {
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             if (hlo_walk_says(effects.side, instr->id) ||
-                hlo_walk_says(effects.random, instr->id) ||
-                hlo_walk_says(controlled, instr->id) || hlo_instr_user_count(instr) == 0 ||
-                !can_fold(instr))
+                hlo_walk_says(effects.random, instr->id) || hlo_walk_says(controlled, instr->id) ||
+                hlo_instr_user_count(instr) == 0 || !can_fold(instr))
                 continue;
             const hlo_literal *literal = value_of(context, instr);
             if (!literal) continue;

@@ -122,8 +122,8 @@ bool hlo_engine_judges(const hlo_engine *engine);
 /* Says that the instruction is new or has other operands or users. */
 void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
 
-/* Says that it stands elsewhere now. */
-void hlo_engine_moved(hlo_engine *engine, const hlo_instr *instr);
+/* Moves it within its computation to stand before `before`. */
+void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before);
 /* Removes it, and what only it used, if nothing uses it. */
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr);
 

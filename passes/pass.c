@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "hlo/text.h"
+#include "ir/snapshot.h"
 #include "passes/devices.h"
 #include "passes/lint.h"
 #include "passes/match.h"
@@ -76,11 +77,9 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *before;   /* what a sequence began with, while it runs */
-    hlo_module *linted;   /* a copy to look for lints in; NULL */
-    hlo_module *original; /* what all began with, if it may have to begin again; NULL */
-    hlo_module *rules;    /* holds context.rules; NULL */
-    uint64_t decided;     /* changes by passes that decide */
+    hlo_module *linted; /* a copy to look for lints in; NULL */
+    hlo_module *rules;  /* holds context.rules; NULL */
+    uint64_t decided;   /* changes by passes that decide */
 } run;
 
 static bool holds_deciding(const pass *p) {
@@ -131,25 +130,20 @@ static hlo_status run_function(run *r, const pass *p) {
 
 static hlo_status run_list(run *r, const char *list, bool outermost);
 
-/* A copy of the module is kept meanwhile, and given back when no deciding pass has changed
- * anything. */
+/* The module is as it was when no deciding pass has changed anything. */
 static hlo_status run_or_undo(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    hlo_status status = hlo_module_clone(context->module, &r->before);
-    if (status != HLO_OK) return status;
+    const hlo_snapshot *before = hlo_snapshot_take(context->module, context->scratch);
     hlo_remark_mark *remarks = hlo_remark_here(context);
     uint64_t decided = r->decided, changes = context->changes;
-    status = run_list(r, p->sequence, false);
+    hlo_status status = run_list(r, p->sequence, false);
     if (status == HLO_OK && r->decided == decided) {
-        jmp_buf *recover = hlo_arena_set_recover(context->module->arena, NULL);
-        hlo_module_swap(context->module, r->before);
-        hlo_arena_set_recover(context->module->arena, recover);
+        hlo_snapshot_restore(context->module, before);
         hlo_remark_back(context, remarks);
+        context->order = NULL;
         context->changes = changes;
     }
-    hlo_module_free(r->before);
-    r->before = NULL;
     hlo_arena_release(context->scratch, mark);
     return status;
 }
@@ -203,18 +197,14 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
 }
 
 /* The module is again as it came, and the report knows what is to stay wide. */
-static hlo_status start_again(run *r, const hlo_module *original, jmp_buf *recover) {
+static hlo_status start_again(run *r, const hlo_snapshot *original, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report *old = context->report;
-    hlo_status status = hlo_module_clone(original, &r->before);
-    if (status != HLO_OK) return status;
-    hlo_arena_set_recover(context->module->arena, NULL);
-    hlo_module_swap(context->module, r->before);
-    hlo_arena_set_recover(context->module->arena, recover);
-    hlo_module_free(r->before);
+    hlo_snapshot_restore(context->module, original);
     hlo_module_free(r->linted);
-    r->before = r->linted = NULL;
+    r->linted = NULL;
     r->decided = context->changes = 0;
+    context->order = NULL;
     context->report = hlo_report_again(old, recover);
     hlo_report_free(old);
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
@@ -224,11 +214,12 @@ static hlo_status start_again(run *r, const hlo_module *original, jmp_buf *recov
  * result, say) may be another's gain: so all is done again without it. */
 static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
-    hlo_status status = HLO_OK;
-    if (context->options->min_gain > 0) status = hlo_module_clone(context->module, &r->original);
-    if (status == HLO_OK) status = run_all(r, recover);
+    const hlo_snapshot *original = NULL;
+    if (context->options->min_gain > 0)
+        original = hlo_snapshot_take(context->module, context->lasting);
+    hlo_status status = run_all(r, recover);
     while (status == HLO_OK && hlo_report_is_slow(context->report)) {
-        status = start_again(r, r->original, recover);
+        status = start_again(r, original, recover);
         if (status == HLO_OK) status = run_all(r, recover);
     }
     if (status == HLO_OK) warn_unpartitioned(r);
@@ -241,8 +232,9 @@ static hlo_status run_caught(run *r) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     context->scratch = hlo_arena_new(&recover);
+    context->lasting = hlo_arena_new(&recover);
     context->report = hlo_report_new(context->options->framework_files, &recover);
-    if (!context->scratch || !context->report) return HLO_OUT_OF_MEMORY;
+    if (!context->scratch || !context->lasting || !context->report) return HLO_OUT_OF_MEMORY;
     hlo_arena_set_recover(context->module->arena, &recover);
     return run_until_all_gain(r, &recover);
 }
@@ -319,8 +311,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);
     hlo_arena_free(r.context.scratch);
-    hlo_module_free(r.before);
-    hlo_module_free(r.original);
+    hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);
     hlo_module_free(r.rules);
     if (status == HLO_OK && out_report)

@@ -29,6 +29,7 @@ static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
     }
     report->slot_of[instr->id] = index + 1;
     report->slots[index].instr = instr;
+    report->slots[index].judged = 0;
 }
 
 static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
@@ -54,6 +55,7 @@ hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
     hlo_report *report = hlo_arena_zero(arena, sizeof *report);
     report->arena = arena;
     report->frameworks = frameworks;
+    report->judging = 1;
     return report;
 }
 
@@ -100,10 +102,15 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->was.instr = original->was.instr;
 }
 
+void hlo_remark_begin(hlo_pass_context *context) {
+    context->report->judging++;
+}
+
 void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
                        const hlo_instr *blocker) {
     slot *found = find_slot(context->report, matmul);
-    if (!found) return;
+    if (!found || found->judged == context->report->judging) return;
+    found->judged = context->report->judging;
     found->reason = reason;
     found->blocker = blocker ? hlo_arena_format(context->report->arena, "%s", blocker->name) : NULL;
 }
@@ -146,30 +153,20 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
 struct hlo_remark_mark {
     slot *slots;
     uint32_t count;
-    uint32_t *order; /* of each matmul in the module's order: its slot plus one */
 };
 
-/* The matmul after `instr` in the module's order; the first one after NULL. */
-static const hlo_instr *next_matmul(const hlo_module *module, const hlo_instr *instr) {
-    const hlo_computation *comp = instr ? instr->parent : module->first;
-    const hlo_instr *at = instr ? instr->next : comp ? comp->first : NULL;
-    while (comp) {
-        for (; at; at = at->next)
-            if (is_matmul(at)) return at;
-        comp = comp->next;
-        at = comp ? comp->first : NULL;
-    }
-    return NULL;
+static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
+    hlo_report *report = context->report;
+    slot *made = add_slot(report, matmul);
+    made->was = hlo_report_describe(report, matmul);
+    made->flops = hlo_report_flops(matmul);
+    if (context->options->surroundings) made->around = hlo_neighbourhood_of(matmul, report->arena);
 }
 
 void hlo_report_open(hlo_pass_context *context) {
-    hlo_report *report = context->report;
-    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at));) {
-        slot *made = add_slot(report, at);
-        made->was = hlo_report_describe(report, at);
-        made->flops = hlo_report_flops(at);
-        if (context->options->surroundings) made->around = hlo_neighbourhood_of(at, report->arena);
-    }
+    for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (is_matmul(instr)) open_slot(context, instr);
 }
 
 hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {
@@ -178,14 +175,6 @@ hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {
     hlo_remark_mark *mark = hlo_arena_zero(scratch, sizeof *mark);
     mark->count = report->count;
     mark->slots = hlo_arena_copy(scratch, report->slots, report->count * sizeof *report->slots);
-    size_t matmuls = 0;
-    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at));) matmuls++;
-    mark->order = hlo_arena_zero(scratch, matmuls * sizeof *mark->order);
-    uint32_t index = 0;
-    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at)); index++) {
-        const slot *found = find_slot(report, at);
-        if (found) mark->order[index] = (uint32_t)(found - report->slots) + 1;
-    }
     return mark;
 }
 
@@ -199,11 +188,9 @@ void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
         to->blocker = from->blocker;
     }
     report->count = mark->count;
-    report->input_costs = NULL; /* the ids have changed */
+    report->input_costs = NULL; /* of what the module was meanwhile */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
-    for (uint32_t i = 0; i < mark->count; i++) report->slots[i].instr = NULL;
-    uint32_t index = 0;
-    for (const hlo_instr *at = NULL; (at = next_matmul(context->module, at)); index++)
-        if (mark->order[index]) bind(report, mark->order[index] - 1, at);
+    for (uint32_t i = 0; i < mark->count; i++)
+        if (report->slots[i].instr) bind(report, i, report->slots[i].instr);
 }

@@ -27,8 +27,11 @@ void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const h
  * `to` has its metadata. */
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 
-/* Gives the reason for `matmul` (a dot or a call). The last one given before the end of the run
- * counts; hlo_remark_clear() takes it back. `blocker` may be NULL. */
+/* From here on, another reason may be given for every matmul. */
+void hlo_remark_begin(hlo_pass_context *context);
+/* Gives the reason for `matmul` (a dot or a call), unless it was given one since
+ * hlo_remark_begin(). The last one counts; hlo_remark_clear() takes it back. `blocker` may be NULL.
+ */
 void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
                        const hlo_instr *blocker);
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);

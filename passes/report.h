@@ -12,6 +12,7 @@ typedef struct slot {
     uint32_t origin;        /* the slot that this one is a copy of, plus one; 0: none */
     bool copied;            /* other slots are copies of this one */
     hlo_reason reason;      /* HLO_WHY_COUNT: none */
+    uint64_t judged;        /* the value of report->judging when `instr` was given it */
     const char *blocker;
     uint32_t offset; /* in the module's source */
     double flops;
@@ -51,6 +52,7 @@ struct hlo_report {
     uint32_t count, room;
     uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */
     uint32_t ids;                 /* room of slot_of */
+    uint64_t judging;             /* how often hlo_remark_begin() was called, plus one */
     const hlo_costs *input_costs; /* before the rewriter; NULL: it has not run */
     const bool *kept; /* by slot: stays wide, as FP8 gains too little; NULL: none does */
     uint32_t kept_count;

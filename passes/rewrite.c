@@ -33,8 +33,7 @@ static bool bring(hlo_rule_env *env, hlo_instr *value, uint32_t *budget) {
     --*budget;
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!bring(env, hlo_instr_operand(value, i), budget)) return false;
-    hlo_instr_move(value, env->before);
-    hlo_engine_moved(env->engine, value);
+    hlo_engine_move(env->engine, value, env->before);
     return true;
 }
 

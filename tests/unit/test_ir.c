@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "ir/ir.h"
+#include "ir/snapshot.h"
 
 static const char *unique(hlo_module *m, const char *name) {
     return hlo_unique_name(m, HLO_NAME_INSTR, hlo_intern_string(m, name));
@@ -74,11 +75,53 @@ static void uses_follow_their_definition(void **state) {
     hlo_module_free(copy);
 }
 
+static void a_snapshot_brings_all_back(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_instr *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
+    hlo_instr *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
+    hlo_instr *both[] = {one, two};
+    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, both, NULL);
+    hlo_instr_set_str(add, HLO_ATTR_SHARDING, "{replicated}");
+    hlo_computation_set_root(c, add);
+    const hlo_snapshot *before = hlo_snapshot_take(m, m->arena);
+    for (int times = 0; times < 2; times++) {
+        hlo_instr *made = hlo_instr_new(c, add, HLO_OP_NEGATE, one->shape, 1, &one, "add");
+        assert_string_equal(made->name, "add.1");
+        hlo_instr_replace_uses(add, made);
+        hlo_instr_drop_attr(add, HLO_ATTR_SHARDING);
+        hlo_instr_append_operand(add, made);
+        hlo_instr_set_operand(add, 0, two);
+        hlo_instr_move(one, two);
+        hlo_instr_remove(add);
+        (void)hlo_computation_new(m, "other");
+        hlo_snapshot_restore(m, before);
+        assert_ptr_equal(m->last, c);
+        assert_ptr_equal(c->root, add);
+        assert_int_equal(c->instr_count, 3);
+        assert_ptr_equal(c->first, one);
+        assert_ptr_equal(one->next, two);
+        assert_ptr_equal(c->last, add);
+        assert_int_equal(add->operand_count, 2);
+        assert_ptr_equal(hlo_instr_operand(add, 0), one);
+        assert_ptr_equal(one->uses, &add->operands[0]);
+        assert_int_equal(one->use_count, 1);
+        assert_string_equal(hlo_instr_str(add, HLO_ATTR_SHARDING), "{replicated}");
+        assert_int_equal(m->op_counts[HLO_OP_NEGATE], 0);
+        assert_int_equal(m->op_counts[HLO_OP_CONSTANT], 2);
+    }
+    hlo_module_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(equal_shapes_are_one_pointer),
         cmocka_unit_test(uses_follow_their_definition),
+        cmocka_unit_test(a_snapshot_brings_all_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
+#include "ir/snapshot.h"
 #include "passes/remark.h"
 #include "passes/walk.h"
 
@@ -131,16 +132,13 @@ static void test_back(void **state) {
     (void)state;
     fixture f;
     open_text(&f, TEXT);
-    hlo_module *before;
-    assert_int_equal(hlo_module_clone(f.context.module, &before), HLO_OK);
+    const hlo_snapshot *before = hlo_snapshot_take(f.context.module, f.context.scratch);
     hlo_remark_mark *mark = hlo_remark_here(&f.context);
     hlo_instr *copy = copy_of(find(&f, "a"));
     hlo_remark_copy(&f.context, find(&f, "a"), copy);
     hlo_remark_reason(&f.context, copy, HLO_WHY_SCALE_NOT_SCALAR, NULL);
-    hlo_module_swap(f.context.module, before);
-    hlo_arena_set_recover(f.context.module->arena, &f.recover);
+    hlo_snapshot_restore(f.context.module, before);
     hlo_remark_back(&f.context, mark);
-    hlo_module_free(before);
     hlo_remark_reason(&f.context, find(&f, "b"), HLO_WHY_AMAX_INIT, NULL);
     hlo_report_close(&f.context);
     assert_int_equal(hlo_report_count(f.context.report), 2);
