@@ -158,6 +158,17 @@ hlo_status hlo_bound_sort(const hlo_bound_call *b) {
     return HLO_OK;
 }
 
+/* The same of the first few of a sorted array; where they stood may be anywhere. */
+hlo_status hlo_bound_topk(const hlo_bound_call *b) {
+    if (all_exact(b)) return fill_all(b, 0);
+    const hlo_view *in = b->call.operands;
+    extent e = nothing;
+    extend(&e, in, &b->operand_sigmas[0]);
+    hlo_bound_fill(b, &b->result_sigmas[0], e.sigma);
+    hlo_bound_fill(b, &b->result_sigmas[1], (double)in->dims[in->rank - 1]);
+    return HLO_OK;
+}
+
 /* ---------------------------------------------------------------------------- moving whole arrays
  */
 

@@ -215,6 +215,7 @@ hlo_status hlo_bound_reduce(const hlo_bound_call *bound);
 hlo_status hlo_bound_scatter(const hlo_bound_call *bound);
 hlo_status hlo_bound_indexed(const hlo_bound_call *bound);
 hlo_status hlo_bound_sort(const hlo_bound_call *bound);
+hlo_status hlo_bound_topk(const hlo_bound_call *bound);
 hlo_status hlo_bound_moved(const hlo_bound_call *bound);
 
 /* What the elements of a value are sure to be, NaN excepted; infinite ends when nothing is known.

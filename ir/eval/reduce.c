@@ -1,6 +1,7 @@
 /* Opcodes that apply a computation to many elements: reduce, reduce-window, map, sort. */
 #include <string.h>
 
+#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
 
 enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
@@ -314,7 +315,8 @@ typedef struct sorting {
     int64_t step[MAX_SORTED]; /* bytes */
 } sorting;
 
-static bool before(const sorting *s, int64_t i, int64_t j) {
+static bool before(const void *sorted, int64_t i, int64_t j) {
+    const sorting *s = sorted;
     static const int64_t steps[2 * MAX_SORTED] = {0};
     char *in[2 * MAX_SORTED];
     bool result = false;
@@ -327,8 +329,11 @@ static bool before(const sorting *s, int64_t i, int64_t j) {
     return result;
 }
 
+typedef bool comes_before(const void *sorted, int64_t i, int64_t j);
+
 /* Bottom-up and stable. Returns which of the two holds the order. */
-static int64_t *merge_sort(const sorting *s, int64_t count, int64_t *order, int64_t *spare) {
+static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count, int64_t *order,
+                           int64_t *spare) {
     for (int64_t i = 0; i < count; i++) order[i] = i;
     for (int64_t width = 1; width < count; width *= 2) {
         for (int64_t start = 0; start < count; start += 2 * width) {
@@ -336,7 +341,7 @@ static int64_t *merge_sort(const sorting *s, int64_t count, int64_t *order, int6
             int64_t end = start + 2 * width < count ? start + 2 * width : count;
             int64_t i = start, j = middle;
             for (int64_t at = start; at < end; at++) {
-                bool right = i == middle || (j < end && before(s, order[j], order[i]));
+                bool right = i == middle || (j < end && is_before(s, order[j], order[i]));
                 spare[at] = right ? order[j++] : order[i++];
             }
         }
@@ -371,7 +376,7 @@ static hlo_status run_sort(hlo_call *call) {
             s.row[a] = hlo_view_at(&in[a], offset);
             s.step[a] = in[a].strides[dim] * hlo_types[in[a].type].bytes;
         }
-        const int64_t *sorted = merge_sort(&s, length, order, spare);
+        const int64_t *sorted = merge_sort(&s, before, length, order, spare);
         for (uint32_t a = 0; a < s.arrays; a++) {
             int64_t offset = 0, size = hlo_types[in[a].type].bytes;
             for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * out[a].strides[d];
@@ -384,3 +389,75 @@ static hlo_status run_sort(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_sort = {.run = run_sort, .bound = hlo_bound_sort};
+
+/* ------------------------------------------------------------------------------------------ top k
+ */
+
+/* In the total order: -NaN, the numbers, -0 before 0, NaN. */
+static int64_t float_key(double value) {
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+/* A row as integers that are in the order of its elements. */
+static void load_keys(hlo_type type, const char *row, int64_t step, int64_t count, int64_t *keys) {
+    hlo_lane lane = hlo_lane_of(type);
+    hlo_chunk chunk;
+    for (int64_t at = 0; at < count; at += HLO_CHUNK) {
+        int64_t some = count - at < HLO_CHUNK ? count - at : HLO_CHUNK;
+        hlo_lane_load(type, row + at * step, step, some, &chunk);
+        for (int64_t i = 0; i < some; i++)
+            keys[at + i] = lane == HLO_LANE_F32   ? float_key((double)chunk.f32[i])
+                           : lane == HLO_LANE_F64 ? float_key(chunk.f64[i])
+                           : lane == HLO_LANE_U64 ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
+                                                  : chunk.s64[i];
+    }
+}
+
+static bool is_greater(const void *keys, int64_t i, int64_t j) {
+    return ((const int64_t *)keys)[i] > ((const int64_t *)keys)[j];
+}
+
+static bool is_less(const void *keys, int64_t i, int64_t j) {
+    return is_greater(keys, j, i);
+}
+
+/* Of the last dimension, and where they stood; equal ones in their order. */
+static hlo_status run_topk(hlo_call *call) {
+    const hlo_view *in = call->operands, *values = &call->results[0], *places = &call->results[1];
+    hlo_lane lane = hlo_lane_of(in->type);
+    if (lane == HLO_LANE_C128 || lane == HLO_LANE_NONE)
+        return hlo_call_refuse(call, "complex values have no order");
+    uint32_t last = in->rank - 1;
+    int64_t length = in->dims[last], k = values->dims[last];
+    int64_t size = hlo_types[in->type].bytes;
+    comes_before *order_of =
+        hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true) ? is_greater : is_less;
+    int64_t *keys = hlo_arena_array(call->scratch, (size_t)length, sizeof *keys);
+    int64_t *order = hlo_arena_array(call->scratch, (size_t)length, sizeof *order);
+    int64_t *spare = hlo_arena_array(call->scratch, (size_t)length, sizeof *spare);
+    if (hlo_view_count(values) == 0) return HLO_OK;
+    hlo_dims rows, index = {0};
+    memcpy(rows.v, in->dims, in->rank * sizeof rows.v[0]);
+    rows.v[last] = 1;
+    do {
+        int64_t from = 0, to = 0, at = 0;
+        for (uint32_t d = 0; d < in->rank; d++) {
+            from += index.v[d] * in->strides[d];
+            to += index.v[d] * values->strides[d];
+            at += index.v[d] * places->strides[d];
+        }
+        const char *row = hlo_view_at(in, from);
+        load_keys(in->type, row, in->strides[last] * size, length, keys);
+        const int64_t *sorted = merge_sort(keys, order_of, length, order, spare);
+        for (int64_t i = 0; i < k; i++) {
+            memcpy(hlo_view_at(values, to + i * values->strides[last]),
+                   row + sorted[i] * in->strides[last] * size, (size_t)size);
+            hlo_number_store(places->type, hlo_view_at(places, at + i * places->strides[last]),
+                             (double)sorted[i]);
+        }
+    } while (next_index(in->rank, rows.v, index.v));
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_topk = {.run = run_topk, .bound = hlo_bound_topk};
