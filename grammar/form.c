@@ -154,7 +154,8 @@ bool hlo_form_int(hlo_form *f, int64_t *out) {
     return true;
 }
 
-bool hlo_form_number(hlo_form *f, double *out) {
+/* With a point or an exponent, or an integer. */
+static bool take_number(hlo_form *f, double *out) {
     size_t size = number_size(f, true);
     if (!size) return hlo_form_unexpected(f, "a number");
     const char *text = hlo_arena_format(f->scratch, "%.*s", (int)size, f->at);
@@ -163,7 +164,7 @@ bool hlo_form_number(hlo_form *f, double *out) {
     return true;
 }
 
-bool hlo_form_bool(hlo_form *f, bool *out) {
+static bool take_bool(hlo_form *f, bool *out) {
     *out = hlo_form_take_word(f, "true");
     return *out || hlo_form_take_word(f, "false") || hlo_form_unexpected(f, "'true' or 'false'");
 }
@@ -287,7 +288,7 @@ static bool bools(hlo_form *f, bool *out_any) {
     for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
         bool value;
         if (more && !hlo_form_take(f, ",")) break;
-        if (!hlo_form_bool(f, &value)) return false;
+        if (!take_bool(f, &value)) return false;
         if (more) hlo_form_put(f, ",");
         hlo_form_put(f, value ? "true" : "false");
         *out_any |= value;
@@ -307,7 +308,7 @@ bool hlo_form_propagation(hlo_form *f) {
     if (hlo_form_next(f, '{')) {
         if (!bools(f, &value)) return false;
     } else if (hlo_form_next(f, 't') || hlo_form_next(f, 'f')) {
-        if (!hlo_form_bool(f, &value)) return false;
+        if (!take_bool(f, &value)) return false;
         hlo_form_put(f, value ? "{true}" : "{false}");
     } else {
         return hlo_form_unexpected(f, "'{', 'true' or 'false'");
@@ -464,7 +465,7 @@ bool hlo_form_statistics(hlo_form *f) {
     while (hlo_form_take(f, ",")) {
         const char *name;
         double value;
-        if (!hlo_form_name(f, &name) || !hlo_form_number(f, &value)) return false;
+        if (!hlo_form_name(f, &name) || !take_number(f, &value)) return false;
         hlo_form_put(f, ",");
         hlo_form_put(f, name);
         hlo_form_put(f, "=");
@@ -488,7 +489,7 @@ static bool tolerance(hlo_form *f) {
         if (n == 3) return hlo_form_unexpected(f, "'atol=', 'rtol=' or 'ulps='");
         skip(f);
         const char *from = f->at;
-        if (!hlo_form_number(f, &value[n])) return false;
+        if (!take_number(f, &value[n])) return false;
         if (value[n] < 0)
             return hlo_form_fail(f, from, (size_t)(f->at - from), "a tolerance is not negative");
     }
@@ -778,8 +779,8 @@ bool hlo_form_domain(hlo_form *f) {
 /* ------------------------------------------------------------------------------------ all of them
  */
 
-const char *hlo_form_read(hlo_module *module, hlo_arena *scratch, hlo_attr_id id, const char *text,
-                          size_t size, hlo_form *out_form) {
+static const char *read_value(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
+                              const char *text, hlo_form *out_form) {
     static hlo_form_reader *const readers[HLO_ATTR_COUNT] = {
 #define HLO_FORM(attr, reader) [HLO_ATTR_##attr] = hlo_form_##reader,
 #include "grammar/form.def"
@@ -788,7 +789,7 @@ const char *hlo_form_read(hlo_module *module, hlo_arena *scratch, hlo_attr_id id
     *out_form = (hlo_form){.scratch = scratch,
                            .from = text,
                            .at = text,
-                           .end = text + size,
+                           .end = text + hlo_intern_length(text),
                            .out = {.arena = scratch}};
     if (!readers[id](out_form)) return NULL;
     skip(out_form);
@@ -803,8 +804,7 @@ const char *hlo_form_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                         const char *interned, hlo_form *out_form) {
     hlo_memo *memo = hlo_intern_memo(module, interned);
     if (memo->formed && memo->formed_as == id) return memo->formed;
-    const char *formed =
-        hlo_form_read(module, scratch, id, interned, hlo_intern_length(interned), out_form);
+    const char *formed = read_value(module, scratch, id, interned, out_form);
     memo->formed = formed;
     memo->formed_as = (uint8_t)id;
     return formed;

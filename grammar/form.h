@@ -16,12 +16,9 @@ typedef struct hlo_form {
     size_t fault, fault_length;  /* where, from `from` on */
 } hlo_form;
 
-/* Reads all of `size` bytes as a value of attribute `id`, which has a row in form.def. The text to
+/* Reads interned text, once, as a value of attribute `id`, which has a row in form.def. The text to
  * keep, interned: empty when the value says no more than no attribute would. NULL when it is
  * malformed; then `out_form` has `why`, in `scratch`, and where. */
-const char *hlo_form_read(hlo_module *module, hlo_arena *scratch, hlo_attr_id id, const char *text,
-                          size_t size, hlo_form *out_form);
-/* The same of an interned text, which is read once. */
 const char *hlo_form_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                         const char *interned, hlo_form *out_form);
 
@@ -37,9 +34,6 @@ bool hlo_form_expect_name(hlo_form *f, const char *name);
 /* Any `name=`; *out_name is in scratch memory. */
 bool hlo_form_name(hlo_form *f, const char **out_name);
 bool hlo_form_int(hlo_form *f, int64_t *out);
-/* A number with a point or an exponent, or an integer. */
-bool hlo_form_number(hlo_form *f, double *out);
-bool hlo_form_bool(hlo_form *f, bool *out);
 bool hlo_form_string(hlo_form *f, const char **out, size_t *out_size);
 /* Whether the next byte is `c`. */
 bool hlo_form_next(hlo_form *f, char c);

@@ -44,7 +44,8 @@ int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     }
 }
 
-hlo_instr *hlo_rule_result_value(const hlo_instr *call, hlo_rule_result which) {
+/* The get-tuple-element of that result; NULL when nothing takes it. */
+static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     int index = hlo_rule_result_index(call, which);
     for (hlo_use *use = index < 0 ? NULL : call->uses; use; use = use->next)
         if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT &&
@@ -322,7 +323,7 @@ static bool climb_from(hlo_rule_env *env, uint32_t term, uint32_t part) {
     const hlo_rule_term *t = term_at(env, part);
     if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE) {
         hlo_instr *base = env->slots[t->slot].instr;
-        if (t->kind == HLO_TERM_RESULT) base = hlo_rule_result_value(base, t->code);
+        if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
         return base && (match_term(env, term, base, NULL) || climb(env, term, base, CLIMB_LIMIT));
     }
     for (uint32_t i = 0; i < t->arg_count; i++)
@@ -357,7 +358,7 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
     case HLO_TERM_RESULT: {
         const hlo_binding *call = &env->slots[t->slot];
         hlo_instr *value =
-            call->kind == HLO_BOUND_VALUE ? hlo_rule_result_value(call->instr, t->code) : NULL;
+            call->kind == HLO_BOUND_VALUE ? result_value(call->instr, t->code) : NULL;
         return value ? (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value} : absent;
     }
     default: return absent;

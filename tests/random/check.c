@@ -33,7 +33,8 @@ bool rule_only_remarks(int index) {
     return rule && rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
 }
 
-int rule_index(const char *name) {
+/* -1: no such rule. */
+static int rule_index(const char *name) {
     const char *other;
     for (int i = 0; (other = rule_name(i)); i++)
         if (!strcmp(other, name)) return i;

@@ -18,12 +18,11 @@ typedef enum outcome {
 /* What a run of many modules has seen. */
 typedef struct census {
     uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
-    uint64_t fired[RULES_MOST];                       /* by rule_index() */
+    uint64_t fired[RULES_MOST];                       /* as rule_name() counts */
     uint64_t reasons[HLO_WHY_COUNT];
 } census;
 
-/* Rules in the order of their files. -1: no such rule; NULL: no such index. */
-int rule_index(const char *name);
+/* Rules in the order of their files. NULL: no such index. */
 const char *rule_name(int index);
 /* Whether it changes nothing, and only says why. */
 bool rule_only_remarks(int index);

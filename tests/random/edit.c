@@ -100,7 +100,8 @@ static char *edit_size(const char *text, dice *d) {
     return replace_words(text, from, to, 100, d);
 }
 
-char *edit_text(const char *text, dice *d) {
+/* Other element types and sizes. The caller frees it. */
+static char *edit_text(const char *text, dice *d) {
     static const char *const wide[] = {"f32", "bf16", "f16"};
     char *out = strdup(text);
     for (int i = dice_below(d, 3); i > 0; i--) {
@@ -245,7 +246,8 @@ static void edit_dimensions(hlo_computation *comp, dice *d) {
     hlo_instr_set_ints(i, id, old->count, v);
 }
 
-void edit_module(hlo_module *module, dice *d) {
+/* Other operands, opcodes, constants, layouts, users. What comes out need not verify. */
+static void edit_module(hlo_module *module, dice *d) {
     static void (*const edits[])(hlo_computation *, dice *) = {
         edit_operand, edit_operand, swap_operands, edit_opcode, edit_constant,  edit_constant,
         add_result,   add_result,   insert_link,   edit_layout, edit_dimensions};

@@ -23,11 +23,6 @@ typedef struct text_cases {
 void find_cases(text_cases *out, const char *pattern);
 void free_cases(text_cases *cases);
 
-/* Other element types and sizes. The caller frees it. */
-char *edit_text(const char *text, dice *d);
-/* Other operands, opcodes, constants, layouts, users. What comes out need not verify. */
-void edit_module(hlo_module *module, dice *d);
-
 /* The module of a seed: of two seeds one is drawn from nothing (gen.h), one is an edited case. NULL
  * when what came out does not verify. The caller frees it. */
 hlo_module *draw_module(const text_cases *cases, uint64_t seed);
