@@ -492,6 +492,7 @@ const hlo_shape *hlo_infer_SELECT_AND_SCATTER(const hlo_inference *q) {
     return operand;
 }
 
+/* Over all dimensions, whichever 'dimensions' names: XLA does not look at it. */
 const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
@@ -501,10 +502,6 @@ const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
             return hlo_infer_fail(q, "the operands' dimensions differ");
         scalars[i] = hlo_shape_array(q->module, hlo_infer_operand(q, i)->type, 0, NULL);
     }
-    const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count && dims->count != first->rank)
-        return hlo_infer_fail(q, "'dimensions' does not name all dimensions");
-    if (!hlo_infer_dims(q, dims, first->rank, "dimension")) return NULL;
     const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_TO_APPLY, q->count, scalars, NULL);
     if (!comp) return NULL;
     if (!hlo_shape_is_scalar(comp->root->shape))

@@ -326,6 +326,12 @@ CONVOLUTION = (' k = f32[3,3,3,16] parameter(1)\n i = f32[1,8,8,3] parameter(2)\
 
 WRONG = [
     # The header.
+    'HloModule m\nf { ROOT n = f32[2] parameter(0) }\ng { ROOT n = f32[2] parameter(0) }\nENTRY e {\n a = f32[2] parameter(0)\n'
+    ' s = ((f32[2]), f32[2]) async-start(a), calls=f\n ROOT d = f32[2] !async-done(s), calls=g\n}\n',
+    'HloModule m\nENTRY e {\n a = f32[2] parameter(0)\n ROOT c = f32[2] call(a), to_apply=!later\n}\nlater { ROOT n = f32[2] '
+    'parameter(0) }\n', '%x = f32[2] add(!%a, f32[2] %b)', 'HloModule m, control-predecessors={!x}\nENTRY e { ROOT x = f32[] parameter(0) }',
+    'HloModule m\nENTRY e {\n a = f32[8,8,8] parameter(0)\n ROOT c = f32[2] convolution(a, a), window={size=3}, '
+    'dim_labels=!b1f_0io->b0f\n}\n',
     'HloModule!', 'HloModule m, !nope=1\nENTRY e { ROOT x = f32[] parameter(0) }',
     'HloModule m, is_scheduled=!7\nENTRY e { ROOT x = f32[] parameter(0) }',
     'HloModule m, is_scheduled=true, !is_scheduled=true\nENTRY e { ROOT x = f32[] parameter(0) }',
@@ -389,6 +395,12 @@ WRONG = [
           'ROOT c = f32[2] call(a), to_apply={ ROOT d = f32[2] negate(!a) }',
           'ROOT c = f32[2] custom-call(a), custom_call_target="t", literal=s32[] !x',
           'ROOT c = f32[2] convolution(a, a), window={!nope=1}',
+          'ROOT c = f32[2] collective-permute(a), source_target_pairs={{!99999999999999999999,0}}',
+          'ROOT c = f32[2] negate(a), metadata={profile_type={!9}}', 'ROOT c = f32[2] negate(a), frontend_attributes={a=!x}',
+          'ROOT c = f32[2] domain(a), domain={kind="sharding", entry={replicated}, !entry={replicated}, exit={replicated}}',
+          'ROOT c = f32[2] negate(a), sharding=!{devices=[2]<=[2] last_tile_dims={manual,replicated}}',
+          'ROOT c = f32[2] pad(a, a), padding=1_2_!-1', 'ROOT c = f32[2] negate(a), metadata={op_name=!"abc',
+          'ROOT c = f32[2] negate(a), backend_config={!"abc', 'ROOT c = f32[2] !dot(a)', 'ROOT c = f32[2] negate(!a#0)',
           'ROOT c = pred[2] compare(a, a), direction=!LESS', 'ROOT c = pred[2] compare(a, a), direction=LT, type=!REAL',
           'ROOT c = f32[2] fusion(a), kind=!loop, calls={ ROOT d = f32[2] parameter(0) }', 'ROOT c = f32[2] rng(a, a), distribution=!normal',
           'ROOT c = c64[2] fft(a), fft_type=!DFT, fft_length={2}', 'ROOT c = f32[2] custom-call(a), custom_call_target="t", schedule=!LATE',
