@@ -358,8 +358,8 @@ BODIES = {
                           'rhs_contracting_dims={2}, lhs_ragged_dims={1}, rhs_group_dims={1}',
     'scaled-dot batched': ' a = f8e4m3fn[2,8,32] parameter(0)\n b = f8e4m3fn[2,32,8] parameter(1)\n s = f8e8m0fnu[2,8,1] parameter(2)\n'
                           ' t = f8e8m0fnu[2,1,8] parameter(3)\n ROOT c = f32[2,8,8] scaled-dot(a, b, s, t), lhs_batch_dims={0}, '
-                          'lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}, operand_precision={high,default,'
-                          'default,default}, algorithm=dot_f32_f32_f32',
+                          'lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}, operand_precision={high,'
+                          'default}, algorithm=dot_f32_f32_f32',
     'scaled-dot': ' a = f8e4m3fn[8,32] parameter(0)\n b = f8e4m3fn[32,8] parameter(1)\n s = f8e8m0fnu[8,1] parameter(2)\n'
                   ' t = f8e8m0fnu[1,8] parameter(3)\n ROOT c = f32[8,8] scaled-dot(a, b, s, t), lhs_contracting_dims={1}, '
                   'rhs_contracting_dims={0}',

@@ -7,6 +7,7 @@ An HloProto round the bytes is read alike, our bytes come back through our text,
 is, to protobuf, the same bytes.
 """
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ import _converter
 import _proto_unknown
 import _script
 import _text_forms
+import _text_modules
 import test_text
 
 TWO = test_text.TWO
@@ -139,6 +141,56 @@ def protobuf_says(checker, schema, text):
     return '' if encoded.stdout == pb else 'other bytes'
 
 
+# A module, and edits of its text format after which no module has such bytes: where, what instead, and what is said.
+RIGHT = """HloModule m
+ENTRY e {
+ a = f32[1,8,8,4] parameter(0), sharding={mesh['a'=2], [{'a'}, {}, {}, {}]}, origin={{"a"}}
+ k = f32[3,3,4,6] parameter(1)
+ b = b(f32[2]) parameter(2)
+ t = (f32[2], s32[]) constant(({1,2}, 3))
+ ROOT c = f32[1,6,6,6] convolution(a, k), window={size=3x3}, dim_labels=b01f_01io->b01f
+}
+"""
+WRONG_BYTES = [
+    (r'dim_shardings \{\s+axes \{', 'dim_shardings { axes { mesh_axis_index: 5', 'the mesh has no axis 5'),
+    (r'(original_value \{\s+)', r'\1elements { shape_index: 0 } ', 'its origin is no tuple'),
+    (r'(element_type: BUFFER\s+)', r'\1tuple_shapes { element_type: F32 } ', 'a buffer is of one array'),
+    (r'(element_type: F32\s+)(?=dimensions: 3)', r'\1' + 'dimensions: 1 ' * 100, 'a shape has 104 dimensions'),
+    (r'(?=tuple_literals \{)', 'tuple_literals { shape { element_type: S32 } s32s: 3 } ', 'a constant tuple has 3 elements'),
+    ('input_feature_dimension: 3', 'input_feature_dimension: 77', "a convolution's dimension has number 77"),
+    (r'(?=input_spatial_dimensions: 1)', 'input_spatial_dimensions: 1 ' * 12, 'a convolution'),
+    (r'(opcode: "parameter"\s)', r'\1 metadata { metadata_payload { id: 7 } } ', 'the module has no payload 7'),
+]
+# What text has, and no bytes.
+NO_BYTES = [
+    (' ROOT c = f32[4,3]{1,0:D(D,C)} parameter(0)', "the layout's 'D(D,C)' has no binary form"),
+    (' ROOT c = (f32[9]) constant(({...}))', 'a constant tuple with an elided element has no binary form'),
+    (TWO + " ROOT c = f32[2] add(a, b), sharding={mesh['a'=2], [{}], unreduced=max{'a'}}", 'has no binary form'),
+    (TWO + ' ROOT c = f32[2] reduce-precision(a), exponent_bits=5000000000, mantissa_bits=1', "does not fit in the field 'exponent_bits'"),
+]
+
+
+def accepted(checker, schema):
+    """Of the wrong bytes, and of the text that has none: what is said otherwise than it should be."""
+    right = checker.convert(RIGHT.encode(), 'pbtxt').decode()
+    command = ['protoc-c', f'--proto_path={schema.parent}', '--encode=xla.HloModuleProto', schema.name]
+    for pattern, replacement, said in WRONG_BYTES:
+        edited, count = re.subn(pattern, replacement, right, count=1)
+        encoded = subprocess.run(command, input=edited.encode(), capture_output=True)
+        yield from unlike(checker, encoded.stdout, 'text', said if count and encoded.stdout else 'no such edit')
+    for body, said in NO_BYTES:
+        yield from unlike(checker, test_text.text_of(body).encode(), 'pb', said)
+
+
+def unlike(checker, data, form, said):
+    try:
+        checker.convert(data, form)
+        yield f'{said}: not refused'
+    except ValueError as error:
+        if said not in str(error):
+            yield f'{said}: {error}'
+
+
 def lost(checker, messages, text):
     """What becomes of unknown fields in every message of a module, written as bytes again."""
     theirs = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
@@ -153,6 +205,11 @@ def lost(checker, messages, text):
 TEXT_ONLY = ('shard_as -1', '<=[0]', '{devices=[2]<=[4]}', '[-2]', "'a'=0", "'a'=-1", '<=[1]}', 'form {high}', '{high,high,high}',
              'form {0}', 'form {{4', 'form { { 4 } }')
 
+# Modules that jaxlib does not read back from its own bytes, or as another value; layouts and constants that have no bytes or
+# are not told; names of computations that text does not tell.
+NO_MODULE = ('1,0:T(2,*', '1,0:T(*,*', '1,0:SC(1:2,1', '1,0:#(', '1,0:*(', '1,0:D(', '1,0:T S', 'literal s1', 'literal u1', 'inf)}', '...',
+             'origin_recovery_table={}', 'elided', 'inline', 'async-start of one operation')
+
 
 def main():
     args = _script.parser().parse_args()
@@ -160,6 +217,7 @@ def main():
     cases = [(p.name, p.read_text(encoding='latin-1')) for p in sorted(pathlib.Path(args.models).glob('*.hlo'))]
     cases += [(s, test_text.text_of(s)) for s in READ + test_text.READ if not any(word in s for word in OUTSIDE)]
     cases += [(name, text) for name, text in _text_forms.forms() if not any(word in name for word in TEXT_ONLY)]
+    cases += [(name, text) for name, text in _text_modules.good() if not any(word in name for word in NO_MODULE)]
     failed = 0
     for name, text in cases:
         try:
@@ -175,6 +233,9 @@ def main():
         if wrong:
             failed += 1
             print(f'{name}: text format: {wrong}')
+    for wrong in accepted(checker, schema):
+        failed += 1
+        print(f'wrong bytes: {wrong}')
     messages = _proto_unknown.schema(schema)
     for name, text in cases:
         wrong = lost(checker, messages, text)
