@@ -32,6 +32,9 @@ FAULTS = [
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
+    ("coverage", "testdata/passes/COVERAGE.md", "| a | `fp8/x` | |\n", "no fp8/x"),
+    ("coverage", "testdata/passes/COVERAGE.md", "| a | `rule x` | |\n", "no rule x"),
+    ("coverage", "testdata/passes/fp8/x.hlo", RUN, "does not name it"),
     ("format", "ir/x.c", "int  x;\n", "clang-format"),
 ]
 
