@@ -211,12 +211,13 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
 }
 
 typedef struct reach {
-    const bool *fp8; /* by id, of what was there when the pass began */
+    const unsigned char *fp8; /* by id, of what was there when the pass began */
     uint32_t count;
 } reach;
 
 static bool comes_from_fp8(reach r, const hlo_instr *instr) {
-    return instr->id < r.count ? r.fp8[instr->id] : hlo_type_is_fp8(instr->shape->type);
+    return instr->id < r.count ? r.fp8[instr->id] & HLO_FROM_FP8
+                               : hlo_type_is_fp8(instr->shape->type);
 }
 
 /* Merging dimensions whose sizes are not known would lose what is known of them. */

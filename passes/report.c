@@ -188,7 +188,7 @@ typedef struct closing {
     const double *runs; /* by computation id */
     double min_gain;
     const bool *present; /* by instruction id: something needs it */
-    const bool *fp8;
+    const unsigned char *fp8;
     const bool *fused;          /* by computation id */
     const hlo_carried *carried; /* once it is asked for */
     hlo_arena *scratch;
@@ -225,12 +225,15 @@ static void set_carried_reason(closing *c, hlo_verdict *verdict, const hlo_instr
 /* Why a dot is wide of which no pass has said anything. */
 static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    bool l = c->fp8[left->id], r = c->fp8[right->id];
+    unsigned char l = c->fp8[left->id], r = c->fp8[right->id];
     if (!l || !r) {
         set_carried_reason(c, verdict, dot);
         return;
     }
-    if (hlo_walk_says(c->fused, dot->parent->id))
+    if ((l | r) & HLO_FROM_OTHER_FP8)
+        set_reason(c, verdict, HLO_WHY_OPERAND_NOT_FP8,
+                   (l & HLO_FROM_OTHER_FP8 ? left : right)->name);
+    else if (hlo_walk_says(c->fused, dot->parent->id))
         set_reason(c, verdict, HLO_WHY_INSIDE_FUSION, NULL);
     else
         set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);

@@ -24,10 +24,10 @@ typedef struct element {
 /* A tuple that is handed to computations of which it is the parameter. */
 typedef struct entrance {
     hlo_pass_context *context;
-    const bool *fp8;  /* by id, of what was there when the pass began */
-    uint32_t known;   /* ids below are */
-    hlo_instr *user;  /* the loop, or the conditional */
-    uint32_t operand; /* of it */
+    const unsigned char *fp8; /* by id, of what was there when the pass began */
+    uint32_t known;           /* ids below are */
+    hlo_instr *user;          /* the loop, or the conditional */
+    uint32_t operand;         /* of it */
     hlo_instr *tuple;
     hlo_computation *called[CALLED_LIMIT];
     uint32_t called_count, count;
@@ -80,7 +80,7 @@ static bool is_body(const entrance *e, const hlo_computation *comp) {
 /* Comes from fp8 in the computation, or from an element that sinks. */
 static bool from_fp8(const entrance *e, hlo_instr *value) {
     hlo_dequantised made;
-    if (value->id < e->known && e->fp8[value->id]) return true;
+    if (value->id < e->known && e->fp8[value->id] & HLO_FROM_FP8) return true;
     for (unsigned depth = 0; depth < DEPTH_LIMIT && hlo_chain_link(value); depth++)
         value = hlo_instr_operand(value, 0);
     if (hlo_dequantised_read(value, &made)) return true;
@@ -299,7 +299,7 @@ static void sink(entrance *e) {
 
 typedef struct sinker {
     hlo_pass_context *context;
-    const bool *fp8; /* by id, below `known` */
+    const unsigned char *fp8; /* by id, below `known` */
     uint32_t known;
     uint32_t *callers; /* by computation id */
 } sinker;

@@ -78,16 +78,22 @@ hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
     return effects;
 }
 
-bool *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
-    bool *fp8 = hlo_arena_zero(arena, module->next_id);
+static unsigned char fp8_kind(hlo_type type) {
+    if (type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2) return HLO_FROM_FP8;
+    return hlo_type_is_fp8(type) ? HLO_FROM_OTHER_FP8 : 0;
+}
+
+unsigned char *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
+    unsigned char *fp8 = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
             bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
             bool carries = scaled || instr->op == HLO_OP_CONVERT ||
                            (hlo_ops[instr->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) &&
                             instr->operand_count);
-            bool *known = &fp8[instr->id];
-            *known = hlo_type_is_fp8(instr->shape->type);
+            unsigned char *known = &fp8[instr->id];
+            *known = fp8_kind(instr->shape->type);
+            if (*known) continue;
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
             if (instr->op == HLO_OP_MULTIPLY) *known |= fp8[hlo_instr_operand(instr, 1)->id];
             if (instr->op != HLO_OP_CONCATENATE && instr->op != HLO_OP_SELECT) continue;

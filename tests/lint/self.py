@@ -34,7 +34,6 @@ FAULTS = [
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `fp8/x` | |\n", "no fp8/x"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `rule x` | |\n", "no rule x"),
-    ("coverage", "testdata/passes/fp8/x.hlo", RUN, "does not name it"),
     ("format", "ir/x.c", "int  x;\n", "clang-format"),
 ]
 
