@@ -31,7 +31,9 @@ typedef struct hlo_array {
     void *data;          /* `size` bytes; may be written to */
     size_t size;
     float *bound; /* per element, how far another legitimate execution may be from this one, as a
-                     standard deviation (0: must be equal); NULL when the plan did not keep it */
+                     standard deviation (0: must be equal; NaN: nothing is known; of an element
+                     that is not finite, a finite one above 0: it overflowed when it was rounded,
+                     and so must the other); NULL when the plan did not keep it */
     /* With `bound`, how far legitimate executions were seen to be from this one
      * (hlo_arrays_sample): the root mean square of difference / bound over the elements whose bound
      * is finite and not 0; and of difference / root mean square of the elements, over those whose
@@ -87,7 +89,7 @@ typedef struct hlo_plan_options {
                             false */
     bool roundings_may_be_dropped; /* with `bounds`: they also cover a program in which roundings to
                                       a narrower type between operations were left out, as fused
-                                      kernels do. Default false */
+                                      kernels do, or scales applied elsewhere. Default false */
     bool perturbed; /* without `bounds`: each run moves every inexact result at random by some times
                        its own rounding error, dropped roundings included if the option above says
                        so. The n-th run of a plan always draws the same numbers. Default false */

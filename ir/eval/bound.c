@@ -1,5 +1,4 @@
-/* The sigmas of elementwise operations, of conversions and of rounding. The method is in bound.h.
- */
+/* The sigmas of elementwise operations and of conversions. The method is in bound.h. */
 #include "ir/eval/bound.h"
 
 #include <math.h>
@@ -14,94 +13,6 @@
 
 static const double infinite = (double)INFINITY;
 
-double hlo_bound_roundoff(hlo_type type) {
-    return type == HLO_TYPE_F64 || type == HLO_TYPE_C128 ? 0x1p-53 : 0x1p-24;
-}
-
-/* ------------------------------------------------------------------------------------- rounding */
-
-static void round_chunk(hlo_type type, const double *in, int64_t count, double *out) {
-    float narrow[HLO_CHUNK] = {0};
-    uint16_t codes[HLO_CHUNK];
-    for (int64_t i = 0; i < count; i++) narrow[i] = (float)in[i];
-    if (type != HLO_TYPE_F32) {
-        int64_t step = hlo_types[type].bytes;
-        hlo_float_encode_row(type, narrow, count, codes, step);
-        hlo_float_decode_row(type, codes, step, count, narrow);
-    }
-    for (int64_t i = 0; i < count; i++) out[i] = (double)narrow[i];
-}
-
-/* The difference of neighbours of `type` round `value`. */
-static double last_place(hlo_type type, double value) {
-    int precision = hlo_float_precision(type), exponent;
-    if (value == 0 || !isfinite(value)) return 0;
-    frexp(value, &exponent);
-    int lowest = type == HLO_TYPE_F16 ? -13 : -125; /* of normal numbers */
-    return ldexp(1, (exponent > lowest ? exponent : lowest) - precision);
-}
-
-/* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
- */
-static double step_at(hlo_type type, double number) {
-    uint64_t code = hlo_float_encode(type, number);
-    double away = hlo_float_decode(type, code + 1);
-    if (!isfinite(away)) away = hlo_float_decode(type, code - 1);
-    return fabs(away - number);
-}
-
-/* Of a result whose ends round to `low` and `high`. */
-static double rounded_sigma(hlo_type type, double result, double low, double high, double sigma) {
-    double change = fmax(fabs(high - result), fabs(result - low));
-    if (change == 0) return 0;
-    double step = step_at(type, result);
-    return fmin(change / HLO_BOUND_FLIP, hypot(sigma, step / HLO_BOUND_FLIP));
-}
-
-static bool same(double a, double b) {
-    return a == b || (isnan(a) && isnan(b));
-}
-
-void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
-                           const hlo_range *range, const hlo_bound_options *options, int64_t count,
-                           double *sigma) {
-    double low[HLO_CHUNK], high[HLO_CHUNK];
-    bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
-    bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
-    bool dropped = half && options->roundings_may_be_dropped;
-    for (int64_t i = 0; i < count; i++) {
-        if (isnan(sigma[i])) sigma[i] = infinite;
-        if (dropped && rounds && !isinf(sigma[i]))
-            sigma[i] = hypot(sigma[i], last_place(type, value[i]) / sqrt(6));
-        low[i] = value[i] - LAMBDA * sigma[i];
-        high[i] = value[i] + LAMBDA * sigma[i];
-        if (!range || !(sigma[i] > 0)) continue;
-        low[i] = fmax(low[i], range->low);
-        high[i] = fmin(high[i], range->high);
-    }
-    if (type != HLO_TYPE_F64) {
-        round_chunk(type, low, count, low);
-        round_chunk(type, high, count, high);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        if (sigma[i] == 0 || isinf(sigma[i])) continue;
-        bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
-        if (!finite)
-            sigma[i] = same(low[i], result[i]) && same(high[i], result[i]) ? 0 : infinite;
-        else if (!wide && !dropped)
-            sigma[i] = rounded_sigma(type, result[i], low[i], high[i], sigma[i]);
-    }
-}
-
-double hlo_bound_rounded(hlo_type type, double value, double sigma, double limit,
-                         const hlo_bound_options *options) {
-    hlo_range range = {-limit, limit};
-    double clipped = fmin(fmax(value, -limit), limit), result = clipped;
-    if (type != HLO_TYPE_F64) round_chunk(type, &clipped, 1, &result);
-    hlo_bound_round_chunk(type, &value, &result, true, &range, options, 1, &sigma);
-    return sigma;
-}
-
 /* ----------------------------------------------------------------------------------- operations */
 
 /* Views of a row: result, its sigma, then each operand and its sigma. */
@@ -113,6 +24,7 @@ typedef struct row {
     hlo_range ranges[3], spread; /* of the operands, of the result */
     uint32_t arity;
     bool squares;      /* both operands are the same value, and move together; not at poles */
+    bool scales[3];    /* which operands others may be scaled with elsewhere as well */
     bool clamped;      /* to what is finite in the type of the result */
     hlo_lane produced; /* by the analysis' loop */
 } row;
@@ -131,8 +43,13 @@ static void load_wide(hlo_type type, const char *in, int64_t step, int64_t count
         hlo_lane_load(type, in, step, count, out);
 }
 
-/* The operand moved by `sign` * lambda * sigma; a predicate that may differ takes its other value.
- */
+/* What an element that overflowed is where it did not: of an fp8 type, what it saturates to. */
+static double instead(hlo_type type, double value, double sigma) {
+    double size = hlo_type_is_fp8(type) ? hlo_float_max(type) : sigma;
+    return copysign(size, isnan(value) ? 1 : value);
+}
+
+/* The operand moved by `times` * sigma; a predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -140,6 +57,8 @@ static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const
         uint64_t whole = size < 0x1p62 ? (uint64_t)ceil(size) : UINT64_C(1) << 62;
         if (type == HLO_TYPE_PRED)
             out->u64[i] = sigma[i] > 0 ? !x->u64[i] : x->u64[i];
+        else if (analysed(type) == HLO_LANE_F64 && hlo_bound_overflowed(x->f64[i], sigma[i]))
+            out->f64[i] = instead(type, x->f64[i], sigma[i]);
         else if (analysed(type) == HLO_LANE_F64)
             out->f64[i] = sigma[i] > 0 && !isnan(x->f64[i])
                               ? fmin(fmax(x->f64[i] + by, range.low), range.high)
@@ -163,7 +82,7 @@ static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double
 static void take_rate(const double *value, const double *moved, double times, int64_t count,
                       double *rate) {
     for (int64_t i = 0; i < count; i++) {
-        double d = same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
+        double d = hlo_bound_same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
         if (isnan(d)) d = infinite;
         if (d / times > rate[i]) rate[i] = d / times;
     }
@@ -180,6 +99,9 @@ typedef struct analysis {
     hlo_chunk x[3];
     double sigma[3][HLO_CHUNK];
     double value[HLO_CHUNK], variance[HLO_CHUNK];
+    double finite[HLO_CHUNK]; /* the least size of a result that is infinite here, where an operand
+                                 did not overflow; infinity: none */
+    bool anything[HLO_CHUNK];
 } analysis;
 
 static void run_loop(const row *r, const hlo_chunk *const *in, int64_t count, double *out) {
@@ -191,6 +113,18 @@ static void run_loop(const row *r, const hlo_chunk *const *in, int64_t count, do
                        .instr = r->instr};
     r->op->loop[analysed(r->types[r->arity - 1])](&lanes);
     as_doubles(r->produced, &produced, count, out);
+}
+
+/* `out`: the results where operand `o` did not overflow. */
+static void note_overflows(analysis *a, uint32_t o, const double *out, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!hlo_bound_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
+        if (hlo_bound_same(a->value[i], out[i])) continue;
+        if (isinf(a->value[i]))
+            a->finite[i] = fmin(a->finite[i], copysign(1, a->value[i]) * out[i]);
+        else
+            a->anything[i] = true;
+    }
 }
 
 /* What operand `which` (all of them: arity) moved both ways changes. */
@@ -209,6 +143,9 @@ static void add_changes(const row *r, analysis *a, uint32_t which, int64_t count
         run_loop(r, in, count, out);
         take_rate(a->value, out, fabs(times[t]), count, rate);
     }
+    for (uint32_t o = 0; o < r->arity; o++)
+        if (analysed(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity))
+            note_overflows(a, o, out, count);
     for (int64_t i = 0; i < count && which < r->arity; i++) {
         double x = a->x[which].f64[i], sigma = a->sigma[which][i];
         hlo_range range = r->ranges[which];
@@ -228,12 +165,37 @@ static void load_analysis(const row *r, analysis *a, int64_t count, int64_t done
         hlo_lane_load_f64(HLO_TYPE_F32, data[v + 1] + done * steps[v + 1], steps[v + 1], count,
                           a->sigma[o]);
     }
+    for (int64_t i = 0; i < count; i++) {
+        a->anything[i] = false;
+        a->finite[i] = infinite;
+        for (uint32_t o = 0; o < r->arity; o++)
+            if (isnan(a->sigma[o][i])) {
+                a->sigma[o][i] = infinite;
+                a->anything[i] = true;
+            }
+    }
 }
 
-static void store_sigma(const double *sigma, int64_t count, char *out, int64_t step) {
+/* What zeros become by a scale that is infinite, NaN or too small to have a reciprocal is another
+ * number where they are scaled elsewhere; of a scale that overflowed that number is finite. */
+static void find_scales(const row *r, analysis *a, int64_t count) {
+    bool divides = r->instr->op == HLO_OP_DIVIDE;
+    for (uint32_t o = 0; o < 2; o++)
+        for (int64_t i = 0; r->scales[o] && i < count; i++) {
+            double scale = a->x[o].f64[i];
+            bool good = divides ? fabs(scale) >= FLUSHED : isfinite(scale);
+            if (!good && !isnan(a->x[1 - o].f64[i]) && !hlo_bound_overflowed(scale, a->sigma[o][i]))
+                a->anything[i] = true;
+        }
+}
+
+/* `anything`: NULL: no element may be that. */
+static void store_sigma(const double *sigma, const bool *anything, int64_t count, char *out,
+                        int64_t step) {
     for (int64_t i = 0; i < count; i++) {
         float s = (float)sigma[i];
-        *(float *)(out + i * step) = isnan(s) ? (float)INFINITY : s;
+        if (isnan(s)) s = (float)INFINITY;
+        *(float *)(out + i * step) = anything && anything[i] ? (float)HLO_BOUND_ANYTHING : s;
     }
 }
 
@@ -246,22 +208,36 @@ static double own_error(const row *r, double ulps, double value, double variance
     return own > 0 && fabs(value) < 2 * FLUSHED ? own + FLUSHED / LAMBDA : own;
 }
 
+/* What is infinite because an operand overflowed is certain only where it overflows without that.
+ */
+static void keep_overflow(const row *r, analysis *a, int64_t count, double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        if (isinf(a->finite[i]) && a->finite[i] > 0) continue;
+        bool again = a->finite[i] > 0 && isinf(hlo_bound_round(r->result, a->finite[i]));
+        if (again) sigma[i] = hlo_bound_overflow(a->finite[i]);
+        a->anything[i] |= !again;
+    }
+}
+
 /* Rounds as the operation does and writes the sigmas out. */
 static void finish(const row *r, analysis *a, double ulps, int64_t count, char *const *data,
                    const int64_t *steps) {
     double result[HLO_CHUNK], sigma[HLO_CHUNK];
     hlo_lane lane = hlo_lane_of(r->result);
     bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
+    double spread = (r->spread.high - r->spread.low) / 2;
     for (int64_t i = 0; i < count; i++) {
         double own = real ? own_error(r, ulps, a->value[i], a->variance[i]) : 0;
-        sigma[i] = fmin(sqrt(a->variance[i] + own * own), (r->spread.high - r->spread.low) / 2);
+        sigma[i] = sqrt(a->variance[i] + own * own);
+        if (!isnan(a->value[i])) sigma[i] = fmin(sigma[i], spread);
     }
     if (real) {
         hlo_lane_load_f64(r->result, data[0], steps[0], count, result);
         hlo_bound_round_chunk(r->result, a->value, result, ulps > 0, NULL, r->options, count,
                               sigma);
+        keep_overflow(r, a, count, sigma);
     }
-    store_sigma(sigma, count, data[1], steps[1]);
+    store_sigma(sigma, real ? a->anything : NULL, count, data[1], steps[1]);
 }
 
 static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
@@ -274,6 +250,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         load_analysis(r, &a, n, done, data, steps);
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
+        find_scales(r, &a, n);
         uint32_t uncertain = 0;
         for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
         for (uint32_t o = 0; o < r->arity; o++) {
@@ -285,6 +262,14 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
         finish(r, &a, (double)r->op->ulps, n, at, steps);
     }
+}
+
+/* Whether the value is one number, or one that is repeated along some dimension. */
+static bool is_scale(const hlo_instr *value) {
+    while (hlo_shape_count(value->shape) != 1 && value->op != HLO_OP_BROADCAST &&
+           (value->op == HLO_OP_CONVERT || hlo_ops[value->op].flags & HLO_MOVEMENT))
+        value = hlo_instr_operand(value, 0);
+    return hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST;
 }
 
 /* Runs `body` over the result, the operands and all sigmas. */
@@ -305,6 +290,11 @@ static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
         views[2 + 2 * o] = &b->call.operands[o];
         views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
     }
+    hlo_op op = r->instr->op;
+    bool real = hlo_type_is_float(r->result) && b->options->roundings_may_be_dropped;
+    r->scales[0] = real && op == HLO_OP_MULTIPLY && is_scale(hlo_instr_operand(r->instr, 0));
+    r->scales[1] = real && (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) &&
+                   is_scale(hlo_instr_operand(r->instr, 1));
     if (r->clamped) {
         double limit = hlo_float_max(r->result);
         r->ranges[0].low = fmax(r->ranges[0].low, -limit);
@@ -329,8 +319,8 @@ static void complex_row(void *arg, int64_t count, char *const *data, const int64
             hlo_lane_load_f64(r->result, data[0] + i * steps[0], 0, 1, &size);
         sigma = (r->op ? (double)r->op->ulps : 1) * hlo_bound_roundoff(r->result) * fabs(size);
         for (uint32_t o = 0; o < r->arity; o++)
-            if (*(const float *)(data[3 + 2 * o] + i * steps[3 + 2 * o]) > 0) sigma = infinite;
-        store_sigma(&sigma, 1, data[1] + i * steps[1], steps[1]);
+            if (*(const float *)(data[3 + 2 * o] + i * steps[3 + 2 * o]) != 0) sigma = infinite;
+        store_sigma(&sigma, NULL, 1, data[1] + i * steps[1], steps[1]);
     }
 }
 
@@ -353,11 +343,12 @@ static void select_row(void *arg, int64_t count, char *const *data, const int64_
         as_doubles(analysed(r->types[2]), &a.x[2], n, y);
         for (int64_t i = 0; i < n; i++) {
             double sigma = a.sigma[a.x[0].u64[i] ? 1 : 2][i];
+            bool anything = a.anything[i] && (isinf(sigma) || a.sigma[0][i] > 0);
             if (a.sigma[0][i] > 0) {
                 sigma = fmax(a.sigma[1][i], a.sigma[2][i]);
-                if (!same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_BOUND_FLIP;
+                if (!hlo_bound_same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_BOUND_FLIP;
             }
-            store_sigma(&sigma, 1, data[1] + (done + i) * steps[1], steps[1]);
+            store_sigma(&sigma, &anything, 1, data[1] + (done + i) * steps[1], steps[1]);
         }
     }
 }
@@ -391,7 +382,7 @@ static void compare_row(void *arg, int64_t count, char *const *data, const int64
             double sigma = hypot(a.sigma[0][i], a.sigma[1][i]);
             bool near = sigma > 0 && !(fabs(x[i] - y[i]) > LAMBDA * sigma);
             double differs = near ? 1 / LAMBDA : 0;
-            store_sigma(&differs, 1, data[1] + (done + i) * steps[1], steps[1]);
+            store_sigma(&differs, NULL, 1, data[1] + (done + i) * steps[1], steps[1]);
         }
     }
 }
@@ -437,6 +428,19 @@ static bool conversion_rounds(hlo_type from, hlo_type to) {
     return bits > hlo_float_precision(to);
 }
 
+/* What overflowed stays that where the number that it was is too large for the result's type, too.
+ */
+static void convert_overflow(const row *r, analysis *a, const double *result, int64_t count,
+                             double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!hlo_bound_overflowed(a->value[i], a->sigma[0][i])) continue;
+        double number = instead(r->types[0], a->value[i], a->sigma[0][i]);
+        bool same = hlo_bound_same(hlo_bound_round(r->result, number), result[i]);
+        sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a->sigma[0][i];
+        a->anything[i] |= !same;
+    }
+}
+
 static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row *r = arg;
     analysis a;
@@ -458,10 +462,11 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_bound_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
                                   sigma);
+            convert_overflow(r, &a, result, n, sigma);
         } else {
             discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
         }
-        store_sigma(sigma, n, at[1], steps[1]);
+        store_sigma(sigma, hlo_type_is_float(r->result) ? a.anything : NULL, n, at[1], steps[1]);
     }
 }
 

@@ -6,7 +6,10 @@
  * or f16 rounding happens. With each array of values goes an f32 array `sigma` of the same
  * dimensions: the size, like a standard deviation, of the difference between the two at that
  * element. A difference is accepted up to HLO_BOUND_LAMBDA * sigma. Sigma 0 says that the element
- * must be equal, infinity that it may be anything, not finite included.
+ * must be equal, infinity that it may be any number or infinite, NaN that nothing is known. An
+ * element that is not finite and has a finite sigma above 0 overflowed when it was rounded to its
+ * type: sigma is then its size before that, or 2^119 if that is less, and what does not round there
+ * may go on with this number, or one that is larger.
  *
  * Method. Rounding errors are taken to be independent, with mean zero and at most the unit
  * roundoff u of the type: then they add up in quadrature, and a sum of K terms is off by about
@@ -22,6 +25,12 @@
  * a column of the table of operations (elementwise.c), 0 for exact ones. A compare may differ
  * where the difference of its operands is within its own bound; so may what a select chooses.
  *
+ * Comparing. Numbers may differ by lambda * sigma. Of two fp8 values that were rounded from x and
+ * y, |x - y| <= lambda * s, s being sigma before that rounding, each is half a step or less from
+ * what it was rounded from: what lies between their halves must be at most lambda * s. The sigma of
+ * a flip, which stands for one random step, says too little there: x and y two of their sigmas
+ * apart, on either side of a step, become numbers that are two steps apart.
+ *
  * Rounding to fp8, and to every narrow type unless roundings may be dropped: sigma becomes
  * sqrt(sigma^2 + (step/HLO_BOUND_FLIP)^2), but at most the distance of round(r -+ lambda*sigma) to
  * the result, divided by HLO_BOUND_FLIP, r being the value before rounding: 0 where no rounding
@@ -35,8 +44,14 @@
  * accumulating. That of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the expected
  * sum of u^2/3 * (partial sum)^2 if the terms are centred, and if they are all of one size and
  * sign. Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2, and u that of the type, as
- * HLO's reducer rounds every partial sum. Largest and smallest element, and logical sums: the
- * results with every element moved up, and down.
+ * HLO's reducer rounds every partial sum. What the sigmas of the terms give is that of independent
+ * errors. One that all terms share, as that of a scale which was rounded, moves the sum S by its
+ * part of S: linearly in K where the terms are of one sign. But it is one rounding, at most sqrt(6)
+ * of its sigma and not lambda. So the variance from the terms is multiplied by max(1, 6/lambda^2 *
+ * S^2 / sum p_l^2), with which lambda * sigma is no less than a shared error.
+ *
+ * Largest and smallest element, and logical sums: the results with every element moved up, and
+ * down.
  *
  * A dot whose result is fp8 may be rounded to f16 on the way: sigma^2 += (2^-11 * result)^2. XLA's
  * CPU also converts both operands to the result's type first; where that is the narrower one (e4m3
@@ -60,10 +75,19 @@
  * sigma, is the noise that a difference is measured by; where sigma is infinite, in units of the
  * array's size.
  *
+ * Overflow. Where roundings may be dropped, a result that its rounding made infinite may go on as
+ * the number that it was: nothing is known of what is made of it, but that it is infinite as well
+ * where that number is still too large. A product with a scale that is infinite or NaN, or a
+ * quotient by one below 2^-126, is NaN for zeros, and where the scale is moved these are other
+ * zeros (of padding, of masks): nothing is known of it, nor of the whole dot. A dot of fp8 type
+ * that overflows may be the largest number, as a call saturates.
+ *
  * Integers and predicates have sigmas, too: where they are not 0, the element may differ.
  * Of complex arrays only whether they are exact is known: sigma is 0, rounding, or infinity. */
 #ifndef HLO_IR_EVAL_BOUND_H
 #define HLO_IR_EVAL_BOUND_H
+
+#include <math.h>
 
 #include "ir/eval/eval.h"
 
@@ -93,9 +117,18 @@
 #define HLO_BOUND_NOISE 2.5
 #define HLO_BOUND_NOISE_FEW 10.0
 
+/* Nothing is known of the element; it may be NaN. */
+#define HLO_BOUND_ANYTHING ((double)NAN)
+
+/* Whether an element of that sigma overflowed in its rounding. */
+static inline bool hlo_bound_overflowed(double value, double sigma) {
+    return !isfinite(value) && sigma > 0 && sigma < 0x1p120;
+}
+
 typedef struct hlo_bound_options {
     bool roundings_may_be_dropped; /* of intermediate bf16 and f16 results, as when one of the two
-                                      executions fuses operations; never those to fp8 */
+                                      executions fuses operations; never those to fp8. Scales may
+                                      be applied elsewhere, too */
 } hlo_bound_options;
 
 /* Computes the sigmas of the results of `instr`. `operands` and `results` are as for hlo_eval(),
@@ -139,8 +172,7 @@ typedef struct hlo_bound_comparison {
     double worst_a, worst_b, worst_bound;
 } hlo_bound_comparison;
 
-/* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. An fp8
- * element is allowed HLO_BOUND_FLIP sigmas, that is, one step where one boundary is near. */
+/* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. */
 void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
                        hlo_bound_comparison *out_comparison);
 

@@ -95,6 +95,44 @@ hlo_status hlo_bound_exact(const hlo_bound_call *b) {
     return fill_all(b, 0);
 }
 
+typedef struct overflows {
+    hlo_type type;
+    bool some, anything; /* elements that overflowed, that may be anything */
+} overflows;
+
+static void overflow_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    overflows *o = arg;
+    double x[HLO_CHUNK];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        hlo_lane_load_f64(o->type, data[0] + done * steps[0], steps[0], n, x);
+        for (int64_t i = 0; i < n; i++) {
+            float sigma = *(const float *)(data[1] + (done + i) * steps[1]);
+            o->anything |= isnan(sigma);
+            o->some |= hlo_bound_overflowed(x[i], (double)sigma);
+        }
+    }
+}
+
+static overflows overflows_of(const hlo_view *value, const hlo_view *sigma) {
+    overflows found = {.type = value->type};
+    if (!sigma->data || !hlo_type_is_float(value->type)) return found;
+    const hlo_view *views[] = {value, sigma};
+    hlo_walk walk;
+    hlo_walk_init(&walk, value->rank, value->dims, 2, views);
+    hlo_walk_run(&walk, overflow_row, &found);
+    return found;
+}
+
+/* Whether an operand of an operation that knows nothing of overflows has one. */
+static bool overflowed(const hlo_bound_call *b) {
+    for (uint32_t o = 0; o < b->call.operand_count; o++) {
+        overflows found = overflows_of(&b->call.operands[o], &b->operand_sigmas[o]);
+        if (found.some || found.anything) return true;
+    }
+    return false;
+}
+
 /* Runs the kernel on other arrays. */
 static hlo_status rerun(const hlo_bound_call *b, const hlo_view *operands,
                         const hlo_view *results) {
@@ -133,12 +171,15 @@ static bool is_complex(const hlo_view *view) {
     return hlo_lane_of(view->type) == HLO_LANE_C128;
 }
 
+static bool places_are_certain(const hlo_bound_call *b) {
+    for (uint32_t o = elements(b->call.instr); o < b->call.operand_count; o++)
+        if (!hlo_bound_is_exact(&b->operand_sigmas[o])) return false;
+    return true;
+}
+
 hlo_status hlo_bound_indexed(const hlo_bound_call *b) {
     uint32_t count = elements(b->call.instr);
-    bool certain = true;
-    for (uint32_t o = count; o < b->call.operand_count; o++)
-        certain = certain && hlo_bound_is_exact(&b->operand_sigmas[o]);
-    if (certain) return hlo_bound_move(b);
+    if (places_are_certain(b)) return hlo_bound_move(b);
     if (is_complex(&b->call.results[0])) return fill_all(b, (double)INFINITY);
     extent e = nothing;
     for (uint32_t o = 0; o < count; o++) extend(&e, &b->call.operands[o], &b->operand_sigmas[o]);
@@ -312,6 +353,13 @@ static double accumulation(double u, double terms, double sum_of_squares, double
     return u * u * (terms / 6 * sum_of_squares + terms / 9 * sum * sum);
 }
 
+/* By how much the variance of a sum is larger than that of its terms together, for an error that
+ * all terms share (bound.h). */
+static double coherence(double sum_of_squares, double sum) {
+    double c = 6 / (LAMBDA * LAMBDA) * sum * sum / sum_of_squares;
+    return isfinite(c) && c > 1 ? c : 1;
+}
+
 /* The roundoff of partial sums. HLO's reducer adds in its own type, and XLA's CPU does so step by
  * step; a sum in f32 that is rounded once is the other legitimate way. */
 static double partial_roundoff(hlo_type type) {
@@ -345,7 +393,8 @@ static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
     double *variance = sums[0].data, u = partial_roundoff(call->results[0].type);
     const double *squared = sums[1].data, *terms = sums[2].data, *v = value.data;
     for (int64_t i = 0; real && i < hlo_view_count(&value); i++)
-        variance[i] += accumulation(u, terms[i], squared[i], v[i]);
+        variance[i] =
+            variance[i] * coherence(squared[i], v[i]) + accumulation(u, terms[i], squared[i], v[i]);
     finish(b, 0, variance, NULL, true);
     return HLO_OK;
 }
@@ -472,6 +521,57 @@ static double narrowing(hlo_type operand, hlo_type result) {
     return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
 }
 
+/* A dot's operands: squares of the values and of their sigmas, and whether there are any. */
+typedef struct side {
+    hlo_view values, sigmas;
+    double value_scale, sigma_scale;
+    bool exact;
+} side;
+
+static side side_of(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma) {
+    const hlo_call *call = &b->call;
+    side s = {.exact = hlo_bound_is_exact(sigma)};
+    s.values = scaled_squares(call->env, call->scratch, value, false, &s.value_scale);
+    if (!s.exact) s.sigmas = scaled_squares(call->env, call->scratch, sigma, true, &s.sigma_scale);
+    return s;
+}
+
+/* Adds what the sigmas of the operands give. */
+static hlo_status add_errors(const hlo_bound_call *b, hlo_dot_dims dims, const side *l,
+                             const side *r, double *variance, const char **why) {
+    const hlo_call *call = &b->call;
+    hlo_status status = HLO_OK;
+    double lv = l->value_scale * l->value_scale, ls = l->sigma_scale * l->sigma_scale;
+    double rv = r->value_scale * r->value_scale, rs = r->sigma_scale * r->sigma_scale;
+    if (!l->exact)
+        status = add_product(call->env, dims, &l->sigmas, &r->values, ls * rv, call->results,
+                             variance, call->scratch, why);
+    if (!r->exact && status == HLO_OK)
+        status = add_product(call->env, dims, &l->values, &r->sigmas, lv * rs, call->results,
+                             variance, call->scratch, why);
+    if (!l->exact && !r->exact && status == HLO_OK)
+        status = add_product(call->env, dims, &l->sigmas, &r->sigmas, ls * rs, call->results,
+                             variance, call->scratch, why);
+    return status;
+}
+
+/* Where elements of operands overflowed, what is made of them may be anything. A dot of fp8 type
+ * has no finite number where it overflows itself; the call that it becomes saturates. */
+static void note_overflows(const hlo_bound_call *b, const double *value, bool inherited) {
+    const hlo_view *result = &b->call.results[0];
+    bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
+    if (!saturates && !inherited) return;
+    hlo_view found = as_f64(b, result), sigmas = as_f64(b, &b->result_sigmas[0]);
+    const double *f = found.data;
+    double *s = sigmas.data;
+    for (int64_t i = 0; i < hlo_view_count(result); i++)
+        if (inherited && !isfinite(value[i]))
+            s[i] = HLO_BOUND_ANYTHING;
+        else if (saturates && !isfinite(f[i]) && isfinite(value[i]) && s[i] == 0)
+            s[i] = hlo_bound_overflow(value[i]);
+    hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
+}
+
 hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                                const hlo_view *lhs_sigma, const hlo_view *rhs,
                                const hlo_view *rhs_sigma, const hlo_view *result,
@@ -485,44 +585,37 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
                                  .scratch = scratch},
                         .result_sigmas = result_sigma,
                         .options = options};
-    double *variance = new_variance(&b, 0), a_scale, c_scale, sa_scale, sc_scale;
+    overflows found[] = {overflows_of(lhs, lhs_sigma), overflows_of(rhs, rhs_sigma)};
+    if (found[0].anything || found[1].anything) {
+        hlo_bound_fill(&b, result_sigma, HLO_BOUND_ANYTHING);
+        hlo_arena_release(scratch, mark);
+        return HLO_OK;
+    }
+    side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
+    double *variance = new_variance(&b, 0), *errors = new_variance(&b, 0);
     /* Of operations that are fused the scales of the operands may come after the sum, even of one
      * term. */
     double u = hlo_bound_roundoff(result->type), terms = contracted(dims, lhs);
-    if (options && options->roundings_may_be_dropped) terms = fmax(terms, 2);
-    int64_t count = hlo_view_count(result);
-    hlo_view a = scaled_squares(b.call.env, scratch, lhs, false, &a_scale);
-    hlo_view c = scaled_squares(b.call.env, scratch, rhs, false, &c_scale);
+    if (options->roundings_may_be_dropped) terms = fmax(terms, 2);
+    /* A product whose type is fp8 may come by way of f16, and of operands of that type. */
+    double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
+    double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
+    double scale = l.value_scale * l.value_scale * r.value_scale * r.value_scale;
     const double *value;
     hlo_status status = unrounded(&b, dims, lhs, rhs, &value, why);
-    if (status == HLO_OK && hlo_type_is_float(result->type)) {
-        /* A product whose type is fp8 may come by way of f16, and of operands of that type. */
-        double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
-        double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
-        status = add_product(b.call.env, dims, &a, &c, a_scale * a_scale * c_scale * c_scale,
-                             result, variance, scratch, why);
-        for (int64_t i = 0; i < count; i++)
-            variance[i] = accumulation(u, terms, variance[i], value[i]) + narrow * variance[i] +
-                          by_f16 * value[i] * value[i];
-    }
-    bool lhs_exact = hlo_bound_is_exact(lhs_sigma), rhs_exact = hlo_bound_is_exact(rhs_sigma);
-    if (status == HLO_OK && !lhs_exact) {
-        hlo_view sa = scaled_squares(b.call.env, scratch, lhs_sigma, true, &sa_scale);
-        status = add_product(b.call.env, dims, &sa, &c, sa_scale * sa_scale * c_scale * c_scale,
-                             result, variance, scratch, why);
-    }
-    if (status == HLO_OK && !rhs_exact) {
-        hlo_view sc = scaled_squares(b.call.env, scratch, rhs_sigma, true, &sc_scale);
-        status = add_product(b.call.env, dims, &a, &sc, a_scale * a_scale * sc_scale * sc_scale,
-                             result, variance, scratch, why);
-        if (status == HLO_OK && !lhs_exact) {
-            hlo_view sa = scaled_squares(b.call.env, scratch, lhs_sigma, true, &sa_scale);
-            status =
-                add_product(b.call.env, dims, &sa, &sc, sa_scale * sa_scale * sc_scale * sc_scale,
-                            result, variance, scratch, why);
-        }
+    bool real = hlo_type_is_float(result->type);
+    if (status == HLO_OK && real)
+        status = add_product(b.call.env, dims, &l.values, &r.values, scale, result, variance,
+                             scratch, why);
+    if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
+        double squares = variance[i], v = value[i];
+        variance[i] = errors[i] * coherence(squares, v);
+        if (real)
+            variance[i] += accumulation(u, terms, squares, v) + narrow * squares + by_f16 * v * v;
     }
     if (status == HLO_OK) finish(&b, 0, variance, value, true);
+    if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);
     hlo_arena_release(scratch, mark);
     return status;
 }
@@ -539,6 +632,20 @@ hlo_status hlo_bound_dot(const hlo_bound_call *b) {
 
 /* ------------------------------------------------------------------------------------- dispatch */
 
+/* Whether the kernel's bound says itself what becomes of overflows. */
+static bool knows_overflows(const hlo_kernel *kernel) {
+    return kernel->bound == hlo_bound_elementwise || kernel->bound == hlo_bound_compare_op ||
+           kernel->bound == hlo_bound_convert || kernel->bound == hlo_bound_move ||
+           kernel->bound == hlo_bound_exact || kernel->bound == hlo_bound_dot;
+}
+
+static hlo_status bound_of(const hlo_bound_call *b) {
+    const hlo_kernel *kernel = hlo_kernel_of(b->call.instr->op);
+    if (knows_overflows(kernel)) return kernel->bound(b);
+    if (kernel->bound == hlo_bound_indexed && places_are_certain(b)) return hlo_bound_move(b);
+    return overflowed(b) ? fill_all(b, HLO_BOUND_ANYTHING) : kernel->bound(b);
+}
+
 hlo_status hlo_eval_bound(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
                           const hlo_view *operand_sigmas, const hlo_view *results,
                           const hlo_view *result_sigmas, const hlo_bound_options *options,
@@ -550,7 +657,7 @@ hlo_status hlo_eval_bound(const hlo_eval_env *env, const hlo_instr *instr, const
     hlo_status status = HLO_INVALID_INPUT;
     if (!refusal) {
         hlo_arena_mark mark = hlo_arena_here(scratch);
-        status = hlo_kernel_of(instr->op)->bound(&b);
+        status = bound_of(&b);
         hlo_arena_release(scratch, mark);
         if (status != HLO_OK) refusal = "the error bound of this operation is not known";
     }

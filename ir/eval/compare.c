@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
 
 typedef struct element {
@@ -17,11 +18,29 @@ static double part(const hlo_view *view, int64_t offset, bool imaginary) {
     return wide.f64[0];
 }
 
-/* Whether there is no value of the fp8 type between the two: by their codes, in order of value. */
-static bool neighbours(hlo_type type, const unsigned char *a, const unsigned char *b) {
-    int x = *a & 0x80 ? -(*a & 0x7f) : *a, y = *b & 0x80 ? -(*b & 0x7f) : *b;
-    if (type == HLO_TYPE_F8E8M0FNU) x = *a, y = *b;
-    return x - y == 1 || y - x == 1;
+/* The neighbour of a number of an fp8 type on the side of `toward`. */
+static double neighbour(hlo_type type, double number, double toward) {
+    bool up = toward > number;
+    if (number == 0) return hlo_float_decode(type, 1) * (up ? 1 : -1);
+    uint64_t code = hlo_float_encode(type, fabs(number));
+    bool away = (number > 0) == up;
+    return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
+}
+
+/* How far from `a` a number is accepted that was rounded to fp8 as `a` was, `sigma` being that of
+ * `a`: what was rounded lies up to lambda * sigma from what was rounded to `a`, and each up to half
+ * a step from what it became. */
+static double fp8_bound(hlo_type type, double a, double b, double sigma) {
+    double flip = hlo_bound_step(type, a) / HLO_BOUND_FLIP;
+    double before = sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
+    double halves = fabs(neighbour(type, a, b) - a) / 2 + fabs(neighbour(type, b, a) - b) / 2;
+    return sigma > 0 ? HLO_BOUND_LAMBDA * before + halves : 0;
+}
+
+/* What `a` overflowed to when it was rounded (bound.h); a call saturates instead. */
+static bool overflows_to(hlo_type type, double a, double b) {
+    return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
+           (isnan(a) || signbit(a) == signbit(b));
 }
 
 static bool same_number(double a, double b) {
@@ -45,7 +64,7 @@ static void judge(hlo_bound_comparison *c, element e, bool step, int64_t index, 
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
     if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
-    if (isinf(e.bound) || (finite && ratio <= 1 + 1e-6)) {
+    if (isinf(e.bound) || isnan(e.bound) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;
         c->steps += step;
         return;
@@ -69,6 +88,7 @@ void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sig
     size_t size = hlo_types[a->type].bytes;
     double worst = 0;
     for (int64_t i = 0; i < count; i++) {
+        double s = 0;
         int64_t at_a = 0, at_b = 0, at_sigma = 0;
         for (uint32_t d = 0; d < a->rank; d++) {
             at_a += index[d] * a->strides[d];
@@ -82,11 +102,16 @@ void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sig
         }
         e.same = integer ? memcmp(hlo_view_at(a, at_a), hlo_view_at(b, at_b), size) == 0
                          : same_number(e.a, e.b);
-        if (sigma && sigma->data)
-            e.bound = (fp8 ? HLO_BOUND_FLIP : HLO_BOUND_LAMBDA) *
-                      (double)((const float *)sigma->data)[at_sigma];
-        bool step = fp8 && neighbours(a->type, (const void *)hlo_view_at(a, at_a),
-                                      (const void *)hlo_view_at(b, at_b));
+        if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
+        bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
+        if (hlo_bound_overflowed(e.a, s)) {
+            e.same |= overflows_to(a->type, e.a, e.b);
+        } else if (fp8 && numbers && isfinite(s) && !e.same) {
+            e.bound = fp8_bound(a->type, e.a, e.b, s);
+            step = neighbour(a->type, e.a, e.b) == e.b;
+        } else {
+            e.bound = HLO_BOUND_LAMBDA * s;
+        }
         judge(&c, e, step, i, &worst);
         for (uint32_t d = a->rank; d-- > 0;) {
             if (++index[d] < a->dims[d]) break;

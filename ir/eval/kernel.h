@@ -233,6 +233,15 @@ void hlo_view_extent(const hlo_view *view, hlo_range *out_range);
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma);
+/* The same number, or both NaN. */
+bool hlo_bound_same(double a, double b);
+/* `value` as a number of that float type. */
+double hlo_bound_round(hlo_type type, double value);
+/* The sigma of what overflowed when `value` was rounded. */
+double hlo_bound_overflow(double value);
+/* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
+ */
+double hlo_bound_step(hlo_type type, double number);
 /* The unit roundoff of what `type` is computed in: f32, but f64 for f64. */
 double hlo_bound_roundoff(hlo_type type);
 /* Sets all sigmas of a view. */

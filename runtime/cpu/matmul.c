@@ -227,6 +227,7 @@ typedef struct bounds {
     hlo_type type, aux_type;
     const hlo_bound_options *options;
     float *d, *aux;      /* results; NULL: not wanted */
+    bool anything;       /* some element may be NaN, so the abs-max may be that */
     double above, below; /* what the abs-max would be, all elements moved up, and all down */
 } bounds;
 
@@ -237,6 +238,17 @@ static double squared(double x) {
 static double activate(const epilogue *e, double x) {
     if (e->relu) return x < 0 ? 0 : x;
     return e->gelu ? 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) : x;
+}
+
+static double addend_variance(float value, float sigma) {
+    bool overflowed = hlo_bound_overflowed((double)value, (double)sigma);
+    return overflowed ? HLO_BOUND_ANYTHING : squared((double)sigma);
+}
+
+/* By such a scale zeros are no zeros any more, those of padding included: they stand elsewhere in
+ * another module. */
+static bool spoils_zeros(const bounds *b, double scale) {
+    return b->options->roundings_may_be_dropped && !isfinite(scale);
 }
 
 static void bound_element(bounds *b, int64_t i) {
@@ -252,14 +264,20 @@ static void bound_element(bounds *b, int64_t i) {
     if (e->c) {
         double term = (double)e->c_scale * e->c[i];
         variance += squared(b->c_scale_sigma * e->c[i]) + squared(unit * term);
-        if (b->c_sigma) variance += squared(e->c_scale * (double)b->c_sigma[i]);
+        if (b->c_sigma) variance += squared(e->c_scale) * addend_variance(e->c[i], b->c_sigma[i]);
         x += term;
         variance += squared(unit * x);
     }
     if (e->bias) {
         x += e->bias[i % e->n];
         variance += squared(unit * x);
-        if (b->bias_sigma) variance += squared(b->bias_sigma[i % e->n]);
+        if (b->bias_sigma) variance += addend_variance(e->bias[i % e->n], b->bias_sigma[i % e->n]);
+    }
+    if (spoils_zeros(b, scale) || spoils_zeros(b, (double)e->d_scale) || isnan(variance)) {
+        b->anything = true;
+        b->d[i] = (float)HLO_BOUND_ANYTHING;
+        if (b->aux) b->aux[i] = (float)HLO_BOUND_ANYTHING;
+        return;
     }
     double sigma = sqrt(variance), move = HLO_BOUND_LAMBDA * sigma;
     if (b->aux) b->aux[i] = (float)hlo_bound_rounded(b->aux_type, x, sigma, INFINITY, b->options);
@@ -319,7 +337,8 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     if (p->amax >= 0) {
         double amax = *(const float *)job->results[p->amax].data;
         *(float *)job->result_sigmas[p->amax].data =
-            (float)(fmax(b.above - amax, amax - b.below) / HLO_BOUND_LAMBDA);
+            (float)(b.anything ? HLO_BOUND_ANYTHING
+                               : fmax(b.above - amax, amax - b.below) / HLO_BOUND_LAMBDA);
     }
     return HLO_OK;
 }

@@ -3,6 +3,7 @@
 #define HLO_TESTS_RANDOM_CHECK_H
 
 #include "hlo/pass.h"
+#include "hlo/runtime.h"
 #include "passes/remark.h"
 #include "tests/random/draw.h"
 
@@ -32,6 +33,10 @@ hlo_module *read_module(const char *text, const char *name);
 
 /* How a module may be optimised: passes, target, form of the call, order of work. */
 hlo_pass_options draw_options(dice *d);
+
+/* Parameters whose names begin with m are factors, with d divisors: negative, tiny, 0, infinite and
+ * NaN as well. Some values are NaN. The caller frees the arrays; NULL: they cannot be drawn. */
+hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed);
 
 /* Optimises a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` gets
  * what is wrong, in WHY_SIZE bytes. */

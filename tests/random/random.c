@@ -1,4 +1,4 @@
-/* random [--first=SEED] [--count=N] [--jobs=N] [--print=SEED]
+/* random [--first=SEED] [--count=N] [--jobs=N] [--print=SEED [--inputs=FILE.npz]]
  *
  * Draws modules, rewrites each in two ways, and compares what they compute on the CPU. Prints how
  * often every rule fired and every reason was given. Fails when a rewrite is wrong (the module is
@@ -15,7 +15,7 @@
 #include "tests/random/check.h"
 #include "tests/random/edit.h"
 
-enum { JOBS_MOST = 64, FAILURES_SHOWN = 3, WAYS = 2, SEED_SECONDS = 120 };
+enum { JOBS_MOST = 64, REDUCED_MOST = 3, WAYS = 2, SEED_SECONDS = 120 };
 
 typedef struct worker {
     census counts;
@@ -24,13 +24,13 @@ typedef struct worker {
 } worker;
 
 static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
-                 const char *why) {
+                 const char *why, bool reduced) {
     printf(
         "seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s order %llu\n%s\n",
         (unsigned long long)seed, options->passes, options->target, options->cuda_major,
         options->cuda_minor, options->scales_used ? "used" : "all",
         (unsigned long long)options->rule_order, why);
-    hlo_module *small = reduce_module(module, options, seed);
+    hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
     if (small) hlo_module_print(small, stdout);
     hlo_module_free(small);
     fflush(stdout);
@@ -47,9 +47,8 @@ static void try_seed(const text_cases *cases, uint64_t seed, worker *w) {
     for (int way = 0; way < WAYS; way++) {
         hlo_pass_options options = draw_options(&d);
         char why[WHY_SIZE];
-        if (check_rewrite(module, &options, seed, &w->counts, why) >= OUTCOME_NO_END &&
-            w->failures++ < FAILURES_SHOWN)
-            show(module, &options, seed, why);
+        if (check_rewrite(module, &options, seed, &w->counts, why) >= OUTCOME_NO_END)
+            show(module, &options, seed, why, w->failures++ < REDUCED_MOST);
     }
     hlo_module_free(module);
 }
@@ -137,23 +136,32 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
     return report(&sum) && ok;
 }
 
-static int print_one(uint64_t seed) {
+static void write_inputs(const hlo_module *module, uint64_t seed, const char *path) {
+    hlo_arrays *inputs = draw_inputs(module, seed);
+    FILE *out = fopen(path, "wb");
+    if (out && inputs) hlo_arrays_write(inputs, out);
+    if (out) fclose(out);
+    hlo_arrays_free(inputs);
+}
+
+static int print_one(uint64_t seed, const char *inputs) {
     text_cases cases;
     find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     hlo_module *module = draw_module(&cases, seed);
     if (module) hlo_module_print(module, stdout);
+    if (module && inputs) write_inputs(module, seed, inputs);
     hlo_module_free(module);
     free_cases(&cases);
     return module ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
-    static const struct option options[] = {{"first", required_argument, NULL, 'f'},
-                                            {"count", required_argument, NULL, 'c'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"print", required_argument, NULL, 'p'},
-                                            {0}};
-    uint64_t first = 1, count = 3000;
+    static const struct option options[] = {
+        {"first", required_argument, NULL, 'f'},  {"count", required_argument, NULL, 'c'},
+        {"jobs", required_argument, NULL, 'j'},   {"print", required_argument, NULL, 'p'},
+        {"inputs", required_argument, NULL, 'i'}, {0}};
+    uint64_t first = 1, count = 3000, print = 0;
+    const char *inputs = NULL;
     int jobs = 2, option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'f')
@@ -163,10 +171,13 @@ int main(int argc, char **argv) {
         else if (option == 'j')
             jobs = atoi(optarg);
         else if (option == 'p')
-            return print_one(strtoull(optarg, NULL, 10));
+            print = strtoull(optarg, NULL, 10);
+        else if (option == 'i')
+            inputs = optarg;
         else
             return 2;
     }
     if (jobs < 1 || jobs > JOBS_MOST) return 2;
+    if (print) return print_one(print, inputs);
     return run(first, count, jobs) ? 0 : 1;
 }

@@ -326,6 +326,109 @@ static void a_value_twice_moves_in_both_places(void **state) {
     for (int o = 0; o < 2; o++) hlo_module_free(s[o].module);
 }
 
+/* Two numbers 3 sigmas apart on either side of a step become neighbours but one. */
+static void fp8_counts_from_before_its_rounding(void **state) {
+    (void)state;
+    static const int64_t dims[] = {4}, strides[] = {1};
+    const double step = 0.5, sigma = 0.13;
+    float s = (float)hypot(sigma, step / HLO_BOUND_FLIP);
+    float coarse = (float)hypot(sigma, 2 * step / HLO_BOUND_FLIP);
+    float sigmas[] = {s, s, coarse, (float)(step / HLO_BOUND_FLIP)};
+    /* 6 and 7, 6 and 7.5, 8 and 6.5, whose steps differ, and 6 and 7 where one boundary is near */
+    unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
+    hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
+             vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, sigmas};
+    hlo_bound_comparison c;
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.within, 3);
+    assert_int_equal(c.violations, 1);
+    assert_int_equal(c.worst_index, 3);
+    for (int i = 0; i < 3; i++)
+        sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_BOUND_FLIP);
+    hlo_bound_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+    assert_int_equal(c.violations, 4);
+}
+
+#define DOT(type, k)                                                                               \
+    MODULE("(x: " type "[" k "], y: " type "[" k "]) -> " type "[]",                               \
+           "  %x = " type "[" k "]{0} parameter(0)\n  %y = " type "[" k "]{0} parameter(1)\n"      \
+           "  ROOT %r = " type "[] dot(%x, %y), lhs_contracting_dims={0}, "                        \
+           "rhs_contracting_dims={0}")
+
+/* Errors of a sum's terms add up like random ones, and are no less than what one that all of them
+ * share makes. */
+static void a_shared_error_moves_a_sum_linearly(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(DOT("f32", "1024"), &recover);
+    for (int sign = 0; sign < 2; sign++) {
+        for (int i = 0; i < 1024; i++) {
+            set(&s.operands[0], i, 1), set(&s.operand_sigmas[0], i, 0.001);
+            set(&s.operands[1], i, sign && i % 2 ? -1 : 1);
+        }
+        run(&s, false);
+        double shared = sqrt(6) * 0.001 * 1024 / HLO_BOUND_LAMBDA;
+        double expected = sign ? 0.001 * 32 : shared;
+        if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
+    }
+    hlo_module_free(s.module);
+}
+
+#define ROW(type) type "[4]{0}"
+#define NARROW(root)                                                                               \
+    MODULE("(x: f16[4], y: f16[4]) -> f16[4]", "  %x = " ROW("f16") " parameter(0)\n  %y = " ROW(  \
+                                                   "f16") " parameter(1)\n"                        \
+                                                          "  ROOT %r = " ROW("f16") " " root)
+
+static void overflows_are_kept_apart(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(NARROW("multiply(%x, %y)"), &recover);
+    /* 90000 overflows; 0 times infinity is NaN in both; a number that overflowed times 0.5 and 2 */
+    static const double x[] = {300, 0, INFINITY, INFINITY}, y[] = {300, INFINITY, 0.5, 2};
+    for (int i = 0; i < 4; i++) set(&s.operands[0], i, x[i]), set(&s.operands[1], i, y[i]);
+    for (int i = 2; i < 4; i++) set(&s.operand_sigmas[0], i, 70000);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 0);
+    run(&s, true);
+    assert_true(at(&s.sigma, 0) == 90000);
+    assert_true(at(&s.sigma, 1) == 0); /* %y is no scale */
+    assert_true(isnan(at(&s.sigma, 2)));
+    assert_true(at(&s.sigma, 3) == 140000);
+    hlo_module_free(s.module);
+    s = prepare(DOT("f16", "4"), &recover);
+    set(&s.operands[0], 0, INFINITY), set(&s.operand_sigmas[0], 0, 70000);
+    set(&s.operands[1], 0, 1);
+    run(&s, true);
+    assert_true(isnan(at(&s.sigma, 0)));
+    hlo_module_free(s.module);
+}
+
+static void an_overflow_is_the_same_in_both(void **state) {
+    (void)state;
+    static const int64_t dims[] = {4}, strides[] = {1};
+    float a[] = {INFINITY, INFINITY, NAN, 1}, b[] = {INFINITY, 65504, 1, NAN};
+    float s[] = {70000, 70000, (float)HLO_BOUND_ANYTHING, (float)HLO_BOUND_ANYTHING};
+    hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, s};
+    hlo_bound_comparison c;
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.equal, 1);
+    assert_int_equal(c.within, 2);
+    assert_int_equal(c.worst_index, 1);
+    /* A call's fp8 result is its largest number, of the same sign: infinity is 0x7c of e5m2. */
+    unsigned char p[] = {0x7c, 0x7c, 0xfc, 0x7c}, q[] = {0x7b, 0xfb, 0xfb, 0x7a};
+    for (int i = 0; i < 4; i++) s[i] = 70000;
+    va.type = vb.type = HLO_TYPE_F8E5M2;
+    va.data = p, vb.data = q;
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.equal, 2);
+    assert_int_equal(c.violations, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp8_moves_by_a_step_only_near_a_boundary),
@@ -338,6 +441,10 @@ int main(void) {
         cmocka_unit_test(perturbing_moves_by_sigma),
         cmocka_unit_test(exact_sums_have_no_error),
         cmocka_unit_test(a_value_twice_moves_in_both_places),
+        cmocka_unit_test(fp8_counts_from_before_its_rounding),
+        cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
+        cmocka_unit_test(overflows_are_kept_apart),
+        cmocka_unit_test(an_overflow_is_the_same_in_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
