@@ -19,14 +19,19 @@ typedef enum outcome {
 /* What a run of many modules has seen. */
 typedef struct census {
     uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
-    uint64_t fired[RULES_MOST];                       /* as rule_name() counts */
+    uint64_t fired[RULES_MOST];                       /* by rule_index() */
     uint64_t reasons[HLO_WHY_COUNT];
 } census;
 
 /* Rules in the order of their files. NULL: no such index. */
 const char *rule_name(int index);
+/* -1: no such rule. */
+int rule_index(const char *name);
 /* Whether it changes nothing, and only says why. */
 bool rule_only_remarks(int index);
+
+/* Adds how often each rule fired, by rule_index(): RULES_MOST numbers. */
+void count_rules(const hlo_report *report, uint64_t *fired);
 
 /* NULL when the text is no module that verifies. The caller frees it. */
 hlo_module *read_module(const char *text, const char *name);
@@ -52,5 +57,7 @@ hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *opti
 /* Keeps the process on one processor of those there are, so that jobs side by side do not wait for
  * each other's threads. */
 void use_processor(int job);
+/* Ends the process when it has computed for so long from now on, however busy the machine is. */
+void limit_seconds(int seconds);
 
 #endif

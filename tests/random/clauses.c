@@ -2,8 +2,10 @@
  *
  * What each `where` clause of the built-in rules is for: it is left out, and what the rules then
  * make of the rules' examples, the golden tests and N drawn modules must be seen to be wrong: the
- * passes fail, a golden test has another verdict or is rewritten, or a value differs. Prints what
- * caught each clause; fails when nothing caught one of them. */
+ * passes fail, a golden test has another verdict or is rewritten, or a value differs. And whether
+ * the drawn modules come to all that the rules match: each alternative of a pattern is left out,
+ * and each root that need not be there, and one of these modules must then be rewritten otherwise.
+ * Prints what caught each; fails when nothing caught one of them. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +41,7 @@ typedef struct subject {
     hlo_pass_options options;
     uint64_t seed;
     char *text, *verdicts;
+    uint64_t *fired; /* how often each rule did, by rule_index() */
 } subject;
 
 typedef struct subjects {
@@ -46,8 +49,14 @@ typedef struct subjects {
     subject *v;
 } subjects;
 
+/* What is left out. */
+typedef enum part { PART_GUARD, PART_ROOT, PART_ALTERNATIVE } part;
+
 typedef struct clause {
-    uint32_t file, rule, guard; /* of the table, of the file, of the rule */
+    part part;
+    uint32_t file, rule; /* of the tables, of the file */
+    uint32_t term;       /* PART_ALTERNATIVE: whose it is */
+    uint32_t index;      /* of the rule's guards or roots, of the term's arguments */
 } clause;
 
 /* ------------------------------------------------------------------------------------- subjects */
@@ -66,7 +75,8 @@ static char *verdicts_of(const hlo_report *report) {
 }
 
 /* NULL when the passes fail. The caller frees all three. */
-static hlo_module *optimised(const subject *s, char **out_text, char **out_verdicts) {
+static hlo_module *optimised(const subject *s, char **out_text, char **out_verdicts,
+                             uint64_t *fired) {
     hlo_module *after;
     hlo_report *report;
     if (hlo_module_clone(s->module, &after) != HLO_OK) return NULL;
@@ -77,16 +87,20 @@ static hlo_module *optimised(const subject *s, char **out_text, char **out_verdi
     size_t size;
     hlo_module_to_text(after, NULL, out_text, &size);
     *out_verdicts = verdicts_of(report);
+    if (fired) count_rules(report, fired);
     hlo_report_free(report);
     return after;
 }
 
 static void add_subject(subjects *list, subject s) {
     if (!s.module) return;
-    hlo_module *after = optimised(&s, &s.text, &s.verdicts);
+    s.fired = calloc(RULES_MOST, sizeof *s.fired);
+    if (!s.fired) abort();
+    hlo_module *after = optimised(&s, &s.text, &s.verdicts, s.fired);
     hlo_module_free(after);
     if (!after) {
         hlo_module_free(s.module);
+        free(s.fired);
         return;
     }
     if (list->count == list->room) {
@@ -170,6 +184,7 @@ static void free_subjects(subjects *list) {
         hlo_module_free(list->v[i].module);
         free(list->v[i].text);
         free(list->v[i].verdicts);
+        free(list->v[i].fired);
     }
     free(list->v);
 }
@@ -182,25 +197,42 @@ static void *copy_of(const void *from, size_t size) {
     return memcpy(to, from, size);
 }
 
+/* Takes one row out of those that stand one after the other. */
+static void take_out(void *rows, size_t size, uint32_t index, uint32_t *count) {
+    char *at = (char *)rows + index * size;
+    memmove(at, at + size, (*count - index - 1) * size);
+    --*count;
+}
+
 static void drop(clause c) {
     hlo_rules *t = &tables[c.file];
+    hlo_rule *rules = copy_of(t->rules, t->rule_count * sizeof *rules), *rule = &rules[c.rule];
     hlo_rule_guard *guards = copy_of(t->guards, t->guard_count * sizeof *guards);
-    hlo_rule *rules = copy_of(t->rules, t->rule_count * sizeof *rules);
-    hlo_rule *rule = &rules[c.rule];
-    hlo_rule_guard *at = guards + rule->first_guard + c.guard;
-    memmove(at, at + 1, (rule->guard_count - c.guard - 1) * sizeof *at);
-    rule->guard_count--;
-    t->guards = guards;
+    hlo_rule_root *roots = copy_of(t->roots, t->root_count * sizeof *roots);
+    hlo_rule_term *terms = copy_of(t->terms, t->term_count * sizeof *terms);
+    uint32_t *args = copy_of(t->args, t->arg_count * sizeof *args);
+    if (c.part == PART_GUARD)
+        take_out(guards + rule->first_guard, sizeof *guards, c.index, &rule->guard_count);
+    else if (c.part == PART_ROOT)
+        take_out(roots + rule->first_root, sizeof *roots, c.index, &rule->root_count);
+    else
+        take_out(args + terms[c.term].first_arg, sizeof *args, c.index, &terms[c.term].arg_count);
     t->rules = rules;
+    t->guards = guards;
+    t->roots = roots;
+    t->terms = terms;
+    t->args = args;
 }
 
 /* How it is seen that the rules are wrong; false when it is not. */
-static bool caught_by(const subject *s, char *caught) {
+static bool caught_by(const subject *s, part what, char *caught) {
     char *text = NULL, *verdicts = NULL, why[WHY_SIZE];
-    hlo_module *after = optimised(s, &text, &verdicts);
+    hlo_module *after = optimised(s, &text, &verdicts, NULL);
     const char *how = NULL;
     if (!after)
         how = "the passes fail";
+    else if (what != PART_GUARD)
+        how = strcmp(text, s->text) || strcmp(verdicts, s->verdicts) ? "rewritten otherwise" : NULL;
     else if (s->golden && strcmp(verdicts, s->verdicts))
         how = "another verdict";
     else if (s->golden && !strncmp(s->name, "missed-", 7) && strcmp(text, s->text))
@@ -219,47 +251,112 @@ static bool caught_by(const subject *s, char *caught) {
 
 static void try_clause(const subjects *list, clause c, int job, char *caught) {
     use_processor(job);
-    alarm(CLAUSE_SECONDS);
+    limit_seconds(CLAUSE_SECONDS);
+    int index = rule_index(tables[c.file].rules[c.rule].name);
+    bool found = false;
     drop(c);
     snprintf(caught, CAUGHT_SIZE, "the passes crash, or do not end");
-    bool found = false;
-    for (size_t i = 0; i < list->count && !found; i++) found = caught_by(&list->v[i], caught);
+    /* Where the rule fired it is seen soonest. */
+    for (int fired = c.part != PART_GUARD; fired >= 0 && !found; fired--)
+        for (size_t i = 0; i < list->count && !found; i++) {
+            const subject *v = &list->v[i];
+            bool looked_at = c.part == PART_GUARD || (!v->golden && (v->fired[index] > 0) == fired);
+            if (looked_at) found = caught_by(v, c.part, caught);
+        }
     if (!found) *caught = 0;
     _exit(0);
+}
+
+static void print_guard(const hlo_rules *t, const hlo_rule *rule, uint32_t index, char *out,
+                        size_t size) {
+    const hlo_rule_guard *g = &t->guards[rule->first_guard + index];
+    size_t at = (size_t)snprintf(out, size, "%s%s(", g->negate ? "not " : "",
+                                 hlo_rule_words.functions[g->function].name);
+    for (uint32_t i = 0; i < g->arg_count; i++) {
+        const hlo_rule_term *a = &t->terms[t->args[g->first_arg + i]];
+        at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "",
+                               a->slot >= 0               ? rule->slots[a->slot]
+                               : a->kind == HLO_TERM_WORD ? a->word
+                                                          : "..");
+    }
+    snprintf(out + at, size - at, ")");
+}
+
+/* A pattern, in short. */
+static void print_term(const hlo_rules *t, const hlo_rule *rule, uint32_t term, FILE *out) {
+    const hlo_rule_term *p = &t->terms[term];
+    if (p->kind == HLO_TERM_OP) fputs(hlo_ops[p->code].name, out);
+    if (p->kind == HLO_TERM_ALT) fputs("..", out);
+    if (p->kind == HLO_TERM_VAR || (p->slot >= 0 && !p->arg_count))
+        fprintf(out, "%%%s", rule->slots[p->slot]);
+    for (uint32_t i = 0; i < p->arg_count && p->kind != HLO_TERM_ALT; i++) {
+        fputs(i ? ", " : "(", out);
+        print_term(t, rule, t->args[p->first_arg + i], out);
+    }
+    if (p->arg_count && p->kind != HLO_TERM_ALT) fputc(')', out);
 }
 
 static void print_clause(clause c, const char *caught) {
     const hlo_rules *t = hlo_rules_real[c.file];
     const hlo_rule *rule = &t->rules[c.rule];
-    const hlo_rule_guard *g = &t->guards[rule->first_guard + c.guard];
-    char words[160];
-    int at = snprintf(words, sizeof words, "%s%s(", g->negate ? "not " : "",
-                      hlo_rule_words.functions[g->function].name);
-    for (uint32_t i = 0; i < g->arg_count; i++) {
-        const hlo_rule_term *a = &t->terms[t->args[g->first_arg + i]];
-        at += snprintf(words + at, sizeof words - (size_t)at, "%s%s", i ? ", " : "",
-                       a->slot >= 0               ? rule->slots[a->slot]
-                       : a->kind == HLO_TERM_WORD ? a->word
-                                                  : "..");
-    }
-    printf("%-20s %-34s) %s\n", rule->name, words, *caught ? caught : "NOT CAUGHT");
+    char words[160] = "";
+    FILE *out = fmemopen(words, sizeof words - 1, "w");
+    if (out && c.part == PART_ROOT)
+        print_term(t, rule, t->roots[rule->first_root + c.index].term, out);
+    if (out && c.part == PART_ALTERNATIVE)
+        print_term(t, rule, t->args[t->terms[c.term].first_arg + c.index], out);
+    if (out) fclose(out);
+    if (c.part == PART_GUARD) print_guard(t, rule, c.index, words, sizeof words);
+    static const char *const parts[] = {"where", "also?", "|"};
+    printf("%-20s %-5s %-40s %s\n", rule->name, parts[c.part], words,
+           *caught ? caught : "NOT CAUGHT");
 }
 
-static uint32_t find_clauses(clause *out, const char *only) {
-    uint32_t count = 0;
+typedef struct clauses {
+    uint32_t count;
+    clause v[CLAUSES_MOST];
+} clauses;
+
+static void add_clause(clauses *list, clause c) {
+    if (list->count == CLAUSES_MOST) abort();
+    list->v[list->count++] = c;
+}
+
+/* The alternatives of the pattern of `c`. */
+static void add_alternatives(clauses *list, const hlo_rules *t, clause c) {
+    const hlo_rule_term *term = &t->terms[c.term];
+    for (c.index = 0; term->kind == HLO_TERM_ALT && c.index < term->arg_count; c.index++)
+        add_clause(list, c);
+    for (uint32_t i = 0; i < term->arg_count; i++) {
+        clause below = c;
+        below.term = t->args[term->first_arg + i];
+        if (term->kind != HLO_TERM_DEFINE || i == 0) add_alternatives(list, t, below);
+    }
+}
+
+static void find_clauses(clauses *out, const char *only) {
+    out->count = 0;
     for (uint32_t f = 0; f < hlo_rules_real_count; f++)
-        for (uint32_t r = 0; r < hlo_rules_real[f]->rule_count; r++)
-            for (uint32_t g = 0; g < hlo_rules_real[f]->rules[r].guard_count; g++)
-                if (count < CLAUSES_MOST &&
-                    (!only || !strcmp(only, hlo_rules_real[f]->rules[r].name)))
-                    out[count++] = (clause){f, r, g};
-    return count;
+        for (uint32_t r = 0; r < hlo_rules_real[f]->rule_count; r++) {
+            const hlo_rules *t = hlo_rules_real[f];
+            const hlo_rule *rule = &t->rules[r];
+            if (only && strcmp(only, rule->name)) continue;
+            for (uint32_t g = 0; g < rule->guard_count; g++)
+                add_clause(out, (clause){PART_GUARD, f, r, 0, g});
+            /* Drawn modules are for one device. */
+            for (uint32_t i = 0; strcmp(rule->phase, "devices") && i < rule->root_count; i++) {
+                const hlo_rule_root *root = &t->roots[rule->first_root + i];
+                if (root->optional) add_clause(out, (clause){PART_ROOT, f, r, 0, i});
+                add_alternatives(out, t, (clause){PART_ALTERNATIVE, f, r, root->term, 0});
+            }
+        }
 }
 
 /* How many clauses nothing caught. */
 static uint32_t run(const subjects *list, const char *only, int jobs) {
-    static clause clauses[CLAUSES_MOST];
-    uint32_t count = find_clauses(clauses, only), missed = 0;
+    static clauses all;
+    find_clauses(&all, only);
+    uint32_t count = all.count, missed = 0;
     char(*caught)[CAUGHT_SIZE] = mmap(NULL, CLAUSES_MOST * sizeof *caught, PROT_READ | PROT_WRITE,
                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (caught == MAP_FAILED) return CLAUSES_MOST;
@@ -270,12 +367,12 @@ static uint32_t run(const subjects *list, const char *only, int jobs) {
             wait(NULL);
             running--;
         }
-        if (!fork()) try_clause(list, clauses[i], (int)i % jobs, caught[i]);
+        if (!fork()) try_clause(list, all.v[i], (int)i % jobs, caught[i]);
         running++;
     }
     while (running-- > 0) wait(NULL);
     for (uint32_t i = 0; i < count; i++) {
-        print_clause(clauses[i], caught[i]);
+        print_clause(all.v[i], caught[i]);
         missed += !*caught[i];
     }
     printf("%u clauses, %u not caught, by %zu modules\n", count, missed, list->count);

@@ -347,7 +347,7 @@ array gen_dot(gen *g) {
     side b = draw_side(g, type, &batch, &n, &contracting);
     array x = draw_operand(g, a.shape, bare), y = draw_operand(g, b.shape, bare);
     array d = {.type = dice_chance(&g->dice, 85) ? type : gen_wide_type(g)};
-    if (dice_chance(&g->dice, bare ? 25 : 2)) d.type = fp8_type(g);
+    if (dice_chance(&g->dice, bare ? 25 : 4)) d.type = fp8_type(g);
     const array *parts[] = {&batch, &m, &n};
     for (int p = 0; p < 3; p++)
         for (int i = 0; i < parts[p]->rank; i++) d.dims[d.rank++] = parts[p]->dims[i];

@@ -104,7 +104,7 @@ static void work(const text_cases *cases, uint64_t first, uint64_t count, int jo
     use_processor(job);
     for (uint64_t s = first + (uint64_t)job; s < first + count; s += (uint64_t)jobs) {
         w->seed = s;
-        alarm(SEED_SECONDS);
+        limit_seconds(SEED_SECONDS);
         try_seed(cases, s, w);
     }
     fflush(stdout);

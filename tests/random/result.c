@@ -81,7 +81,25 @@ static array step_view(gen *g, array v) {
         out.dims[0] = v.dims[0] * v.dims[1];
         out.dims[1] = v.dims[2];
     }
-    return out.rank == v.rank ? v : gen_emit(g, out, "reshape(%s)", v.name);
+    if (out.rank == v.rank) return v;
+    /* A bitcast between physical orders is more than a reshape. */
+    const char *op = !g->layouts && dice_chance(&g->dice, 35) ? "bitcast" : "reshape";
+    return gen_emit(g, out, "%s(%s)", op, v.name);
+}
+
+/* Without its end, along some dimension. */
+static array step_cut(gen *g, array v) {
+    if (!v.rank) return v;
+    array out = v;
+    int at = dice_below(&g->dice, (size_t)v.rank);
+    if (v.dims[at] < 2) return v;
+    out.dims[at] -= 1 + dice_below(&g->dice, (size_t)v.dims[at] / 2);
+    char list[256] = "";
+    size_t end = 0;
+    for (int i = 0; i < v.rank; i++)
+        end +=
+            (size_t)snprintf(list + end, sizeof list - end, "%s[0:%d]", i ? ", " : "", out.dims[i]);
+    return gen_emit(g, out, "slice(%s), slice={%s}", v.name, list);
 }
 
 static array step_observe(gen *g, array v) {
@@ -154,9 +172,9 @@ static void quantise(gen *g, array v) {
     if (dice_chance(&g->dice, 5)) most = e5m2 ? 448 : 240;
     array value = v;
     if (dice_chance(&g->dice, 45)) {
-        array m = amax(g, v);
+        array m = amax(g, dice_chance(&g->dice, 12) ? gen_convert(g, v, gen_wide_type(g)) : v);
         gen_result(g, m);
-        if (dice_chance(&g->dice, 10)) value = self_scaled(g, value, m);
+        if (dice_chance(&g->dice, 10)) value = self_scaled(g, value, gen_convert(g, m, v.type));
     }
     if (dice_chance(&g->dice, 10)) value = gen_convert(g, value, "f32");
     if (dice_chance(&g->dice, 75)) value = scaled(g, value);
@@ -170,7 +188,7 @@ static void quantise(gen *g, array v) {
 void gen_epilogue(gen *g, array v) {
     static array (*const steps[])(gen *, array) = {step_bias,    step_bias, step_addend, step_relu,
                                                    step_relu,    step_gelu, step_rows,   scaled,
-                                                   step_convert, step_view};
+                                                   step_convert, step_view, step_view,   step_cut};
     static const int lengths[] = {0, 0, 0, 1, 1, 1, 2, 2, 3};
     for (int i = DICE_PICK(&g->dice, lengths); i > 0; i--) {
         v = DICE_PICK(&g->dice, steps)(g, v);
