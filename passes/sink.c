@@ -17,6 +17,7 @@ enum { DEPTH_LIMIT = 64, CALLED_LIMIT = 2 };
 typedef struct element {
     bool sinks;
     bool slices; /* the scale has one element for each slice along dimension 0 */
+    bool used, fails;
     hlo_dequantised from;
     int64_t scale_index; /* where it is handed in; -1: a constant, or none */
 } element;
@@ -127,17 +128,16 @@ static bool stays(const entrance *e, uint32_t index) {
     return index_of(hlo_instr_operand(root, index), e->called[0]->parameters[0]) == index;
 }
 
-static bool element_serves(const entrance *e, uint32_t index) {
-    bool used = false;
-    for (uint32_t i = 0; i < e->called_count; i++) {
-        const hlo_instr *parameter = e->called[i]->parameters[0];
-        for (const hlo_use *use = parameter->uses; use; use = use->next) {
-            if (index_of(use->user, parameter) != index) continue;
-            if (!serves(e, &e->elements[index], use->user, true, DEPTH_LIMIT)) return false;
-            used |= use->user->use_count > is_body(e, e->called[i]);
-        }
+/* Takes back what does not serve in a computation, and notes what is used. */
+static void judge(entrance *e, uint32_t which) {
+    const hlo_instr *parameter = e->called[which]->parameters[0];
+    bool body = is_body(e, e->called[which]);
+    for (const hlo_use *use = parameter->uses; use; use = use->next) {
+        element *what = &e->elements[index_of(use->user, parameter)];
+        if (!what->sinks) continue;
+        what->used |= use->user->use_count > body;
+        what->fails |= !serves(e, what, use->user, true, DEPTH_LIMIT);
     }
-    return used;
 }
 
 /* Which elements sink: each may count on the others, until one of them does not. */
@@ -150,11 +150,13 @@ static bool choose(entrance *e) {
     }
     while (any && changes) {
         any = changes = false;
+        for (uint32_t i = 0; i < e->called_count; i++) judge(e, i);
         for (uint32_t i = 0; i < e->count; i++) {
-            if (!e->elements[i].sinks) continue;
-            e->elements[i].sinks = element_serves(e, i);
-            any |= e->elements[i].sinks;
-            changes |= !e->elements[i].sinks;
+            element *what = &e->elements[i];
+            if (!what->sinks) continue;
+            what->sinks = what->used && !what->fails;
+            any |= what->sinks;
+            changes |= !what->sinks;
         }
     }
     return any;
@@ -313,10 +315,15 @@ static bool speaks_of_elements(const hlo_instr *instr) {
     return hlo_instr_attr(instr, HLO_ATTR_SHARDING) || hlo_instr_attr(instr, HLO_ATTR_ORIGIN);
 }
 
-static bool only_elements_used(const hlo_instr *tuple) {
-    if (tuple == tuple->parent->root) return false;
-    for (const hlo_use *use = tuple->uses; use; use = use->next)
-        if (index_of(use->user, tuple) < 0) return false;
+/* Of a tuple of `count` elements, which a module that was not verified need not be. */
+static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
+    if (tuple == tuple->parent->root || tuple->shape->type != HLO_TYPE_TUPLE ||
+        tuple->shape->rank != count)
+        return false;
+    for (const hlo_use *use = tuple->uses; use; use = use->next) {
+        int64_t index = index_of(use->user, tuple);
+        if (index < 0 || index >= count) return false;
+    }
     return true;
 }
 
@@ -324,15 +331,13 @@ static bool add_called(const sinker *s, entrance *e, hlo_computation *comp) {
     if (!comp || s->callers[comp->id] != 1 || comp->parameter_count != 1 || !comp->root)
         return false;
     const hlo_instr *parameter = comp->parameters[0];
-    if (!only_elements_used(parameter) || speaks_of_elements(parameter)) return false;
+    if (!only_elements_used(parameter, e->count) || speaks_of_elements(parameter)) return false;
     e->called[e->called_count++] = comp;
     return true;
 }
 
 static void enter(entrance *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
-    e->tuple = hlo_instr_operand(e->user, e->operand);
-    e->count = e->tuple->operand_count;
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !speaks_of_elements(e->tuple) &&
         !speaks_of_elements(e->user)) {
         e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
@@ -341,24 +346,32 @@ static void enter(entrance *e) {
     hlo_arena_release(e->context->scratch, mark);
 }
 
+static entrance entrance_of(const sinker *s, hlo_instr *user, uint32_t operand) {
+    hlo_instr *tuple = hlo_instr_operand(user, operand);
+    return (entrance){.context = s->context,
+                      .fp8 = s->fp8,
+                      .known = s->known,
+                      .user = user,
+                      .operand = operand,
+                      .tuple = tuple,
+                      .count = tuple->operand_count};
+}
+
 static void visit_loop(const sinker *s, hlo_instr *loop) {
-    entrance e = {.context = s->context, .fp8 = s->fp8, .known = s->known, .user = loop};
+    entrance e = entrance_of(s, loop, 0);
     hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
         return;
     if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
-        !speaks_of_elements(body->root) && only_elements_used(loop))
+        !speaks_of_elements(body->root) && only_elements_used(loop, e.count) &&
+        body->root->operand_count == e.count)
         enter(&e);
 }
 
 static void visit_branches(const sinker *s, hlo_instr *conditional) {
     const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     for (uint32_t i = 1; i < conditional->operand_count; i++) {
-        entrance e = {.context = s->context,
-                      .fp8 = s->fp8,
-                      .known = s->known,
-                      .user = conditional,
-                      .operand = i};
+        entrance e = entrance_of(s, conditional, i);
         hlo_computation *branch =
             list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
                  : hlo_instr_comp(conditional,
