@@ -24,17 +24,21 @@ static bool grow(content *c) {
     return true;
 }
 
+enum { LARGEST_FILE = INT32_MAX, COUNTED = 1 << 26 };
+
 /* False with errno set. */
 static bool read_all(FILE *file, content *out) {
     struct stat about;
     bool sized = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
     out->room = sized ? (size_t)about.st_size + 1 : 1 << 16;
+    if (sized && about.st_size > LARGEST_FILE) return errno = EFBIG, false;
     errno = 0;
     out->bytes = malloc(out->room);
     while (out->bytes) {
         out->size += fread(out->bytes + out->size, 1, out->room - out->size, file);
         if (ferror(file)) break;
         if (out->size < out->room) return true;
+        if (out->size > LARGEST_FILE) return errno = EFBIG, false;
         if (!grow(out)) break;
     }
     if (!errno) errno = out->bytes ? EIO : ENOMEM;
@@ -45,30 +49,66 @@ static bool is_packed(const content *c) {
     return c->size > 2 && memcmp(c->bytes, "\x1f\x8b", 2) == 0;
 }
 
-/* The members of a gz file one after the other, at most one byte more than can be read as text;
- * why not, or NULL. */
+/* The members of a gz file one after the other: what fills `to`, or less at the end. Why not, or
+ * NULL. */
+static const char *inflate_some(z_stream *z, char *to, size_t room, size_t *out_made) {
+    z->next_out = (Bytef *)to;
+    z->avail_out = (uInt)room;
+    const char *why = NULL;
+    for (bool end = false; !end && !why && z->avail_out;) {
+        int status = inflate(z, Z_NO_FLUSH);
+        if (status == Z_STREAM_END) {
+            end = z->avail_in < 2 || memcmp(z->next_in, "\x1f\x8b", 2) != 0;
+            status = end ? Z_OK : inflateReset(z);
+        }
+        if (status == Z_MEM_ERROR)
+            why = strerror(ENOMEM);
+        else if (status == Z_BUF_ERROR && z->avail_out)
+            why = "the compressed data ends too early";
+        else if (status != Z_OK && status != Z_BUF_ERROR)
+            why = "the compressed data is damaged";
+    }
+    *out_made = room - z->avail_out;
+    return why;
+}
+
+/* How much follows, told without keeping it. */
+static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
+    char unused[1 << 15];
+    z_stream ahead;
+    size_t made = sizeof unused;
+    const char *why = NULL;
+    *out_count = 0;
+    if (inflateCopy(&ahead, z) != Z_OK) return strerror(ENOMEM);
+    while (!why && made == sizeof unused && *out_count <= most) {
+        why = inflate_some(&ahead, unused, sizeof unused, &made);
+        *out_count += made;
+    }
+    inflateEnd(&ahead);
+    return !why && *out_count > most ? "it unpacks to more than 2 GB" : why;
+}
+
+/* What unpacks to much is counted first, so that no more memory is taken than it needs. */
 static const char *inflate_all(z_stream *z, content *out) {
     for (;;) {
-        if (out->size > HLO_LARGEST_SOURCE) return NULL;
-        if (out->size == out->room && !grow(out)) return strerror(ENOMEM);
-        size_t room = out->room - out->size;
-        z->next_out = (Bytef *)out->bytes + out->size;
-        z->avail_out = (uInt)room;
-        int status = inflate(z, Z_NO_FLUSH);
-        out->size += room - z->avail_out;
-        if (status == Z_STREAM_END) {
-            if (z->avail_in < 2 || memcmp(z->next_in, "\x1f\x8b", 2) != 0) return NULL;
-            status = inflateReset(z);
+        if (out->size >= COUNTED) {
+            size_t rest, made;
+            const char *why = count_rest(z, LARGEST_FILE - out->size, &rest);
+            char *grown = why ? NULL : realloc(out->bytes, out->size + rest + 1);
+            if (!grown) return why ? why : strerror(ENOMEM);
+            *out = (content){grown, out->size + rest, out->size + rest + 1};
+            return inflate_some(z, grown + out->size - rest, rest, &made);
         }
-        if (status == Z_MEM_ERROR) return strerror(ENOMEM);
-        if (status == Z_BUF_ERROR && z->avail_out) return "the compressed data ends too early";
-        if (status != Z_OK && status != Z_BUF_ERROR) return "the compressed data is damaged";
+        if (out->size == out->room && !grow(out)) return strerror(ENOMEM);
+        size_t made, room = out->room - out->size;
+        const char *why = inflate_some(z, out->bytes + out->size, room, &made);
+        out->size += made;
+        if (why || made < room) return why;
     }
 }
 
 static const char *unpack(content *c) {
     enum { GZIP_ONLY = 16 + MAX_WBITS };
-    if (c->size > UINT32_MAX) return "the compressed data is too large";
     z_stream z = {.next_in = (Bytef *)c->bytes, .avail_in = (uInt)c->size};
     content out = {.bytes = NULL};
     if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return strerror(ENOMEM);

@@ -35,6 +35,7 @@
 static void yyerror(hlo_span *at, hlo_text *text, const char *message);
 static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
 static void stray_comma(hlo_text *text, hlo_span at);
+static void one_colon(hlo_text *text, hlo_span name, hlo_span at);
 }
 
 %define api.pure full
@@ -161,7 +162,7 @@ opening:
 ;
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
-parameter: NAME shape | NAME ':' shape;
+parameter: NAME shape | NAME ':' shape { one_colon(text, @1, @2); };
 
 body: %empty | body line;
 line:
@@ -270,6 +271,12 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
 /* Between the commas of an operand list HLO's reader wants nothing. */
 static void stray_comma(hlo_text *text, hlo_span at) {
     hlo_text_doubt(text, at, "no operand stands beside this ','");
+}
+
+/* A colon that stands beside a name is part of it. */
+static void one_colon(hlo_text *text, hlo_span name, hlo_span at) {
+    if (text->source[name.offset + name.length - 1] == ':')
+        hlo_text_error(text, at, "unexpected ':', expected a shape");
 }
 
 /* Bison's own complaints: the stack is full. */

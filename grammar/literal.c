@@ -48,12 +48,14 @@ static bool fail(reader *r, const char *wanted) {
     return false;
 }
 
-/* A number or word: up to a separator, which `...` is behind a number with a point. */
+/* A number or word: up to a separator, which `...` is behind a number with a point, and `-` behind
+ * a digit. */
 static const char *word_end(const reader *r) {
     const char *at = r->at;
     bool point = false;
     for (; at < r->end && !strchr(" \t\r\n,{}()/", *at); at++) {
         if (point && r->end - at >= 3 && memcmp(at, "...", 3) == 0) break;
+        if (*at == '-' && at > r->at && at[-1] >= '0' && at[-1] <= '9') break;
         point |= *at == '.';
     }
     return at;
@@ -434,7 +436,10 @@ static const hlo_literal *read_tuple(reader *r, const hlo_shape *shape) {
     literal->elements = hlo_arena_array(arena, shape->rank, sizeof *literal->elements);
     if (!next_is(r, '(')) return fail(r, "'('"), NULL;
     for (uint32_t i = 0; i < shape->rank; i++) {
-        if (i) read_commas(r, false);
+        if (i && shape->elements[i]->type == HLO_TYPE_TUPLE)
+            next_is(r, ',');
+        else if (i)
+            read_commas(r, false);
         if (i && r->at < r->end && *r->at == ')') return fail(r, "','"), NULL;
         literal->elements[i] = read_literal(r, shape->elements[i]);
         if (!literal->elements[i]) return NULL;

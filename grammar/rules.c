@@ -13,7 +13,7 @@
 
 /* MAX_TERMS: of a file, above which no definition is expanded any more: what expands into itself
  * twice doubles at every level. */
-enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16, MAX_FAULTS = 20 };
+enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16 };
 
 typedef struct buffer {
     void *data;
@@ -42,8 +42,7 @@ typedef struct frame {
 typedef enum mode { PATTERN, TEMPLATE, ARGUMENT } mode;
 
 void rules_fault(rules_parser *p, span where, const char *format, ...) {
-    p->failed = true;
-    if (p->faults++ >= MAX_FAULTS) return;
+    if (!hlo_tally_take(&p->faults, (uint32_t)where.first)) return;
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(p->owner, p->sink, HLO_ERROR, where.first,
@@ -633,10 +632,14 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     *(hlo_rule *)push(p, &d->rules, sizeof rule) = rule;
 }
 
-hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
+hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules) {
     struct rules_draft draft = {.lets = ""};
-    rules_parser p = {.owner = owner, .words = words, .sink = sink, .draft = &draft};
+    rules_parser p = {.owner = owner,
+                      .words = words,
+                      .sink = sink,
+                      .faults = hlo_tally_new(max_errors),
+                      .draft = &draft};
     yyscan_t scanner;
     if (rules_yylex_init_extra(&p, &scanner)) return HLO_OUT_OF_MEMORY;
     int syntax = 2;
@@ -645,7 +648,8 @@ hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
     rules_yylex_destroy(scanner);
     *out_rules = NULL;
     if (syntax == 2) return HLO_OUT_OF_MEMORY;
-    if (syntax || p.failed) return HLO_INVALID_INPUT;
+    hlo_status status = hlo_tally_end(&p.faults, owner, sink);
+    if (syntax || status != HLO_OK) return HLO_INVALID_INPUT;
 
     hlo_rules *rules = hlo_arena_zero(owner->arena, sizeof *rules);
     rules->file = owner->file;

@@ -180,8 +180,9 @@ typedef struct hlo_rule_vocabulary {
 } hlo_rule_vocabulary;
 
 /* Reads and checks the rules in `owner`'s source (file, source and source_size are set by the
- * caller); the tables are in owner's arena. Faults go to `sink`. HLO_INVALID_INPUT. */
-hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words,
+ * caller); the tables are in owner's arena. Faults go to `sink`, at most `max_errors` (0:
+ * HLO_MOST_ERRORS) and a note about the others. HLO_INVALID_INPUT. */
+hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules);
 
 #endif

@@ -95,8 +95,7 @@ typedef struct rules_parser {
     hlo_module *owner;
     const hlo_rule_vocabulary *words;
     const hlo_diag_sink *sink;
-    bool failed;
-    uint32_t faults; /* the first MAX_FAULTS are told */
+    hlo_tally faults;
     size_t position; /* of the scanner */
     size_t example;  /* where the example being scanned starts */
     span comment, rule_comment, file_comment;

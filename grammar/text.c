@@ -521,13 +521,16 @@ static uint32_t operand_count(const hlo_text *text, const hlo_frame *frame) {
 
 static void check_operand_count(hlo_text *text, hlo_frame *frame) {
     const hlo_op_info *op = &hlo_ops[written_op(frame)];
-    uint32_t count = operand_count(text, frame);
-    if (count >= op->min_operands && (op->max_operands == HLO_ANY || count <= op->max_operands))
-        return;
-    const char *bound = op->max_operands == op->min_operands ? ""
-                        : count < op->min_operands           ? "at least "
-                                                             : "at most ";
-    unsigned wanted = count < op->min_operands ? op->min_operands : op->max_operands;
+    uint32_t count = operand_count(text, frame), least = op->min_operands, most = op->max_operands;
+    const hlo_shape *shape = frame->shape;
+    if (written_op(frame) == HLO_OP_TUPLE && frame->op == HLO_OP_TUPLE && shape &&
+        shape->type == HLO_TYPE_TUPLE)
+        least = most = shape->rank;
+    else if (most == HLO_ANY)
+        most = UINT32_MAX;
+    if (count >= least && count <= most) return;
+    const char *bound = most == least ? "" : count < least ? "at least " : "at most ";
+    unsigned wanted = count < least ? least : most;
     hlo_text_error(text, frame->op_at, "%s takes %s%u operand%s, found %u", op->name, bound, wanted,
                    wanted == 1 ? "" : "s", count);
     frame->broken = true;

@@ -87,6 +87,24 @@ static const char *severity_name(hlo_severity severity) {
     return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }
 
+hlo_tally hlo_tally_new(unsigned most) {
+    return (hlo_tally){.most = most ? most : HLO_MOST_ERRORS};
+}
+
+bool hlo_tally_take(hlo_tally *tally, uint32_t offset) {
+    if (tally->found == tally->most) tally->first_hidden = offset;
+    return tally->found++ < tally->most;
+}
+
+hlo_status hlo_tally_end(const hlo_tally *tally, const hlo_module *module,
+                         const hlo_diag_sink *sink) {
+    if (tally->found > tally->most)
+        hlo_diag_emit(module, sink, HLO_NOTE, tally->first_hidden, 1,
+                      "%u more error%s, the first of them here", tally->found - tally->most,
+                      tally->found - tally->most == 1 ? "" : "s");
+    return tally->found ? HLO_INVALID_INPUT : HLO_OK;
+}
+
 /* The bytes of the UTF-8 character at `text`; 0: there is none that may be shown. */
 static size_t character(const char *text, size_t size, uint32_t *out_code) {
     static const struct {

@@ -562,4 +562,19 @@ void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_seve
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                     size_t offset, size_t length, const char *format, va_list args);
 
+/* The errors that a check has found, of which only the first are said: every check counts so. */
+typedef struct hlo_tally {
+    unsigned most; /* that are said */
+    unsigned found;
+    uint32_t first_hidden; /* where the first is that was not said */
+} hlo_tally;
+
+/* For so many errors; 0: HLO_MOST_ERRORS. */
+hlo_tally hlo_tally_new(unsigned most);
+/* Counts an error at `offset` of the source: whether it is said. */
+bool hlo_tally_take(hlo_tally *tally, uint32_t offset);
+/* One note about those that were not said. HLO_INVALID_INPUT if there was any error. */
+hlo_status hlo_tally_end(const hlo_tally *tally, const hlo_module *module,
+                         const hlo_diag_sink *sink);
+
 #endif

@@ -13,8 +13,7 @@ static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint
 
 static void count_error(verifier *v, uint32_t offset, uint32_t length, const char *format,
                         va_list args) {
-    if (v->errors == v->most) v->first_hidden = offset;
-    if (v->errors++ < v->most) emit(v, HLO_ERROR, offset, length, format, args);
+    if (hlo_tally_take(&v->errors, offset)) emit(v, HLO_ERROR, offset, length, format, args);
 }
 
 void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...) {
@@ -32,7 +31,7 @@ static void error_about(verifier *v, uint32_t offset, uint32_t length, const cha
 }
 
 void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...) {
-    if (v->errors > v->most) return;
+    if (v->errors.found > v->errors.most) return;
     va_list args;
     va_start(args, format);
     emit(v, HLO_NOTE, offset, 1, format, args);
@@ -269,17 +268,8 @@ static void check_doubts(verifier *v) {
         error_about(v, all[i]->offset, all[i]->length, "%s", all[i]->message);
 }
 
-static hlo_status finish(verifier *v) {
-    if (v->errors > v->most)
-        hlo_diag_emit(v->module, v->sink, HLO_NOTE, v->first_hidden, 1,
-                      "%u more error%s, the first of them here", v->errors - v->most,
-                      v->errors - v->most == 1 ? "" : "s");
-    return v->errors ? HLO_INVALID_INPUT : HLO_OK;
-}
-
 hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_options *options,
                                   const hlo_diag_sink *sink) {
-    enum { MOST_ERRORS = 20 };
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
@@ -288,7 +278,7 @@ hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_opt
     verifier v = {.module = module,
                   .sink = sink,
                   .scratch = scratch,
-                  .most = options && options->max_errors ? options->max_errors : MOST_ERRORS};
+                  .errors = hlo_tally_new(options ? options->max_errors : 0)};
     if (setjmp(recover)) {
         hlo_arena_set_recover(module->arena, before);
         hlo_arena_free(scratch);
@@ -299,7 +289,7 @@ hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_opt
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         check_computation(&v, comp);
     hlo_verify_module(&v);
-    hlo_status status = finish(&v);
+    hlo_status status = hlo_tally_end(&v.errors, module, sink);
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
     return status;

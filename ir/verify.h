@@ -9,8 +9,7 @@ typedef struct verifier {
     const hlo_module *module;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
-    unsigned errors, most;         /* found; that are said */
-    uint32_t first_hidden;         /* where the first is that was not said */
+    hlo_tally errors;
     const hlo_computation **place; /* by instruction id: where it stands, once it was passed */
 } verifier;
 

@@ -291,19 +291,20 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     return HLO_OK;
 }
 
-hlo_status hlo_matmul_verify(const hlo_module *module, const hlo_diag_sink *sink) {
-    hlo_status status = HLO_OK;
+hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
+                             const hlo_diag_sink *sink) {
+    hlo_tally errors = hlo_tally_new(max_errors);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
             hlo_matmul matmul;
             const char *why;
             if (!hlo_matmul_is_call(instr) && !hlo_matmul_is_wide_call(instr)) continue;
             if (hlo_matmul_decode(instr, &matmul, &why) == HLO_OK) continue;
+            if (!hlo_tally_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
                           "'%s' is no matmul call: %s", instr->name, why);
-            status = HLO_INVALID_INPUT;
         }
-    return status;
+    return hlo_tally_end(&errors, module, sink);
 }
 
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {

@@ -146,8 +146,10 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
 /* Whether every call of either kind in the module can be read; each that cannot is one error in
- * `sink` (HLO_INVALID_INPUT). hlo_module_verify() looks at no custom call. */
-hlo_status hlo_matmul_verify(const hlo_module *module, const hlo_diag_sink *sink);
+ * `sink` (HLO_INVALID_INPUT), at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the
+ * others. hlo_module_verify() looks at no custom call. */
+hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
+                             const hlo_diag_sink *sink);
 
 /* Reads a plain `dot`: scales and epilogue absent. Operands need not be fp8. */
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);

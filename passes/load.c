@@ -37,7 +37,7 @@ static void cannot_read(const char *path, const hlo_diag_sink *sink) {
     if (sink) sink->emit(sink->user, &diag);
 }
 
-hlo_status hlo_rules_read(const char *text, size_t size, const char *name,
+hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
                           const hlo_diag_sink *sink, hlo_module **out_owner,
                           const hlo_rules **out_rules) {
     jmp_buf recover;
@@ -56,7 +56,7 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name,
     owner->source = copy;
     owner->source_size = size;
     owner->file = hlo_intern_string(owner, name);
-    hlo_status status = hlo_rules_parse(owner, &hlo_rule_words, sink, out_rules);
+    hlo_status status = hlo_rules_parse(owner, &hlo_rule_words, max_errors, sink, out_rules);
     if (status == HLO_OK)
         *out_owner = owner;
     else
@@ -64,15 +64,15 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name,
     return status;
 }
 
-hlo_status hlo_rules_load(const char *path, const hlo_diag_sink *sink, hlo_module **out_owner,
-                          const hlo_rules **out_rules) {
+hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
+                          hlo_module **out_owner, const hlo_rules **out_rules) {
     size_t size;
     char *text = read_all(path, &size);
     if (!text) {
         cannot_read(path, sink);
         return HLO_INVALID_INPUT;
     }
-    hlo_status status = hlo_rules_read(text, size, path, sink, out_owner, out_rules);
+    hlo_status status = hlo_rules_read(text, size, path, max_errors, sink, out_owner, out_rules);
     free(text);
     return status;
 }

@@ -130,13 +130,13 @@ void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr);
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
 
 /* Loads the file at `path` for context->rules. `owner` is a module without instructions that holds
- * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with
- * diagnostics. */
-hlo_status hlo_rules_load(const char *path, const hlo_diag_sink *sink, hlo_module **out_owner,
-                          const hlo_rules **out_rules);
+ * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with at most
+ * `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a note about the others. */
+hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
+                          hlo_module **out_owner, const hlo_rules **out_rules);
 
 /* The same from memory, which is copied; `name` is the file name in diagnostics. */
-hlo_status hlo_rules_read(const char *text, size_t size, const char *name,
+hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
                           const hlo_diag_sink *sink, hlo_module **out_owner,
                           const hlo_rules **out_rules);
 

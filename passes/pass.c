@@ -100,8 +100,10 @@ static hlo_status dump(const run *r, const pass *p) {
 }
 
 static hlo_status verify(const run *r, const char *after) {
-    if (hlo_module_verify(r->context.module, r->context.sink) == HLO_OK &&
-        hlo_matmul_verify(r->context.module, r->context.sink) == HLO_OK)
+    const unsigned most = r->context.options->max_errors;
+    const hlo_verify_options options = {.max_errors = most};
+    if (hlo_module_verify_with(r->context.module, &options, r->context.sink) == HLO_OK &&
+        hlo_matmul_verify(r->context.module, most, r->context.sink) == HLO_OK)
         return HLO_OK;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
                   "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
@@ -181,8 +183,9 @@ static void warn_unpartitioned(const run *r) {
 static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
-    hlo_status status =
-        options->verify_none ? HLO_OK : hlo_matmul_verify(context->module, context->sink);
+    hlo_status status = HLO_OK;
+    if (!options->verify_none)
+        status = hlo_matmul_verify(context->module, options->max_errors, context->sink);
     if (status != HLO_OK) return status;
     hlo_report_open(context);
     if (options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
@@ -301,7 +304,8 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     hlo_status status = hlo_pass_options_check(options);
     if (status != HLO_OK) return status;
     if (options->rules)
-        status = hlo_rules_load(options->rules, options->sink, &r.rules, &r.context.rules);
+        status = hlo_rules_load(options->rules, options->max_errors, options->sink, &r.rules,
+                                &r.context.rules);
     if (status == HLO_OK && options->rules) status = check_phases(&r);
     if (status != HLO_OK) {
         hlo_module_free(r.rules);

@@ -1,6 +1,5 @@
 /* hlo-fp8-opt: reads HLO modules, rewrites their matmuls to fused FP8 calls, prints them. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,15 +22,10 @@ typedef struct opt_job {
     hlo_history **histories; /* of its modules; their reports are borrowed, and `count` is 0 */
 } opt_job;
 
-static unsigned most_errors(const opt_job *job) {
-    long most = job->options.values[OPTION_MAX_ERRORS].number;
-    return most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
-}
-
 static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
-    const hlo_verify_options verifying = {.max_errors = most_errors(job)};
+    const hlo_verify_options verifying = {.max_errors = job->pass.max_errors};
     if (!values[OPTION_NO_VERIFY].given)
         status = hlo_module_verify_with(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
@@ -43,7 +37,7 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
 }
 
 static hlo_status read_file(opt_job *job, const char *path) {
-    const hlo_parse_options reading = {.max_errors = most_errors(job)};
+    const hlo_parse_options reading = {.max_errors = job->pass.max_errors};
     hlo_module **read;
     size_t count;
     hlo_status status = hlo_modules_parse_file(path, &reading, &options_sink, &read, &count);

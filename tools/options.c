@@ -291,6 +291,8 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->cuda_minor = (int)values[OPTION_CUDA].number % 100;
     out->surroundings = values[OPTION_REPORT].given;
     out->lint = values[OPTION_LINT].given;
+    long most = values[OPTION_MAX_ERRORS].number;
+    out->max_errors = most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;

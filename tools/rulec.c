@@ -247,7 +247,7 @@ static const hlo_rules *load(const char *path, hlo_module **out_owner) {
     owner->source = hlo_arena_copy(owner->arena, text, size + 1);
     owner->source_size = size;
     free(text);
-    if (hlo_rules_parse(owner, &hlo_rule_words, &sink, &rules) != HLO_OK) exit(1);
+    if (hlo_rules_parse(owner, &hlo_rule_words, 0, &sink, &rules) != HLO_OK) exit(1);
     *out_owner = owner;
     return rules;
 }

@@ -33,6 +33,10 @@ typedef struct hlo_diag_sink {
     void *user; /* handed to `emit` as it is */
 } hlo_diag_sink;
 
+/* So many errors of one module, or one file of rules, are said where options do not say otherwise.
+ */
+enum { HLO_MOST_ERRORS = 20 };
+
 /* Writes `diag` as `file:line:col: error: message`, then the source line clipped to `width` columns
  * round the caret (0: not clipped), and a caret line. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);

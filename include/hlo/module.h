@@ -31,12 +31,12 @@ hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
 /* Checks every rule of HLO that the library knows: shapes against operands, attributes, called
  * computations, order; and that the text has nothing that HLO's reader takes though it is wrong,
  * such as the layout {1,1}. Each violation is one error in `sink`, with a note for each other place
- * that it is about; after twenty, one note says how many more there are. HLO_INVALID_INPUT if there
- * is any. */
+ * that it is about; after HLO_MOST_ERRORS, one note says how many more there are. HLO_INVALID_INPUT
+ * if there is any. */
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink);
 
 typedef struct hlo_verify_options {
-    unsigned max_errors; /* that are said; 0: 20 */
+    unsigned max_errors; /* that are said; 0: HLO_MOST_ERRORS */
 } hlo_verify_options;
 
 /* The same; `options` may be NULL. */

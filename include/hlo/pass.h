@@ -39,13 +39,14 @@ typedef struct hlo_pass_options {
      * that a verdict gives in the source is the innermost frame whose file none of them matches
      * as a whole, the innermost of all where there is none. Default HLO_FRAMEWORK_FILES */
     const char *framework_files;
-    bool verify_each;          /* verify after every pass, not only at the end */
-    bool verify_none;          /* not even at the end */
-    bool surroundings;         /* keep what is around each matmul for hlo_reports_page() */
-    bool lint;                 /* look for what is likely wrong with scales */
-    bool time_passes;          /* record times for hlo_report_print_times() */
-    const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
-    FILE *dump;                /* where `print_after` prints; must not be NULL with it */
+    unsigned max_errors;     /* that are said of a module or a file of rules; 0: HLO_MOST_ERRORS */
+    bool verify_each;        /* verify after every pass, not only at the end */
+    bool verify_none;        /* not even at the end */
+    bool surroundings;       /* keep what is around each matmul for hlo_reports_page() */
+    bool lint;               /* look for what is likely wrong with scales */
+    bool time_passes;        /* record times for hlo_report_print_times() */
+    const char *print_after; /* a pass's name, or "all": print the module to `dump` after it */
+    FILE *dump;              /* where `print_after` prints; must not be NULL with it */
     const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */
 } hlo_pass_options;
 

@@ -25,7 +25,7 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module);
 
 typedef struct hlo_parse_options {
-    unsigned max_errors; /* after so many the rest is not read; 0: 20 */
+    unsigned max_errors; /* after so many the rest is not read; 0: HLO_MOST_ERRORS */
 } hlo_parse_options;
 
 /* Reads every module of the file at `path`: a line that begins with `// -----` ends one and begins

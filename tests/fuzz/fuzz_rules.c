@@ -38,7 +38,8 @@ static void check_rule(const hlo_rules *rules, const hlo_rule *rule) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hlo_module *owner;
     const hlo_rules *rules;
-    if (hlo_rules_read((const char *)data, size, "fuzz", NULL, &owner, &rules) != HLO_OK) return 0;
+    if (hlo_rules_read((const char *)data, size, "fuzz", 0, NULL, &owner, &rules) != HLO_OK)
+        return 0;
     check_terms(rules);
     for (uint32_t i = 0; i < rules->rule_count; i++) check_rule(rules, &rules->rules[i]);
     hlo_module_free(owner);

@@ -454,9 +454,9 @@ static void a_module_is_verified(void **state) {
     int errors = 0;
     hlo_diag_sink sink = {count_error, &errors};
     encode(f, &f->matmul);
-    assert_int_equal(hlo_matmul_verify(f->module, &sink), HLO_OK);
+    assert_int_equal(hlo_matmul_verify(f->module, 0, &sink), HLO_OK);
     hlo_instr_append_operand(encode(f, &f->matmul), f->bias);
-    assert_int_equal(hlo_matmul_verify(f->module, &sink), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_matmul_verify(f->module, 0, &sink), HLO_INVALID_INPUT);
     assert_int_equal(errors, 1);
 }
 

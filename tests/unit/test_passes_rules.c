@@ -192,7 +192,7 @@ static void refused(const char *text, const char *message, uint32_t line, uint32
     hlo_module *owner;
     const hlo_rules *rules;
     *last_message = 0;
-    assert_int_equal(hlo_rules_read(text, strlen(text), "t.rules", &keeper, &owner, &rules),
+    assert_int_equal(hlo_rules_read(text, strlen(text), "t.rules", 0, &keeper, &owner, &rules),
                      HLO_INVALID_INPUT);
     assert_null(owner);
     if (!strstr(last_message, message)) fail_msg("'%s' instead of '%s'", last_message, message);
