@@ -91,3 +91,27 @@ uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {
     const char *newline = memchr(from, '\n', text->size - offset);
     return newline ? (uint32_t)(newline - text->source) : (uint32_t)text->size;
 }
+
+size_t hlo_text_open_bodies(hlo_text *text) {
+    size_t count = text->bodies.used / sizeof(hlo_body);
+    if (!count || ((const hlo_body *)text->bodies.items)->bare) return 0;
+    if (!text->frames.used) return count;
+    const hlo_frame *frame = hlo_text_frame(text);
+    return count - (frame->owner == HLO_OWNER_COMPUTATION);
+}
+
+void hlo_text_unclosed(hlo_text *text, hlo_span at) {
+    hlo_body *bodies = (hlo_body *)text->bodies.items;
+    size_t count = hlo_text_open_bodies(text);
+    if (text->string.offset > bodies->at.offset) {
+        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end in its line");
+    } else {
+        hlo_text_error(text, at, "expected '}' in front of this, computation '%s' has not ended",
+                       bodies->comp->name);
+        hlo_text_note(text, bodies->at, "it begins here");
+    }
+    for (size_t i = 0; i < count; i++) bodies[i].broken = true;
+    text->lacks_close = count;
+    text->closed = at.offset;
+    text->quiet = true;
+}

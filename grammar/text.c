@@ -589,9 +589,10 @@ static hlo_instr *make_instr(hlo_text *text, const hlo_frame *frame) {
         char *anonymous = hlo_arena_format(text->scratch, "%s.anon", hlo_ops[frame->op].name);
         name = hlo_intern_string(text->module, anonymous);
     }
-    hlo_instr *instr = hlo_instr_new_interned(
-        body->comp, NULL, frame->op, frame->shape, operand_count(text, frame),
-        (hlo_instr **)(text->operands.items + frame->operands), name);
+    hlo_instr *instr =
+        hlo_instr_new_unnamed(body->comp, NULL, frame->op, frame->shape, operand_count(text, frame),
+                              (hlo_instr **)(text->operands.items + frame->operands));
+    hlo_text_give_name(text, instr, name);
     hlo_instr_take_attrs(instr, take_attrs(text, frame), attr_count(text, frame));
     instr->offset = frame->name_at.offset;
     if (frame->op == HLO_OP_CONSTANT) instr->u.literal = frame->literal;
@@ -646,30 +647,6 @@ void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined) {
     drop_lists(text);
 }
 
-size_t hlo_text_open_bodies(const hlo_text *text) {
-    size_t count = text->bodies.used / sizeof(hlo_body);
-    if (!count || ((const hlo_body *)text->bodies.items)->bare) return 0;
-    if (!text->frames.used) return count;
-    const hlo_frame *frame = top(&text->frames, sizeof *frame);
-    return count - (frame->owner == HLO_OWNER_COMPUTATION);
-}
-
-void hlo_text_unclosed(hlo_text *text, hlo_span at) {
-    hlo_body *bodies = (hlo_body *)text->bodies.items;
-    size_t count = hlo_text_open_bodies(text);
-    if (text->string.offset > bodies->at.offset) {
-        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end in its line");
-    } else {
-        hlo_text_error(text, at, "expected '}' in front of this, computation '%s' has not ended",
-                       bodies->comp->name);
-        hlo_text_note(text, bodies->at, "it begins here");
-    }
-    for (size_t i = 0; i < count; i++) bodies[i].broken = true;
-    text->lacks_close = count;
-    text->closed = at.offset;
-    text->quiet = true;
-}
-
 void hlo_text_recover_header(hlo_text *text) {
     while (text->frames.used > sizeof(hlo_frame)) pop_frame(text);
     drop_lists(text);
@@ -698,8 +675,9 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
         hlo_text_error(text, at, "the module has two entries");
         hlo_text_note(text, (hlo_span){module->entry->offset, 1}, "the first is here");
     }
+    if (!name) hlo_text_names_later(text);
     hlo_body body = {
-        .comp = hlo_computation_new(module, name ? name : "_"),
+        .comp = hlo_computation_new(module, NULL),
         .name = name,
         .at = at,
         .depth = text->depth + (name != NULL), /* an inline one's brace has been read */
@@ -708,6 +686,7 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
         .hidden = text->hidden.used,
         .entry = entry,
     };
+    body.comp->name = name ? name : hlo_intern_string(module, "_");
     body.comp->offset = at.offset;
     hlo_stack_push(text, &text->bodies, &body, sizeof body);
     if (entry) module->entry = body.comp;
@@ -722,6 +701,7 @@ void hlo_text_bare_begin(hlo_text *text, hlo_span at) {
     module->attr_count = 1;
     hlo_text_body_begin(text, at, module->name, true);
     hlo_text_body(text)->bare = true;
+    (void)hlo_unique_name(module, HLO_NAME_COMPUTATION, module->name);
     text->depth = 1;
 }
 
@@ -799,6 +779,7 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     comp->attrs = take_attrs(text, frame);
     pop_frame(text);
     text->bodies.used -= sizeof *body;
+    hlo_text_names_now(text, comp, body->bare);
     if (body->name) {
         hlo_memo *memo = hlo_intern_memo(text->module, body->name);
         if (memo->comp) {
@@ -932,11 +913,12 @@ typedef struct reading {
 
 /* So that the items of a stack are somewhere even while there are none. */
 static void begin_stacks(hlo_text *text) {
-    hlo_stack *stacks[] = {
-        &text->frames,     &text->operands,     &text->attrs,         &text->bodies,
-        &text->parameters, &text->shapes,       &text->comps,         &text->instrs,
-        &text->hidden,     &text->ints,         &text->files,         &text->functions,
-        &text->locations,  &text->stack_frames, &text->line.operands, &text->line.attrs};
+    hlo_stack *stacks[] = {&text->frames,        &text->operands,   &text->attrs,
+                           &text->bodies,        &text->parameters, &text->shapes,
+                           &text->comps,         &text->instrs,     &text->hidden,
+                           &text->renamed,       &text->ints,       &text->files,
+                           &text->functions,     &text->locations,  &text->stack_frames,
+                           &text->line.operands, &text->line.attrs};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }

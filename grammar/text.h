@@ -118,6 +118,8 @@ typedef struct hlo_text {
     uint32_t known_end;      /* and where its text ends */
     struct hlo_known *known; /* attributes that were read */
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
+    hlo_stack renamed; /* instructions of the outermost body that are not called as in the text */
+    bool names_later;  /* no instruction of the open bodies has its unique name yet */
     hlo_stack files, functions, locations, stack_frames;
     hlo_instr broken; /* stands for every name whose definition was in error: uses of it are not
                          errors of their own */
@@ -228,10 +230,6 @@ void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
 /* After a syntax error in a body, at a token that may be a name: forget what had begun. */
 void hlo_text_recover(hlo_text *text, hlo_span at, const char *name);
-/* Bodies whose `}` has not been read; none when the text is a single instruction. */
-size_t hlo_text_open_bodies(const hlo_text *text);
-/* At a computation that begins although bodies are open: they are closed in front of it. */
-void hlo_text_unclosed(hlo_text *text, hlo_span at);
 /* False when the value is wrong. */
 bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                        const char *value);
@@ -299,6 +297,13 @@ static inline const char *hlo_word_bare(hlo_word word) {
 }
 /* Whether a name stands at `at`, and a comma or the end of the list behind it: *out_behind. */
 bool hlo_text_operand_name(const char *at, hlo_word *out, const char **out_behind);
+/* Names become unique in the order in which computations end, an inline one before that in which it
+ * stands, as XLA has it: that of the text up to the first inline one.
+ * An instruction as the text calls it; an inline computation begins; a computation ends, which has
+ * its name already when it is that of a single instruction. */
+void hlo_text_give_name(hlo_text *text, hlo_instr *instr, const char *name);
+void hlo_text_names_later(hlo_text *text);
+void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 /* The operands that are names, behind `(`, as far as the rest can be left to the grammar. */
 void hlo_text_operand_names(hlo_text *text);
 
@@ -327,6 +332,10 @@ bool hlo_text_begins_body(const hlo_text *text, uint32_t offset);
 bool hlo_text_ends_body(const hlo_text *text, uint32_t offset);
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at);
 uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset);
+/* Bodies whose `}` has not been read; none when the text is a single instruction. */
+size_t hlo_text_open_bodies(hlo_text *text);
+/* At a computation that begins although bodies are open: they are closed in front of it. */
+void hlo_text_unclosed(hlo_text *text, hlo_span at);
 
 /* async.c: `opcode-start`, `-update`, `-done`; HLO_OP_INVALID when `name` is none of them. */
 hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);

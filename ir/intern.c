@@ -188,6 +188,15 @@ static size_t stem_length(const char *name) {
     return end < length && end > 1 && name[end - 1] == '.' ? end - 1 : length;
 }
 
+void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
+                      const char *interned) {
+    entry_of(name)->taken &= ~(1u << space) & 3;
+    if (name == interned) return;
+    const size_t length = stem_length(interned);
+    hlo_intern_memo(module, hlo_intern(module, interned, length))->suffix =
+        (uint32_t)strtoul(name + length + 1, NULL, 10) - 1;
+}
+
 const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned) {
     if (take(interned, space)) return interned;
     enum { SUFFIX = 12, FEW = 256 }; /* `.`, ten digits, NUL */

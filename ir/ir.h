@@ -419,7 +419,12 @@ typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespac
  * interned, or with its `.N` ending replaced by the next free one. O(1). */
 const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned);
 
-/* A new computation, last in the module. The name is made unique with `.N`. */
+/* Gives back a name that was made of `interned`; of several the last one first. */
+void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
+                      const char *interned);
+
+/* A new computation, last in the module. The name is made unique with `.N`; NULL: there is none
+ * yet. */
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
 /* Takes it out of the module; nothing may call it. */
 void hlo_computation_remove(hlo_computation *comp);
@@ -434,6 +439,10 @@ void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
                          const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
                          const char *name);
+/* The same with a name that is still to be set; it is unique in the end. */
+hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                                 const hlo_shape *shape, uint32_t operand_count,
+                                 hlo_instr *const *operands);
 /* The same with a name that is interned. */
 hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
                                   const hlo_shape *shape, uint32_t operand_count,

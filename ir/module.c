@@ -78,7 +78,8 @@ static void unlink_computation(hlo_computation *comp) {
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
     comp->id = module->next_computation_id++;
-    comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
+    if (name)
+        comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
     comp->module = module;
     hlo_computation_place(comp);
     return comp;
@@ -141,21 +142,26 @@ hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
     return hlo_instr_new_interned(comp, before, op, shape, operand_count, operands, interned);
 }
 
-hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                                  const hlo_shape *shape, uint32_t operand_count,
-                                  hlo_instr *const *operands, const char *interned) {
+hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                                 const hlo_shape *shape, uint32_t operand_count,
+                                 hlo_instr *const *operands) {
     hlo_module *module = comp->module;
     hlo_instr *instr = hlo_pool_alloc(module->arena, &module->instrs, sizeof *instr);
-    *instr = (hlo_instr){.op = op,
-                         .id = module->next_id++,
-                         .operand_count = operand_count,
-                         .shape = shape,
-                         .name = hlo_unique_name(module, HLO_NAME_INSTR, interned)};
+    *instr = (hlo_instr){
+        .op = op, .id = module->next_id++, .operand_count = operand_count, .shape = shape};
     if (operand_count)
         instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);
     for (uint32_t i = 0; i < operand_count; i++)
         hlo_use_link(&instr->operands[i], operands[i], instr);
     hlo_instr_place(instr, comp, before);
+    return instr;
+}
+
+hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                                  const hlo_shape *shape, uint32_t operand_count,
+                                  hlo_instr *const *operands, const char *interned) {
+    hlo_instr *instr = hlo_instr_new_unnamed(comp, before, op, shape, operand_count, operands);
+    instr->name = hlo_unique_name(comp->module, HLO_NAME_INSTR, interned);
     return instr;
 }
 

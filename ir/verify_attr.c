@@ -349,20 +349,34 @@ static void check_replication(const checked *c, const char *value) {
                  hlo_verify_text(c->v, c->instr->shape), leaves);
 }
 
-static void check_precision(const checked *c, const char *value) {
-    uint32_t count = items_of(value);
-    if (count > c->instr->operand_count)
-        COMPLAIN(c, "%%%s: operand_precision has %u words for %u operands", c->instr->name, count,
-                 c->instr->operand_count);
+/* Past the braces that name where one array came from; a string there may hold braces. */
+static bool skip_origin(const char **at) {
+    unsigned depth = 0;
+    bool quoted = false;
+    if (**at != '{') return false;
+    do {
+        if (**at == '"') quoted = !quoted;
+        if (quoted && **at == '\\') ++*at;
+        if (!quoted) depth += (**at == '{') - (unsigned)(**at == '}');
+        ++*at;
+    } while (depth && **at);
+    return true;
 }
 
-static void check_statistics(const checked *c, const char *value) {
-    const char *at = value;
-    hlo_value_take(&at, "{visualizing_index=");
-    int64_t index = hlo_value_int(&at), count = items_of(value) - 1;
-    if (index < 0 || index >= count)
-        COMPLAIN(c, "%%%s: statistics has %" PRId64 " value%s, none of number %" PRId64,
-                 c->instr->name, count, count == 1 ? "" : "s", index);
+/* A tuple in parentheses for a tuple, braces for anything else. */
+static bool origin_fits(const char **at, const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return skip_origin(at);
+    if (!hlo_value_take(at, "(")) return false;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if ((i && !hlo_value_take(at, ", ")) || !origin_fits(at, shape->elements[i])) return false;
+    return hlo_value_take(at, ")");
+}
+
+static void check_origin(const checked *c, const char *value) {
+    const char *at = value + 1;
+    if (*at != '[' && !(origin_fits(&at, c->instr->shape) && *at == '}'))
+        COMPLAIN(c, "%%%s: %s is no origin of %s", c->instr->name, value,
+                 hlo_verify_text(c->v, c->instr->shape));
 }
 
 static void check_domain(const checked *c, const char *value) {
@@ -384,8 +398,7 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
         case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, value); break;
         case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, value); break;
         case HLO_ATTR_PARAMETER_REPLICATION: check_replication(&c, value); break;
-        case HLO_ATTR_OPERAND_PRECISION: check_precision(&c, value); break;
-        case HLO_ATTR_STATISTICS: check_statistics(&c, value); break;
+        case HLO_ATTR_ORIGIN: check_origin(&c, value); break;
         default: break;
         }
     }

@@ -139,6 +139,27 @@ static void check_fused(verifier *v, const call_edge *edge, const hlo_instr **ca
     hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
 }
 
+static bool is_transfer(hlo_op op) {
+    return op == HLO_OP_SEND || op == HLO_OP_RECV || op == HLO_OP_BITCAST || op == HLO_OP_TUPLE ||
+           op == HLO_OP_PARAMETER;
+}
+
+/* What runs by itself is one operation, on parameters; or sends and receives alone. */
+static void check_started(verifier *v, const call_edge *edge) {
+    if (edge->call->op != HLO_OP_ASYNC_START) return;
+    const hlo_instr *other = NULL;
+    bool transfers = true;
+    for (const hlo_instr *instr = edge->called->first; instr; instr = instr->next) {
+        transfers &= is_transfer(instr->op);
+        if (instr != edge->called->root && instr->op != HLO_OP_PARAMETER && !other) other = instr;
+    }
+    if (!other || transfers) return;
+    hlo_verify_error(v, edge->call->offset,
+                     "%%%s starts %%%s, which has an operation besides its root", edge->call->name,
+                     edge->called->name);
+    hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
+}
+
 /* No computation calls itself, through however many others, and what is called is in the module. A
  * depth-first walk that does not recurse, over every call once. */
 static void check_calls(verifier *v) {
@@ -161,6 +182,7 @@ static void check_calls(verifier *v) {
             }
             const call_edge *edge = frame->next++;
             check_fused(v, edge, caller);
+            check_started(v, edge);
             if (edge->called == m->entry) {
                 hlo_verify_error(v, edge->call->offset, "%%%s calls the entry computation",
                                  edge->call->name);

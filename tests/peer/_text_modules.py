@@ -733,6 +733,10 @@ def good():
     for name, body in ASYNC.items():
         yield f'async {name}', entry(body)
     yield from MODULES.items()
+    for name, body in INLINE.items():
+        yield name, entry(body)
+    yield 'inline and named', 'HloModule m\n_ { a = f32[2] parameter(0)\n ROOT t = f32[2] negate(a) }\n_.1 { a = f32[2] parameter(0)\n' \
+                              ' ROOT t = f32[2] negate(a) }\n' + 'ENTRY e {\n' + INLINE['inline twice'] + '\n}\n'
 
 
 # What XLA's reader takes although it is wrong: read and printed as it does, refused when verified.
@@ -783,6 +787,72 @@ ODD = {
     'bounded constant': ' ROOT c = f32[<=2] constant({1, 2})',
     'constant in a buffer': ' ROOT c = b(f32[2]) constant({1, 2})',
     'dimensions of 2^63-1': ' ROOT c = f32[9223372036854775807,9223372036854775807] parameter(0)',
+}
+
+
+# Equal names, within each other and in turn: which of them gets which number.
+INNER = 'f32[2] call(a), to_apply={\n a = f32[2] parameter(0)\n ROOT t = f32[2] %s\n }'
+INLINE = {
+    'inline in itself': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n ROOT t = f32[2] add(r, r)',
+    'inline twice': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n s = {INNER % "abs(a)"}\n ROOT t = f32[2] add(r, s)',
+    'inline twice nested': f' a = f32[2] parameter(0)\n r = {INNER % (INNER % "negate(a)")[7:]}\n ROOT t = f32[2] add(a, r)',
+    'inline behind an operand': f' a = f32[2] parameter(0)\n b = {INNER % "negate(negate(a))"}\n ROOT t = f32[2] add(negate(a), b)',
+    'inline branches': ' p = s32[] parameter(0)\n a = f32[2] parameter(1)\n ROOT r = f32[2] conditional(p, a, a, a), branch_computations={'
+                       + ', '.join(INNER.split('=', 1)[1] % f'{op}(a)' for op in ('negate', 'abs', 'exponential')) + '}',
+    'inline predicate': ' p = pred[] parameter(0)\n a = f32[2] parameter(1)\n ROOT r = f32[2] conditional(p, a, a), true_computation='
+                        + INNER.split('=', 1)[1] % 'negate(a)' + ', false_computation=' + INNER.split('=', 1)[1] % 'abs(a)',
+    'inline while': ''' i = (f32[2], s32[]) parameter(0)
+ ROOT w = (f32[2], s32[]) while(i), condition={
+  i = (f32[2], s32[]) parameter(0)
+  g = s32[] get-tuple-element(i), index=1
+  c = s32[] constant(5)
+  ROOT l = pred[] compare(g, c), direction=LT
+ }, body={
+  i = (f32[2], s32[]) parameter(0)
+  g = f32[2] get-tuple-element(i), index=0
+  h = s32[] get-tuple-element(i), index=1
+  c = f32[2] fusion(g), kind=kLoop, calls={
+   i = f32[2] parameter(0)
+   ROOT c = f32[2] negate(i)
+  }
+  ROOT w = (f32[2], s32[]) tuple(c, h)
+ }''',
+    'inline reduction and async': ''' a = f32[4] parameter(0)
+ z = f32[] constant(0)
+ r = f32[] reduce(a, z), dimensions={0}, to_apply={
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+ }
+ s = ((f32[4]), f32[4], s32[]) async-start(a), calls={
+  a = f32[4] parameter(0)
+  ROOT n = f32[4] negate(a)
+ }
+ d = f32[4] async-done(s)
+ n = f32[4] negate(d)
+ ROOT t = (f32[], f32[4]) tuple(r, n)''',
+    'inline async in inline': ''' a = f32[4] parameter(0)
+ s = ((f32[4]), f32[4], s32[]) negate-start(a)
+ d = f32[4] negate-done(s)
+ n = f32[4] call(d), to_apply={
+  a = f32[4] parameter(0)
+  s = ((f32[4]), f32[4], s32[]) abs-start(a)
+  ROOT d = f32[4] abs-done(s)
+ }
+ ROOT negate.anon = f32[4] negate(abs(n))''',
+    'inline sort and scatter': ''' a = f32[4] parameter(0)
+ i = s32[1] parameter(1)
+ b = f32[4] sort(a), dimensions={0}, to_apply={
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT
+ }
+ u = f32[1] slice(b), slice={[0:1]}
+ ROOT c = f32[4] scatter(b, i, u), update_window_dims={0}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply={
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+ }''',
 }
 
 

@@ -65,7 +65,7 @@ def check_good(printer, modules):
         why = (f'jaxlib does not read it: {want}' if not isinstance(want, list) else
                f'refused: {printed}' if not fine else
                f'jaxlib does not read our print: {got}\n{printed}' if not isinstance(got, list) else
-               'jaxlib reads our print as another module:\n' + first_difference(want[0], got[0]) if not same(name, got, want) else
+               'jaxlib reads our print as another module:\n' + first_difference(want[0], got[0]) if got != want else
                'not what jaxlib prints:\n' + first_difference(want[0], printed)
                if name.startswith('form ') and printed.rstrip() != want[0].rstrip() else
                'the print does not come back:\n' + first_difference(printed, twice) if twice != printed else None)
@@ -117,12 +117,6 @@ def check_forms(printer, models):
 def without_frames(text):
     text = re.sub(r'^\d+ (\{file_name_id=|\{file_location_id=|").*\n', '', text, flags=re.M)
     return re.sub(r' ?stack_frame_id=\d+', '', text)
-
-
-def same(name, got, want):
-    """jaxlib numbers equal names in the order of computations, an inline one before the one that it stands in."""
-    unnamed = [re.sub(r'^_(\.\d+)? \{', '_ {', text, flags=re.M) for text in (got[1], want[1])]
-    return unnamed[0] == unnamed[1] and (got[0] == want[0] or name.startswith('inline'))
 
 
 def first_difference(a, b):

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Texts with a word too few, too many or another: hlo-fp8-opt reads what jaxlib reads, and as the same module.
+
+A word of a module of _text_modules.py or _text_forms.py is left out, doubled, exchanged with another or replaced, or an
+attribute is. What jaxlib's reader refuses for what it means, ours may leave to the verifier. Some texts jaxlib reads by
+accident (an operand `f32` is dropped, `atol=` is 0, T(01) is T(1,0)): there are few, and no more may become so.
+"""
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+import _jaxlib_text
+import _script
+import _text_forms
+import _text_modules
+
+SPLIT = '// -----\n'
+WORD = re.compile(r'''"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|//[^\n]*|/\*.*?\*/|%?[A-Za-z_][\w.\-]*|-?\d[\w.]*|->|<=|\.\.\.|\s+|.''', re.S)
+ATTRIBUTE = re.compile(r', [a-z_\-]+=(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|"(?:[^"\\]|\\.)*"|[^,\s{}]+)')
+NUMBER = re.compile(r'(?<![\w.%])-?\d+(?![\w.])')
+NUMBERS = ('0', '1', '2', '3', '5', '7', '-1', '10', '12', '1.5', '01')
+MOST = {'jaxlib alone reads': 0.01, 'jaxlib alone refuses': 0.002, 'read as another module': 0.004}
+
+
+def replaced(text, match, by):
+    return text[:match.start()] + by + text[match.end():]
+
+
+def mutated(text, rng, words, attributes):
+    kind = rng.randrange(8)
+    found = list((NUMBER if kind < 2 else ATTRIBUTE if kind < 4 else WORD).finditer(text))
+    found = [m for m in found if not m.group().isspace() and not m.group().startswith('//')]
+    if len(found) < 2:
+        return text
+    one, other = sorted(rng.sample(found, 2), key=lambda m: m.start())
+    if kind < 2:
+        return replaced(text, one, rng.choice(NUMBERS))
+    if kind < 4:
+        return replaced(text, one, rng.choice(('', '', rng.choice(attributes), one.group() + rng.choice(attributes))))
+    if kind == 4:
+        return replaced(text, one, '')
+    if kind == 5:
+        return replaced(text, one, one.group() + rng.choice(('', ' ')) + one.group())
+    if kind == 6:
+        return replaced(replaced(text, other, one.group()), one, other.group())
+    return replaced(text, one, rng.choice((other.group(), rng.choice(words))))
+
+
+def sample(count, seed):
+    rng = random.Random(seed)
+    modules = [text for table in (_text_modules.good, _text_modules.lax, _text_forms.forms) for _, text in table()]
+    modules = [text for text in modules if len(text) < 3000 and SPLIT not in text and '...' not in text and text.isascii()]
+    words = sorted({w for text in modules for w in WORD.findall(text) if not w.isspace() and len(w) < 40 and w[:2] != '//'})
+    attributes = sorted({a for text in modules for a in ATTRIBUTE.findall(text) if len(a) < 80})
+    made = {mutated(rng.choice(modules), rng, words, attributes): None for _ in range(count)}
+    return [text.rstrip('\n') + '\n' for text in made if 'HloModule' in text and '\n//' not in text]
+
+
+def refused(program, path, texts, *options):
+    """Which of the texts hlo-fp8-opt refuses, and what it prints when it refuses none."""
+    path.write_text(SPLIT.join(texts))
+    ran = subprocess.run([program, '--passes=', '--max-errors=0', *options, path], capture_output=True)
+    lines = {int(n) for n in re.findall(rb'^%s:(\d+):\d+: error: ' % re.escape(str(path).encode()), ran.stderr, re.M)}
+    if ran.returncode not in (0, 1) or (ran.returncode == 1) != bool(lines):
+        raise RuntimeError(f'status {ran.returncode}: {ran.stderr[-2000:]}')
+    out, first = set(), 1
+    for i, text in enumerate(texts):
+        behind = first + text.count('\n') + 1
+        if any(line in lines for line in range(first, behind)):
+            out.add(i)
+        first = behind
+    return out, ran.stdout.decode('latin-1').split(SPLIT)
+
+
+def main():
+    parser = _script.parser()
+    parser.add_argument('--count', type=int, default=1500)
+    parser.add_argument('--seed', type=int, default=1)
+    args = parser.parse_args()
+    program, path = os.path.join(args.bin, 'hlo-fp8-opt'), pathlib.Path(args.work) / 'in.hlo'
+    texts = sample(args.count, args.seed)
+    forms = ('long', 'canonical')
+    theirs = _jaxlib_text.read(texts, forms)
+    no, _ = refused(program, path, texts, '--no-verify')
+    read = [i for i in range(len(texts)) if i not in no]
+    both = [i for i in read if isinstance(theirs[i], list)]
+    none, printed = refused(program, path, [texts[i] for i in both], '--no-verify')
+    if none or len(printed) != len(both):
+        raise RuntimeError('what was read once is not read again')
+    back = dict(zip(both, zip(printed, _jaxlib_text.read(printed, forms))))
+    told = {why: [] for why in MOST}
+    for i, text in enumerate(texts):
+        if isinstance(theirs[i], list) and i in no:
+            told['jaxlib alone reads'].append((text, theirs[i][0]))
+        elif isinstance(theirs[i], str) and i not in no and not refused(program, path, [text])[0]:
+            told['jaxlib alone refuses'].append((text, theirs[i]))
+        elif i in back and back[i][1] != theirs[i] and not refused(program, path, [text])[0]:
+            told['read as another module'].append((text, back[i][0]))
+    print(f'{len(texts)} texts, {len(both)} read by both')
+    failed = len(both) < len(texts) // 8
+    for why, cases in told.items():
+        print(f'{why}: {len(cases)}')
+        if len(cases) > MOST[why] * len(texts):
+            failed = True
+            for text, answer in cases:
+                print(f'{text}=> {answer[:600]}\n')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
