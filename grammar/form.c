@@ -464,7 +464,7 @@ bool hlo_form_statistics(hlo_form *f) {
     hlo_form_put_int(f, index);
     while (hlo_form_take(f, ",")) {
         const char *name;
-        double value;
+        double value = 0;
         if (!hlo_form_name(f, &name) || !take_number(f, &value)) return false;
         hlo_form_put(f, ",");
         hlo_form_put(f, name);

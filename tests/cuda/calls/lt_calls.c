@@ -261,7 +261,7 @@ static void test_instr(tester *t, const hlo_instr *instr) {
 static void open_device(tester *t) {
     setenv("HLO_CUDA_DRIVER", STANDIN, 0);
     setenv("HLO_CUDA_CUBLASLT", STANDIN, 0);
-    cuda_context *context;
+    cuda_context *context = NULL;
     cuda_stream *stream = NULL;
     lt_handle *handle = NULL;
     if (cuda_library_load(&t->lib, CUDA_DRIVER, &sink) != HLO_OK ||
