@@ -40,6 +40,7 @@ typedef struct out {
     const hlo_print_options *options;
     uint32_t *numbers;  /* by instruction id: the N of tmp_N; of a canonical print */
     uint32_t depth;     /* of computations in place of their names */
+    hlo_op op;          /* whose attributes are being printed */
     const bool *hidden; /* by id: computations that are shown as one asynchronous operation; NULL:
                            none */
 } out;
@@ -286,9 +287,7 @@ static void put_float(out *o, hlo_type type, uint64_t bits) {
     uint64_t payload;
     if (isnan(value)) {
         bool negative = bits >> (hlo_types[type].bits - 1) & 1;
-        if (negative &&
-            hlo_float_encode(type, copysign(NAN, -1)) != hlo_float_encode(type, copysign(NAN, 1)))
-            put_char(o, '-');
+        if (negative && type != HLO_TYPE_F8E8M0FNU) put_char(o, '-'); /* that has no sign */
         PUT(o, "nan");
         if ((payload = hlo_float_payload(type, bits)) != 0) {
             snprintf(text, sizeof text, "(0x%" PRIx64 ")", payload);
@@ -445,13 +444,49 @@ static void put_double(out *o, double value) {
     put_float(o, HLO_TYPE_F64, bits);
 }
 
+/* Bytes of the string in quotes, or of the braces, that `at` begins with. */
+static size_t enclosed_size(const char *at) {
+    const char *from = at;
+    int depth = 0;
+    do {
+        if (*at == '"' || *at == '\'') {
+            for (char quote = *at++; *at && *at != quote; at++) at += *at == '\\' && at[1];
+        } else {
+            depth += (*at == '{') - (*at == '}');
+        }
+        at += *at != '\0';
+    } while (depth && *at);
+    return (size_t)(at - from);
+}
+
+/* A sharding, without the metadata in it. */
+static void put_without_metadata(out *o, const char *text) {
+    static const char name[] = "metadata={";
+    for (const char *at = text; *at;) {
+        const char *named = at + strspn(at, ", ");
+        size_t size = *at == '"' || *at == '\'' ? enclosed_size(at) : 1;
+        if (named != at && strncmp(named, name, sizeof name - 1) == 0) {
+            at = named + sizeof name - 2;
+            at += enclosed_size(at);
+        } else {
+            put(o, at, size);
+            at += size;
+        }
+    }
+}
+
 static void put_value(out *o, const hlo_attr *attr) {
     switch (hlo_attrs_info[attr->id].kind) {
     case HLO_KIND_INT: put_int(o, attr->u.i); break;
     case HLO_KIND_BOOL: put_string(o, attr->u.i ? "true" : "false"); break;
     case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
-    case HLO_KIND_WORD:
     case HLO_KIND_FORM:
+        if (attr->id == HLO_ATTR_DOMAIN ||
+            (attr->id == HLO_ATTR_SHARDING && !o->options->metadata)) {
+            put_without_metadata(o, attr->u.str);
+            break;
+        } /* fallthrough */
+    case HLO_KIND_WORD:
     case HLO_KIND_RAW: put_interned(o, attr->u.str); break;
     case HLO_KIND_STRING: put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
@@ -513,10 +548,18 @@ static void put_value(out *o, const hlo_attr *attr) {
     }
 }
 
+/* Some opcodes call their computation by another name where XLA shows it in place of that. */
+static const char *attr_name(const out *o, hlo_attr_id id) {
+    bool calls = o->options->canonical && id == HLO_ATTR_TO_APPLY &&
+                 (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
+    return hlo_attrs_info[calls ? HLO_ATTR_CALLS : id].name;
+}
+
 static void put_attr(out *o, const hlo_attr *attr) {
-    put_string(o, hlo_attrs_info[attr->id].name);
+    put_string(o, attr_name(o, attr->id));
     put_char(o, '=');
     put_value(o, attr);
+    if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) put_char(o, '\n');
 }
 
 static bool is_left_out(const hlo_print_options *options, hlo_attr_id id) {
@@ -565,6 +608,7 @@ static const hlo_instr *shown_wrapped(const out *o, const hlo_instr *instr) {
 /* Those of an `op`, each behind a comma. A reduce-scatter's dimensions come later than others'. */
 static void put_op_attrs(out *o, hlo_op op, const hlo_attr *attrs, uint32_t count) {
     const int early = HLO_ATTR_DIMENSIONS, late = HLO_ATTR_USE_GLOBAL_DEVICE_IDS;
+    o->op = op;
     if (op != HLO_OP_REDUCE_SCATTER) {
         put_attrs(o, attrs, count, ", ", ", ");
         return;
@@ -580,7 +624,9 @@ static void put_merged_attrs(out *o, const hlo_instr *start, const hlo_instr *wr
     hlo_attr all[HLO_ATTR_COUNT];
     uint32_t count = 0;
     for (uint32_t i = 0; i < start->attr_count; i++)
-        if (start->attrs[i].id != HLO_ATTR_CALLS) all[count++] = start->attrs[i];
+        if (start->attrs[i].id != HLO_ATTR_CALLS ||
+            (o->options->canonical && !hlo_op_has(wrapped->op, HLO_ATTR_CALLS)))
+            all[count++] = start->attrs[i];
     for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
     put_op_attrs(o, wrapped->op, all, count);
 }
@@ -661,6 +707,7 @@ static void put_called(out *o, const hlo_computation *comp) {
     o->depth++;
     for (uint32_t i = 0; i < o->depth; i++) PUT(o, "  ");
     put_body(o, comp);
+    put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     o->depth--;
 }
 
