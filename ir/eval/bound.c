@@ -240,6 +240,21 @@ static void finish(const row *r, analysis *a, double ulps, int64_t count, char *
     store_sigma(sigma, real ? a->anything : NULL, count, data[1], steps[1]);
 }
 
+/* How far lambda sigmas move an operand within its range. */
+static double reach(const row *r, const analysis *a, uint32_t operand, int64_t i) {
+    double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
+    hlo_range range = r->ranges[operand];
+    return fmax(fmin(x + by, range.high) - x, x - fmax(x - by, range.low));
+}
+
+/* Both factors may be near 0 and depend on each other. */
+static void add_product(const row *r, analysis *a, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
+        if (both > 0 && isfinite(both) && !isinf(a->value[i])) a->variance[i] += both * both;
+    }
+}
+
 static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row *r = arg;
     bool discrete =
@@ -259,6 +274,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             if (!r->squares) add_changes(r, &a, o, n);
         }
         if (r->squares || (discrete && uncertain > 1)) add_changes(r, &a, r->arity, n);
+        if (r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares) add_product(r, &a, n);
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
         finish(r, &a, (double)r->op->ulps, n, at, steps);
     }

@@ -39,6 +39,8 @@
  *
  * An operation on one value twice, other than at a pole (x / x): that value moved is moved in both
  * places. A square thus has 2*|x|*sigma + lambda*sigma^2; as a product of two it would have 0 at 0.
+ * Factors of other products may depend on each other as well: sigma^2 += (lambda * sa * sb)^2, what
+ * lambda sigmas of one add to those of the other.
  *
  * Dot: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2, as matrix products of squares, + the error of
  * accumulating. That of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the expected

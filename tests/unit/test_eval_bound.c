@@ -326,6 +326,23 @@ static void a_value_twice_moves_in_both_places(void **state) {
     for (int o = 0; o < 2; o++) hlo_module_free(s[o].module);
 }
 
+static void factors_near_zero_move_together(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(
+        MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} multiply(%x, %y)"),
+        &recover);
+    for (int i = 0; i < 2; i++) set(&s.operand_sigmas[0], i, 0.5);
+    for (int i = 0; i < 3; i++) set(&s.operands[1], i, i == 1 ? 3 : 0);
+    set(&s.operand_sigmas[1], 0, 0.25);
+    run(&s, false);
+    assert_true(fabs(at(&s.sigma, 0) - HLO_BOUND_LAMBDA * 0.125) < 1e-6);
+    assert_true(fabs(at(&s.sigma, 1) - 1.5) < 1e-6);
+    assert_true(at(&s.sigma, 2) == 0);
+    hlo_module_free(s.module);
+}
+
 /* Two numbers 3 sigmas apart on either side of a step become neighbours but one. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
@@ -441,6 +458,7 @@ int main(void) {
         cmocka_unit_test(perturbing_moves_by_sigma),
         cmocka_unit_test(exact_sums_have_no_error),
         cmocka_unit_test(a_value_twice_moves_in_both_places),
+        cmocka_unit_test(factors_near_zero_move_together),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
         cmocka_unit_test(overflows_are_kept_apart),
