@@ -8,9 +8,6 @@
 
 #define LAMBDA HLO_BOUND_LAMBDA
 
-/* Below this, f32 arithmetic may take results for zero. */
-#define FLUSHED 0x1p-126
-
 static const double infinite = (double)INFINITY;
 
 /* ----------------------------------------------------------------------------------- operations */
@@ -183,7 +180,7 @@ static void find_scales(const row *r, analysis *a, int64_t count) {
     for (uint32_t o = 0; o < 2; o++)
         for (int64_t i = 0; r->scales[o] && i < count; i++) {
             double scale = a->x[o].f64[i];
-            bool good = divides ? fabs(scale) >= FLUSHED : isfinite(scale);
+            bool good = divides ? fabs(scale) >= HLO_BOUND_FLUSHED : isfinite(scale);
             if (!good && !isnan(a->x[1 - o].f64[i]) && !hlo_bound_overflowed(scale, a->sigma[o][i]))
                 a->anything[i] = true;
         }
@@ -205,7 +202,7 @@ static double own_error(const row *r, double ulps, double value, double variance
     if (variance == 0 && ulps <= 1 && r->result != HLO_TYPE_F64 && (double)(float)value == value)
         return 0;
     double own = ulps * hlo_bound_roundoff(r->result) * fabs(value);
-    return own > 0 && fabs(value) < 2 * FLUSHED ? own + FLUSHED / LAMBDA : own;
+    return own > 0 && fabs(value) < 2 * HLO_BOUND_FLUSHED ? own + HLO_BOUND_FLUSHED / LAMBDA : own;
 }
 
 /* What is infinite because an operand overflowed is certain only where it overflows without that.

@@ -25,11 +25,12 @@
  * a column of the table of operations (elementwise.c), 0 for exact ones. A compare may differ
  * where the difference of its operands is within its own bound; so may what a select chooses.
  *
- * Comparing. Numbers may differ by lambda * sigma. Of two fp8 values that were rounded from x and
- * y, |x - y| <= lambda * s, s being sigma before that rounding, each is half a step or less from
- * what it was rounded from: what lies between their halves must be at most lambda * s. The sigma of
- * a flip, which stands for one random step, says too little there: x and y two of their sigmas
- * apart, on either side of a step, become numbers that are two steps apart.
+ * Comparing. Numbers may differ by lambda * sigma, those of 16 bits by half a last place of each
+ * more. Of two fp8 values that were rounded from x and y, |x - y| <= lambda * s, s being sigma
+ * before that rounding, each is half a step or less from what it was rounded from: what lies
+ * between their halves must be at most lambda * s. The sigma of a flip, which stands for one random
+ * step, says too little there: x and y two of their sigmas apart, on either side of a step, become
+ * numbers that are two steps apart.
  *
  * Rounding to fp8, and to every narrow type unless roundings may be dropped: sigma becomes
  * sqrt(sigma^2 + (step/HLO_BOUND_FLIP)^2), but at most the distance of round(r -+ lambda*sigma) to

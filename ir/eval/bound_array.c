@@ -350,7 +350,9 @@ static hlo_view ones(const hlo_bound_call *b, const hlo_view *like, double value
 /* The variance that accumulating `terms` terms in unknown order adds. */
 static double accumulation(double u, double terms, double sum_of_squares, double sum) {
     if (!isfinite(sum) || terms <= 1) return 0;
-    return u * u * (terms / 6 * sum_of_squares + terms / 9 * sum * sum);
+    double subnormal =
+        sum != 0 && fabs(sum) < 2 * HLO_BOUND_FLUSHED ? HLO_BOUND_FLUSHED / LAMBDA : 0;
+    return u * u * (terms / 6 * sum_of_squares + terms / 9 * sum * sum) + subnormal * subnormal;
 }
 
 /* By how much the variance of a sum is larger than that of its terms together, for an error that

@@ -24,8 +24,7 @@ static void round_chunk(hlo_type type, const double *in, int64_t count, double *
     for (int64_t i = 0; i < count; i++) out[i] = (double)narrow[i];
 }
 
-/* The difference of neighbours of `type` round `value`. */
-static double last_place(hlo_type type, double value) {
+double hlo_bound_last_place(hlo_type type, double value) {
     int precision = hlo_float_precision(type), exponent;
     if (value == 0 || !isfinite(value)) return 0;
     frexp(value, &exponent);
@@ -67,7 +66,7 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
     for (int64_t i = 0; i < count; i++) {
         if (isnan(sigma[i])) sigma[i] = infinite;
         if (dropped && rounds && !isinf(sigma[i]))
-            sigma[i] = hypot(sigma[i], last_place(type, value[i]) / sqrt(6));
+            sigma[i] = hypot(sigma[i], hlo_bound_last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];
         if (!range || !(sigma[i] > 0)) continue;

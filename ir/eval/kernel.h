@@ -233,12 +233,17 @@ void hlo_view_extent(const hlo_view *view, hlo_range *out_range);
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma);
+/* Below this, f32 arithmetic may take results for zero. */
+#define HLO_BOUND_FLUSHED 0x1p-126
+
 /* The same number, or both NaN. */
 bool hlo_bound_same(double a, double b);
 /* `value` as a number of that float type. */
 double hlo_bound_round(hlo_type type, double value);
 /* The sigma of what overflowed when `value` was rounded. */
 double hlo_bound_overflow(double value);
+/* The difference of neighbours of `type` round `value`. */
+double hlo_bound_last_place(hlo_type type, double value);
 /* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
  */
 double hlo_bound_step(hlo_type type, double number);

@@ -367,6 +367,20 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.violations, 4);
 }
 
+/* -0.999 and 0.999 are -1 and 1 of bf16. */
+static void ends_of_types_are_rounded(void **state) {
+    (void)state;
+    static const int64_t dims[] = {2}, strides[] = {1};
+    uint16_t a[] = {0xbf80, 0xbf80}, b[] = {0x3f80, 0x3f82};
+    float s[] = {0.24975f, 0.24975f};
+    hlo_view va = {HLO_TYPE_BF16, 1, dims, strides, a}, vb = {HLO_TYPE_BF16, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, s};
+    hlo_bound_comparison c;
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.within, 1);
+    assert_int_equal(c.worst_index, 1);
+}
+
 #define DOT(type, k)                                                                               \
     MODULE("(x: " type "[" k "], y: " type "[" k "]) -> " type "[]",                               \
            "  %x = " type "[" k "]{0} parameter(0)\n  %y = " type "[" k "]{0} parameter(1)\n"      \
@@ -390,6 +404,19 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
         double expected = sign ? 0.001 * 32 : shared;
         if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
     }
+    hlo_module_free(s.module);
+}
+
+static void tiny_products_may_be_zero(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(DOT("f32", "4"), &recover);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 0);
+    for (int i = 0; i < 2; i++) set(&s.operands[i], 0, 0x1p-64);
+    run(&s, false);
+    assert_true(HLO_BOUND_LAMBDA * at(&s.sigma, 0) >= 0x1p-127);
     hlo_module_free(s.module);
 }
 
@@ -460,6 +487,8 @@ int main(void) {
         cmocka_unit_test(a_value_twice_moves_in_both_places),
         cmocka_unit_test(factors_near_zero_move_together),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
+        cmocka_unit_test(ends_of_types_are_rounded),
+        cmocka_unit_test(tiny_products_may_be_zero),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
         cmocka_unit_test(overflows_are_kept_apart),
         cmocka_unit_test(an_overflow_is_the_same_in_both),
