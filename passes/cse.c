@@ -110,38 +110,75 @@ static uint64_t hash_value(const hlo_instr *instr) {
     return hash;
 }
 
-/* Open addressing, at most half full. */
+/* Open addressing, at most half full. The hash stands beside the instruction, so that neither
+ * probing nor growing touches it. */
+typedef struct slot {
+    hlo_instr *instr; /* NULL: free */
+    uint64_t hash;
+} slot;
+
 typedef struct table {
-    hlo_instr **slots;
-    size_t mask;
+    hlo_arena *arena;
+    slot *slots;
+    size_t mask, count;
+    bool *alone; /* by instruction id: was not entered, see is_alone() */
 } table;
+
+static void grow(table *seen) {
+    const table old = *seen;
+    seen->mask = old.slots ? 4 * old.mask + 3 : 63;
+    seen->slots = hlo_arena_zero(seen->arena, (seen->mask + 1) * sizeof *seen->slots);
+    for (size_t i = 0; old.slots && i <= old.mask; i++) {
+        if (!old.slots[i].instr) continue;
+        size_t at = old.slots[i].hash & seen->mask;
+        while (seen->slots[at].instr) at = (at + 1) & seen->mask;
+        seen->slots[at] = old.slots[i];
+    }
+}
 
 /* The instruction equal to `instr` that came first; `instr` itself when it is the first. */
 static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
-    size_t at = hash_value(instr) & seen->mask;
-    for (; seen->slots[at]; at = (at + 1) & seen->mask)
-        if (same_value(seen->slots[at], instr)) return seen->slots[at];
-    return seen->slots[at] = instr;
+    if (2 * seen->count >= seen->mask) grow(seen);
+    const uint64_t hash = hash_value(instr);
+    size_t at = hash & seen->mask;
+    for (slot *s; (s = &seen->slots[at])->instr; at = (at + 1) & seen->mask)
+        if (s->hash == hash && same_value(s->instr, instr)) return s->instr;
+    seen->count++;
+    seen->slots[at] = (slot){instr, hash};
+    return instr;
 }
 
-static void merge_computation(hlo_pass_context *context, hlo_computation *comp,
+/* Whether an operand has no other use: then no other instruction has the same operands, until the
+ * operand is merged with another one. */
+static bool is_alone(const hlo_instr *instr) {
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (hlo_instr_operand(instr, i)->use_count == 1) return true;
+    return false;
+}
+
+static void merge(hlo_pass_context *context, table *seen, hlo_instr *instr, hlo_instr *first) {
+    if (first->use_count == 1 && seen->alone[first->uses->user->id])
+        find_or_add(seen, first->uses->user);
+    hlo_remark_follow(context, instr, first);
+    hlo_instr_replace_uses(instr, first);
+    hlo_instr_remove(instr);
+    context->changes++;
+}
+
+static void merge_computation(hlo_pass_context *context, hlo_computation *comp, bool *alone,
                               const hlo_effects *effects, const bool *controlled) {
-    table seen = {.mask = 15};
-    while (seen.mask < 2 * (size_t)comp->instr_count) seen.mask = 2 * seen.mask + 1;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    seen.slots = hlo_arena_zero(context->scratch, (seen.mask + 1) * sizeof *seen.slots);
+    table seen = {.arena = context->scratch, .alone = alone};
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         next = instr->next;
         if (instr->op == HLO_OP_PARAMETER || hlo_walk_says(effects->side, instr->id) ||
             hlo_walk_says(effects->random, instr->id) || hlo_walk_says(controlled, instr->id) ||
             hlo_op_chains(instr->op, HLO_OP_INVALID))
             continue;
+        alone[instr->id] = is_alone(instr);
+        if (alone[instr->id]) continue;
         hlo_instr *first = find_or_add(&seen, instr);
-        if (first == instr) continue;
-        hlo_remark_follow(context, instr, first);
-        hlo_instr_replace_uses(instr, first);
-        hlo_instr_remove(instr);
-        context->changes++;
+        if (first != instr) merge(context, &seen, instr, first);
     }
     hlo_arena_release(context->scratch, mark);
 }
@@ -149,7 +186,8 @@ static void merge_computation(hlo_pass_context *context, hlo_computation *comp,
 hlo_status hlo_pass_cse(hlo_pass_context *context) {
     hlo_effects effects = hlo_walk_effects(context->module, context->scratch);
     bool *controlled = hlo_walk_controlled(context->module, context->scratch);
+    bool *alone = hlo_arena_zero(context->scratch, context->module->next_id);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        merge_computation(context, comp, &effects, controlled);
+        merge_computation(context, comp, alone, &effects, controlled);
     return HLO_OK;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "graphviz.h"
+#include "heap.h"
 #include "hlo/dump.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
@@ -304,6 +305,7 @@ static program_mode mode_of(const options *given) {
 int main(int argc, char **argv) {
     opt_job job = {0};
     int exit_status;
+    heap_use_large_pages();
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;

@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     const size_t memory = measure_memory(argv[1], text, size);
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most that glibc takes */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     double best[STEPS] = {1e9, 1e9, 1e9, 1e9};
     hlo_status status = HLO_OK;

@@ -1,0 +1,19 @@
+#include "heap.h"
+
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Of the heap; what grows beyond lies in blocks that the library asks large pages for by itself. */
+enum { LARGE_PAGE = 2 << 20, FIRST = 24 << 20, MOST = 32 << 20 };
+
+void heap_use_large_pages(void) {
+    mallopt(M_MMAP_THRESHOLD, MOST);
+    mallopt(M_TRIM_THRESHOLD, INT32_MAX);
+    char *room = malloc(FIRST);
+    if (!room) return;
+    const size_t lead = LARGE_PAGE - (uintptr_t)room % LARGE_PAGE;
+    madvise(room + lead, (FIRST - lead) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+    free(room);
+}
