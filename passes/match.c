@@ -299,35 +299,40 @@ static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const
 /* -------------------------------------------------------------------------------- roots and guards
  */
 
-/* Whether the pattern has that opcode. */
-static bool pattern_has(const hlo_rule_env *env, uint32_t term, hlo_op op) {
+typedef struct op_set {
+    bool has[HLO_OP_COUNT];
+} op_set;
+
+/* Adds the opcodes of the pattern. */
+static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     const hlo_rule_term *t = term_at(env, term);
-    if (t->kind == HLO_TERM_OP && t->code == op) return true;
-    for (uint32_t i = 0; i < t->arg_count; i++)
-        if (pattern_has(env, arg_of(env, t, i), op)) return true;
-    return false;
+    if (t->kind == HLO_TERM_OP) ops->has[t->code] = true;
+    for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-static bool climb(hlo_rule_env *env, uint32_t term, const hlo_instr *value, unsigned height) {
+/* `ops`: the pattern's. */
+static bool climb(hlo_rule_env *env, uint32_t term, const op_set *ops, const hlo_instr *value,
+                  unsigned height) {
     unsigned seen = 0;
     for (hlo_use *use = value->uses; use && seen < USER_LIMIT; use = use->next, seen++) {
-        if (!pattern_has(env, term, use->user->op)) continue;
+        if (!ops->has[use->user->op]) continue;
         if (match_term(env, term, use->user, NULL)) return true;
-        if (height && climb(env, term, use->user, height - 1)) return true;
+        if (height && climb(env, term, ops, use->user, height - 1)) return true;
     }
     return false;
 }
 
 /* From each value in the pattern that is bound already, those in `part` of it. */
-static bool climb_from(hlo_rule_env *env, uint32_t term, uint32_t part) {
+static bool climb_from(hlo_rule_env *env, uint32_t term, const op_set *ops, uint32_t part) {
     const hlo_rule_term *t = term_at(env, part);
     if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE) {
         hlo_instr *base = env->slots[t->slot].instr;
         if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
-        return base && (match_term(env, term, base, NULL) || climb(env, term, base, CLIMB_LIMIT));
+        return base &&
+               (match_term(env, term, base, NULL) || climb(env, term, ops, base, CLIMB_LIMIT));
     }
     for (uint32_t i = 0; i < t->arg_count; i++)
-        if (climb_from(env, term, arg_of(env, t, i))) return true;
+        if (climb_from(env, term, ops, arg_of(env, t, i))) return true;
     return false;
 }
 
@@ -338,7 +343,9 @@ static bool match_next_root(hlo_rule_env *env) {
     if (index == env->rule->root_count) return guards_hold(env);
     const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
     env->next_root = index + 1;
-    bool ok = climb_from(env, root->term, root->term) || match_next_root(env);
+    op_set ops = {0};
+    add_ops(env, root->term, &ops);
+    bool ok = climb_from(env, root->term, &ops, root->term) || match_next_root(env);
     env->next_root = index;
     return ok;
 }
