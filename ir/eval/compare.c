@@ -37,10 +37,12 @@ static double fp8_bound(hlo_type type, double a, double b, double sigma) {
     return sigma > 0 ? HLO_BOUND_LAMBDA * before + halves : 0;
 }
 
-/* What rounding both to a type of 16 bits puts between them. */
-static double roundings(hlo_type type, double a, double b) {
+/* What rounding both to a type of 16 bits puts between them, where sigma is so large that it says
+ * nothing of last places. */
+static double roundings(hlo_type type, double a, double b, double sigma) {
     if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
-    return (hlo_bound_last_place(type, a) + hlo_bound_last_place(type, b)) / 2;
+    double places = (hlo_bound_last_place(type, a) + hlo_bound_last_place(type, b)) / 2;
+    return sigma > 4 * places ? places : 0;
 }
 
 /* What `a` overflowed to when it was rounded (bound.h); a call saturates instead. */
@@ -116,7 +118,7 @@ void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sig
             e.bound = fp8_bound(a->type, e.a, e.b, s);
             step = neighbour(a->type, e.a, e.b) == e.b;
         } else {
-            e.bound = HLO_BOUND_LAMBDA * s + (s > 0 ? roundings(a->type, e.a, e.b) : 0);
+            e.bound = HLO_BOUND_LAMBDA * s + roundings(a->type, e.a, e.b, s);
         }
         judge(&c, e, step, i, &worst);
         for (uint32_t d = a->rank; d-- > 0;) {
