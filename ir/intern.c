@@ -8,12 +8,21 @@
 #include "ir/intern.h"
 #include "ir/ir.h"
 
-typedef struct entry {
+/* Most strings are the name of an instruction and nothing else: a memo is made for the others. */
+typedef struct remarkable {
     hlo_instr *meant;
-    uint32_t scope; /* of `meant` */
+    hlo_memo memo;
+} remarkable;
+
+typedef struct entry {
+    union {
+        hlo_instr *meant;
+        remarkable *remarkable;
+    };
+    uint32_t scope : 31; /* of what is meant */
+    uint32_t has_memo : 1;
     uint32_t length : 30;
     uint32_t taken : 2; /* a bit for each hlo_namespace */
-    hlo_memo *memo;     /* NULL: not yet asked for */
     char text[];
 } entry;
 
@@ -148,19 +157,24 @@ size_t hlo_intern_length(const char *interned) {
 
 hlo_meaning hlo_intern_meaning(const char *interned) {
     const entry *e = entry_of(interned);
-    return (hlo_meaning){e->meant, e->scope};
+    return (hlo_meaning){e->has_memo ? e->remarkable->meant : e->meant, e->scope};
 }
 
 void hlo_intern_set_meaning(const char *interned, hlo_meaning meaning) {
     entry *e = entry_of(interned);
-    e->meant = meaning.instr;
-    e->scope = meaning.scope;
+    *(e->has_memo ? &e->remarkable->meant : &e->meant) = meaning.instr;
+    e->scope = meaning.scope & INT32_MAX;
 }
 
 hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned) {
     entry *e = entry_of(interned);
-    if (!e->memo) e->memo = hlo_arena_zero(module->arena, sizeof *e->memo);
-    return e->memo;
+    if (!e->has_memo) {
+        remarkable *made = hlo_arena_zero(module->arena, sizeof *made);
+        made->meant = e->meant;
+        e->remarkable = made;
+        e->has_memo = true;
+    }
+    return &e->remarkable->memo;
 }
 
 void hlo_strings_free_names(struct hlo_strings *strings) {
@@ -168,7 +182,7 @@ void hlo_strings_free_names(struct hlo_strings *strings) {
         if (!strings->slots[i].entry) continue;
         entry *e = entry_at(strings, strings->slots[i].entry);
         e->taken = 0;
-        if (e->memo) e->memo->suffix = 0;
+        if (e->has_memo) e->remarkable->memo.suffix = 0;
     }
 }
 

@@ -392,8 +392,8 @@ const char *hlo_intern_string(hlo_module *module, const char *text);
 uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t begun);
 size_t hlo_intern_length(const char *interned);
-/* The instruction that a reader has found a string to be the name of, and in which computation: its
- * id plus one; 0: in none. */
+/* The instruction that a string is the name of, for a reader of text, and in which computation: its
+ * id plus one; 0: in none. The verifier, which runs after it, marks names by it. */
 typedef struct hlo_meaning {
     hlo_instr *instr;
     uint32_t scope;

@@ -932,7 +932,8 @@ hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size) {
     out o = {.overflow = INTO_MORE, .options = options ? options : &long_form};
-    o.failed = !grow(&o, BUFFER + module->source_size);
+    /* Short forms become long ones; what is not written to takes no memory. */
+    o.failed = !grow(&o, BUFFER + module->source_size / 2 * 3);
     const hlo_status status = o.failed ? HLO_OUT_OF_MEMORY : print(&o, module);
     if (status == HLO_OK) put_char(&o, '\0');
     if (status != HLO_OK || o.failed) {

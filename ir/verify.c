@@ -235,6 +235,18 @@ static void check_instr(verifier *v, const hlo_instr *instr) {
     note_places(v, instr, blamed);
 }
 
+static void count_call(void *count, hlo_computation *called) {
+    (void)called;
+    ++*(size_t *)count;
+}
+
+/* What hlo_verify_module() asks for. */
+static void note_instr(verifier *v, const hlo_instr *instr) {
+    hlo_instr_visit_called(instr, count_call, &v->calls[instr->parent->id]);
+    v->host_transfers += hlo_verify_is_host_transfer(instr);
+    hlo_intern_set_meaning(instr->name, (hlo_meaning){.instr = (hlo_instr *)instr});
+}
+
 static void check_computation(verifier *v, const hlo_computation *comp) {
     for (uint32_t i = 0; i < comp->parameter_count; i++)
         if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
@@ -245,6 +257,7 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
         check_instr(v, instr);
         hlo_arena_release(v->scratch, mark);
         v->place[instr->id] = comp;
+        note_instr(v, instr);
     }
     if (!comp->root)
         hlo_verify_error(v, comp->offset, "%%%s has no root", comp->name);
@@ -285,6 +298,7 @@ hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_opt
         return HLO_OUT_OF_MEMORY;
     }
     v.place = hlo_arena_zero(scratch, module->next_id * sizeof *v.place);
+    v.calls = hlo_arena_zero(scratch, module->next_computation_id * sizeof *v.calls);
     check_doubts(&v);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         check_computation(&v, comp);

@@ -11,6 +11,9 @@ typedef struct verifier {
     hlo_arena *scratch;
     hlo_tally errors;
     const hlo_computation **place; /* by instruction id: where it stands, once it was passed */
+    /* What was met on the walk over all instructions, so that another one can be spared: */
+    size_t *calls;         /* by computation id: how many computations its instructions name */
+    size_t host_transfers; /* sends and receives */
 } verifier;
 
 enum { HLO_VERIFY_TEXT = 640 };
@@ -32,7 +35,10 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
 
 /* What the attributes of an instruction say of it, besides words and shapes (verify_attr.c). */
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
-/* Names, calls, channels, the header's attributes. */
+/* A send or receive between the host and a device. */
+bool hlo_verify_is_host_transfer(const hlo_instr *instr);
+/* Names, calls, channels, the header's attributes; once the walk over all instructions is done, on
+ * which each has left itself as the meaning of its name. */
 void hlo_verify_module(verifier *v);
 
 #endif

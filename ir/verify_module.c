@@ -50,14 +50,25 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
     }
 }
 
+/* Each has left itself as the meaning of its name. */
+static bool names_differ(const hlo_module *m) {
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (hlo_intern_meaning(instr->name).instr != instr) return false;
+    return true;
+}
+
 static void check_all_names(verifier *v) {
     const hlo_module *m = v->module;
-    size_t room = m->next_id > m->next_computation_id ? m->next_id : m->next_computation_id;
+    const bool differ = names_differ(m);
+    size_t room =
+        differ || m->next_id < m->next_computation_id ? m->next_computation_id : m->next_id;
     named *names = hlo_arena_array(v->scratch, room, sizeof *names);
     size_t count = 0;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         names[count++] = (named){comp->name, comp->offset};
     check_names(v, names, count, "computations");
+    if (differ) return;
     count = 0;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
@@ -74,22 +85,14 @@ typedef struct call_edge {
 } call_edge;
 
 typedef struct edge_list {
-    call_edge *edges; /* NULL: only counted */
+    call_edge *edges;
     const hlo_instr *call;
     size_t count;
 } edge_list;
 
 static void add_edge(void *user, hlo_computation *called) {
     edge_list *list = user;
-    if (list->edges) list->edges[list->count] = (call_edge){list->call, called};
-    list->count++;
-}
-
-static void list_edges(const hlo_computation *comp, edge_list *list) {
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
-        list->call = instr;
-        hlo_instr_visit_called(instr, add_edge, list);
-    }
+    list->edges[list->count++] = (call_edge){list->call, called};
 }
 
 /* One computation on the path from where the walk began. */
@@ -99,12 +102,13 @@ typedef struct call_frame {
 } call_frame;
 
 static call_frame frame_of(verifier *v, const hlo_computation *comp) {
-    edge_list list = {0};
-    list_edges(comp, &list);
-    call_edge *edges = hlo_arena_array(v->scratch, list.count, sizeof *edges);
-    list = (edge_list){.edges = edges};
-    list_edges(comp, &list);
-    return (call_frame){comp, edges, edges + list.count};
+    const size_t count = v->calls[comp->id];
+    edge_list list = {.edges = hlo_arena_array(v->scratch, count, sizeof(call_edge))};
+    for (const hlo_instr *instr = comp->first; instr && list.count < count; instr = instr->next) {
+        list.call = instr;
+        hlo_instr_visit_called(instr, add_edge, &list);
+    }
+    return (call_frame){comp, list.edges, list.edges + count};
 }
 
 /* The calls that lead from `comp`, which is on the path, to the last one. */
@@ -208,7 +212,7 @@ static int by_channel(const void *a, const void *b) {
     return p != q ? (p > q) - (p < q) : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static bool is_host_transfer(const hlo_instr *instr) {
+bool hlo_verify_is_host_transfer(const hlo_instr *instr) {
     return (instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV) &&
            hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0) &&
            hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
@@ -216,19 +220,13 @@ static bool is_host_transfer(const hlo_instr *instr) {
 
 /* Transfers with the host over one channel are the same but for their operands. */
 static void check_channels(verifier *v) {
+    if (!v->host_transfers) return;
+    const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
     size_t count = 0;
-    const hlo_instr **all = NULL;
-    for (int round = 0; round < 2; round++) {
-        if (round) all = hlo_arena_array(v->scratch, count, sizeof *all);
-        count = 0;
-        for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
-                if (is_host_transfer(instr)) {
-                    if (all) all[count] = instr;
-                    count++;
-                }
-    }
-    if (count) qsort(all, count, sizeof *all, by_channel);
+    for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
+    qsort(all, count, sizeof *all, by_channel);
     for (size_t i = 1; i < count; i++) {
         int64_t channel = hlo_instr_int(all[i], HLO_ATTR_CHANNEL_ID, 0);
         if (channel != hlo_instr_int(all[i - 1], HLO_ATTR_CHANNEL_ID, 0) ||
