@@ -26,7 +26,7 @@
 #define RESUME(where)                                                                   \
     do {                                                                                \
         if (yychar == END || !*text->errors_left) YYABORT;                              \
-        if (yychar == INSTRUCTION) yychar = hlo_text_halve(text);                       \
+        if (yychar == INSTRUCTION || yychar == HEAD) yychar = hlo_text_halve(text);     \
         hlo_text_skip(text, yychar, yylloc, where);                                     \
         if (text->skipping) yyclearin;                                                  \
         yyerrok;                                                                        \
@@ -65,7 +65,7 @@ static void one_colon(hlo_text *text, hlo_span name, hlo_span at);
 %token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
 %token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
 %token <str> NAME "a name" DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
-%token <str> INSTRUCTION /* a definition up to the `)` of its operands: text->line */
+%token <str> INSTRUCTION HEAD /* a definition, and its beginning: text->line */
 %token <str> RAW "a value"
 %token <i> INT "an integer" BOOL "'true' or 'false'"
 %token <f> FLOAT "a number"
@@ -161,20 +161,26 @@ opening:
   '{'
 ;
 parameters: %empty | parameter_list;
-parameter_list: parameter | parameter_list ',' parameter;
+parameter_list:
+  parameter
+| parameter_list ','        { hlo_text_known_shapes(text, true); }
+  parameter
+;
 parameter: NAME shape | NAME ':' shape { one_colon(text, @1, @2); };
 
-body: %empty | body line;
-line:
-  DEFINITION                { hlo_text_define(text, @1, $1, false); }
-  operation attrs           { hlo_text_instr_end(text); }
-| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
-  operation attrs           { hlo_text_instr_end(text); }
-| INSTRUCTION               { hlo_text_line(text, @1, $1, false); }
+body:
+  %empty
+| body INSTRUCTION          { hlo_text_line(text, @2, $2, false); hlo_text_instr_end(text); }
+| body ROOT INSTRUCTION     { hlo_text_line(text, @3, $3, true); hlo_text_instr_end(text); }
+| body HEAD                 { hlo_text_line(text, @2, $2, false); }
   attrs                     { hlo_text_instr_end(text); }
-| ROOT INSTRUCTION          { hlo_text_line(text, @2, $2, true); }
+| body ROOT HEAD            { hlo_text_line(text, @3, $3, true); }
   attrs                     { hlo_text_instr_end(text); }
-| error                     { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+| body DEFINITION           { hlo_text_define(text, @2, $2, false); }
+  operation attrs           { hlo_text_instr_end(text); }
+| body ROOT DEFINITION      { hlo_text_define(text, @3, $3, true); }
+  operation attrs           { hlo_text_instr_end(text); }
+| body error                { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
                               RESUME(HLO_RESUME_BODY); }
 ;
 operation: typed opened;
@@ -216,7 +222,8 @@ shape:
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;
 shape_items:
   shape                     { $$ = text->shapes.used; hlo_text_shape_push(text, $1); }
-| shape_items ',' shape     { $$ = $1; hlo_text_shape_push(text, $3); }
+| shape_items ','           { hlo_text_known_shapes(text, false); }
+  shape                     { $$ = $1; hlo_text_shape_push(text, $4); }
 ;
 
 attrs: %empty | attrs attr;
@@ -291,7 +298,7 @@ enum { MOST_WANTED = 64, MOST_NAMED = 8 };
 static const char *wanted_name(yysymbol_kind_t symbol) {
     if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR) symbol = YYSYMBOL_INT_ATTR;
     if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
-    if (symbol == YYSYMBOL_INSTRUCTION) symbol = YYSYMBOL_DEFINITION;
+    if (symbol == YYSYMBOL_INSTRUCTION || symbol == YYSYMBOL_HEAD) symbol = YYSYMBOL_DEFINITION;
     if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
         symbol = YYSYMBOL_HLO_MODULE;
     return yysymbol_name(symbol);

@@ -76,9 +76,11 @@ bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const ch
     const uint32_t begun = hlo_intern_begin(text->module, from, at.length);
     text->line.from = (uint32_t)(*behind - text->source);
     const bool whole = text->depth && !text->skipping && read_line(text, *behind);
-    if (whole)
+    if (whole) {
         for (*behind = text->source + text->line.end; **behind == ' ' || **behind == '\n';)
             ++*behind;
+        text->line.ended = **behind == '%';
+    }
     *out = hlo_intern_end(text->module, from, at.length, begun);
     return whole;
 }

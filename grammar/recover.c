@@ -73,10 +73,10 @@ bool hlo_text_begins_body(const hlo_text *text, uint32_t offset) {
 
 bool hlo_text_ends_body(const hlo_text *text, uint32_t offset) {
     const char *at = hlo_text_gap(text->source + offset + 1);
-    if (!*at || is_computation(at)) return true;
+    if (!*at) return true;
     if (is_definition(at) || *at == ')') return false;
     if (*at == ',' && strncmp(hlo_text_gap(at + 1), "execution_thread", 16) == 0) return true;
-    return at_line(text, offset) || is_blank(text->source[offset - 1]);
+    return at_line(text, offset) || is_blank(text->source[offset - 1]) || is_computation(at);
 }
 
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at) {

@@ -393,6 +393,28 @@ const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
     return hlo_intern_memo(text->module, written)->shape;
 }
 
+/* `name: ` at *at. */
+static bool skip_parameter_name(const char **at) {
+    *at += **at == '%';
+    const char *from = *at;
+    while (hlo_text_in_name(**at)) ++*at;
+    const bool named = **at == ':' && *from > '9';
+    for (*at += named; **at == ' ';) ++*at;
+    return named;
+}
+
+void hlo_text_known_shapes(hlo_text *text, bool named) {
+    for (const char *at = hlo_text_scan_place(text);;) {
+        while (*at == ' ') at++;
+        if (named && !skip_parameter_name(&at)) return;
+        const hlo_shape *shape = hlo_text_known_shape(text, &at);
+        if (!shape || *at != ',') return;
+        if (!named) hlo_text_shape_push(text, shape);
+        text->end = (uint32_t)(++at - text->source);
+        hlo_text_scan_from(text, at);
+    }
+}
+
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     if (shape->buffer || !hlo_shape_is_array(shape)) {
         hlo_text_error(text, at, "a buffer is of an array");

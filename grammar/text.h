@@ -85,6 +85,7 @@ typedef struct hlo_definition {
     int64_t number;            /* of a parameter; -1: none */
     hlo_stack operands, attrs; /* see line.c */
     uint32_t from, end;
+    bool ended; /* for certain: no attribute follows */
 } hlo_definition;
 
 typedef struct hlo_text {
@@ -113,7 +114,7 @@ typedef struct hlo_text {
     const char *def;   /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
-    hlo_definition line;     /* of the last INSTRUCTION */
+    hlo_definition line;     /* of the last INSTRUCTION or HEAD */
     hlo_attr known_attr;     /* the last KNOWN_ATTR, */
     uint32_t known_end;      /* and where its text ends */
     struct hlo_known *known; /* attributes that were read */
@@ -168,8 +169,8 @@ bool hlo_text_small_int(const char **at, int64_t *out);
 /* What stands behind white space and comments. */
 const char *hlo_text_behind_gap(const char *at);
 static inline const char *hlo_text_gap(const char *at) {
-    const bool gap = *at == ' ' || *at == '\n' || *at == '\t' || *at == '\r' || *at == '/';
-    return gap ? hlo_text_behind_gap(at) : at;
+    while (*at == ' ') at++;
+    return *at == '\n' || *at == '\t' || *at == '\r' || *at == '/' ? hlo_text_behind_gap(at) : at;
 }
 /* That, and past it, is `wanted`; else an error. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
@@ -181,6 +182,9 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out);
 /* The same shape when one was written so before, and *at behind it; NULL. */
 const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at);
+/* Reads `shape,` again and again, or `name: shape,`, as far as the shapes were read before: what
+ * stands before the last comma of a list. Those without names are pushed. */
+void hlo_text_known_shapes(hlo_text *text, bool named);
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 
 /* literal.c: the value of a constant of that shape; NULL after an error, as when the shape is NULL.
@@ -284,10 +288,12 @@ hlo_body *hlo_text_body(hlo_text *text);
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 /* What names are made of, and the operands that are names and nothing else. */
 static inline bool hlo_text_in_name(char c) {
-    /* A-Z a-z 0-9 _ . -, a bit each */
-    static const uint64_t bits[] = {0x03ff600000000000, 0x07fffffe87fffffe};
+    static const char in_name[] = "................................"
+                                  ".............xx.xxxxxxxxxx......"  /* - . 0-9 */
+                                  ".xxxxxxxxxxxxxxxxxxxxxxxxxx....x"  /* A-Z _ */
+                                  ".xxxxxxxxxxxxxxxxxxxxxxxxxx....."; /* a-z */
     const unsigned char u = (unsigned char)c;
-    return u < 128 && bits[u >> 6] >> (u & 63) & 1;
+    return u < 128 && in_name[u] == 'x';
 }
 typedef struct hlo_word {
     const char *from, *end; /* `%` included */
@@ -360,7 +366,8 @@ union HLO_YYSTYPE;
 int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
 /* A syntax error was found at `token`: drops tokens until one at which reading can go on. */
 void hlo_text_skip(hlo_text *text, int token, hlo_span at, hlo_resume where);
-/* In place of an INSTRUCTION, which is an error: a DEFINITION, and the rest is read again. */
+/* In place of an INSTRUCTION or HEAD, which is an error: a DEFINITION, and the rest is read again.
+ */
 int hlo_text_halve(hlo_text *text);
 /* Where the next token is looked for, and that it is looked for from `at` on: only while the parser
  * has not looked ahead. */

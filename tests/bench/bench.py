@@ -8,6 +8,8 @@ Optimising is set against the time XLA takes to read the same text, and the whol
 XLA's GPU compiler, from the module in memory to the program, where its plugin is installed.
 """
 import argparse
+import ctypes
+import gc
 import os
 import pathlib
 import re
@@ -28,12 +30,14 @@ def best_of(repeat, work):
 
 
 def resident():
-    """Bytes of memory that this process has; 0 where the system does not tell."""
+    """Bytes of memory that this process holds, as bench.c counts them; 0 where the system does not tell."""
+    gc.collect()
     try:
-        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
+        ctypes.CDLL(None).malloc_trim(0)
+        _, pages, of_files = pathlib.Path("/proc/self/statm").read_text().split()[:3]
+    except (OSError, AttributeError):
         return 0
-    return pages * os.sysconf("SC_PAGESIZE")
+    return (int(pages) - int(of_files)) * os.sysconf("SC_PAGESIZE")
 
 
 def jaxlib_times(text, repeat):
