@@ -38,8 +38,9 @@ static struct hlo_known *remembered(const hlo_text *text, hlo_span written, uint
     return &text->known[*out_hash % REMEMBERED];
 }
 
-/* Some values go on behind their `}`: with another bracket, or a `T`. */
+/* Some values go on behind their `}`: at once, or with another bracket or a `T` behind a space. */
 static bool may_go_on(const char *behind) {
+    if (*behind && !strchr(", \t\r\n})]", *behind)) return true;
     behind = hlo_text_gap(behind);
     return *behind && strchr("{[<(T", *behind);
 }

@@ -403,14 +403,20 @@ static bool skip_parameter_name(const char **at) {
     return named;
 }
 
+/* Whether the comma before `at` is an attribute's. */
+static bool begins_attr(const char *at) {
+    while (*at == ' ' || hlo_text_in_name(*at)) at++;
+    return *at == '=';
+}
+
 void hlo_text_known_shapes(hlo_text *text, bool named) {
     for (const char *at = hlo_text_scan_place(text);;) {
         while (*at == ' ') at++;
         if (named && !skip_parameter_name(&at)) return;
         const hlo_shape *shape = hlo_text_known_shape(text, &at);
-        if (!shape || *at != ',') return;
+        if (!shape || *at++ != ',' || begins_attr(at)) return;
         if (!named) hlo_text_shape_push(text, shape);
-        text->end = (uint32_t)(++at - text->source);
+        text->end = (uint32_t)(at - text->source);
         hlo_text_scan_from(text, at);
     }
 }
