@@ -71,15 +71,27 @@ static bool read_line(hlo_text *text, const char *at) {
     return true;
 }
 
+/* The next name is asked for while the parser makes an instruction of this definition. */
+static void expect_name(hlo_text *text, const char *from) {
+    const char *end = from += *from == '%';
+    while (hlo_text_in_name(*end)) end++;
+    text->next_name = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)};
+    text->next_begun = hlo_intern_begin(text->module, from, text->next_name.length);
+}
+
 bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind) {
     const char *from = text->source + at.offset;
-    const uint32_t begun = hlo_intern_begin(text->module, from, at.length);
+    const bool expected =
+        at.offset == text->next_name.offset && at.length == text->next_name.length;
+    const uint32_t begun =
+        expected ? text->next_begun : hlo_intern_begin(text->module, from, at.length);
     text->line.from = (uint32_t)(*behind - text->source);
     const bool whole = text->depth && !text->skipping && read_line(text, *behind);
     if (whole) {
         for (*behind = text->source + text->line.end; **behind == ' ' || **behind == '\n';)
             ++*behind;
         text->line.ended = **behind == '%';
+        expect_name(text, *behind);
     }
     *out = hlo_intern_end(text->module, from, at.length, begun);
     return whole;

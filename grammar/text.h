@@ -115,6 +115,8 @@ typedef struct hlo_text {
     hlo_span def_at;
     bool def_root;
     hlo_definition line;     /* of the last INSTRUCTION or HEAD */
+    hlo_span next_name;      /* what is behind it, if that is a name, */
+    uint32_t next_begun;     /* and its hlo_intern_begin() */
     hlo_attr known_attr;     /* the last KNOWN_ATTR, */
     uint32_t known_end;      /* and where its text ends */
     struct hlo_known *known; /* attributes that were read */
