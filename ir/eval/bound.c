@@ -344,7 +344,8 @@ static bool complex_call(const hlo_call *call) {
     return false;
 }
 
-/* What select chooses, when the predicate may differ, is either of the two. */
+/* What select chooses, when the predicate may differ, is either of the two. Zeros among what may be
+ * anything are scaled as that is. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row *r = arg;
     analysis a;
@@ -356,7 +357,8 @@ static void select_row(void *arg, int64_t count, char *const *data, const int64_
         as_doubles(analysed(r->types[2]), &a.x[2], n, y);
         for (int64_t i = 0; i < n; i++) {
             double sigma = a.sigma[a.x[0].u64[i] ? 1 : 2][i];
-            bool anything = a.anything[i] && (isinf(sigma) || a.sigma[0][i] > 0);
+            bool filler = (a.x[0].u64[i] ? x[i] : y[i]) == 0;
+            bool anything = a.anything[i] && (filler || isinf(sigma) || a.sigma[0][i] > 0);
             if (a.sigma[0][i] > 0) {
                 sigma = fmax(a.sigma[1][i], a.sigma[2][i]);
                 if (!hlo_bound_same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_BOUND_FLIP;

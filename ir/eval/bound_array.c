@@ -8,7 +8,7 @@
 
 #define LAMBDA HLO_BOUND_LAMBDA
 
-static const float zero_f32 = 0;
+static const float zero_f32 = 0, anything_f32 = (float)HLO_BOUND_ANYTHING;
 static const hlo_dims no_strides = {{0}};
 
 /* Zeros of the dimensions of `like`. */
@@ -164,6 +164,10 @@ hlo_status hlo_bound_move(const hlo_bound_call *b) {
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
         operands[o] = sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
+    /* Padding is scaled as what it pads. */
+    bool pads = b->call.instr->op == HLO_OP_PAD;
+    if (pads && overflows_of(&b->call.operands[0], &b->operand_sigmas[0]).anything)
+        operands[1].data = (void *)&anything_f32;
     return rerun(b, operands, b->result_sigmas);
 }
 

@@ -59,6 +59,7 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma) {
     double low[HLO_CHUNK], high[HLO_CHUNK];
+    bool across[HLO_CHUNK]; /* 0 */
     bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
     bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
     bool dropped = half && options->roundings_may_be_dropped;
@@ -69,9 +70,11 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
             sigma[i] = hypot(sigma[i], hlo_bound_last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];
-        if (!range || !(sigma[i] > 0)) continue;
-        low[i] = fmax(low[i], range->low);
-        high[i] = fmin(high[i], range->high);
+        if (range && sigma[i] > 0) {
+            low[i] = fmax(low[i], range->low);
+            high[i] = fmin(high[i], range->high);
+        }
+        across[i] = low[i] < 0 && high[i] > 0;
     }
     if (type != HLO_TYPE_F64) {
         round_chunk(type, low, count, low);
@@ -80,7 +83,8 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
     for (int64_t i = 0; i < count; i++) {
         if (sigma[i] == 0 || isinf(sigma[i])) continue;
         bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
-        bool certain = hlo_bound_same(low[i], result[i]) && hlo_bound_same(high[i], result[i]);
+        bool certain =
+            !across[i] && hlo_bound_same(low[i], result[i]) && hlo_bound_same(high[i], result[i]);
         if (!finite)
             sigma[i] = !certain                          ? infinite
                        : overflows && isfinite(value[i]) ? hlo_bound_overflow(value[i])

@@ -77,6 +77,10 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
     static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
+    /* NaN whichever way they are moved, and not in between. */
+    for (int i = 0; i < 4; i++) set(&s.operands[0], i, 1e5), set(&s.operand_sigmas[0], i, 5e4);
+    run(&s, true);
+    assert_true(isinf(at(&s.sigma, 0)));
     for (int i = 0; i < 4; i++) {
         set(&s.operands[0], i, x[i]);
         set(&s.operand_sigmas[0], i, sigma[i]);
