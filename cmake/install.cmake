@@ -1,10 +1,11 @@
-# Installing: the programs, the static library, its headers, and how CMake and pkg-config find them.
+# Installing: the programs with their manual pages, the static library, its headers, and how CMake and pkg-config find them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
 
 install(TARGETS hlofp8 EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} FILE hlofp8-targets.cmake)

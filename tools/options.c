@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -41,13 +42,24 @@ static const row rows[OPTION_COUNT] = {
 /* getopt_long() returns this plus the option's id, so that letters stay themselves. */
 enum { FIRST_LONG = UCHAR_MAX + 1 };
 
+typedef struct program_row {
+    const char *name, *operands, *brief, *more;
+} program_row;
+
+static const program_row *program_of(program_id program) {
+    static const program_row programs[] = {
+#define PROGRAM(id, name, operands, brief, more) [PROGRAM_##id] = {name, operands, brief, more},
+#include "program.def"
+    };
+    return &programs[program];
+}
+
 static const char *program_name(program_id program) {
-    return program == PROGRAM_OPT ? "hlo-fp8-opt" : "hlo-fp8-run";
+    return program_of(program)->name;
 }
 
 static void print_usage(program_id program, FILE *out) {
-    fprintf(out, "usage: %s [options] %s\n", program_name(program),
-            program == PROGRAM_OPT ? "FILE...|-|FOLDER" : "FILE|-");
+    fprintf(out, "usage: %s [options] %s\n", program_name(program), program_of(program)->operands);
 }
 
 /* The columns of a terminal; where `fd` is none, `otherwise`. */
@@ -102,16 +114,13 @@ static void print_help(program_id program, FILE *out) {
     size_t width = terminal_width(fileno(out), HELP_WIDTH);
     if (width < HELP_WIDTH_LEAST) width = HELP_WIDTH_LEAST;
     print_usage(program, out);
-    fputs(program == PROGRAM_OPT
-              ? "Rewrite the matmuls of HLO modules to fused FP8 calls; or say at which stage of\n"
-                "an --xla_dump_to FOLDER each matmul lost FP8.\n\n"
-              : "Execute the entry computation of an HLO module.\n\n",
-          out);
+    const program_row *p = program_of(program);
+    fprintf(out, "%c%s.\n%s\n\n", toupper((unsigned char)*p->brief), p->brief + 1, p->more);
     for (int id = 0; id < OPTION_COUNT; id++)
         if (rows[id].modes & (int)program) print_option(&rows[id], width, out);
-    fputs("\nExit status: 0 done; 1 the input or the environment is at fault; 2 wrong usage;\n"
-          "3 a comparison or a gate did not hold; 4 the output of a pass failed to verify.\n",
-          out);
+    fputs("\nExit status:\n", out);
+#define STATUS(code, meaning) fprintf(out, "  %d  %s\n", code, meaning);
+#include "program.def"
 }
 
 int options_refuse(program_id program, const char *format, ...) {

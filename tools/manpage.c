@@ -1,0 +1,87 @@
+/* manpage PROGRAM: prints the manual page of hlo-fp8-opt or hlo-fp8-run, from the tables that its
+ * --help comes from. Runs while building. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+
+/* As man(7) wants text: a minus that can be copied, no request at the start of a line; a list of
+ * words may be divided. */
+static void put_text(const char *text) {
+    if (*text == '.' || *text == '\'') fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\') putchar('\\');
+        putchar(*text == '\\' ? 'e' : *text);
+        if (*text == '|' || *text == ',') fputs("\\:", stdout);
+    }
+}
+
+typedef enum option_kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } option_kind;
+
+static void put_option(char letter, const char *name, option_kind kind, const char *argument,
+                       const char *fallback, const char *help) {
+    fputs(".TP\n\\fB", stdout);
+    if (letter) printf("\\-%c%s", letter, name ? "\\fR, \\fB" : "");
+    if (name) {
+        fputs("\\-\\-", stdout);
+        put_text(name);
+    }
+    fputs("\\fR", stdout);
+    if (argument) {
+        fputs(kind == MAYBE ? "[=\\fI" : name ? "=\\fI" : " \\fI", stdout);
+        put_text(argument);
+        fputs(kind == MAYBE ? "\\fR]" : "\\fR", stdout);
+    }
+    putchar('\n');
+    put_text(help);
+    if (fallback) {
+        fputs(" (default: ", stdout);
+        put_text(fallback);
+        putchar(')');
+    }
+    putchar('\n');
+}
+
+static void put_options(program_id program) {
+    enum {
+        MODULES = MODE_MODULES,
+        FOLDER = MODE_FOLDER,
+        DIFF = MODE_DIFF,
+        EXECUTE = MODE_EXECUTE,
+        PLAN = MODE_PLAN,
+        OPT = PROGRAM_OPT,
+        RUN = PROGRAM_RUN,
+        BOTH = OPT | RUN
+    };
+#define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
+    if ((modes) & (int)program) put_option(letter, name, kind, argument, fallback, help);
+#include "options.def"
+#undef OPTION
+}
+
+static void put_page(program_id program, const char *name, const char *operands, const char *brief,
+                     const char *more) {
+    printf(".TH %s 1 \"\" \"hlo-fp8 %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n[options] ",
+           name, HLO_VERSION, name, brief, name);
+    put_text(operands);
+    fputs("\n.SH DESCRIPTION\n", stdout);
+    put_text(more);
+    fputs("\n.SH OPTIONS\n", stdout);
+    put_options(program);
+    fputs(".SH EXIT STATUS\n", stdout);
+#define STATUS(code, meaning) printf(".TP\n%d\n%s\n", code, meaning);
+#include "program.def"
+}
+
+int main(int argc, char **argv) {
+    bool found = false;
+#define PROGRAM(id, name, operands, brief, more)                                                   \
+    if (argc == 2 && strcmp(argv[1], name) == 0) {                                                 \
+        put_page(PROGRAM_##id, name, operands, brief, more);                                       \
+        found = true;                                                                              \
+    }
+#include "program.def"
+    if (!found) fputs("usage: manpage hlo-fp8-opt|hlo-fp8-run\n", stderr);
+    return !found || fflush(stdout) != 0 ? 2 : 0;
+}
