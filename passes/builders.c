@@ -275,13 +275,18 @@ TEST(along_m) {
     return counts_up(dims, dims->count) && rows * d->dims[d->rank - 1] == hlo_shape_count(d);
 }
 
-TEST(beginning) {
+TEST(lone_slice) {
     UNUSED(env), UNUSED(count);
-    if (!has_instr(args) || args->instr->op != HLO_OP_SLICE) return false;
+    return has_instr(args) && args->instr->op == HLO_OP_SLICE &&
+           hlo_instr_user_count(hlo_instr_operand(args->instr, 0)) == 1;
+}
+
+TEST(beginning) {
+    if (!test_lone_slice(env, args, count)) return false;
     const hlo_ints *slices = hlo_instr_ints(args->instr, HLO_ATTR_SLICE);
     for (uint32_t i = 0; i < slices->count; i += 3)
         if (slices->v[i] != 0 || slices->v[i + 2] != 1) return false;
-    return hlo_instr_user_count(hlo_instr_operand(args->instr, 0)) == 1;
+    return true;
 }
 
 TEST(sole_view) {
@@ -517,17 +522,22 @@ static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
 }
 
+static hlo_instr *scalar_constant(hlo_rule_env *env, hlo_type type, double number) {
+    hlo_module *module = env->context->module;
+    hlo_literal *literal = hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
+    hlo_literal_set_number(literal, 0, number);
+    hlo_instr *constant = hlo_rule_new(env, HLO_OP_CONSTANT, literal->shape, 0, NULL);
+    if (constant) constant->u.literal = literal;
+    return constant;
+}
+
 /* NULL: it cannot be made. */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     hlo_module *module = env->context->module;
     double number;
     if (hlo_shape_count(value->shape) != 1) {
         if (value->op != HLO_OP_CONSTANT || !hlo_constant_number(value, &number)) return NULL;
-        hlo_literal *one =
-            hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
-        hlo_literal_set_number(one, 0, number);
-        value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-        value->u.literal = one;
+        value = scalar_constant(env, value->shape->type, number);
     }
     if (value->shape->rank) {
         const hlo_shape *shape = hlo_shape_array(module, value->shape->type, 0, NULL);
@@ -548,12 +558,14 @@ MAKE(reciprocal) {
     UNUSED(count);
     *out = NULL;
     if (!has_instr(args)) return true;
+    double number;
+    if (hlo_constant_number(args->instr, &number)) {
+        *out = scalar_constant(env, HLO_TYPE_F32, 1 / number);
+        return *out != NULL;
+    }
     hlo_instr *value = scalar_f32(env, args->instr);
     if (!value) return hlo_rule_refuse(env, "scale-not-scalar", args->instr);
-    hlo_literal *one = hlo_literal_new(env->context->module, value->shape);
-    hlo_literal_set_number(one, 0, 1);
-    hlo_instr *operands[] = {hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL), value};
-    operands[0]->u.literal = one;
+    hlo_instr *operands[] = {scalar_constant(env, HLO_TYPE_F32, 1), value};
     *out = hlo_rule_new(env, HLO_OP_DIVIDE, value->shape, 2, operands);
     return *out != NULL;
 }
@@ -832,6 +844,18 @@ MAKE(shaped) {
     if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
     return have > want ? hlo_resize_cut(env, value, shape, out)
                        : hlo_resize_pad(env, value, shape->dims, out);
+}
+
+MAKE(seen) {
+    UNUSED(count);
+    const hlo_instr *view = args[1].instr;
+    hlo_binding as[] = {args[0], args[2]};
+    if (view->op != HLO_OP_SLICE) return make_shaped(env, as, 2, out);
+    const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
+    hlo_instr *value = args->instr;
+    *out = hlo_rule_new(env, HLO_OP_SLICE, args[2].instr->shape, 1, &value);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);
+    return *out != NULL;
 }
 
 /* ---------------------------------------------------------------------------------------- measures

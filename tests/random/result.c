@@ -87,18 +87,24 @@ static array step_view(gen *g, array v) {
     return gen_emit(g, out, "%s(%s)", op, v.name);
 }
 
-/* Without its end, along some dimension. */
+/* Without its end, along some dimension; or any part of it. */
 static array step_cut(gen *g, array v) {
     if (!v.rank) return v;
     array out = v;
     int at = dice_below(&g->dice, (size_t)v.rank);
     if (v.dims[at] < 2) return v;
-    out.dims[at] -= 1 + dice_below(&g->dice, (size_t)v.dims[at] / 2);
+    int first = 0, end = v.dims[at] - 1 - dice_below(&g->dice, (size_t)v.dims[at] / 2), step = 1;
+    if (dice_chance(&g->dice, 40)) {
+        first = dice_below(&g->dice, (size_t)end);
+        step = 1 + dice_below(&g->dice, 3);
+    }
+    out.dims[at] = (end - first + step - 1) / step;
     char list[256] = "";
-    size_t end = 0;
+    size_t size = 0;
     for (int i = 0; i < v.rank; i++)
-        end +=
-            (size_t)snprintf(list + end, sizeof list - end, "%s[0:%d]", i ? ", " : "", out.dims[i]);
+        size +=
+            (size_t)snprintf(list + size, sizeof list - size, "%s[%d:%d:%d]", i ? ", " : "",
+                             i == at ? first : 0, i == at ? end : v.dims[i], i == at ? step : 1);
     return gen_emit(g, out, "slice(%s), slice={%s}", v.name, list);
 }
 
