@@ -186,6 +186,37 @@ static void find_scales(const row *r, analysis *a, int64_t count) {
         }
 }
 
+/* Whether the sign of a zero shows in the result. */
+static bool shows_sign(const row *r, uint32_t operand) {
+    hlo_op op = r->instr->op;
+    if (analysed(r->types[operand]) != HLO_LANE_F64) return false;
+    return op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 || (op == HLO_OP_DIVIDE && operand == 1) ||
+           (op == HLO_OP_POWER && operand == 0);
+}
+
+/* A zero that is scaled elsewhere may have the other sign. What is infinite by it may then be
+ * infinite the other way, and what is made of that may be NaN. */
+static void add_zeros(const row *r, analysis *a, uint32_t o, int64_t count) {
+    hlo_chunk other;
+    const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
+    double out[HLO_CHUNK];
+    bool some = false;
+    for (int64_t i = 0; i < count; i++) {
+        bool is_zero = a->x[o].f64[i] == 0;
+        other.f64[i] = is_zero ? -a->x[o].f64[i] : a->x[o].f64[i];
+        some |= is_zero;
+    }
+    if (!some) return;
+    in[o] = &other;
+    run_loop(r, in, count, out);
+    for (int64_t i = 0; i < count; i++) {
+        if (hlo_bound_same(a->value[i], out[i])) continue;
+        double change = fabs(a->value[i] - out[i]) / LAMBDA;
+        a->variance[i] += change * change;
+        a->anything[i] |= isinf(a->value[i]);
+    }
+}
+
 /* `anything`: NULL: no element may be that. */
 static void store_sigma(const double *sigma, const bool *anything, int64_t count, char *out,
                         int64_t step) {
@@ -266,6 +297,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         uint32_t uncertain = 0;
         for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
         for (uint32_t o = 0; o < r->arity; o++) {
+            if (r->options->roundings_may_be_dropped && shows_sign(r, o)) add_zeros(r, &a, o, n);
             if (!any_above_zero(a.sigma[o], n)) continue;
             uncertain++;
             if (!r->squares) add_changes(r, &a, o, n);
@@ -277,12 +309,40 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
     }
 }
 
+static bool only_moves(const hlo_instr *value) {
+    return value->op == HLO_OP_CONVERT || hlo_ops[value->op].flags & HLO_MOVEMENT;
+}
+
 /* Whether the value is one number, or one that is repeated along some dimension. */
 static bool is_scale(const hlo_instr *value) {
-    while (hlo_shape_count(value->shape) != 1 && value->op != HLO_OP_BROADCAST &&
-           (value->op == HLO_OP_CONVERT || hlo_ops[value->op].flags & HLO_MOVEMENT))
+    while (hlo_shape_count(value->shape) != 1 && value->op != HLO_OP_BROADCAST && only_moves(value))
         value = hlo_instr_operand(value, 0);
     return hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST;
+}
+
+/* Whether it is made of quantised values, scaled or not. */
+static bool is_dequantised(const hlo_instr *value) {
+    while (!hlo_type_is_fp8(value->shape->type)) {
+        bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
+        if (!scaled && !only_moves(value)) return false;
+        value = hlo_instr_operand(value, scaled && is_scale(hlo_instr_operand(value, 0)));
+    }
+    return true;
+}
+
+/* Whether rows of the shape may have one element: scales of rows are as many as elements, then. */
+static bool is_thin(const hlo_shape *shape) {
+    bool thin = shape->rank == 1;
+    for (uint32_t d = 0; d < shape->rank; d++) thin |= shape->dims[d] == 1;
+    return thin;
+}
+
+/* Whether the factor or divisor `o` is one that others may be scaled with elsewhere as well. */
+static bool scales(const hlo_instr *instr, uint32_t o) {
+    if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
+    const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
+    return is_scale(scale) ||
+           (is_thin(scale->shape) && !is_dequantised(scale) && is_dequantised(other));
 }
 
 /* Runs `body` over the result, the operands and all sigmas. */
@@ -303,11 +363,8 @@ static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
         views[2 + 2 * o] = &b->call.operands[o];
         views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
     }
-    hlo_op op = r->instr->op;
     bool real = hlo_type_is_float(r->result) && b->options->roundings_may_be_dropped;
-    r->scales[0] = real && op == HLO_OP_MULTIPLY && is_scale(hlo_instr_operand(r->instr, 0));
-    r->scales[1] = real && (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) &&
-                   is_scale(hlo_instr_operand(r->instr, 1));
+    for (uint32_t o = 0; o < 2; o++) r->scales[o] = real && scales(r->instr, o);
     if (r->clamped) {
         double limit = hlo_float_max(r->result);
         r->ranges[0].low = fmax(r->ranges[0].low, -limit);

@@ -82,7 +82,9 @@
  * the number that it was: nothing is known of what is made of it, but that it is infinite as well
  * where that number is still too large. A product with a scale that is infinite or NaN, or a
  * quotient by one below 2^-126, is NaN for zeros, and where the scale is moved these are other
- * zeros (of padding, of masks): nothing is known of it, nor of the whole dot. A dot of fp8 type
+ * zeros (of padding, of masks): nothing is known of it, nor of the whole dot. So do zeros have the
+ * sign of what is scaled after them: sigma is as far as the other sign changes the result, and
+ * nothing is known of an infinity whose sign it is, as that of 1/0. A dot of fp8 type
  * that overflows may be the largest number, as a call saturates.
  *
  * Integers and predicates have sigmas, too: where they are not 0, the element may differ.

@@ -477,6 +477,51 @@ static void an_overflow_is_the_same_in_both(void **state) {
     assert_int_equal(c.violations, 2);
 }
 
+/* Where scales move, 1/0 may be an infinity of the other sign; 0/0 is NaN either way. */
+static void zeros_may_have_the_other_sign(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(NARROW("divide(%x, %y)"), &recover);
+    static const double x[] = {1, 0, NAN, 1}, y[] = {-0.0, 0, 0, 0.5};
+    for (int i = 0; i < 4; i++) set(&s.operands[0], i, x[i]), set(&s.operands[1], i, y[i]);
+    run(&s, false);
+    for (int i = 0; i < 4; i++) assert_true(at(&s.sigma, i) <= 0.001);
+    run(&s, true);
+    assert_true(isnan(at(&s.sigma, 0)));
+    assert_true(at(&s.sigma, 1) == 0 && at(&s.sigma, 2) == 0 && at(&s.sigma, 3) < 0.01);
+    hlo_module_free(s.module);
+    s = prepare(NARROW("atan2(%x, %y)"), &recover);
+    set(&s.operands[1], 0, -1), set(&s.operands[1], 1, 1);
+    run(&s, true);
+    assert_true(fabs(at(&s.sigma, 0) * HLO_BOUND_LAMBDA / 6.2832 - 1) < 0.01);
+    assert_true(at(&s.sigma, 1) == 0);
+    hlo_module_free(s.module);
+}
+
+#define THIN(type)                                                                                 \
+    MODULE("(q: " type "[4,1], m: f32[4,1]) -> f32[4,1]",                                          \
+           "  %q = " type "[4,1]{1,0} parameter(0)\n  %m = f32[4,1]{1,0} parameter(1)\n"           \
+           "  %w = f32[4,1]{1,0} convert(%q)\n  ROOT %r = f32[4,1]{1,0} multiply(%w, %m)")
+
+/* Scales of rows of one element look like any factor; quantised values do not look like scales. */
+static void rows_of_one_element_are_scaled(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(THIN("f8e5m2"), &recover);
+    static const double q[] = {0, 1, INFINITY, 1}, m[] = {INFINITY, INFINITY, 2, 2};
+    for (int i = 0; i < 4; i++) set(&s.operands[0], i, q[i]), set(&s.operands[1], i, m[i]);
+    run(&s, true);
+    for (int i = 0; i < 4; i++) assert_true(i < 2 ? isnan(at(&s.sigma, i)) : at(&s.sigma, i) == 0);
+    hlo_module_free(s.module);
+    s = prepare(THIN("f32"), &recover);
+    set(&s.operands[1], 0, INFINITY);
+    run(&s, true);
+    assert_true(at(&s.sigma, 0) == 0);
+    hlo_module_free(s.module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp8_moves_by_a_step_only_near_a_boundary),
@@ -496,6 +541,8 @@ int main(void) {
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
         cmocka_unit_test(overflows_are_kept_apart),
         cmocka_unit_test(an_overflow_is_the_same_in_both),
+        cmocka_unit_test(zeros_may_have_the_other_sign),
+        cmocka_unit_test(rows_of_one_element_are_scaled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
