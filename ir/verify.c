@@ -140,7 +140,7 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
     else if (def->parent != user->parent)
         hlo_verify_error(v, user->offset, "%s %%%s of %%%s stands in another computation, %%%s",
                          how, def->name, user->name, def->parent->name);
-    else if (v->place[def->id] != user->parent)
+    else if (!v->passed[def->id])
         hlo_verify_error(v, user->offset, "%s %%%s of %%%s comes after it", how, def->name,
                          user->name);
     else
@@ -256,7 +256,7 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
         hlo_arena_mark mark = hlo_arena_here(v->scratch);
         check_instr(v, instr);
         hlo_arena_release(v->scratch, mark);
-        v->place[instr->id] = comp;
+        v->passed[instr->id] = instr->parent == comp;
         note_instr(v, instr);
     }
     if (!comp->root)
@@ -297,7 +297,7 @@ hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_opt
         hlo_arena_free(scratch);
         return HLO_OUT_OF_MEMORY;
     }
-    v.place = hlo_arena_zero(scratch, module->next_id * sizeof *v.place);
+    v.passed = hlo_arena_zero(scratch, module->next_id);
     v.calls = hlo_arena_zero(scratch, module->next_computation_id * sizeof *v.calls);
     check_doubts(&v);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)

@@ -10,7 +10,7 @@ typedef struct verifier {
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
     hlo_tally errors;
-    const hlo_computation **place; /* by instruction id: where it stands, once it was passed */
+    bool *passed; /* by instruction id: was met, and in its own computation */
     /* What was met on the walk over all instructions, so that another one can be spared: */
     size_t *calls;         /* by computation id: how many computations its instructions name */
     size_t host_transfers; /* sends and receives */

@@ -15,13 +15,19 @@ typedef struct reader {
     double share;    /* of its bytes */
 } reader;
 
+typedef struct weight {
+    hlo_cost self; /* alone */
+    double before; /* bytes of the kernels that make the operands */
+    reader *behind;
+} weight;
+
+/* By instruction id only what is small: most instructions are no matmuls. */
 struct hlo_costs {
     const hlo_target_info *target;
     uint32_t ids;
-    hlo_cost *self;  /* of matmuls, alone */
-    double *before;  /* of matmuls: bytes of the kernels that make their operands */
-    reader **behind; /* of matmuls */
-    double *kernel;  /* of what kernels write: their bytes; 0: no kernel */
+    weight *weights;     /* of matmuls; the first one is nobody's, and zero */
+    uint32_t *weight_of; /* by id: the number of its weight; 0: it has none */
+    double *kernel;      /* by id of what kernels write: their bytes; 0: no kernel */
 };
 
 typedef struct weighing {
@@ -29,7 +35,9 @@ typedef struct weighing {
     const bool *needed;
     hlo_costs *costs;
     hlo_arena *arena;
-    uint32_t *seen; /* by id: the last walk that came by */
+    uint32_t weight_count, matmul_count;
+    const hlo_instr **matmuls; /* those that run and can be read, in the module's order */
+    uint32_t *seen;            /* by id: the last walk that came by */
     uint32_t walk;
     uint32_t *readers; /* by id: how often matmuls read it */
     const hlo_instr *stack[KERNEL_MOST];
@@ -119,6 +127,13 @@ static void walk_operands(weighing *w, const hlo_instr *instr, uint32_t count) {
     }
 }
 
+/* Made when it is first asked for. */
+static weight *weight_of(weighing *w, const hlo_instr *matmul) {
+    uint32_t *number = &w->costs->weight_of[matmul->id];
+    if (!*number) *number = w->weight_count++;
+    return &w->costs->weights[*number];
+}
+
 /* Enters the kernel that writes `instr`. */
 static void weigh_kernel(weighing *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
@@ -132,7 +147,7 @@ static void weigh_kernel(weighing *w, const hlo_instr *instr) {
     if (w->readers[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
         reader *made = hlo_arena_alloc(w->arena, sizeof *made);
-        reader **list = &costs->behind[w->owners[i]->id];
+        reader **list = &weight_of(w, w->owners[i])->behind;
         *made = (reader){*list, instr->id, 1.0 / w->owner_count};
         *list = made;
     }
@@ -180,23 +195,25 @@ static hlo_cost weigh_alone(const hlo_instr *instr, const hlo_matmul *m,
     return (hlo_cost){bytes, roofline(&size, bytes, peak, target)};
 }
 
-static void count_operands(weighing *w, const hlo_instr *instr) {
+static void visit_matmul(weighing *w, const hlo_instr *instr) {
     hlo_matmul m;
     if (!is_matmul(instr) || !read_matmul(instr, &m)) return;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {operand_memory(m.a, dot), operand_memory(m.b, dot)};
     for (int i = 0; i < 2; i++) w->readers[read[i]->id]++;
+    w->matmuls[w->matmul_count++] = instr;
 }
 
 static void weigh_matmul(weighing *w, const hlo_instr *instr) {
     hlo_matmul m;
     hlo_costs *costs = w->costs;
-    if (!is_matmul(instr) || !read_matmul(instr, &m)) return;
+    if (!read_matmul(instr, &m)) return;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {operand_memory(m.a, dot), operand_memory(m.b, dot)};
-    costs->self[instr->id] = weigh_alone(instr, &m, costs->target);
+    weight *made = weight_of(w, instr);
+    made->self = weigh_alone(instr, &m, costs->target);
     for (int i = 0; i < 2; i++)
-        costs->before[instr->id] += costs->kernel[read[i]->id] / w->readers[read[i]->id];
+        made->before += costs->kernel[read[i]->id] / w->readers[read[i]->id];
 }
 
 typedef void visitor(weighing *w, const hlo_instr *instr);
@@ -214,33 +231,38 @@ static void visit_kernel(weighing *w, const hlo_instr *instr) {
 }
 
 hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,
-                           const hlo_target_info *target, hlo_arena *arena) {
-    uint32_t ids = module->next_id;
+                           const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch) {
+    const uint32_t ids = module->next_id;
+    /* No more than these are matmuls. */
+    const size_t most =
+        (size_t)module->op_counts[HLO_OP_DOT] + (size_t)module->op_counts[HLO_OP_CUSTOM_CALL];
     hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
-    weighing *w = hlo_arena_zero(arena, sizeof *w);
+    weighing *w = hlo_arena_zero(scratch, sizeof *w);
     costs->target = target;
     costs->ids = ids;
-    costs->self = hlo_arena_zero(arena, ids * sizeof *costs->self);
-    costs->before = hlo_arena_zero(arena, ids * sizeof *costs->before);
-    costs->behind = hlo_arena_zero(arena, ids * sizeof *costs->behind);
+    costs->weights = hlo_arena_zero(arena, (most + 1) * sizeof *costs->weights);
+    costs->weight_of = hlo_arena_zero(arena, ids * sizeof *costs->weight_of);
     costs->kernel = hlo_arena_zero(arena, ids * sizeof *costs->kernel);
     w->module = module;
     w->needed = needed;
     w->costs = costs;
     w->arena = arena;
-    w->seen = hlo_arena_zero(arena, ids * sizeof *w->seen);
-    w->readers = hlo_arena_zero(arena, ids * sizeof *w->readers);
-    visit_needed(w, count_operands);
+    w->weight_count = 1;
+    w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
+    w->readers = hlo_arena_zero(scratch, ids * sizeof *w->readers);
+    w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
+    visit_needed(w, visit_matmul);
     visit_needed(w, visit_kernel);
-    visit_needed(w, weigh_matmul);
+    for (uint32_t i = 0; i < w->matmul_count; i++) weigh_matmul(w, w->matmuls[i]);
     return costs;
 }
 
 hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id) {
     if (id >= costs->ids) return (hlo_cost){0};
-    hlo_cost cost = costs->self[id];
-    double around = costs->before[id];
-    for (const reader *at = costs->behind[id]; at; at = at->next) {
+    const weight *found = &costs->weights[costs->weight_of[id]];
+    hlo_cost cost = found->self;
+    double around = found->before;
+    for (const reader *at = found->behind; at; at = at->next) {
         double bytes = costs->kernel[at->kernel];
         if (at->kernel >= other->ids || other->kernel[at->kernel] != bytes)
             around += at->share * bytes;
@@ -256,7 +278,7 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
     if (!read_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {m.a, m.b};
-    double bytes = bytes_of(m.d), kernels = costs->before[instr->id];
+    double bytes = bytes_of(m.d), kernels = costs->weights[costs->weight_of[instr->id]].before;
     for (int i = 0; i < 2; i++) {
         const hlo_shape *shape = read[i]->shape;
         double elements = (double)hlo_shape_count(shape);

@@ -26,9 +26,10 @@ typedef struct hlo_cost {
 typedef struct hlo_costs hlo_costs;
 
 /* Weighs the matmuls (dots and cuBLASLt calls of both kinds) of a module. `needed`: by instruction
- * id, what runs at all. Linear in the size of the module; lives in `arena`. */
+ * id, what runs at all. Linear in the size of the module; lives in `arena`, and leaves in `scratch`
+ * (which may be the same) what is not needed afterwards. */
 hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,
-                           const hlo_target_info *target, hlo_arena *arena);
+                           const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch);
 
 /* The cost of the matmul with that id: itself, the kernels that make its operands (shared evenly by
  * the matmuls that read them), and of the kernels that read its results those that `other`, the

@@ -169,8 +169,9 @@ static void weigh(hlo_pass_context *context) {
     hlo_report *report = context->report;
     if (report->input_costs) return;
     const bool *needed = hlo_walk_needed(context->module, context->scratch);
-    report->input_costs = hlo_costs_weigh(context->module, needed,
-                                          hlo_target_find(context->target.sm), report->arena);
+    report->input_costs =
+        hlo_costs_weigh(context->module, needed, hlo_target_find(context->target.sm), report->arena,
+                        context->scratch);
     for (uint32_t i = 0; i < report->count; i++)
         if (report->slots[i].instr) report->slots[i].weighed = report->slots[i].instr->id;
 }
@@ -187,9 +188,9 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
-    const bool *present; /* by instruction id: something needs it */
-    const unsigned char *fp8;
+    const bool *present;        /* by instruction id: something needs it */
     const bool *fused;          /* by computation id */
+    const unsigned char *fp8;   /* by instruction id, see hlo_walk_fp8(); once it is asked for */
     const hlo_carried *carried; /* once it is asked for */
     hlo_arena *scratch;
     const uint32_t *lines;           /* offsets at which lines start */
@@ -225,6 +226,7 @@ static void set_carried_reason(closing *c, hlo_verdict *verdict, const hlo_instr
 /* Why a dot is wide of which no pass has said anything. */
 static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    if (!c->fp8) c->fp8 = hlo_walk_fp8(dot->parent->module, c->scratch);
     unsigned char l = c->fp8[left->id], r = c->fp8[right->id];
     if (!l || !r) {
         set_carried_reason(c, verdict, dot);
@@ -363,13 +365,12 @@ void hlo_report_close(hlo_pass_context *context) {
     closing c = {.report = report,
                  .scratch = context->scratch,
                  .min_gain = context->options->min_gain,
-                 .fp8 = hlo_walk_fp8(module, context->scratch),
                  .fused = hlo_walk_fused(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_walk_needed(module, context->scratch);
     weigh(context);
-    c.costs =
-        hlo_costs_weigh(module, c.present, hlo_target_find(context->target.sm), context->scratch);
+    c.costs = hlo_costs_weigh(module, c.present, hlo_target_find(context->target.sm),
+                              context->scratch, context->scratch);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
     if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
     find_lines(&c, module, context->scratch);
