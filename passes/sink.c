@@ -383,6 +383,7 @@ static void visit_branches(const sinker *s, hlo_instr *conditional) {
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!hlo_target_find(context->target.sm)->fp8) return HLO_OK;
+    if (!module->op_counts[HLO_OP_WHILE] && !module->op_counts[HLO_OP_CONDITIONAL]) return HLO_OK;
     sinker s = {.context = context, .known = module->next_id};
     s.fp8 = hlo_walk_fp8(module, context->scratch);
     s.callers = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.callers);
