@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/suggest.h"
+
 /* ---------------------------------------------------------------------------------------- errors
  */
 
@@ -53,7 +55,24 @@ static size_t name_size(hlo_form *f) {
     return size;
 }
 
+/* Of the words in quotes in `words` the one that `word` may have been meant to be. */
+static hlo_suggestion suggest(hlo_form *f, const char *word, const char *words) {
+    hlo_suggestion s = hlo_suggest(word);
+    for (const char *from = words; (from = strchr(from, '\''));) {
+        size_t size = strcspn(++from, "'");
+        hlo_suggest_offer(&s,
+                          hlo_arena_format(f->scratch, "%.*s",
+                                           (int)(size - (size && from[size - 1] == '=')), from));
+        from += size + 1;
+    }
+    return s;
+}
+
 bool hlo_form_unexpected(hlo_form *f, const char *wanted) {
+    return hlo_form_unknown(f, wanted, wanted);
+}
+
+bool hlo_form_unknown(hlo_form *f, const char *wanted, const char *words) {
     enum { MOST = 40 };
     skip(f);
     size_t size = 0;
@@ -61,8 +80,11 @@ bool hlo_form_unexpected(hlo_form *f, const char *wanted) {
     if (f->at == f->end)
         return hlo_form_fail(f, f->at, 1, "the value ends too early, expected %s", wanted);
     if (!size) size = 1;
-    return hlo_form_fail(f, f->at, size, "expected %s, found '%.*s'", wanted,
-                         (int)(size < MOST ? size : MOST), f->at);
+    const char *found =
+        hlo_arena_format(f->scratch, "%.*s", (int)(size < MOST ? size : MOST), f->at);
+    hlo_suggestion s = suggest(f, found, words);
+    return hlo_form_fail(f, f->at, size, "expected %s, found '%s'%s", wanted, found,
+                         hlo_suggest_meant(&s));
 }
 
 /* ---------------------------------------------------------------------------------------- tokens
@@ -661,6 +683,14 @@ static bool metadata_value(hlo_form *f, hlo_attr_id id, const char **out) {
     return read;
 }
 
+static bool unknown_field(hlo_form *f, const char *at, const char *name) {
+    hlo_suggestion s = hlo_suggest(name);
+    for (int id = FIRST_FIELD; id <= LAST_FIELD; id++)
+        hlo_suggest_offer(&s, hlo_attrs_info[id].name);
+    return hlo_form_fail(f, at, strlen(name), "metadata has no attribute '%s'%s", name,
+                         hlo_suggest_meant(&s));
+}
+
 static bool metadata(hlo_form *f) {
     const char *values[FIELDS] = {NULL};
     if (!hlo_form_expect(f, "{")) return false;
@@ -671,8 +701,7 @@ static bool metadata(hlo_form *f) {
         if (!hlo_form_name(f, &name)) return false;
         size_t size = strlen(name);
         hlo_attr_id id = hlo_attr_find(name, size);
-        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD)
-            return hlo_form_fail(f, from, size, "metadata has no attribute '%s'", name);
+        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) return unknown_field(f, from, name);
         if (values[id - FIRST_FIELD])
             return hlo_form_fail(f, from, size, "'%s' is given twice", name);
         if (!metadata_value(f, id, &values[id - FIRST_FIELD])) return false;

@@ -60,6 +60,9 @@ bool hlo_form_fail(hlo_form *f, const char *at, size_t length, const char *forma
     __attribute__((format(printf, 4, 5)));
 /* The same of the token that stands next: `expected WANTED, found ...`. */
 bool hlo_form_unexpected(hlo_form *f, const char *wanted);
+/* The same where a word was to stand. The one in quotes in `words` that is closest to what stands
+ * there is suggested; hlo_form_unexpected() takes those of `wanted`. */
+bool hlo_form_unknown(hlo_form *f, const char *wanted, const char *words);
 
 typedef bool hlo_form_reader(hlo_form *f);
 #define HLO_FORM(attr, reader) hlo_form_reader hlo_form_##reader;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "grammar/form.h"
+#include "hlo/suggest.h"
 
 /* ------------------------------------------------------------------------- devices by their
  * numbers
@@ -424,6 +425,13 @@ static bool read_mesh(hlo_form *f, mesh *out) {
     return hlo_form_expect(f, "]") && read_device_ids(f, out);
 }
 
+static bool unknown_axis(hlo_form *f, const mesh *m, const char *at, const char *name) {
+    hlo_suggestion s = hlo_suggest(name);
+    for (size_t i = 0; i < m->count; i++) hlo_suggest_offer(&s, m->axes[i].name);
+    return hlo_form_fail(f, at, (size_t)(f->at - at), "the mesh has no axis '%s'%s", name,
+                         hlo_suggest_meant(&s));
+}
+
 /* `'a'` or `'a':(2)2`, which no reference in *refs may overlap, and which is added to them. `last`:
  * the one before it in the same list. */
 static bool read_axis(hlo_form *f, const mesh *m, axis_ref **refs, const axis_ref **last) {
@@ -433,9 +441,7 @@ static bool read_axis(hlo_form *f, const mesh *m, axis_ref **refs, const axis_re
     const char *from = f->at;
     if (!hlo_form_string(f, &named.name, &named.name_size)) return false;
     while (ref->axis < m->count && !same_name(&named, &m->axes[ref->axis])) ref->axis++;
-    if (ref->axis == m->count)
-        return hlo_form_fail(f, from, (size_t)(f->at - from), "the mesh has no axis '%s'",
-                             named.name);
+    if (ref->axis == m->count) return unknown_axis(f, m, from, named.name);
     int64_t whole = m->axes[ref->axis].size;
     ref->pre = 1;
     ref->size = whole;
@@ -642,7 +648,10 @@ static bool read_part(hlo_form *f, parts *p) {
         return hlo_form_int(f, &p->group);
     }
     if (!hlo_form_take_name(f, "metadata"))
-        return hlo_form_unexpected(f, "a part of a sharding or '}'");
+        return hlo_form_unknown(f, "a part of a sharding or '}'",
+                                "'replicated' 'maximal' 'manual' 'unknown' 'unreduced' 'devices=' "
+                                "'device=' 'last_tile_dims=' 'last_tile_dim_replicate' "
+                                "'shard_like' 'shard_as' 'metadata=' 'mesh' 'maximal_mesh'");
     hlo_bytes outer = f->out;
     f->out = (hlo_bytes){.arena = f->scratch};
     bool read = hlo_form_metadata(f, false);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "grammar/text.h"
-#include "ir/suggest.h"
+#include "hlo/suggest.h"
 
 /* A shape while its text is being read. */
 typedef struct shape_reader {
@@ -37,7 +37,7 @@ static void unknown_type(hlo_text *text, hlo_span at) {
     hlo_suggestion s = hlo_suggest(name);
     for (int type = 0; type < HLO_TYPE_COUNT; type++)
         if (type != HLO_TYPE_TUPLE) hlo_suggest_offer(&s, hlo_types[type].name);
-    hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_text_meant(text, &s));
+    hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_suggest_meant(&s));
 }
 
 /* ---------------------------------------------------------------------------------- dimensions */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "hlo.tab.h"
+#include "hlo/suggest.h"
 #include "hlo/text.h"
-#include "ir/suggest.h"
 
 /* --------------------------------------------------------------------------- stacks and errors */
 
@@ -164,16 +164,12 @@ static bool lacks_value(hlo_attr attr) {
     }
 }
 
-const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s) {
-    return s->best ? hlo_arena_format(text->scratch, "; did you mean '%s'?", s->best) : "";
-}
-
 static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
     const char *name = hlo_text_quote(text, at);
     hlo_suggestion s = hlo_suggest(name);
     for (int id = 0; id < HLO_ATTR_COUNT; id++)
         if (allowed(frame, (hlo_attr_id)id)) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    hlo_text_error(text, at, "there is no attribute '%s'%s", name, hlo_text_meant(text, &s));
+    hlo_text_error(text, at, "there is no attribute '%s'%s", name, hlo_suggest_meant(&s));
 }
 
 /* Attributes in braces may do without the comma between them. */
@@ -243,7 +239,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
         }
         hlo_text_error(text, value_at, "%s: %s '%s' is none of%s%s",
                        hlo_ops[written_op(frame)].name, hlo_attrs_info[id].name, word, words,
-                       hlo_text_meant(text, &s));
+                       hlo_suggest_meant(&s));
         frame->broken = true;
     }
     hlo_text_attr(text, at, (hlo_attr){.id = id, .u.str = word});
@@ -291,7 +287,7 @@ hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) 
     for (comp = text->module->last; comp && offers--; comp = comp->prev)
         if (hlo_intern_memo(text->module, comp->name)->comp) hlo_suggest_offer(&s, comp->name);
     hlo_text_error(text, at, "no computation '%s' stands before this%s", name,
-                   hlo_text_meant(text, &s));
+                   hlo_suggest_meant(&s));
     hlo_span defined;
     if (hlo_text_defined_computation(text, at.offset, name, &defined))
         hlo_text_note(text, defined, "it is defined here, behind its use");
@@ -346,7 +342,7 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
     for (instr = comp->last; instr && offers--; instr = instr->prev)
         if (find_instr(text, instr->name) == instr) hlo_suggest_offer(&s, instr->name);
     hlo_text_error(text, at, "no instruction '%s' stands before this in computation '%s'%s", name,
-                   comp->name, hlo_text_meant(text, &s));
+                   comp->name, hlo_suggest_meant(&s));
     hlo_span defined;
     if (hlo_text_defined(text, at.offset, name, &defined))
         hlo_text_note(text, defined, "it is defined here, behind its use");
@@ -390,7 +386,7 @@ static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
     hlo_suggestion s = hlo_suggest(name);
     for (int op = 0; op < HLO_OP_COUNT; op++) hlo_suggest_offer(&s, hlo_ops[op].name);
     hlo_text_async_suggest(text, &s);
-    hlo_text_error(text, at, "there is no opcode '%s'%s", name, hlo_text_meant(text, &s));
+    hlo_text_error(text, at, "there is no opcode '%s'%s", name, hlo_suggest_meant(&s));
 }
 
 static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {

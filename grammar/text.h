@@ -8,8 +8,8 @@
 
 #include <string.h>
 
+#include "hlo/suggest.h"
 #include "ir/ir.h"
-#include "ir/suggest.h"
 
 /* Bytes of the source. */
 typedef struct hlo_span {
@@ -142,8 +142,6 @@ void hlo_text_doubt(hlo_text *text, hlo_span at, const char *format, ...)
 /* The text of a span, clipped, for a message: valid until the reading ends. */
 const char *hlo_text_quote(hlo_text *text, hlo_span at);
 
-/* `; did you mean 'x'?`, or nothing. */
-const char *hlo_text_meant(hlo_text *text, const hlo_suggestion *s);
 /* How many of `wanted` bytes to look at for what may help to understand an error: fewer when much
  * was looked at for others already, which `searched` counts, so that all together take a time that
  * is bounded. */

@@ -61,16 +61,13 @@ const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, cons
 
 static bool check_form(const hlo_inference *q) {
     const hlo_op_info *info = &hlo_ops[q->op];
-    const char *plural = info->min_operands == 1 ? "" : "s";
-    if (info->min_operands == info->max_operands && q->count != info->min_operands)
-        return hlo_infer_fail(q, "takes %u operand%s, found %u", info->min_operands, plural,
-                              q->count);
-    if (q->count < info->min_operands)
-        return hlo_infer_fail(q, "takes at least %u operand%s, found %u", info->min_operands,
-                              plural, q->count);
-    if (info->max_operands != HLO_ANY && q->count > info->max_operands)
-        return hlo_infer_fail(q, "takes at most %u operands, found %u", info->max_operands,
-                              q->count);
+    unsigned least = info->min_operands, most = info->max_operands;
+    if (q->count < least || (most != HLO_ANY && q->count > most)) {
+        const char *bound = most == least ? "" : q->count < least ? "at least " : "at most ";
+        unsigned wanted = q->count < least ? least : most;
+        return hlo_infer_fail(q, "takes %s%u operand%s, found %u", bound, wanted,
+                              wanted == 1 ? "" : "s", q->count);
+    }
     for (const uint8_t *id = info->required; *id != HLO_ATTR_COUNT; id++)
         if (!hlo_infer_attr(q, *id))
             return hlo_infer_fail(q, "needs the attribute '%s'", hlo_attrs_info[*id].name);

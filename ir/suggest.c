@@ -1,7 +1,9 @@
 /* "did you mean": the known word that is closest to an unknown one. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "ir/suggest.h"
+#include "hlo/suggest.h"
 
 enum { LONGEST = 64 };
 
@@ -42,4 +44,9 @@ void hlo_suggest_offer(hlo_suggestion *s, const char *candidate) {
     if (found >= s->distance) return;
     s->distance = found;
     s->best = candidate;
+}
+
+const char *hlo_suggest_meant(hlo_suggestion *s) {
+    if (s->best) snprintf(s->text, sizeof s->text, "; did you mean '%s'?", s->best);
+    return s->text;
 }

@@ -1,7 +1,7 @@
 /* The JSON of a matmul call's backend_config. */
 #include "matmul/config.h"
 
-#include "ir/suggest.h"
+#include "hlo/suggest.h"
 
 #include <ctype.h>
 #include <errno.h>

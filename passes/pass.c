@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hlo/suggest.h"
 #include "hlo/text.h"
 #include "ir/snapshot.h"
 #include "passes/devices.h"
@@ -259,14 +260,23 @@ static hlo_status refuse(const hlo_pass_options *options, const char *format, ..
     return HLO_INVALID_USAGE;
 }
 
+static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, const char *word,
+                               const char *then) {
+    char name[80];
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    hlo_suggestion s = hlo_suggest(name);
+    for (size_t i = 0; i < PASS_COUNT; i++) hlo_suggest_offer(&s, passes[i].name);
+    return refuse(options, "no pass is called '%.*s'%s%s", (int)length, word, then,
+                  hlo_suggest_meant(&s));
+}
+
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     size_t length;
     for (const char *at = options->passes, *word; (word = next_word(&at, &length));)
-        if (!find_pass(word, length))
-            return refuse(options, "no pass is called '%.*s'", (int)length, word);
+        if (!find_pass(word, length)) return unknown_pass(options, length, word, "");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !find_pass(after, strlen(after)))
-        return refuse(options, "no pass is called '%s', so nothing can be printed after it", after);
+        return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
     if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
     if (!hlo_target_find(options->target))
         return refuse(options, "no target is called sm_%d", options->target);

@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "hlo/suggest.h"
+
 typedef enum kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } kind;
 
 typedef struct row {
@@ -209,6 +211,19 @@ static int find_letter(int letter) {
     return OPTION_COUNT;
 }
 
+static void refuse_unknown(program_id program, const char *word) {
+    enum { ROOM = 40 };
+    char typed[2 * ROOM], names[OPTION_COUNT][ROOM];
+    snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
+    hlo_suggestion s = hlo_suggest(typed);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        if (!rows[id].name || !(rows[id].modes & (int)program)) continue;
+        snprintf(names[id], ROOM, "--%s", rows[id].name);
+        hlo_suggest_offer(&s, names[id]);
+    }
+    options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
+}
+
 /* What getopt_long() found fault with: `code` is ':' for a missing argument. */
 static void refuse_option(program_id program, int code, char **argv) {
     int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
@@ -216,7 +231,7 @@ static void refuse_option(program_id program, int code, char **argv) {
     if (id == OPTION_COUNT && optopt && word[0] == '-' && word[1] != '-')
         options_refuse(program, "unknown option '-%c'", optopt);
     else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
-        options_refuse(program, "unknown option '%s'", word);
+        refuse_unknown(program, word);
     else
         options_refuse(program, "option '%s' %s argument", word,
                        code == ':' ? "needs an" : "takes no");

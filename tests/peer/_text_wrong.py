@@ -435,6 +435,8 @@ WRONG = [
     *in_entry('f32[2] all-to-all(a), dimensions={0}, replica_groups=VALUE', REPLICA_GROUPS),
     *in_entry('f32[2] collective-permute(a), source_target_pairs=VALUE', PAIRS),
     *in_entry('f32[2] collective-permute(a, a, a, a), source_target_pairs={{0,1}}, slice_sizes=VALUE', SIZE_LISTS),
+    *add('backend_config=!x', 'backend_config=![1]'),
+    'HloModule m\ne (a:!: f32[2]) -> f32[2] {\n ROOT a = f32[2] parameter(0)\n}',
     *header('input_output_alias', ALIASES), *header('buffer_donor', DONORS),
     *header('allow_spmd_sharding_propagation_to_output', PROPAGATIONS), *header('frontend_attributes', FRONTEND),
     *in_entry('f32[2] custom-call(a), custom_call_target="t", output_to_operand_aliasing=VALUE', OPERAND_ALIASES),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -158,6 +159,19 @@ static void errors_say_where(void **state) {
             "3:14+2 there is no opcode 'ad'\n"
             "4:20+2 no instruction 'aa' stands before this in computation 'e'\n");
     refused("\n\n  x", "3:4+0 the text ends too early, expected '{' or '('\n");
+}
+
+static void a_text_too_large_is_not_read(void **state) {
+    (void)state;
+    size_t size = ((size_t)1 << 30) + 1;
+    heard h = {.count = 0};
+    hlo_diag_sink sink = {hear, &h};
+    hlo_module *module = NULL;
+    void *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (text == MAP_FAILED) skip();
+    assert_int_equal(hlo_module_parse(text, size, "test", &sink, &module), HLO_INVALID_INPUT);
+    assert_non_null(strstr(h.text, "the text has 1073741825 bytes, at most 1073741824 are read\n"));
+    munmap(text, size);
 }
 
 static void only_so_many_errors_are_said(void **state) {
@@ -363,6 +377,7 @@ int main(void) {
         cmocka_unit_test(literals_have_these_bits),
         cmocka_unit_test(elided_constants_take_no_memory),
         cmocka_unit_test(errors_say_where),
+        cmocka_unit_test(a_text_too_large_is_not_read),
         cmocka_unit_test(only_so_many_errors_are_said),
         cmocka_unit_test(long_texts_that_are_wrong_end),
         cmocka_unit_test(places_are_found_in_any_order),

@@ -116,6 +116,8 @@ static void elementwise_keeps_the_first_operands_layout(void **state) {
     EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3]: takes 2 operands, found 1", x);
     EXPECT(b, HLO_OP_NOT, NULL, "not of f32[2,3]: not defined for f32", x);
     EXPECT(b, HLO_OP_NEGATE, NULL, "negate of pred[2,3]: not defined for pred", p);
+    EXPECT(b, HLO_OP_DYNAMIC_UPDATE_SLICE, NULL,
+           "dynamic-update-slice of f32[2,3]: takes at least 3 operands, found 1", x);
     EXPECT(b, HLO_OP_COMPARE, NULL,
            "compare of f32[2,3] and f32[2,3]: needs the attribute 'direction'", x, y);
     EXPECT(b, HLO_OP_SELECT, NULL,
@@ -148,12 +150,14 @@ static void movement(void **state) {
     hlo_instr *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
     hlo_instr *byte = operand(b, HLO_TYPE_S8, SCALAR, NULL);
     hlo_instr *i = operand(b, HLO_TYPE_S32, SCALAR, NULL);
-    attrs slice = {0}, past = {0}, pad = {0}, shrink = {0}, more = {0}, along = {0}, sizes = {0};
+    attrs slice = {0}, past = {0}, inside = {0}, pad = {0}, shrink = {0}, more = {0}, along = {0},
+          sizes = {0};
     ints(b, &slice, HLO_ATTR_SLICE, DIMS(0, 1, 1, 1, 3, 1, 0, 4, 3));
     ints(b, &past, HLO_ATTR_SLICE, DIMS(0, 1, 1, 1, 4, 1, 0, 4, 3));
     ints(b, &pad, HLO_ATTR_PADDING, DIMS(0, 1, 0, -1, 0, 0, 2, 2, 1));
     ints(b, &shrink, HLO_ATTR_PADDING, DIMS(-2, -1, 0, 0, 0, 0, 0, 0, 0));
     ints(b, &more, HLO_ATTR_PADDING, DIMS(1, 0, 0));
+    ints(b, &inside, HLO_ATTR_PADDING, DIMS(0, 0, 0, 0, 0, -1, 0, 0, 0));
     ints(b, &along, HLO_ATTR_DIMENSIONS, DIMS(1));
     ints(b, &sizes, HLO_ATTR_DYNAMIC_SLICE_SIZES, DIMS(1, 3, 2));
     EXPECT(b, HLO_OP_SLICE, &slice, "f32[1,2,2]{2,1,0}", x);
@@ -168,6 +172,8 @@ static void movement(void **state) {
            "pad of s8[9223372036854775807] and s8[]: padded, dimension 0 has a size that is "
            "negative or too large",
            huge, byte);
+    EXPECT(b, HLO_OP_PAD, &inside,
+           "pad of f32[2,3,4] and f32[]: the interior padding of dimension 1 is negative", x, zero);
     EXPECT(b, HLO_OP_CONCATENATE, &along, "f32[2,8,4]{2,1,0}", x, y);
     attrs first = {0};
     ints(b, &first, HLO_ATTR_DIMENSIONS, DIMS(0));
@@ -329,6 +335,9 @@ static void tuples_and_tokens(void **state) {
     EXPECT(b, HLO_OP_GET_TUPLE_ELEMENT, &list,
            "get-tuple-element of (f32[2,3], f32[2,3]): the tuple has 2 elements, none of index 2",
            tuple);
+    EXPECT(b, HLO_OP_ASYNC_UPDATE, NULL,
+           "async-update of f32[2,3] and f32[2,3]: the operand is not ((operands), result, ...)", x,
+           x);
     hlo_shape_format(hlo_infer(b->m, HLO_OP_AFTER_ALL, 0, &none, 0, NULL, NULL, 0), true, text,
                      sizeof text);
     assert_string_equal(text, "token[]");

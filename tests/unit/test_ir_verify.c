@@ -154,6 +154,15 @@ static void a_computation_that_calls_itself(void **state) {
     expect(b, "%call.1 calls %one, which leads back to itself");
 }
 
+static void a_long_circle_of_calls(void **state) {
+    bench *b = *state;
+    hlo_computation *links[12];
+    for (int i = 0; i < 12; i++) links[i] = hlo_computation_new(b->m, "link");
+    for (int i = 0; i < 12; i++) a_call(b, links[i], links[(i + 1) % 12]);
+    expect(b, "%call.11 calls %link, which leads back to itself");
+    assert_int_equal(b->errors, 11); /* where it is declared, eight calls, and where they lead */
+}
+
 static void a_call_of_the_entry(void **state) {
     bench *b = *state;
     a_call(b, hlo_computation_new(b->m, "one"), b->c);
@@ -185,6 +194,22 @@ static void a_value_of_another_shape(void **state) {
     hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
     one->shape = hlo_shape_array(b->m, HLO_TYPE_BF16, 0, NULL);
     expect(b, "the value of %constant is f32[], its shape bf16[]");
+}
+
+static void a_constant_without_value(void **state) {
+    bench *b = *state;
+    hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
+    one->u.literal = NULL;
+    expect(b, "%constant has no value");
+}
+
+static void a_word_that_is_none(void **state) {
+    bench *b = *state;
+    hlo_instr *less =
+        hlo_instr_new(b->c, NULL, HLO_OP_COMPARE, hlo_shape_array(b->m, HLO_TYPE_PRED, 0, NULL), 2,
+                      (hlo_instr *[]){b->x, b->y}, "less");
+    hlo_instr_set_str(less, HLO_ATTR_DIRECTION, "LESS");
+    expect(b, "compare: direction LESS is none of EQ NE GE GT LE LT");
 }
 
 static void attributes_that_do_not_belong(void **state) {
@@ -238,10 +263,13 @@ int main(void) {
         TEST(a_root_elsewhere),
         TEST(no_entry),
         TEST(a_computation_that_calls_itself),
+        TEST(a_long_circle_of_calls),
         TEST(a_call_of_the_entry),
         TEST(a_long_chain_of_calls),
         TEST(two_of_one_name),
         TEST(a_value_of_another_shape),
+        TEST(a_constant_without_value),
+        TEST(a_word_that_is_none),
         TEST(attributes_that_do_not_belong),
         TEST(layouts_that_are_no_order),
         TEST(an_array_too_large),
