@@ -187,6 +187,10 @@ static void two_of_one_name(void **state) {
     bench *b = *state;
     b->y->name = b->x->name;
     expect(b, "two instructions are called %x");
+    assert_int_equal(b->errors, 1);
+    b->y->offset = 1;
+    expect(b, "two instructions are called %x");
+    assert_int_equal(b->errors, 2); /* and where the other one stands */
 }
 
 static void a_value_of_another_shape(void **state) {
