@@ -110,6 +110,9 @@ void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
     void *memory = (char *)b->data + b->used;
     b->used += size;
     arena->total += size;
+#ifdef HLO_ARENA_FILL
+    memset(memory, HLO_ARENA_FILL, size);
+#endif
     return memory;
 }
 

@@ -204,7 +204,8 @@ static size_t stem_length(const char *name) {
 
 void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
                       const char *interned) {
-    entry_of(name)->taken &= ~(1u << space) & 3;
+    entry *e = entry_of(name);
+    e->taken = e->taken & ~(1u << space) & 3;
     if (name == interned) return;
     const size_t length = stem_length(interned);
     hlo_intern_memo(module, hlo_intern(module, interned, length))->suffix =

@@ -522,22 +522,13 @@ static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
 }
 
-static hlo_instr *scalar_constant(hlo_rule_env *env, hlo_type type, double number) {
-    hlo_module *module = env->context->module;
-    hlo_literal *literal = hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
-    hlo_literal_set_number(literal, 0, number);
-    hlo_instr *constant = hlo_rule_new(env, HLO_OP_CONSTANT, literal->shape, 0, NULL);
-    if (constant) constant->u.literal = literal;
-    return constant;
-}
-
 /* NULL: it cannot be made. */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     hlo_module *module = env->context->module;
     double number;
     if (hlo_shape_count(value->shape) != 1) {
         if (value->op != HLO_OP_CONSTANT || !hlo_constant_number(value, &number)) return NULL;
-        value = scalar_constant(env, value->shape->type, number);
+        value = hlo_rule_number(env, value->shape->type, number);
     }
     if (value->shape->rank) {
         const hlo_shape *shape = hlo_shape_array(module, value->shape->type, 0, NULL);
@@ -560,12 +551,12 @@ MAKE(reciprocal) {
     if (!has_instr(args)) return true;
     double number;
     if (hlo_constant_number(args->instr, &number)) {
-        *out = scalar_constant(env, HLO_TYPE_F32, 1 / number);
+        *out = hlo_rule_number(env, HLO_TYPE_F32, 1 / number);
         return *out != NULL;
     }
     hlo_instr *value = scalar_f32(env, args->instr);
     if (!value) return hlo_rule_refuse(env, "scale-not-scalar", args->instr);
-    hlo_instr *operands[] = {scalar_constant(env, HLO_TYPE_F32, 1), value};
+    hlo_instr *operands[] = {hlo_rule_number(env, HLO_TYPE_F32, 1), value};
     *out = hlo_rule_new(env, HLO_OP_DIVIDE, value->shape, 2, operands);
     return *out != NULL;
 }

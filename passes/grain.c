@@ -297,13 +297,7 @@ static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link, const hlo_g
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     hlo_module *module = env->context->module;
-    if (link->op == HLO_OP_PAD) {
-        hlo_literal *one =
-            hlo_literal_new(module, hlo_shape_array(module, sample->shape->type, 0, NULL));
-        hlo_literal_set_number(one, 0, 1);
-        operands[1] = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-        operands[1]->u.literal = one;
-    }
+    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, sample->shape->type, 1);
     hlo_grain_dims(link->shape, grain, extents);
     const hlo_shape *shape =
         hlo_shape_array(module, sample->shape->type, link->shape->rank, extents);

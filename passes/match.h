@@ -94,6 +94,9 @@ bool hlo_constant_number(hlo_instr *value, double *out_number);
 typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
 hlo_sign hlo_sign_least(hlo_instr *value);
 
+/* A scalar constant. */
+hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number);
+
 /* `value`, which has one element or repeats one, repeated over `shape`. NULL: it cannot be made. */
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape);
 

@@ -61,10 +61,7 @@ hlo_instr *hlo_filler_carry(hlo_rule_env *env, hlo_instr *filler, hlo_type type)
     double number;
     if (!hlo_constant_number(filler, &number)) return NULL;
     hlo_module *module = env->context->module;
-    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
-    hlo_literal_set_number(one, 0, number);
-    hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-    value->u.literal = one;
+    hlo_instr *value = hlo_rule_number(env, type, number);
     if (!filler->shape->rank) return value;
     const hlo_shape *shape = hlo_shape_retype(module, filler->shape, type);
     value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);

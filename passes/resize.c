@@ -16,10 +16,7 @@ bool hlo_resize_pad(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hl
     }
     *out = value;
     if (same) return true;
-    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, old->type, 0, NULL));
-    hlo_literal_set_number(zero, 0, 0);
-    hlo_instr *operands[] = {value, hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL)};
-    operands[1]->u.literal = zero;
+    hlo_instr *operands[] = {value, hlo_rule_number(env, old->type, 0)};
     const hlo_shape *shape = hlo_shape_with_layout(
         module, old->type, old->rank, dims, old->layout ? old->layout->minor_to_major : NULL);
     *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);

@@ -134,15 +134,30 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     return instr;
 }
 
+static hlo_literal *scalar_literal(hlo_rule_env *env, hlo_type type) {
+    hlo_module *module = env->context->module;
+    return hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
+}
+
+static hlo_instr *new_constant(hlo_rule_env *env, const hlo_literal *value) {
+    hlo_instr *constant = hlo_rule_new(env, HLO_OP_CONSTANT, value->shape, 0, NULL);
+    constant->u.literal = value;
+    return constant;
+}
+
+hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number) {
+    hlo_literal *one = scalar_literal(env, type);
+    hlo_literal_set_number(one, 0, number);
+    return new_constant(env, one);
+}
+
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
     hlo_module *module = env->context->module;
     hlo_type type = shape->type;
     if (value->op == HLO_OP_CONSTANT && hlo_shape_count(value->shape) != 1) {
-        hlo_literal *one =
-            hlo_literal_new(module, hlo_shape_array(module, value->shape->type, 0, NULL));
+        hlo_literal *one = scalar_literal(env, value->shape->type);
         memcpy(one->data, value->u.literal->data, hlo_types[value->shape->type].bytes);
-        value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-        value->u.literal = one;
+        value = new_constant(env, one);
     }
     if (value->shape->rank)
         value = hlo_rule_new(env, HLO_OP_RESHAPE,
@@ -159,12 +174,7 @@ hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *
 static hlo_instr *build_constant(hlo_rule_env *env, const hlo_rule_term *t) {
     const hlo_shape *shape = slot_shape(env, t->shape_code);
     if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    hlo_module *module = env->context->module;
-    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, shape->type, 0, NULL));
-    hlo_literal_set_number(one, 0, t->number);
-    hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-    value->u.literal = one;
-    return hlo_rule_splat(env, value, shape);
+    return hlo_rule_splat(env, hlo_rule_number(env, shape->type, t->number), shape);
 }
 
 static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {

@@ -162,11 +162,8 @@ static hlo_instr *as_f32(hlo_rule_env *env, hlo_instr *value) {
 
 static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
     hlo_module *module = env->context->module;
-    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
-    hlo_literal_set_number(one, 0, 1);
-    hlo_instr *value = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-    value->u.literal = one;
-    return hlo_rule_splat(env, value, hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
+    return hlo_rule_splat(env, hlo_rule_number(env, HLO_TYPE_F32, 1),
+                          hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
 }
 
 static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
@@ -344,9 +341,7 @@ static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *di
     int64_t padding[] = {0, 0, 0, 0, dims[1] - value->shape->dims[1], 0};
     if (!padding[4]) return value;
     hlo_module *module = env->context->module;
-    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
-    hlo_instr *operands[] = {value, hlo_rule_new(env, HLO_OP_CONSTANT, zero->shape, 0, NULL)};
-    operands[1]->u.literal = zero;
+    hlo_instr *operands[] = {value, hlo_rule_number(env, HLO_TYPE_F32, 0)};
     hlo_instr *made =
         hlo_rule_new(env, HLO_OP_PAD, hlo_shape_array(module, HLO_TYPE_F32, 2, dims), 2, operands);
     if (made) hlo_instr_set_ints(made, HLO_ATTR_PADDING, 6, padding);
