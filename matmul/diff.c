@@ -235,7 +235,8 @@ static void put_header(FILE *out, const hlo_diff *diff, const hlo_module *a, con
     for (int id = 0; id < HLO_ATTR_COUNT; id++) {
         if (!diff->header_differs[id]) continue;
         bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
-        fprintf(out, "  %-45s %s\n", hlo_attrs_info[id].name,
+        const char *name = hlo_attrs_info[id].name;
+        fprintf(out, "  %-45s %s\n", *name ? name : "fields that only binary modules have",
                 before && after ? "another value"
                 : before        ? "removed"
                                 : "added");
