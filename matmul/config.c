@@ -184,13 +184,15 @@ static char *upper(hlo_arena *arena, const char *word) {
     return text;
 }
 
-/* `{highest,default}` as `"HIGHEST","DEFAULT"`. */
+/* `{highest,default}` as `"HIGHEST","DEFAULT"`. Words beyond the two operands say nothing. */
 static const char *format_precision(hlo_arena *arena, const char *precision) {
     if (!precision) return "\"DEFAULT\",\"DEFAULT\"";
     char *out = hlo_arena_alloc(arena, 4 * strlen(precision) + 1), *to = out;
     bool inside = false;
+    int words = 0;
     for (const char *from = precision; *from || inside; from++) {
         bool letter = isalnum((unsigned char)*from) || *from == '_';
+        if (letter && !inside && ++words > 2) break;
         if (letter && !inside && to > out) *to++ = ',';
         if (letter != inside) *to++ = '"';
         inside = letter;
