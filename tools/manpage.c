@@ -17,8 +17,6 @@ static void put_text(const char *text) {
     }
 }
 
-typedef enum option_kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } option_kind;
-
 static void put_option(char letter, const char *name, option_kind kind, const char *argument,
                        const char *fallback, const char *help) {
     fputs(".TP\n\\fB", stdout);
@@ -44,16 +42,6 @@ static void put_option(char letter, const char *name, option_kind kind, const ch
 }
 
 static void put_options(program_id program) {
-    enum {
-        MODULES = MODE_MODULES,
-        FOLDER = MODE_FOLDER,
-        DIFF = MODE_DIFF,
-        EXECUTE = MODE_EXECUTE,
-        PLAN = MODE_PLAN,
-        OPT = PROGRAM_OPT,
-        RUN = PROGRAM_RUN,
-        BOTH = OPT | RUN
-    };
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
     if ((modes) & (int)program) put_option(letter, name, kind, argument, fallback, help);
 #include "options.def"

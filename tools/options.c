@@ -13,26 +13,13 @@
 
 #include "hlo/suggest.h"
 
-typedef enum kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } kind;
-
 typedef struct row {
     int modes;
     char letter;
     const char *name;
-    kind kind;
+    option_kind kind;
     const char *argument, *fallback, *help;
 } row;
-
-enum {
-    MODULES = MODE_MODULES,
-    FOLDER = MODE_FOLDER,
-    DIFF = MODE_DIFF,
-    EXECUTE = MODE_EXECUTE,
-    PLAN = MODE_PLAN,
-    OPT = PROGRAM_OPT,
-    RUN = PROGRAM_RUN,
-    BOTH = OPT | RUN
-};
 
 static const row rows[OPTION_COUNT] = {
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \

@@ -28,6 +28,19 @@ typedef enum program_id {
     PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN
 } program_id;
 
+/* The words of options.def's columns. */
+typedef enum option_kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } option_kind;
+enum {
+    MODULES = MODE_MODULES,
+    FOLDER = MODE_FOLDER,
+    DIFF = MODE_DIFF,
+    EXECUTE = MODE_EXECUTE,
+    PLAN = MODE_PLAN,
+    OPT = PROGRAM_OPT,
+    RUN = PROGRAM_RUN,
+    BOTH = OPT | RUN
+};
+
 typedef struct option_value {
     bool given;       /* on the command line */
     const char *text; /* the argument, or the fallback; NULL when there is neither */
