@@ -5,7 +5,7 @@
 
 #include "grammar/proto.h"
 
-enum { LARGEST_RANK = 64, MOST_LABELS = 64 };
+enum { MOST_LABELS = 64 };
 
 #define XLA__PRIMITIVE_TYPE__OPAQUE XLA__PRIMITIVE_TYPE__OPAQUE_TYPE
 static const int numbers[HLO_TYPE_COUNT] = {
@@ -31,7 +31,7 @@ static const char *const properties[] = {
     "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`"};
 
 static void read_order(hlo_proto *p, const Xla__LayoutProto *from, uint32_t rank, int64_t *order) {
-    bool seen[LARGEST_RANK] = {false};
+    bool seen[HLO_LARGEST_RANK] = {false};
     if (from && from->n_minor_to_major && from->n_minor_to_major != rank)
         hlo_proto_fail(p, "a layout has %zu dimensions, its shape has %u", from->n_minor_to_major,
                        rank);
@@ -79,8 +79,8 @@ static int64_t read_dim(hlo_proto *p, int64_t dim, int64_t *product) {
 }
 
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from) {
-    int64_t dims[LARGEST_RANK], order[LARGEST_RANK], product = 1;
-    bool dynamic[LARGEST_RANK], any = false;
+    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK], product = 1;
+    bool dynamic[HLO_LARGEST_RANK], any = false;
     if (!from) hlo_proto_fail(p, "a shape is missing");
     if (from->element_type == XLA__PRIMITIVE_TYPE__BUFFER) {
         if (from->n_tuple_shapes != 1) hlo_proto_fail(p, "a buffer is of one array");
@@ -90,9 +90,9 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
     }
     hlo_type type = type_of(p, (int)from->element_type);
     if (type == HLO_TYPE_TUPLE) return read_tuple(p, from);
-    if (from->n_dimensions > LARGEST_RANK)
+    if (from->n_dimensions > HLO_LARGEST_RANK)
         hlo_proto_fail(p, "a shape has %zu dimensions, at most %d are read", from->n_dimensions,
-                       LARGEST_RANK);
+                       HLO_LARGEST_RANK);
     uint32_t rank = (uint32_t)from->n_dimensions;
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = read_dim(p, from->dimensions[i], &product);
@@ -194,7 +194,7 @@ static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const 
 /* Walks the elements in logical order; the place of each in memory order. */
 typedef struct walk {
     const hlo_shape *shape;
-    int64_t strides[LARGEST_RANK], index[LARGEST_RANK];
+    int64_t strides[HLO_LARGEST_RANK], index[HLO_LARGEST_RANK];
     int64_t place;
 } walk;
 

@@ -128,7 +128,7 @@ typedef struct hlo_text {
                          errors of their own */
 } hlo_text;
 
-enum { HLO_LARGEST_RANK = 64, HLO_LARGEST_SOURCE = 1 << 30 };
+enum { HLO_LARGEST_SOURCE = 1 << 30 };
 
 /* One error at those bytes; when *errors_left is 0 nothing is said any more. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)

@@ -150,6 +150,9 @@ typedef struct hlo_layout {
                                       verbatim; NULL when nothing */
 } hlo_layout;
 
+/* Readers refuse arrays of more dimensions. */
+enum { HLO_LARGEST_RANK = 64 };
+
 /* An array, a tuple, a token or an opaque. Immutable and interned: within a module, two shapes are
  * the same (layouts included) exactly when their pointers are. */
 typedef struct hlo_shape hlo_shape;

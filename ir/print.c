@@ -913,20 +913,19 @@ static hlo_status print(out *o, const hlo_module *module) {
 
 enum { BUFFER = 1 << 16 };
 
-hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
-                               FILE *file) {
+hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
+                            FILE *file) {
     char buffer[BUFFER];
-    out o = {
-        .buffer = buffer, .at = buffer, .end = buffer + BUFFER, .file = file, .options = options};
+    out o = {.buffer = buffer,
+             .at = buffer,
+             .end = buffer + BUFFER,
+             .file = file,
+             .options = options ? options : &long_form};
     const hlo_status status = print(&o, module);
     if (status != HLO_OK) return status;
     flush(&o);
     if (fflush(file) != 0) o.failed = true;
     return o.failed ? HLO_INVALID_INPUT : HLO_OK;
-}
-
-hlo_status hlo_module_print(const hlo_module *module, FILE *file) {
-    return hlo_module_print_as(module, &long_form, file);
 }
 
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,

@@ -281,8 +281,8 @@ static void check_doubts(verifier *v) {
         error_about(v, all[i]->offset, all[i]->length, "%s", all[i]->message);
 }
 
-hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_options *options,
-                                  const hlo_diag_sink *sink) {
+hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
+                             const hlo_diag_sink *sink) {
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
@@ -307,8 +307,4 @@ hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_opt
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
     return status;
-}
-
-hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink) {
-    return hlo_module_verify_with(module, NULL, sink);
 }

@@ -97,13 +97,13 @@ static hlo_status dump(const run *r, const pass *p) {
     bool all = which && strcmp(which, "all") == 0 && !p->sequence;
     if (!which || (!all && strcmp(which, p->name) != 0)) return HLO_OK;
     fprintf(options->dump, "// ----- after %s\n", p->name);
-    return hlo_module_print(r->context.module, options->dump);
+    return hlo_module_print(r->context.module, NULL, options->dump);
 }
 
 static hlo_status verify(const run *r, const char *after) {
     const unsigned most = r->context.options->max_errors;
     const hlo_verify_options options = {.max_errors = most};
-    if (hlo_module_verify_with(r->context.module, &options, r->context.sink) == HLO_OK &&
+    if (hlo_module_verify(r->context.module, &options, r->context.sink) == HLO_OK &&
         hlo_matmul_verify(r->context.module, most, r->context.sink) == HLO_OK)
         return HLO_OK;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,

@@ -28,7 +28,7 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     hlo_status status = HLO_OK;
     const hlo_verify_options verifying = {.max_errors = job->pass.max_errors};
     if (!values[OPTION_NO_VERIFY].given)
-        status = hlo_module_verify_with(module, &verifying, &options_sink);
+        status = hlo_module_verify(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
     status = hlo_module_optimize(module, &job->pass, out_report);
     if (status != HLO_OK) return status;
@@ -111,7 +111,7 @@ static hlo_status print_one(const opt_job *job, const hlo_module *module, FILE *
     if (strcmp(format, "text") == 0) {
         hlo_print_options shown;
         hlo_print_options_init(&shown, (hlo_print_form)job->options.values[OPTION_PRINT].number);
-        return hlo_module_print_as(module, &shown, out);
+        return hlo_module_print(module, &shown, out);
     }
     return hlo_module_print_proto(
         module, strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT, &options_sink, out);

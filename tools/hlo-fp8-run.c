@@ -26,7 +26,7 @@ static bool is_npz(const char *path) {
 
 static hlo_status load(const char *path, hlo_module **out) {
     hlo_status status = hlo_module_parse_file(path, &options_sink, out);
-    return status == HLO_OK ? hlo_module_verify(*out, &options_sink) : status;
+    return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
 }
 
 /* The module, and the one that it is compared with if that is a module. */

@@ -28,20 +28,17 @@ const char *hlo_module_name(const hlo_module *module);
 /* A deep copy that shares nothing with `module`; the caller frees it. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
 
-/* Checks every rule of HLO that the library knows: shapes against operands, attributes, called
- * computations, order; and that the text has nothing that HLO's reader takes though it is wrong,
- * such as the layout {1,1}. Each violation is one error in `sink`, with a note for each other place
- * that it is about; after HLO_MOST_ERRORS, one note says how many more there are. HLO_INVALID_INPUT
- * if there is any. */
-hlo_status hlo_module_verify(const hlo_module *module, const hlo_diag_sink *sink);
-
 typedef struct hlo_verify_options {
     unsigned max_errors; /* that are said; 0: HLO_MOST_ERRORS */
 } hlo_verify_options;
 
-/* The same; `options` may be NULL. */
-hlo_status hlo_module_verify_with(const hlo_module *module, const hlo_verify_options *options,
-                                  const hlo_diag_sink *sink);
+/* Checks every rule of HLO that the library knows: shapes against operands, attributes, called
+ * computations, order; and that the text has nothing that HLO's reader takes though it is wrong,
+ * such as the layout {1,1}. Each violation is one error in `sink`, with a note for each other place
+ * that it is about; after `max_errors`, one note says how many more there are. `options` may be
+ * NULL. HLO_INVALID_INPUT if there is any violation. */
+hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
+                             const hlo_diag_sink *sink);
 
 /* Compares what two modules compute: names, ids, metadata and the order of instructions do not
  * count (the order does in a scheduled module). HLO_OK: the same, and nothing is written.

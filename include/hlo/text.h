@@ -65,21 +65,17 @@ typedef enum hlo_print_form {
 /* Sets every field to what the form shows. */
 void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
 
-/* As hlo_module_print(), with options. What leaves something out is for people, and comes back as
- * another module or not at all. HLO_INVALID_INPUT when writing to `out` fails. HLO_OUT_OF_MEMORY,
- * also when a canonical print, which repeats a body wherever it is called, would nest 1000 bodies
- * or hold 2^26 instructions. */
-hlo_status hlo_module_print_as(const hlo_module *module, const hlo_print_options *options,
-                               FILE *out);
+/* Prints the module; `options` NULL: in XLA's long form, what hlo_module_parse() and XLA read back
+ * as the same module. A form that leaves something out is for people, and comes back as another
+ * module or not at all. HLO_INVALID_INPUT when writing to `out` fails (disk full).
+ * HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a body wherever it is called, would
+ * nest 1000 bodies or hold 2^26 instructions. */
+hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
 
-/* The print as one string, NUL-terminated, of *out_size bytes; the caller frees it with free().
- * `options` NULL: XLA's long form. HLO_OUT_OF_MEMORY, also as above; then *out_text is NULL. */
+/* The same as one string, NUL-terminated, of *out_size bytes; the caller frees it with free().
+ * HLO_OUT_OF_MEMORY, also as above; then *out_text is NULL. */
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size);
-
-/* Prints the module in XLA's long form: what hlo_module_parse() and XLA read back as the same
- * module. HLO_INVALID_INPUT when writing to `out` fails (disk full). */
-hlo_status hlo_module_print(const hlo_module *module, FILE *out);
 
 #ifdef __cplusplus
 }

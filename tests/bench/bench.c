@@ -77,7 +77,7 @@ static hlo_status measure(const char *path, const char *text, size_t size, doubl
     at[PARSE] = now();
     hlo_status status = hlo_module_parse(text, size, path, NULL, &module);
     at[VERIFY] = now();
-    if (status == HLO_OK) status = hlo_module_verify(module, NULL);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, NULL);
     at[PRINT] = now();
     if (status == HLO_OK) status = print_to_memory(module);
     at[OPTIMIZE] = now();

@@ -85,12 +85,12 @@ int main(void) {
     options.sink = &sink;
 
     status = hlo_module_parse(text, strlen(text), "scaled.hlo", &sink, &module);
-    if (status == HLO_OK) status = hlo_module_verify(module, &sink);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
     if (status == HLO_OK) status = hlo_module_clone(module, &before);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) {
         print_verdicts(report);
-        status = hlo_module_print(module, stdout);
+        status = hlo_module_print(module, NULL, stdout);
     }
     if (status == HLO_OK) status = compare(before, module, &sink);
     if (status != HLO_OK) fprintf(stderr, "embed: %s\n", hlo_status_name(status));

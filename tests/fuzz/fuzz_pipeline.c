@@ -14,7 +14,7 @@ static void read_back(const hlo_module *module) {
     if (hlo_module_to_text(module, NULL, &text, &size) != HLO_OK) abort();
     hlo_module *again = NULL;
     if (hlo_module_parse(text, size, "print", NULL, &again) != HLO_OK) abort();
-    if (hlo_module_verify(again, NULL) != HLO_OK) abort();
+    if (hlo_module_verify(again, NULL, NULL) != HLO_OK) abort();
     hlo_module_free(again);
     free(text);
 }
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hlo_module *module = NULL;
     if (size == 0 || hlo_module_parse((const char *)data, size, "fuzz", NULL, &module) != HLO_OK)
         return 0;
-    if (hlo_module_verify(module, NULL) == HLO_OK) {
+    if (hlo_module_verify(module, NULL, NULL) == HLO_OK) {
         hlo_pass_options options;
         hlo_pass_options_init(&options);
         options.target = targets[size / 2 % 4];

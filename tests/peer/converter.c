@@ -16,7 +16,7 @@ static void tell(void *out, const hlo_diag *diag) {
 
 static hlo_status print(const hlo_module *module, const char *format, const hlo_diag_sink *sink,
                         FILE *out) {
-    if (strcmp(format, "text") == 0) return hlo_module_print(module, out);
+    if (strcmp(format, "text") == 0) return hlo_module_print(module, NULL, out);
     return hlo_module_print_proto(
         module, strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT, sink, out);
 }

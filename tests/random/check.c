@@ -45,7 +45,7 @@ int rule_index(const char *name) {
 hlo_module *read_module(const char *text, const char *name) {
     hlo_module *module;
     if (hlo_module_parse(text, strlen(text), name, NULL, &module) != HLO_OK) return NULL;
-    if (hlo_module_verify(module, NULL) == HLO_OK) return module;
+    if (hlo_module_verify(module, NULL, NULL) == HLO_OK) return module;
     hlo_module_free(module);
     return NULL;
 }
@@ -300,7 +300,7 @@ static hlo_module *attempt(const hlo_module *module, uint32_t index, int way,
     tidy.passes = "dce";
     char why[WHY_SIZE];
     if (simplify(smaller, index, way) && hlo_module_optimize(smaller, &tidy, NULL) == HLO_OK &&
-        hlo_module_verify(smaller, NULL) == HLO_OK &&
+        hlo_module_verify(smaller, NULL, NULL) == HLO_OK &&
         check_rewrite(smaller, options, seed, NULL, why) >= OUTCOME_NO_END)
         return smaller;
     hlo_module_free(smaller);

@@ -289,7 +289,7 @@ hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
     free(text);
     if (!module) return NULL;
     edit_module(module, &d);
-    if (hlo_module_verify(module, NULL) == HLO_OK) return module;
+    if (hlo_module_verify(module, NULL, NULL) == HLO_OK) return module;
     hlo_module_free(module);
     return NULL;
 }

@@ -31,7 +31,7 @@ static void show(const hlo_module *module, const hlo_pass_options *options, uint
         options->cuda_minor, options->scales_used ? "used" : "all",
         (unsigned long long)options->rule_order, why);
     hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
-    if (small) hlo_module_print(small, stdout);
+    if (small) hlo_module_print(small, NULL, stdout);
     hlo_module_free(small);
     fflush(stdout);
 }
@@ -148,7 +148,7 @@ static int print_one(uint64_t seed, const char *inputs) {
     text_cases cases;
     find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     hlo_module *module = draw_module(&cases, seed);
-    if (module) hlo_module_print(module, stdout);
+    if (module) hlo_module_print(module, NULL, stdout);
     if (module && inputs) write_inputs(module, seed, inputs);
     hlo_module_free(module);
     free_cases(&cases);

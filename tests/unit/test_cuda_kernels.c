@@ -277,7 +277,7 @@ static hlo_module *read_model(const char *name) {
     snprintf(path, sizeof path, "%s/%s", HLO_MODELS, name);
     hlo_module *m;
     if (hlo_module_parse_file(path, &sink, &m) != HLO_OK) fail_msg("cannot read %s", path);
-    if (hlo_module_verify(m, &sink) != HLO_OK) fail_msg("%s does not verify", path);
+    if (hlo_module_verify(m, NULL, &sink) != HLO_OK) fail_msg("%s does not verify", path);
     return m;
 }
 
@@ -324,7 +324,7 @@ static void test_models(void **state) {
 static hlo_module *parse(const char *text) {
     hlo_module *m;
     if (hlo_module_parse(text, strlen(text), "forms", &sink, &m) != HLO_OK) fail_msg("%s", text);
-    if (hlo_module_verify(m, &sink) != HLO_OK) fail_msg("%s", text);
+    if (hlo_module_verify(m, NULL, &sink) != HLO_OK) fail_msg("%s", text);
     return m;
 }
 

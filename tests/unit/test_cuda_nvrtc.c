@@ -51,7 +51,7 @@ static void add_model(const char *name, cuda_program *program) {
     snprintf(path, sizeof path, "%s/%s", HLO_MODELS, name);
     hlo_module *m;
     assert_int_equal(hlo_module_parse_file(path, &sink, &m), HLO_OK);
-    assert_int_equal(hlo_module_verify(m, &sink), HLO_OK);
+    assert_int_equal(hlo_module_verify(m, NULL, &sink), HLO_OK);
     add_kernels(m, program);
     hlo_pass_options options;
     hlo_pass_options_init(&options);

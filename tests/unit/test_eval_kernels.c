@@ -34,7 +34,7 @@ static void expect(const char *body, int count, const double *numbers) {
     hlo_diag_sink sink = {show, NULL};
     hlo_module *m;
     assert_int_equal(hlo_module_parse(text, strlen(text), "test", &sink, &m), HLO_OK);
-    assert_int_equal(hlo_module_verify(m, &sink), HLO_OK);
+    assert_int_equal(hlo_module_verify(m, NULL, &sink), HLO_OK);
     jmp_buf recover;
     if (setjmp(recover)) fail();
     hlo_arena_set_recover(m->arena, &recover);

@@ -178,7 +178,7 @@ static void comes_back(void **state) {
     assert_true(hlo_proto_recognise(pb, size));
     assert_false(hlo_proto_recognise(source, strlen(source)));
     assert_int_equal(read(pb, size, &h, &second), HLO_OK);
-    assert_int_equal(hlo_module_verify(second, NULL), HLO_OK);
+    assert_int_equal(hlo_module_verify(second, NULL, NULL), HLO_OK);
     char *same = print(second, HLO_PROTO_BINARY, &again), *text = print_text(second);
     assert_int_equal(size, again);
     assert_memory_equal(pb, same, size);

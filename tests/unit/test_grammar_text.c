@@ -336,7 +336,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     char *file, *text;
     size_t file_size, text_size;
     FILE *out = open_memstream(&file, &file_size);
-    assert_int_equal(hlo_module_print(m, out), HLO_OK);
+    assert_int_equal(hlo_module_print(m, NULL, out), HLO_OK);
     fclose(out);
     m->source_size = 0; /* so that nothing tells how long it will be */
     assert_int_equal(hlo_module_to_text(m, NULL, &text, &text_size), HLO_OK);
@@ -357,7 +357,7 @@ static void failures_of_files_are_told(void **state) {
     hlo_module *m = read("ENTRY e { ROOT a = f32[2] parameter(0) }");
     FILE *full = fopen("/dev/full", "w");
     if (full) {
-        assert_int_equal(hlo_module_print(m, full), HLO_INVALID_INPUT);
+        assert_int_equal(hlo_module_print(m, NULL, full), HLO_INVALID_INPUT);
         fclose(full);
     }
     hlo_module_free(m);

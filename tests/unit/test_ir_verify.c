@@ -57,7 +57,7 @@ static int tear_down(void **state) {
 static void expect(bench *b, const char *message) {
     hlo_diag_sink sink = {note, b};
     b->errors = 0;
-    hlo_status status = hlo_module_verify(b->m, &sink);
+    hlo_status status = hlo_module_verify(b->m, NULL, &sink);
     if (!message) {
         assert_int_equal(status, HLO_OK);
         assert_int_equal(b->errors, 0);
@@ -65,7 +65,7 @@ static void expect(bench *b, const char *message) {
     }
     assert_int_equal(status, HLO_INVALID_INPUT);
     assert_string_equal(b->first, message);
-    assert_int_equal(hlo_module_verify(b->m, NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_module_verify(b->m, NULL, NULL), HLO_INVALID_INPUT);
 }
 
 static void a_sound_module(void **state) {

@@ -62,7 +62,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     hlo_module *before, *after;
     assert_int_equal(
         hlo_module_parse(rule->example, strlen(rule->example), rule->name, &sink, &before), HLO_OK);
-    assert_int_equal(hlo_module_verify(before, &sink), HLO_OK);
+    assert_int_equal(hlo_module_verify(before, NULL, &sink), HLO_OK);
     assert_int_equal(hlo_module_clone(before, &after), HLO_OK);
     hlo_pass_options options;
     hlo_pass_options_init(&options);

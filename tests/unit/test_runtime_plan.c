@@ -31,7 +31,7 @@ static const hlo_diag_sink sink = {count, NULL};
 static hlo_module *parse(void) {
     hlo_module *module = NULL;
     assert_int_equal(hlo_module_parse(source, strlen(source), "m.hlo", &sink, &module), HLO_OK);
-    assert_int_equal(hlo_module_verify(module, &sink), HLO_OK);
+    assert_int_equal(hlo_module_verify(module, NULL, &sink), HLO_OK);
     errors = 0;
     return module;
 }

@@ -321,7 +321,7 @@ int main(int argc, char **argv) {
     if (setjmp(recover)) fail("out of memory");
     t.arena = hlo_arena_new(&recover);
     if (hlo_module_parse_file(argv[optind], &sink, &t.module) != HLO_OK ||
-        hlo_module_verify(t.module, &sink) != HLO_OK)
+        hlo_module_verify(t.module, NULL, &sink) != HLO_OK)
         return 1;
     if (!t.plan_only) open_device(&t);
     for (const hlo_computation *comp = t.module->first; comp; comp = comp->next)
