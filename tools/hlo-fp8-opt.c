@@ -218,7 +218,8 @@ static hlo_status rewrite(const opt_job *job) {
     product products[PRODUCTS_MOST];
     size_t count = 0;
     const char *remarks = values[OPTION_REMARKS_FILE].text;
-    if (values[OPTION_REMARKS].given || values[OPTION_LINT].given || remarks)
+    if (values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given ||
+        values[OPTION_LINT].given || remarks)
         products[count++] = (product){remarks, stderr, print_remarks};
     if (values[OPTION_REPORT].given)
         products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
