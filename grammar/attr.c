@@ -86,8 +86,7 @@ void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }
 
-/* --------------------------------------------------------------------------------------- windows
- */
+/* -------------------------------------------------------------------------------------- windows */
 
 void hlo_text_no_comma(hlo_text *text, hlo_span at, hlo_frame *frame) {
     uint32_t before = at.offset;
@@ -154,8 +153,7 @@ void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }
 
-/* -------------------------------------------------------------------------------- what is implied
- */
+/* ------------------------------------------------------------------------------ what is implied */
 
 static bool has(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
     const hlo_attr *attrs = attrs_of(text, frame);

@@ -7,8 +7,7 @@
 
 #include "hlo/suggest.h"
 
-/* ---------------------------------------------------------------------------------------- errors
- */
+/* --------------------------------------------------------------------------------------- errors */
 
 bool hlo_form_fail(hlo_form *f, const char *at, size_t length, const char *format, ...) {
     if (f->why) return false;
@@ -87,8 +86,7 @@ bool hlo_form_unknown(hlo_form *f, const char *wanted, const char *words) {
                          hlo_suggest_meant(&s));
 }
 
-/* ---------------------------------------------------------------------------------------- tokens
- */
+/* --------------------------------------------------------------------------------------- tokens */
 
 bool hlo_form_next(hlo_form *f, char c) {
     skip(f);
@@ -339,8 +337,7 @@ bool hlo_form_propagation(hlo_form *f) {
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------- words
- */
+/* ---------------------------------------------------------------------------------------- words */
 
 /* `{high,default}`, in either case; nothing when all are the default. */
 bool hlo_form_precision(hlo_form *f) {
@@ -423,8 +420,7 @@ bool hlo_form_labels(hlo_form *f) {
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- windows
- */
+/* -------------------------------------------------------------------------------------- windows */
 
 /* The parts of a word, with `x` between: a number, or a pair with `_` between. */
 static bool window_word(hlo_form *f, bool pair, bool negative) {
@@ -472,8 +468,7 @@ bool hlo_form_reversals(hlo_form *f) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------- names and values
- */
+/* ----------------------------------------------------------------------------- names and values */
 
 /* Nothing when there is no value besides the index. */
 bool hlo_form_statistics(hlo_form *f) {
@@ -586,8 +581,7 @@ bool hlo_form_sparsity(hlo_form *f) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- origins
- */
+/* -------------------------------------------------------------------------------------- origins */
 
 /* `"name" {0,1}}`, behind a brace; without a name, nothing. */
 static bool origin_array(hlo_form *f) {
@@ -637,8 +631,7 @@ bool hlo_form_origin(hlo_form *f) {
     return hlo_form_expect(f, "}");
 }
 
-/* --------------------------------------------------------------------------------------- metadata
- */
+/* ------------------------------------------------------------------------------------- metadata */
 
 bool hlo_form_profile_types(hlo_form *f) {
     enum { LAST = 3 };
@@ -743,8 +736,7 @@ bool hlo_form_metadata(hlo_form *f, bool list) {
     return read;
 }
 
-/* ----------------------------------------------------------------------------------------- others
- */
+/* --------------------------------------------------------------------------------------- others */
 
 /* A string whose content is a braced text is that text. */
 bool hlo_form_config(hlo_form *f) {
@@ -805,8 +797,7 @@ bool hlo_form_domain(hlo_form *f) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------------ all of them
- */
+/* ---------------------------------------------------------------------------------- all of them */
 
 static const char *read_value(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                               const char *text, hlo_form *out_form) {

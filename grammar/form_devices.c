@@ -5,10 +5,9 @@
 #include "grammar/form.h"
 #include "hlo/suggest.h"
 
-/* ------------------------------------------------------------------------- devices by their
- * numbers
- *
- * `[R]T(P)` stands for the numbers from 0 on, in an array of dimensions R, transposed by P, read in
+/* --------------------------------------------------------------------- devices by their numbers */
+
+/* `[R]T(P)` stands for the numbers from 0 on, in an array of dimensions R, transposed by P, read in
  * that order. In the one form that it has when printed, no dimension is 1, and no two that stay
  * beside each other in order are apart; with one dimension left there is no T. */
 
@@ -92,8 +91,7 @@ static int64_t product(const int64_t *v, size_t count) {
     return all;
 }
 
-/* ----------------------------------------------------------------------------------------- tiles
- */
+/* ---------------------------------------------------------------------------------------- tiles */
 
 enum { MOST_KINDS = 64, LARGEST_LIST = 1 << 20 };
 
@@ -320,8 +318,7 @@ static void put_tiling(hlo_form *f, const tiling *t) {
     hlo_form_put(f, "}");
 }
 
-/* ---------------------------------------------------------------------------------------- meshes
- */
+/* --------------------------------------------------------------------------------------- meshes */
 
 typedef struct axis {
     const char *name;
@@ -500,8 +497,7 @@ static bool read_axes(hlo_form *f, const mesh *m, axis_ref **refs, const char *b
     return hlo_form_next(f, '}') ? hlo_form_expect(f, "}") : hlo_form_unexpected(f, "',' or '}'");
 }
 
-/* ------------------------------------------------------------------------------------- shardings
- */
+/* ------------------------------------------------------------------------------------ shardings */
 
 /* What may follow in a sharding by names, each at most once, in the order in which it is printed.
  */
@@ -736,8 +732,7 @@ bool hlo_form_sharding(hlo_form *f) {
     return hlo_form_next(f, '}') ? hlo_form_expect(f, "}") : hlo_form_unexpected(f, "',' or '}'");
 }
 
-/* ---------------------------------------------------------------------------------------- groups
- */
+/* --------------------------------------------------------------------------------------- groups */
 
 /* `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
 bool hlo_form_groups(hlo_form *f) {

@@ -3,8 +3,7 @@
 
 #include "grammar/form.h"
 
-/* ------------------------------------------------------------------------------ lists to be sorted
- */
+/* --------------------------------------------------------------------------- lists to be sorted */
 
 /* What a list's items begin with. */
 typedef struct link {
@@ -38,8 +37,7 @@ static link *sort_links(link *list, link_order order) {
     return sort_first(&list, count, order);
 }
 
-/* ---------------------------------------------------------------------------------------- aliases
- */
+/* -------------------------------------------------------------------------------------- aliases */
 
 /* A part of a tuple, as the header names it. */
 typedef struct alias {
@@ -149,8 +147,7 @@ bool hlo_form_operand_aliases(hlo_form *f) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------- names and values
- */
+/* ----------------------------------------------------------------------------- names and values */
 
 typedef struct entry {
     struct entry *next;

@@ -263,8 +263,7 @@ static bool store_element(reader *r, hlo_type type, char *out) {
     return next_is(r, ')') || fail(r, "')'");
 }
 
-/* ----------------------------------------------------------------------------------- whole values
- */
+/* --------------------------------------------------------------------------------- whole values */
 
 static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted) {
     hlo_text_error(r->text, span(r, at, at + 1), "%s %lld element%s here, the shape has %lld",

@@ -34,8 +34,7 @@ typedef struct hlo_proto {
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---------------------------------------------------------- fields by their descriptors (field.c)
- */
+/* -------------------------------------------------------- fields by their descriptors (field.c) */
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* Whether it is as a new one, bit for bit; false only tells that something may be in it. */
@@ -61,8 +60,7 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
 const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
                                                const char *path);
 
-/* ------------------------------------------------------------- messages as HLO text (notation.c)
- */
+/* ------------------------------------------------------------ messages as HLO text (notation.c) */
 
 /* The fields of `message` by one of the patterns: the first whose guards hold. False when none. */
 bool hlo_notation_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
@@ -83,7 +81,7 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window);
 const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionNumbers *from);
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *labels);
 
-/* --------------------------------------------------------------- attributes (proto_attr.c) */
+/* -------------------------------------------------------------------- attributes (proto_attr.c) */
 
 /* How an attribute is held: a row of proto.def. */
 typedef struct hlo_proto_row {
@@ -133,8 +131,7 @@ bool hlo_unheld_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_at
 ProtobufCMessage *hlo_unheld_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                                       const hlo_attr *attrs, uint32_t count);
 
-/* ---------------------------------- unknown fields of what lies inside a message (proto_stray.c)
- */
+/* --------------------------------- unknown fields of what lies inside a message (proto_stray.c) */
 
 /* Takes them away, as HLO_ATTR_STRAYS; false when there are none. Before anything else is taken
  * away. Those of the message itself stay, and of a module the computations, of a computation the
@@ -143,7 +140,7 @@ bool hlo_strays_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *ou
 /* Puts them into the message, which is otherwise whole. */
 void hlo_strays_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
                          ProtobufCMessage *message);
-/* ----------------------------------------- modules of origin_recovery_table (proto_recovery.c) */
+/* ------------------------------------------ modules of origin_recovery_table (proto_recovery.c) */
 
 /* As text, in quotes. */
 void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto *from);
@@ -155,7 +152,7 @@ Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text);
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *ids);
-/* ------------------------------------------------------------------------ bytes (proto_wire.c) */
+/* ------------------------------------------------------------------------- bytes (proto_wire.c) */
 
 /* Whether `size` bytes are a message of that type: nothing cut off, wire types as they should be,
  * not nested too deeply. Else *out_offset says where. *out_unknown: whether it or a message in it

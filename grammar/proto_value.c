@@ -322,7 +322,7 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
     return to;
 }
 
-/* ------------------------------------------------------------------------------------- windows */
+/* -------------------------------------------------------------------------------------- windows */
 
 /* A part of `window={...}`: a number per dimension, two for the padding. */
 typedef struct window_part {
@@ -413,8 +413,7 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
     return to;
 }
 
-/* ------------------------------------------------------------------------------ dimension labels
- */
+/* ----------------------------------------------------------------------------- dimension labels */
 
 /* One of the three groups of labels: `b01f`. */
 typedef struct labels {

@@ -119,8 +119,7 @@ static const let_node *find_let(rules_parser *p, span name) {
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------- variables
- */
+/* ------------------------------------------------------------------------------------ variables */
 
 /* What the parameter `name` of the let at hand stands for; NULL when it is no parameter. */
 static const node *parameter(rules_parser *p, const frame *f, const char *name) {
@@ -157,8 +156,7 @@ static int16_t slot_of(rules_parser *p, const frame *f, span where, bool bind) {
     return (int16_t)d->slot_count++;
 }
 
-/* ----------------------------------------------------------------------------------------- terms
- */
+/* ---------------------------------------------------------------------------------------- terms */
 
 static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m);
 
@@ -457,8 +455,7 @@ static uint32_t lower(rules_parser *p, const frame *f, const node *n, mode m) {
     return index;
 }
 
-/* ------------------------------------------------------------------------------- rules, statements
- */
+/* ---------------------------------------------------------------------------- rules, statements */
 
 void rules_let(rules_parser *p, span whole, span name, node *params, node *body) {
     const char *text = name_of(p, name);

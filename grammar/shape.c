@@ -40,7 +40,7 @@ static void unknown_type(hlo_text *text, hlo_span at) {
     hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_suggest_meant(&s));
 }
 
-/* ---------------------------------------------------------------------------------- dimensions */
+/* ----------------------------------------------------------------------------------- dimensions */
 
 static bool read_bound(shape_reader *r, int64_t *out) {
     next(r);
@@ -77,7 +77,7 @@ static bool read_dims(shape_reader *r) {
     return hlo_text_expect(r->text, &r->at, ']');
 }
 
-/* ------------------------------------------------------------------------------------- layouts */
+/* -------------------------------------------------------------------------------------- layouts */
 
 static bool read_order(shape_reader *r) {
     const char *open = r->at;
@@ -306,7 +306,7 @@ static bool read_layout(shape_reader *r) {
     return hlo_text_expect(r->text, &r->at, '}');
 }
 
-/* -------------------------------------------------------------------------------------- shapes */
+/* --------------------------------------------------------------------------------------- shapes */
 
 static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     shape_reader r = {.text = text, .at = text->source + at.offset};

@@ -8,7 +8,7 @@
 #include "hlo/suggest.h"
 #include "hlo/text.h"
 
-/* --------------------------------------------------------------------------- stacks and errors */
+/* ---------------------------------------------------------------------------- stacks and errors */
 
 void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size) {
     size_t room = stack->room ? stack->room * 2 : 16 * size;
@@ -91,7 +91,7 @@ static void pop_frame(hlo_text *text) {
     text->frames.used -= sizeof *frame;
 }
 
-/* ---------------------------------------------------------------------------------- attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 static bool between(hlo_attr_id id, hlo_attr_id first, hlo_attr_id last) {
     return id >= first && id <= last;
@@ -306,7 +306,7 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id) {
     return (hlo_attr){.id = id, .u.comps = comps};
 }
 
-/* --------------------------------------------------------------------------------------- names */
+/* ---------------------------------------------------------------------------------------- names */
 
 /* The instruction of the computation being read; &text->broken; NULL. */
 static hlo_instr *find_instr(hlo_text *text, const char *name) {
@@ -366,7 +366,7 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
     return (hlo_attr){.id = id, .u.instrs = instrs};
 }
 
-/* -------------------------------------------------------------------------------- instructions */
+/* --------------------------------------------------------------------------------- instructions */
 
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     hlo_body *body = hlo_text_body(text);
@@ -661,7 +661,7 @@ void hlo_text_recover_top(hlo_text *text, hlo_span at) {
     drop_lists(text);
 }
 
-/* -------------------------------------------------------------------------------- computations */
+/* --------------------------------------------------------------------------------- computations */
 
 void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry) {
     hlo_module *module = text->module;
@@ -788,7 +788,7 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     return comp;
 }
 
-/* -------------------------------------------------------------------------------------- shapes */
+/* --------------------------------------------------------------------------------------- shapes */
 
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape) {
     hlo_stack_push(text, &text->shapes, &shape, sizeof(const hlo_shape *));
@@ -813,8 +813,7 @@ const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from) {
     return shapes;
 }
 
-/* -------------------------------------------------------------------------- header and its tables
- */
+/* ------------------------------------------------------------------------ header and its tables */
 
 void hlo_text_header(hlo_text *text, const char *name) {
     if (name) text->module->name = name;
@@ -882,8 +881,7 @@ static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint
     return hlo_arena_copy(text->module->arena, stack->items, stack->used);
 }
 
-/* --------------------------------------------------------------------------------- the whole text
- */
+/* ------------------------------------------------------------------------------- the whole text */
 
 static void finish_module(hlo_text *text) {
     hlo_module *module = text->module;

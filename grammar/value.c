@@ -6,7 +6,7 @@
 #include "grammar/bytes.h"
 #include "grammar/text.h"
 
-/* ------------------------------------------------------------------------------------- strings */
+/* -------------------------------------------------------------------------------------- strings */
 
 /* The quote that ends the string at `from`, or NULL. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
@@ -41,8 +41,7 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
     return (uint32_t)length + 2;
 }
 
-/* --------------------------------------------------------------------------------------- raw text
- */
+/* ------------------------------------------------------------------------------------- raw text */
 
 static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';

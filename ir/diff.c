@@ -9,8 +9,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return XXH64(&value, sizeof value, hash);
 }
 
-/* ---------------------------------------------------------------------------------------- hashes
- */
+/* --------------------------------------------------------------------------------------- hashes */
 
 /* The hashes of one module's instructions and computations, by id. */
 typedef struct hashes {
@@ -113,8 +112,7 @@ static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
     return h;
 }
 
-/* ----------------------------------------------------------------------------- instructions
- */
+/* --------------------------------------------------------------------------------- instructions */
 
 static int by_value(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -171,8 +169,7 @@ static void count_ops(const hashes *a, const hashes *b, hlo_arena *scratch, hlo_
     }
 }
 
-/* ----------------------------------------------------------------------------- computations
- */
+/* --------------------------------------------------------------------------------- computations */
 
 typedef struct listed {
     const hlo_computation *comp;

@@ -119,7 +119,7 @@ bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size
     return true;
 }
 
-/* --------------------------------------------------------------------------- what rules share */
+/* ----------------------------------------------------------------------------- what rules share */
 
 const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id) {
     for (uint32_t i = 0; i < q->attr_count; i++)
@@ -223,7 +223,7 @@ const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
     return count == 1 ? elements[0] : hlo_shape_tuple(q->module, count, elements);
 }
 
-/* --------------------------------------------------------------------------------- elementwise */
+/* ---------------------------------------------------------------------------------- elementwise */
 
 enum { /* the types that an opcode works on */
        ON_PRED = 1 << HLO_CLASS_PRED,
@@ -374,7 +374,7 @@ const hlo_shape *hlo_infer_SELECT(const hlo_inference *q) {
     return retyped(q, p, a->type);
 }
 
-/* --------------------------------------------------------------- tuples, calls, control flow */
+/* ------------------------------------------------------------------ tuples, calls, control flow */
 
 const hlo_shape *hlo_infer_GIVEN(const hlo_inference *q) {
     return hlo_infer_given(q);

@@ -64,8 +64,7 @@ const hlo_shape *hlo_infer_OUTFEED(const hlo_inference *q) {
     return token(q);
 }
 
-/* ------------------------------------------------------------------------------- send and receive
- */
+/* ----------------------------------------------------------------------------- send and receive */
 
 static const hlo_shape *in_flight(const hlo_inference *q, const hlo_shape *data) {
     const hlo_shape *context = hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
@@ -106,8 +105,7 @@ const hlo_shape *hlo_infer_RECV_DONE(const hlo_inference *q) {
     return hlo_shape_tuple(q->module, 2, (const hlo_shape *[]){data, token(q)});
 }
 
-/* --------------------------------------------------------------------------------- start and done
- */
+/* ------------------------------------------------------------------------------- start and done */
 
 const hlo_shape *hlo_infer_COPY_START(const hlo_inference *q) {
     const hlo_shape *shape = hlo_infer_operand(q, 0);

@@ -10,8 +10,7 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
     return hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
 }
 
-/* ---------------------------------------------------------------------------------------- groups
- */
+/* --------------------------------------------------------------------------------------- groups */
 
 /* Whether the groups of an `op` may differ in length. */
 static bool may_differ(hlo_op op) {
@@ -95,8 +94,7 @@ static bool check_pairs(const hlo_inference *q) {
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------- rules
- */
+/* ---------------------------------------------------------------------------------------- rules */
 
 static const hlo_shape *each_operand(const hlo_inference *q) {
     const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);

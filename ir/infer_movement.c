@@ -263,7 +263,7 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
     return hlo_shape_array(q->module, first->type, first->rank, dims);
 }
 
-/* -------------------------------------------------------------------------- gather and scatter */
+/* --------------------------------------------------------------------------- gather and scatter */
 
 /* What gather and scatter have in common: windows of an operand, one per index vector. In gather
  * the windows are the result's, in scatter the updates'. */

@@ -6,8 +6,7 @@
 
 #include "ir/infer.h"
 
-/* -------------------------------------------------------------------------------------- products
- */
+/* ------------------------------------------------------------------------------------- products */
 
 /* The element type of a product: the given one; the wider of the operands' when there is none. */
 static hlo_type product_type(const hlo_inference *q) {
@@ -259,8 +258,7 @@ const hlo_shape *hlo_infer_SCALED_DOT(const hlo_inference *q) {
     return dot_result(q, &dims, NULL);
 }
 
-/* --------------------------------------------------------------------------------------- windows
- */
+/* -------------------------------------------------------------------------------------- windows */
 
 typedef struct window_dim {
     int64_t size, stride, low, high, base_dilation, window_dilation;
@@ -406,8 +404,7 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     return hlo_shape_array(q->module, product_type(q), rank, dims);
 }
 
-/* ------------------------------------------------------------------------------------ reductions
- */
+/* ----------------------------------------------------------------------------------- reductions */
 
 /* Operands: `count` arrays of the same dimensions, then a scalar of its type for each. */
 static bool reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types) {
@@ -615,8 +612,7 @@ const hlo_shape *hlo_infer_TOPK(const hlo_inference *q) {
     return reduced(q, 2, (hlo_type[]){from->type, HLO_TYPE_S32}, from->rank, dims);
 }
 
-/* -------------------------------------------------------------------------------- linear algebra
- */
+/* ------------------------------------------------------------------------------- linear algebra */
 
 const hlo_shape *hlo_infer_BATCH_NORM(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;

@@ -20,7 +20,7 @@
 #include "hlo/status.h"
 #include "ir/arena.h"
 
-/* ---------------------------------------------------------------------------------- the tables */
+/* ----------------------------------------------------------------------------------- the tables */
 
 typedef enum hlo_type {
 #define HLO_TYPE(id, name, bits, class) HLO_TYPE_##id,
@@ -139,7 +139,7 @@ bool hlo_word_in(const char *words, const char *word, size_t length);
  * any: hlo_op_chains(op, HLO_OP_INVALID) is whether `op` starts anything. */
 bool hlo_op_chains(hlo_op start, hlo_op next);
 
-/* -------------------------------------------------------------------------------------- shapes */
+/* --------------------------------------------------------------------------------------- shapes */
 
 /* The physical order of an array. Interned with its shape. */
 typedef struct hlo_layout {
@@ -204,7 +204,7 @@ const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
  * type of another width has its own. */
 const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type);
 
-/* ------------------------------------------------------------------------------------ literals */
+/* ------------------------------------------------------------------------------------- literals */
 
 /* A constant value. Elements are dense, row-major in *logical* order whatever the layout says, each
  * hlo_types[type].bytes wide, little-endian; pred and sub-byte integers one byte each (sign
@@ -226,7 +226,7 @@ double hlo_literal_number(const hlo_literal *literal, int64_t index);
 /* Sets it, rounded to the type (ir/float.h). */
 void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value);
 
-/* ---------------------------------------------------------------------------------- attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 typedef struct hlo_instr hlo_instr;
 typedef struct hlo_computation hlo_computation;
@@ -281,7 +281,7 @@ bool hlo_attr_is_usual(const hlo_attr *attr, hlo_op op, const hlo_shape *operand
 /* The `type` that a comparison of such an operand has when it does not say. */
 const char *hlo_compare_usual_type(const hlo_shape *operand);
 
-/* ------------------------------------------------------------------ instructions, computations */
+/* ------------------------------------------------------------------- instructions, computations */
 
 /* One operand slot, and at the same time one link in the use list of what it names. */
 typedef struct hlo_use hlo_use;
@@ -551,7 +551,7 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
 bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
                      uint32_t *out_blamed);
 
-/* --------------------------------------------------------------------------------- diagnostics */
+/* ---------------------------------------------------------------------------------- diagnostics */
 
 /* The start of a line. */
 typedef struct hlo_line {

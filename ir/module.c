@@ -59,7 +59,7 @@ const char *hlo_module_name(const hlo_module *module) {
     return module->name;
 }
 
-/* -------------------------------------------------------------------------------- computations */
+/* --------------------------------------------------------------------------------- computations */
 
 void hlo_computation_place(hlo_computation *comp) {
     hlo_module *module = comp->module;
@@ -101,7 +101,7 @@ void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
     comp->root = root;
 }
 
-/* -------------------------------------------------------------------------------- instructions */
+/* --------------------------------------------------------------------------------- instructions */
 
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user) {
     *use = (hlo_use){.def = def, .user = user, .next = def->uses};
@@ -239,7 +239,7 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
     return instr->use_count + (instr->parent && instr->parent->root == instr);
 }
 
-/* ---------------------------------------------------------------------------------- attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 /* What hlo_instr.attr_bits has for that attribute. */
 static uint32_t attr_bits(hlo_attr_id id) {

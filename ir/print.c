@@ -391,7 +391,7 @@ static void put_literal(out *o, const hlo_literal *literal) {
     }
 }
 
-/* ---------------------------------------------------------------------------------- attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char *first,
                       const char *others);
@@ -594,8 +594,7 @@ static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char 
     put_attrs_between(o, attrs, count, -1, HLO_ATTR_COUNT, first, others);
 }
 
-/* -------------------------------------------------------------------- instructions, computations
- */
+/* ------------------------------------------------------------------- instructions, computations */
 
 /* What `instr` is shown to be the asynchronous form of; NULL when it is not shown so. */
 static const hlo_instr *shown_wrapped(const out *o, const hlo_instr *instr) {

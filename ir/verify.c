@@ -149,8 +149,7 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
     return false;
 }
 
-/* ------------------------------------------------------------------------------ starts and dones
- */
+/* ----------------------------------------------------------------------------- starts and dones */
 
 static void check_follower(verifier *v, const hlo_instr *instr) {
     const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
@@ -266,8 +265,7 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
                          comp->root->name, comp->name);
 }
 
-/* ------------------------------------------------------------------------------- the whole module
- */
+/* ----------------------------------------------------------------------------- the whole module */
 
 /* In the order of the text. */
 static void check_doubts(verifier *v) {

@@ -67,8 +67,7 @@ static bool step_into(const char **at, const hlo_shape **shape, int64_t *out_mis
     return there;
 }
 
-/* ------------------------------------------------------------------------------------- shardings
- */
+/* ------------------------------------------------------------------------------------ shardings */
 
 static int by_number(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -254,8 +253,7 @@ static void check_sharding(const checked *c, const char *text) {
                  count == 1 ? "" : "s", hlo_verify_text(c->v, shape), leaves);
 }
 
-/* ---------------------------------------------------------------------------------------- groups
- */
+/* --------------------------------------------------------------------------------------- groups */
 
 /* How many there are of what the numbers in a collective's groups are of; *out_what says what. */
 static int64_t members(const checked *c, const char **out_what) {
@@ -300,8 +298,7 @@ static void check_pairs(const checked *c, const char *value) {
     }
 }
 
-/* ---------------------------------------------------------------------------------------- others
- */
+/* --------------------------------------------------------------------------------------- others */
 
 /* Each part of the result is one operand's, or a part of it, of the same shape. */
 static void check_aliases(const checked *c, const char *value) {

@@ -241,8 +241,7 @@ static void check_channels(verifier *v) {
     }
 }
 
-/* ------------------------------------------------------------------------------ header and entry
- */
+/* ----------------------------------------------------------------------------- header and entry */
 
 static void check_entry_layout(verifier *v) {
     const hlo_computation *entry = v->module->entry;

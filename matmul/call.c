@@ -32,7 +32,7 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul) {
     return hlo_epilogues[matmul->epilogue].aux ? 2 : 1;
 }
 
-/* ---------------------------------------------------------------------------------- dimensions */
+/* ----------------------------------------------------------------------------------- dimensions */
 
 static int64_t product(const hlo_shape *shape, const hlo_ints *dims) {
     int64_t size = 1;
@@ -108,7 +108,7 @@ static const char *check_dimensions(const hlo_matmul *m) {
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 static bool is_f32_scalar(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_F32 && hlo_shape_is_scalar(shape);
@@ -324,7 +324,7 @@ void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {
     };
 }
 
-/* ------------------------------------------------------------------------------------- writing */
+/* -------------------------------------------------------------------------------------- writing */
 
 /* The computation's shared f32[] constant(1): its first instruction, so that it is found in O(1)
  * and stands before every call. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 /* XLA writes 64-bit integers as strings, and reads both. */
 static bool read_integer(const json_t *json, int64_t *out_value) {
@@ -176,7 +176,7 @@ const char *hlo_config_read(const char *text, hlo_config *out_config) {
     return why;
 }
 
-/* ------------------------------------------------------------------------------------- writing */
+/* -------------------------------------------------------------------------------------- writing */
 
 static char *upper(hlo_arena *arena, const char *word) {
     char *text = hlo_arena_copy(arena, word, strlen(word) + 1);

@@ -87,9 +87,7 @@ static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order)
     return at;
 }
 
-/* ------------------------------------------------------------------------------------------
- * kernels
- */
+/* -------------------------------------------------------------------------------------- kernels */
 
 static void note_source(weighing *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
@@ -164,9 +162,7 @@ static bool is_wanted(const weighing *w, const hlo_instr *instr) {
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------
- * matmuls
- */
+/* -------------------------------------------------------------------------------------- matmuls */
 
 /* In 10^12 FLOP/s; 0: not known. */
 static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *target) {

@@ -148,8 +148,7 @@ static void match_all(side *a, side *b) {
     qsort(b->all, b->count, sizeof *b->all, by_place);
 }
 
-/* ----------------------------------------------------------------------------------------- text
- */
+/* ----------------------------------------------------------------------------------------- text */
 
 typedef struct position {
     uint32_t line, column;

@@ -41,8 +41,7 @@ static uint32_t element_count(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;
 }
 
-/* ------------------------------------------------------------------------------------- parameters
- */
+/* ----------------------------------------------------------------------------------- parameters */
 
 /* `{replicated}`, or element `index` of `{{replicated}, {devices=[4]<=[4]}}`. */
 static bool replicated(const char *sharding, int64_t index) {
@@ -74,8 +73,7 @@ static bool agree_parameter(const hlo_agreement *a, const hlo_instr *parameter, 
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------ values
- */
+/* --------------------------------------------------------------------------------------- values */
 
 /* Whether the loop hands on that element as it came in. */
 static bool passes_through(const hlo_computation *body, int64_t index) {
@@ -142,8 +140,7 @@ static bool agree(const hlo_agreement *a, const hlo_instr *value, int64_t index,
     }
 }
 
-/* --------------------------------------------------------------------------- what calls hand over
- */
+/* ------------------------------------------------------------------------- what calls hand over */
 
 /* One call more. */
 static facts *reach(hlo_agreement *a, const hlo_computation *comp) {

@@ -27,8 +27,7 @@ static const hlo_shape *shape_of(const hlo_binding *arg) {
     return has_instr(arg) && hlo_shape_is_array(arg->instr->shape) ? arg->instr->shape : NULL;
 }
 
-/* ------------------------------------------------------------------------------- types and shapes
- */
+/* ----------------------------------------------------------------------------- types and shapes */
 
 TEST(fp8) {
     UNUSED(env), UNUSED(count);
@@ -114,8 +113,7 @@ TEST(identity) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------- users
- */
+/* ---------------------------------------------------------------------------------------- users */
 
 TEST(one_use) {
     UNUSED(env), UNUSED(count);
@@ -153,8 +151,7 @@ TEST(leads_to) {
     return has_instr(args) && ends_in(args->instr, args + 1, count - 1, &budget);
 }
 
-/* ------------------------------------------------------------------------------------------ values
- */
+/* --------------------------------------------------------------------------------------- values */
 
 bool hlo_constant_number(hlo_instr *value, double *out_number) {
     hlo_instr *source = hlo_splat_source(value);
@@ -303,8 +300,7 @@ TEST(sole_view) {
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------- matmuls
- */
+/* -------------------------------------------------------------------------------------- matmuls */
 
 TEST(matmul) {
     UNUSED(env), UNUSED(count);
@@ -513,8 +509,7 @@ TEST(dots_alike) {
            hlo_dots_alike(env->engine, args[0].instr, args[1].instr, args[2].instr);
 }
 
-/* ---------------------------------------------------------------------------------------- builders
- */
+/* ------------------------------------------------------------------------------------- builders */
 
 static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     if (!value || value->shape->type == type) return value;
@@ -849,8 +844,7 @@ MAKE(seen) {
     return *out != NULL;
 }
 
-/* ---------------------------------------------------------------------------------------- measures
- */
+/* ------------------------------------------------------------------------------------- measures */
 
 static bool is_leaf(const hlo_rule_env *env, const hlo_instr *value) {
     if (!value->operand_count || value->op == HLO_OP_CUSTOM_CALL) return true;

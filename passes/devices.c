@@ -19,8 +19,7 @@ int64_t hlo_devices_replicas(const hlo_module *module) {
     return header_int(module, HLO_ATTR_REPLICA_COUNT);
 }
 
-/* ------------------------------------------------------------------------------------------ groups
- */
+/* --------------------------------------------------------------------------------------- groups */
 
 /* Whether one group holds all devices, of which there are `all`; 1: the header does not say, and
  * groups hold every device between them. */

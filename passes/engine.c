@@ -109,8 +109,7 @@ void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
     for (uint32_t i = 0; i < count; i++) hlo_engine_bury(engine, operands[i]);
 }
 
-/* ------------------------------------------------------------------------------------------- rules
- */
+/* ---------------------------------------------------------------------------------------- rules */
 
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, const hlo_rule *rule) {
     candidate **end = &e->by_op[op];
@@ -229,8 +228,7 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
         }
 }
 
-/* ------------------------------------------------------------------------------------------ sweeps
- */
+/* --------------------------------------------------------------------------------------- sweeps */
 
 static uint64_t next_random(uint64_t *state) {
     *state += UINT64_C(0x9e3779b97f4a7c15);

@@ -23,9 +23,9 @@ static bool is_trivial(const hlo_shape *shape, const hlo_grain *grain) {
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- reshapes
- *
- * A reshape takes runs of dimensions to runs of as many elements. Within one, equal elements that
+/* ------------------------------------------------------------------------------------- reshapes */
+
+/* A reshape takes runs of dimensions to runs of as many elements. Within one, equal elements that
  * lie side by side stay so; where those of the result do not, the operand must be the same all
  * along. */
 
@@ -99,8 +99,7 @@ static bool below_reshape(const hlo_instr *link, const hlo_grain *grain, hlo_gra
     return true;
 }
 
-/* ------------------------------------------------------------------------------------ other links
- */
+/* ---------------------------------------------------------------------------------- other links */
 
 static bool below_slice(const hlo_instr *link, const hlo_grain *grain, hlo_grain *below) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
@@ -199,8 +198,7 @@ bool hlo_grain_below(const hlo_instr *link, const hlo_grain *grain, hlo_grain *o
     }
 }
 
-/* ------------------------------------------------------------------------------------------ holds
- */
+/* ---------------------------------------------------------------------------------------- holds */
 
 static bool holds(hlo_instr *value, const hlo_grain *grain, unsigned *steps) {
     hlo_grain here = *grain, below;
@@ -230,8 +228,7 @@ bool hlo_grain_holds(hlo_instr *value, const hlo_grain *grain) {
     return holds(value, grain, &steps);
 }
 
-/* ------------------------------------------------------------------------------------------ making
- */
+/* --------------------------------------------------------------------------------------- making */
 
 /* Whether a transpose or a broadcast only moves or adds dimensions of one element. */
 static bool keeps_order(hlo_op op, const hlo_shape *from, const hlo_shape *to, uint32_t count,
@@ -387,8 +384,7 @@ hlo_instr *hlo_grain_carry(hlo_rule_env *env, const hlo_instr *link, const hlo_g
     }
 }
 
-/* ---------------------------------------------------------------------------------------- sampling
- */
+/* ------------------------------------------------------------------------------------- sampling */
 
 /* The first element of each run. */
 static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value, const hlo_grain *grain) {

@@ -47,8 +47,7 @@ static int by_key_and_place(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* ------------------------------------------------------------------------------------------ stages
- */
+/* --------------------------------------------------------------------------------------- stages */
 
 static hlo_status read_stage(hlo_history *h, const char *path, const hlo_pass_options *options,
                              stage_verdicts *out) {
@@ -86,8 +85,7 @@ static const entry *find_group(const stage_verdicts *stage, const hlo_verdict *k
     return stage->entries + low;
 }
 
-/* -------------------------------------------------------------------------------------- passages
- */
+/* ------------------------------------------------------------------------------------- passages */
 
 /* Of `X` in `NNNN.PIPELINE.after_X.before_Y`; NULL: passes that are not dumped ran last. */
 static const char *pass_before(hlo_arena *arena, const char *stage) {

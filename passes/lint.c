@@ -129,8 +129,7 @@ static quantise read_quantise(const hlo_instr *instr) {
     return q;
 }
 
-/* ------------------------------------------------------------------------------------------ lints
- */
+/* ---------------------------------------------------------------------------------------- lints */
 
 static void check_quantise(linting *l, const hlo_instr *instr) {
     quantise q = read_quantise(instr);
@@ -286,8 +285,7 @@ static void check_as_left(linting *l, const hlo_instr *instr) {
         hlo_remark_lint(l->context, HLO_WHY_LINT_ROUND_TRIP, instr, NULL);
 }
 
-/* ------------------------------------------------------------------------------------------ walks
- */
+/* ---------------------------------------------------------------------------------------- walks */
 
 static void check_all(hlo_pass_context *context, const hlo_module *module,
                       void (*check)(linting *l, const hlo_instr *instr)) {

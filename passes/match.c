@@ -29,8 +29,7 @@ static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t
     return env->rules->args[t->first_arg + index];
 }
 
-/* ----------------------------------------------------------------------------------------- values
- */
+/* --------------------------------------------------------------------------------------- values */
 
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     hlo_matmul m;
@@ -94,8 +93,7 @@ static bool is_constant(const hlo_instr *value, double number) {
            hlo_literal_number(literal, 0) == rounded(type, number);
 }
 
-/* --------------------------------------------------------------------------------------- bindings
- */
+/* ------------------------------------------------------------------------------------- bindings */
 
 static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
     if (!a || !b) return a == b;
@@ -129,8 +127,7 @@ static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr
     }
 }
 
-/* ------------------------------------------------------------------------------------------ terms
- */
+/* ---------------------------------------------------------------------------------------- terms */
 
 static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
     if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
@@ -296,8 +293,7 @@ static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const
     return false;
 }
 
-/* -------------------------------------------------------------------------------- roots and guards
- */
+/* ----------------------------------------------------------------------------- roots and guards */
 
 typedef struct op_set {
     bool has[HLO_OP_COUNT];

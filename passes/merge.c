@@ -78,8 +78,7 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
                      hlo_instr_str(second, HLO_ATTR_ALGORITHM));
 }
 
-/* ---------------------------------------------------------------------------------------- building
- */
+/* ------------------------------------------------------------------------------------- building */
 
 /* Below transposes of the same kind, as far as all values have one. NULL: they have none. */
 static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {

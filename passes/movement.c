@@ -28,8 +28,7 @@ bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------- links
- */
+/* ---------------------------------------------------------------------------------------- links */
 
 bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type) {
     double number;
@@ -93,8 +92,7 @@ hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *v
     return carry_as(env, link, operands, 0);
 }
 
-/* ------------------------------------------------------------------------------------ asynchronous
- */
+/* --------------------------------------------------------------------------------- asynchronous */
 
 /* With arrays of the one type instead of the other, in tuples as well. */
 static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
@@ -150,8 +148,7 @@ hlo_instr *hlo_async_carry(hlo_rule_env *env, const hlo_instr *done, hlo_instr *
     return got;
 }
 
-/* ------------------------------------------------------------------------------------------- trees
- */
+/* ---------------------------------------------------------------------------------------- trees */
 
 typedef struct tree {
     bool alike, found;

@@ -73,8 +73,7 @@ void hlo_pass_options_init(hlo_pass_options *options) {
                                   .framework_files = HLO_FRAMEWORK_FILES};
 }
 
-/* --------------------------------------------------------------------------------------- running
- */
+/* -------------------------------------------------------------------------------------- running */
 
 typedef struct run {
     hlo_pass_context context;
@@ -243,8 +242,7 @@ static hlo_status run_caught(run *r) {
     return run_until_all_gain(r, &recover);
 }
 
-/* --------------------------------------------------------------------------------------- options
- */
+/* -------------------------------------------------------------------------------------- options */
 
 static hlo_status refuse(const hlo_pass_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

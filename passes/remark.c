@@ -76,8 +76,7 @@ hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
     return report;
 }
 
-/* -------------------------------------------------------------------------------- what passes say
- */
+/* ------------------------------------------------------------------------------ what passes say */
 
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
     hlo_report *report = context->report;

@@ -11,8 +11,7 @@
 #include "passes/report.h"
 #include "passes/walk.h"
 
-/* ------------------------------------------------------------------------------- facts of a matmul
- */
+/* ---------------------------------------------------------------------------- facts of a matmul */
 
 static const char *shape_text(hlo_arena *arena, const hlo_shape *shape) {
     size_t size = hlo_shape_format(shape, false, NULL, 0) + 1;
@@ -128,7 +127,7 @@ double hlo_report_flops(const hlo_instr *instr) {
     return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
 }
 
-/* --------------------------------------------------------------------------------------- lints */
+/* ---------------------------------------------------------------------------------------- lints */
 
 void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
                      const char *format, ...) {
@@ -162,7 +161,7 @@ static int lint_order(const void *a, const void *b) {
     return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
 }
 
-/* --------------------------------------------------------------------------------------- costs */
+/* ---------------------------------------------------------------------------------------- costs */
 
 /* Notes what each matmul costs as it is now, unless that has been noted before. */
 static void weigh(hlo_pass_context *context) {
@@ -181,7 +180,7 @@ hlo_status hlo_pass_weigh(hlo_pass_context *context) {
     return HLO_OK;
 }
 
-/* ---------------------------------------------------------------------------------- verdicts */
+/* ------------------------------------------------------------------------------------- verdicts */
 
 typedef struct closing {
     hlo_report *report;

@@ -23,8 +23,7 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
     return false;
 }
 
-/* ----------------------------------------------------------------------------------------- places
- */
+/* --------------------------------------------------------------------------------------- places */
 
 /* Moves `value`, with what it is computed from, before the place. */
 static bool bring(hlo_rule_env *env, hlo_instr *value, uint32_t *budget) {
@@ -67,8 +66,7 @@ static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- building
- */
+/* ------------------------------------------------------------------------------------- building */
 
 /* A term used twice is made once. */
 static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
@@ -225,8 +223,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------- calls
- */
+/* ---------------------------------------------------------------------------------------- calls */
 
 typedef enum field_kind { VALUE, NUMBER, MODE, EPILOGUE, FLAG, TYPE, DIMS } field_kind;
 
@@ -378,8 +375,7 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }
 
-/* ----------------------------------------------------------------------------------------- actions
- */
+/* -------------------------------------------------------------------------------------- actions */
 
 typedef struct change {
     hlo_instr *from, *to; /* replaced */

@@ -29,8 +29,7 @@ static hlo_grain wanted(const hlo_instr *dot, unsigned side, hlo_scale_mode mode
     return grain;
 }
 
-/* ----------------------------------------------------------------------------------------- reading
- */
+/* -------------------------------------------------------------------------------------- reading */
 
 typedef struct reader {
     unsigned steps;
@@ -139,8 +138,7 @@ bool hlo_rows_readable(const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
     return readable;
 }
 
-/* ------------------------------------------------------------------------------------------ making
- */
+/* --------------------------------------------------------------------------------------- making */
 
 /* An fp8 value and the sample of what it is multiplied with; NULL: nothing, or not asked for. */
 typedef struct pieces {
@@ -321,8 +319,7 @@ bool hlo_rows_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
     return scalar;
 }
 
-/* --------------------------------------------------------------------------------------- placing
- */
+/* -------------------------------------------------------------------------------------- placing */
 
 /* The dimension that is in neither list; -1: none, or several. */
 static int64_t free_dim(const hlo_instr *dot, unsigned side) {

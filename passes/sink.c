@@ -36,8 +36,7 @@ typedef struct entrance {
     element *elements;
 } entrance;
 
-/* ------------------------------------------------------------------------------------- reading
- */
+/* -------------------------------------------------------------------------------------- reading */
 
 /* Times or over a vector, one for each slice along dimension 0. */
 static bool reads_slices(hlo_instr *value, hlo_dequantised *out) {
@@ -162,8 +161,7 @@ static bool choose(entrance *e) {
     return any;
 }
 
-/* ------------------------------------------------------------------------------------- making
- */
+/* --------------------------------------------------------------------------------------- making */
 
 static hlo_instr *insert(hlo_instr *before, hlo_op op, const hlo_shape *shape, uint32_t count,
                          hlo_instr *const *operands) {
@@ -296,8 +294,7 @@ static void sink(entrance *e) {
     e->context->changes++;
 }
 
-/* ------------------------------------------------------------------------------------- the pass
- */
+/* ------------------------------------------------------------------------------------- the pass */
 
 typedef struct sinker {
     hlo_pass_context *context;

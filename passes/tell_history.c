@@ -16,8 +16,7 @@ static const char *outcome(const hlo_passage *p) {
     return p->gone ? "gone" : tell_kinds[p->last.kind];
 }
 
-/* -------------------------------------------------------------------------------------------- text
- */
+/* ----------------------------------------------------------------------------------------- text */
 
 static void tell_loss(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
     if (p->lost == SIZE_MAX) {
@@ -50,8 +49,7 @@ static hlo_status tell_one(const hlo_dump *dump, size_t module, const hlo_histor
     return HLO_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- JSON
- */
+/* ----------------------------------------------------------------------------------------- JSON */
 
 static json_t *json_of_loss(const hlo_dump *dump, size_t module, const hlo_passage *p) {
     if (p->lost == SIZE_MAX) return json_null();

@@ -47,8 +47,7 @@ static const char style[] =
     "summary>:nth-child(n+3){grid-column:2}.time{text-align:left}"
     ".side svg{max-width:none;width:auto;min-width:34rem}}";
 
-/* ------------------------------------------------------------------------------------------ text
- */
+/* ----------------------------------------------------------------------------------------- text */
 
 static void element(FILE *out, const char *open, const char *text, const char *close) {
     fputs(open, out);
@@ -93,8 +92,7 @@ static void page_of_reason(FILE *out, const char *page) {
     if (paragraph) fputs("</p>\n", out);
 }
 
-/* ---------------------------------------------------------------------------------------- graphs
- */
+/* --------------------------------------------------------------------------------------- graphs */
 
 /* In Graphviz's language. Ids are unique in the page. */
 static void print_graph(FILE *out, const hlo_neighbourhood *around, size_t number) {
@@ -131,8 +129,7 @@ static void list_around(FILE *out, const hlo_neighbourhood *around) {
     fputs("</table>\n", out);
 }
 
-/* -------------------------------------------------------------------------------------- a verdict
- */
+/* ------------------------------------------------------------------------------------ a verdict */
 
 typedef struct place {
     const hlo_verdict *verdict;
@@ -233,8 +230,7 @@ static void print_place(FILE *out, const place *p) {
     fputs("</div></details>\n", out);
 }
 
-/* --------------------------------------------------------------------------------------- the page
- */
+/* ------------------------------------------------------------------------------------- the page */
 
 static void print_summary(const telling *t) {
     const tell_summary *s = &t->sum;

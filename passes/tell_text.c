@@ -71,8 +71,7 @@ static void print_row(const telling *t, const table *form, cells row, const char
     fprintf(t->out, "%s\n", end ? end : "");
 }
 
-/* -------------------------------------------------------------------------------------- grouping
- */
+/* ------------------------------------------------------------------------------------- grouping */
 
 static bool is_digit(char c) {
     return c >= '0' && c <= '9';

@@ -228,8 +228,7 @@ static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
     }
 }
 
-/* --------------------------------------------------------------------------------------------------
- */
+/* ---------------------------------------------------------------------------------- the program */
 
 static const hlo_rules *load(const char *path, hlo_module **out_owner) {
     hlo_diag_sink sink = {.emit = show, .user = stderr};

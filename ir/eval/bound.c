@@ -465,8 +465,7 @@ hlo_status hlo_bound_compare_op(const hlo_bound_call *b) {
     return HLO_OK;
 }
 
-/* --------------------------------------------------------------------------------------- convert
- */
+/* -------------------------------------------------------------------------------------- convert */
 
 /* To an integer or a predicate: from the converted ends of the interval. */
 static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,

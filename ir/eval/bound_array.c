@@ -20,7 +20,7 @@ static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
     return sigma->data ? *sigma : zeros(value);
 }
 
-/* ------------------------------------------------------------------------------- whole arrays */
+/* --------------------------------------------------------------------------------- whole arrays */
 
 typedef struct extent {
     double lowest, highest, sigma;
@@ -214,8 +214,7 @@ hlo_status hlo_bound_topk(const hlo_bound_call *b) {
     return HLO_OK;
 }
 
-/* ---------------------------------------------------------------------------- moving whole arrays
- */
+/* -------------------------------------------------------------------------- moving whole arrays */
 
 /* A copy of `value`, each element moved by `sign` * lambda * sigma, in `type`. */
 static hlo_view moved(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma,
@@ -332,8 +331,7 @@ hlo_status hlo_bound_moved(const hlo_bound_call *b) {
     return HLO_OK;
 }
 
-/* ------------------------------------------------------------------------------ sums and extremes
- */
+/* ---------------------------------------------------------------------------- sums and extremes */
 
 /* The squares of `view`, an infinity or NaN giving `instead`. */
 static hlo_view squares(const hlo_bound_call *b, const hlo_view *view, double instead) {

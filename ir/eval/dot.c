@@ -10,8 +10,7 @@ hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
                           hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS)};
 }
 
-/* ------------------------------------------------------------------------ the plain matrix product
- */
+/* --------------------------------------------------------------------- the plain matrix product */
 
 enum { PANEL_ROWS = 64, PANEL_COLUMNS = 256 };
 
@@ -47,8 +46,7 @@ static void multiply_f32(const hlo_eval_env *env, hlo_product p) {
         multiply_rows(&p, 0, p.m);
 }
 
-/* ------------------------------------------------------------------------------------- any lanes
- */
+/* ------------------------------------------------------------------------------------ any lanes */
 
 typedef struct inner {
     int64_t n, k;
@@ -72,8 +70,7 @@ INNER(inner_f64, double)
 INNER(inner_u64, uint64_t)
 INNER(inner_c128, double _Complex)
 
-/* --------------------------------------------------------------------------------------- operands
- */
+/* ------------------------------------------------------------------------------------- operands */
 
 /* An operand as [batch, free, contracting]: three groups of dimensions, each one dimension. */
 typedef struct operand {

@@ -10,8 +10,7 @@
 
 #include "ir/eval/kernel.h"
 
-/* ------------------------------------------------------------------------------ making the loops
- */
+/* ----------------------------------------------------------------------------- making the loops */
 
 typedef double _Complex complex128;
 
@@ -68,7 +67,7 @@ typedef double _Complex complex128;
     LOOP1(name##_c128, complex128, complex128, c##function(x))                                     \
     KERNEL(name, {1, HLO_OUT_SAME, ulps, {FLOATS(name), COMPLEX(name)}})
 
-/* -------------------------------------------------------------------------------- one operand */
+/* ---------------------------------------------------------------------------------- one operand */
 
 MATH_COMPLEX(acos, 4, acos)
 MATH_COMPLEX(acosh, 4, acosh)
@@ -147,7 +146,7 @@ KERNEL(popcnt, {1, HLO_OUT_SAME, 0, {WRAPS(popcnt)}})
 LOOP1(clz_u64, uint64_t, uint64_t, LOW(x) ? __builtin_clzll(LOW(x)) - (64 - l->bits) : l->bits)
 KERNEL(clz, {1, HLO_OUT_SAME, 0, {WRAPS(clz)}})
 
-/* -------------------------------------------------------------------------------- two operands */
+/* --------------------------------------------------------------------------------- two operands */
 
 #define ARITHMETIC(name, ulps, op)                                                                 \
     LOOP2(name##_f32, float, float, x op y)                                                        \
@@ -251,7 +250,7 @@ LOOP2(mulhi_s64, int64_t, int64_t, high_product_signed(x, y, l->bits))
 LOOP2(mulhi_u64, uint64_t, uint64_t, high_product(x, y, l->bits))
 KERNEL(mulhi, {2, HLO_OUT_SAME, 0, {INTS(mulhi)}})
 
-/* ---------------------------------------------------------------------------- three operands */
+/* ------------------------------------------------------------------------------- three operands */
 
 LOOP3(clamp_f32, float, float, float, SMALLER(LARGER(x, y), z))
 LOOP3(clamp_f64, double, double, double, SMALLER(LARGER(x, y), z))
@@ -265,7 +264,7 @@ LOOP3(select_u64, uint64_t, uint64_t, uint64_t, x ? y : z)
 LOOP3(select_c128, uint64_t, complex128, complex128, x ? y : z)
 KERNEL(select, {3, HLO_OUT_SAME, 0, {FLOATS(select), WRAPS(select), COMPLEX(select)}})
 
-/* ------------------------------------------------------------------------------------ compare */
+/* -------------------------------------------------------------------------------------- compare */
 
 /* Floats in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as integers. */
 static int64_t total_f64(double value) {
@@ -328,7 +327,7 @@ const hlo_kernel hlo_eval_compare = {.run = hlo_elementwise_run,
                                      .ops = compares,
                                      .pick = pick_compare};
 
-/* --------------------------------------------------------------------------- reduce-precision */
+/* ----------------------------------------------------------------------------- reduce-precision */
 
 /* The nearest value with `mantissa` bits, counted from the last place of subnormals where the value
  * is one of `type`. A narrower exponent than the type's overflows to infinity and underflows to
@@ -364,7 +363,7 @@ static void reduce_precision_f32(const hlo_lanes *l) {
 }
 KERNEL(reduce_precision, {1, HLO_OUT_SAME, 0, {FLOATS(reduce_precision)}})
 
-/* ---------------------------------------------------------------------------------- the driver */
+/* ----------------------------------------------------------------------------------- the driver */
 
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr) {
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);

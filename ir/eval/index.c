@@ -54,8 +54,7 @@ static hlo_status run_dynamic_update_slice(hlo_call *call) {
 const hlo_kernel hlo_eval_dynamic_update_slice = {.run = run_dynamic_update_slice,
                                                   .bound = hlo_bound_indexed};
 
-/* ------------------------------------------------------------------------------ gather and scatter
- */
+/* --------------------------------------------------------------------------- gather and scatter */
 
 /* The dimension numbers of gather and scatter under one set of names. The wide array is gather's
  * operand and scatter's result, the narrow one gather's result and scatter's updates. */

@@ -9,7 +9,7 @@
 #include "ir/eval/bound.h"
 #include "ir/eval/eval.h"
 
-/* ----------------------------------------------------------------------------------- the table */
+/* ------------------------------------------------------------------------------------ the table */
 
 typedef struct hlo_call {
     const hlo_eval_env *env; /* never NULL */
@@ -110,8 +110,7 @@ const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t c
 /* Any real type as doubles. */
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out);
 
-/* ----------------------------------------------------------------------------------------- walks
- */
+/* ---------------------------------------------------------------------------------------- walks */
 
 enum { HLO_WALK_VIEWS = 8 };
 
@@ -194,8 +193,7 @@ typedef struct hlo_window {
 } hlo_window;
 hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);
 
-/* ------------------------------------------------------------------------- kernels used by kernels
- */
+/* ---------------------------------------------------------------------- kernels used by kernels */
 
 hlo_status hlo_elementwise_run(hlo_call *call);
 

@@ -6,8 +6,7 @@
 
 enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
 
-/* ------------------------------------------------------------------- reduce by one binary
- * operation */
+/* --------------------------------------------------------------- reduce by one binary operation */
 
 /* Sums of floats are kept in f64, so that neither order nor length matters much. */
 static hlo_type accumulator(hlo_type type) {
@@ -131,8 +130,7 @@ static void reduce_by(hlo_call *call, hlo_op op) {
     hlo_view_convert(call->env, &acc, out);
 }
 
-/* ------------------------------------------------------------------------ reduce by any
- * computation */
+/* -------------------------------------------------------------------- reduce by any computation */
 
 /* Moves to the next index below `dims`; false after the last. */
 static bool next_index(uint32_t rank, const int64_t *dims, int64_t *index) {
@@ -185,8 +183,7 @@ static hlo_status run_reduce(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_bound_reduce};
 
-/* --------------------------------------------------------------------------------- reduce-window
- */
+/* -------------------------------------------------------------------------------- reduce-window */
 
 /* Number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
 static int64_t number_at(const char *word, uint32_t dim, int64_t missing) {
@@ -276,8 +273,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .bound = hlo_bound_moved};
 
-/* ------------------------------------------------------------------------------------------- map
- */
+/* ------------------------------------------------------------------------------------------ map */
 
 static void map_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_region *region = arg;
@@ -303,8 +299,7 @@ static hlo_status run_map(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_map = {.run = run_map, .bound = hlo_bound_moved};
 
-/* ------------------------------------------------------------------------------------------ sort
- */
+/* ----------------------------------------------------------------------------------------- sort */
 
 enum { MAX_SORTED = 32 };
 
@@ -390,8 +385,7 @@ static hlo_status run_sort(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_sort = {.run = run_sort, .bound = hlo_bound_sort};
 
-/* ------------------------------------------------------------------------------------------ top k
- */
+/* ---------------------------------------------------------------------------------------- top k */
 
 /* In the total order: -NaN, the numbers, -0 before 0, NaN. */
 static int64_t float_key(double value) {

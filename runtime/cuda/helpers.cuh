@@ -28,7 +28,7 @@ static inline float float_nan() {
     return bits_as<float>(0x7fc00000u);
 }
 
-/* ------------------------------------------------------------------------- floats of few bits */
+/* --------------------------------------------------------------------------- floats of few bits */
 
 /* encode() is that of ir/eval/encode.h. */
 template <int E, int M, int BIAS, special KIND> static inline float decode(uint bits) {
@@ -95,7 +95,7 @@ static inline float from_bf16(ushort x) {
     return bits_as<float>((uint)x << 16);
 }
 
-/* ------------------------------------------------------------------------------ other elements */
+/* ------------------------------------------------------------------------------- other elements */
 
 static inline bool from_pred(uchar x) {
     return x != 0;
@@ -132,7 +132,7 @@ SMALL_UNSIGNED(u8, uchar, 8)
 SMALL_UNSIGNED(u16, ushort, 16)
 #undef SMALL_UNSIGNED
 
-/* ------------------------------------------------------------------------------------- convert */
+/* -------------------------------------------------------------------------------------- convert */
 
 /* Rounded to odd: rounding that to a type with at least two bits less is rounding once. */
 static inline float shorten(double x) {
@@ -214,7 +214,7 @@ TO_UNSIGNED(u64, uint64, 64, )
 #undef TO_SIGNED
 #undef TO_UNSIGNED
 
-/* ----------------------------------------------------------------------- floats: one operand */
+/* -------------------------------------------------------------------------- floats: one operand */
 
 #define MATH(name, function)                                                                       \
     static inline float op_##name(float x) {                                                       \
@@ -326,7 +326,7 @@ template <typename T> static inline T op_count_leading_zeros(T x, int bits) {
     return (T)count;
 }
 
-/* -------------------------------------------------------------------------------- two operands */
+/* --------------------------------------------------------------------------------- two operands */
 
 #define ARITHMETIC(name, op)                                                                       \
     static inline float op_##name(float x, float y) {                                              \
@@ -448,7 +448,7 @@ static inline int op_mulhi(int x, int y, int bits) {
     return (int)((int64)x * y >> bits);
 }
 
-/* ------------------------------------------------------------------------------ three operands */
+/* ------------------------------------------------------------------------------- three operands */
 
 static inline float op_clamp(float x, float y, float z) {
     return op_minimum(op_maximum(x, y), z);
@@ -460,7 +460,7 @@ template <typename T> static inline T op_clamp(T x, T y, T z) {
     return x > y ? (x < z ? x : z) : (y < z ? y : z);
 }
 
-/* ------------------------------------------------------------------------------------- compare */
+/* -------------------------------------------------------------------------------------- compare */
 
 /* Floats in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as integers. */
 static inline int total(float x) {
@@ -489,7 +489,7 @@ COMPARE(GT, >)
 COMPARE(GE, >=)
 #undef COMPARE
 
-/* ---------------------------------------------------------------------------- reduce-precision */
+/* ----------------------------------------------------------------------------- reduce-precision */
 
 /* The nearest value with `mantissa` bits, counted from the last place of subnormals where the value
  * is one of a type whose exponent has `wide` bits. A narrower exponent overflows to infinity and
@@ -509,7 +509,7 @@ static inline float op_reduce_precision(float x, int wide, int exponent, int man
     return (float)op_reduce_precision((double)x, wide, exponent, mantissa);
 }
 
-/* -------------------------------------------------------------------------------------- places */
+/* --------------------------------------------------------------------------------------- places */
 
 /* `value`, of any integer type, brought into [0, high]. */
 template <typename T> static inline int64 place(T value, int64 high) {

@@ -415,7 +415,7 @@ void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, boo
     e->memos[e->memo_count++] = (emit_memo){instr, index, cell, name, e->scope};
 }
 
-/* ------------------------------------------------------------------------ a thread's elements */
+/* -------------------------------------------------------------------------- a thread's elements */
 
 void emit_elements_begin(emit *e, emit_lines *inner) {
     *inner = (emit_lines){0};

@@ -24,7 +24,7 @@ enum {
     SMALL = 1 << 10 /* elements: groups are joined to have fewer of them */
 };
 
-/* ------------------------------------------------------------------------------- instructions */
+/* --------------------------------------------------------------------------------- instructions */
 
 static uint32_t at(const grouping *g, const hlo_instr *instr) {
     return g->place[instr->id - g->first_id];

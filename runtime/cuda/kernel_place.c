@@ -5,9 +5,9 @@
 #include "ir/eval/kernel.h"
 #include "runtime/cuda/kernel_emit.h"
 
-/* --------------------------------------------------------------------------------------- scatter
- *
- * The operands are copied to the results, then updates are applied in their order. Dimensions of a
+/* -------------------------------------------------------------------------------------- scatter */
+
+/* The operands are copied to the results, then updates are applied in their order. Dimensions of a
  * result that no index moves along are divided among threads: what two threads write is never the
  * same. Where indices are said to be unique, so are all other dimensions. */
 
@@ -156,9 +156,9 @@ void emit_scatter(emit *e, cuda_code *code) {
                     emit_launch(e, "scatter", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* ------------------------------------------------------------------------------------------ sort
- *
- * A thread per element counts those that go before it: the smaller ones, and the equal ones that
+/* ----------------------------------------------------------------------------------------- sort */
+
+/* A thread per element counts those that go before it: the smaller ones, and the equal ones that
  * stand before it. That is its place. */
 
 const char *cuda_sort_refusal(const hlo_instr *instr) {

@@ -11,7 +11,7 @@ const char *emit_pull_scalar(emit *e, const hlo_instr *instr) {
         e, instr, emit_index_new(e, instr->shape->rank, instr->shape->dims, at, NULL, NULL), false);
 }
 
-/* ------------------------------------------------------------------------------ index to index */
+/* ------------------------------------------------------------------------------- index to index */
 
 static const emit_index *broadcast_index(emit *e, const hlo_instr *instr, const emit_index *index) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
@@ -168,7 +168,7 @@ static const emit_index *moved(emit *e, const hlo_instr *instr, const emit_index
     }
 }
 
-/* -------------------------------------------------------------------- one of several operands */
+/* ---------------------------------------------------------------------- one of several operands */
 
 /* A variable that the branches of an `if` set. */
 typedef struct choice {

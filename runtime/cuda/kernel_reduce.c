@@ -178,7 +178,7 @@ static void gather_lanes(reduction *s, uint32_t phase) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- results */
+/* -------------------------------------------------------------------------------------- results */
 
 static void know(emit *e, const hlo_instr *instr, const char *name) {
     e->known[e->known_count++] = (emit_known){instr, name};

@@ -30,7 +30,7 @@ typedef struct builder {
     bool swapped;                  /* its A is the instruction's b */
 } builder;
 
-/* ---------------------------------------------------------------------------------- dimensions */
+/* ----------------------------------------------------------------------------------- dimensions */
 
 static void add_dim(split *s, int kind, int64_t dim) {
     s->dims[kind][s->counts[kind]++] = (uint32_t)dim;

@@ -45,9 +45,9 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
     return status;
 }
 
-/* ------------------------------------------------------------------------------------- the cache
- *
- * A file for each program, called by a hash of its text, the target and the compiler's version.
+/* ------------------------------------------------------------------------------------ the cache */
+
+/* A file for each program, called by a hash of its text, the target and the compiler's version.
  * What cannot be read or written is as if it were not there. */
 
 static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,

@@ -23,7 +23,7 @@ static struct {
     int mask;
 } library;
 
-/* ----------------------------------------------------------------------------------- logger */
+/* --------------------------------------------------------------------------------------- logger */
 
 static void say(const char *function, const char *line) {
     enum { INFO = 4, INFO_BIT = 8 };
@@ -67,7 +67,7 @@ const char *cublasLtGetStatusName(int status) {
         if (failed) return failed;                                                                 \
     } while (0)
 
-/* ---------------------------------------------------------------------------------- objects */
+/* -------------------------------------------------------------------------------------- objects */
 
 size_t standin_version(void) {
     const char *version = getenv("HLO_STANDIN_CUBLASLT");
@@ -228,7 +228,7 @@ int cublasLtMatmulPreferenceGetAttribute(lt_preference *preference, int attribut
                written);
 }
 
-/* ------------------------------------------------------------------------------- algorithms */
+/* ----------------------------------------------------------------------------------- algorithms */
 
 /* Fastest by the heuristic first, which is not the fastest. Their times are far above what
  * computing them here takes. */

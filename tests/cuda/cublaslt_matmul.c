@@ -26,7 +26,7 @@ size_t standin_element_size(int type) {
     }
 }
 
-/* ----------------------------------------------------------------------------------- floats */
+/* --------------------------------------------------------------------------------------- floats */
 
 typedef struct format {
     int exponent, mantissa, bias;
@@ -91,7 +91,7 @@ static void store(int type, void *data, int64_t index, double x) {
         ((uint16_t *)data)[index] = (uint16_t)encode(format_of(type), x, false);
 }
 
-/* --------------------------------------------------------------------------------- matrices */
+/* ------------------------------------------------------------------------------------- matrices */
 
 static int64_t of(const struct lt_layout *layout, int attribute) {
     return (int64_t)layout->at.value[attribute];

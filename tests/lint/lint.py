@@ -128,6 +128,14 @@ def functions():
                 start = None
 
 
+def headings():
+    """Section headings, a rule of dashes and a name, that are not one line of 100 columns."""
+    for name in sources(".c", ".h", ".y", ".l", ".cuh"):
+        for number, line in lines(name):
+            if re.match(r"/\* -{10,}", line) and not (len(line) == 100 and re.search(r"- \S.* \*/$", line)):
+                yield name, number, "a heading is one line, 100 columns wide"
+
+
 def words():
     """Markers of unfinished work, and paths of some machine."""
     marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|\bunimplemented\b|\bscaffolding\b", re.I)
@@ -272,7 +280,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, words, products, readme, tables, silence, examples, coverage, format)}
+          (directives, size, functions, headings, words, products, readme, tables, silence, examples, coverage, format)}
 
 
 def main():

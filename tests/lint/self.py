@@ -22,6 +22,8 @@ FAULTS = [
     ("directives", "testdata/a/bad-x.hlo", RUN + CHECK + ": error\n", "demand a refusal"),
     ("size", "ir/x.c", "int x;\n" * 1001, "1001 lines"),
     ("functions", "ir/x.c", "int f(void) {\n" + "    g();\n" * 81 + "}\n", "function of"),
+    ("headings", "ir/x.c", "/* " + 89 * "-" + " a\n * name */\n", "one line"),
+    ("headings", "ir/x.c", "/* " + 50 * "-" + " name */\n", "100 columns"),
     ("words", "ir/x.c", "/* TO" + "DO */\n", "TODO"),
     ("words", "ir/x.c", '"/ho' + 'me/me/x"\n', "home"),
     ("products", "ir/x.tab.c", "int x;\n", "product"),

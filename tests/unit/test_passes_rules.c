@@ -173,8 +173,7 @@ static void order_of_work_does_not_matter(void **state) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- the
- * notation */
+/* --------------------------------------------------------------------------------- the notation */
 
 static char last_message[512];
 static uint32_t last_line, last_column;
