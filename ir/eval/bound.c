@@ -46,7 +46,8 @@ static double instead(hlo_type type, double value, double sigma) {
     return copysign(size, isnan(value) ? 1 : value);
 }
 
-/* The operand moved by `times` * sigma; a predicate that may differ takes its other value. */
+/* The operand moved by `times` * sigma, to infinity (a NaN too) if that is infinite; a predicate
+ * that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -57,8 +58,8 @@ static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const
         else if (analysed(type) == HLO_LANE_F64 && hlo_bound_overflowed(x->f64[i], sigma[i]))
             out->f64[i] = instead(type, x->f64[i], sigma[i]);
         else if (analysed(type) == HLO_LANE_F64)
-            out->f64[i] = sigma[i] > 0 && !isnan(x->f64[i])
-                              ? fmin(fmax(x->f64[i] + by, range.low), range.high)
+            out->f64[i] = sigma[i] > 0 && (isinf(by) || !isnan(x->f64[i]))
+                              ? fmin(fmax(isinf(by) ? by : x->f64[i] + by, range.low), range.high)
                               : x->f64[i];
         else
             out->u64[i] = times > 0 ? x->u64[i] + whole : x->u64[i] - whole;

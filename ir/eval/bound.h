@@ -46,12 +46,18 @@
  * Dot: sigma^2 = a^2*sb^2 + sa^2*b^2 + sa^2*sb^2, as matrix products of squares, + the error of
  * accumulating. That of K terms p_l is u^2 * (K/6 * sum p_l^2 + K/9 * (sum p_l)^2): the expected
  * sum of u^2/3 * (partial sum)^2 if the terms are centred, and if they are all of one size and
- * sign. Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2, and u that of the type, as
- * HLO's reducer rounds every partial sum. What the sigmas of the terms give is that of independent
- * errors. One that all terms share, as that of a scale which was rounded, moves the sum S by its
- * part of S: linearly in K where the terms are of one sign. But it is one rounding, at most sqrt(6)
- * of its sigma and not lambda. So the variance from the terms is multiplied by max(1, 6/lambda^2 *
- * S^2 / sum p_l^2), with which lambda * sigma is no less than a shared error.
+ * sign. Equal terms do not err independently: while the partial sums have one exponent, what is
+ * lost of the term is the same in each addition, and K of them are off by up to u * K/2 * |sum|,
+ * which is beyond lambda * sigma from K = 30 on. But what this execution is off by is no matter of
+ * chance: the sum is computed in f64 as well, and a lambda-th of the distance e between the two is
+ * added to sigma, so that |difference| <= e + lambda * (sigma without it), the second term being
+ * for the other execution. Sum by reduce or scatter: the same with sigma^2 = sum sigma_l^2, and u
+ * that of the type, as HLO's reducer rounds every partial sum; here they are summed in f64. What
+ * the sigmas of the terms give is that of independent errors. One that all terms share, as that of
+ * a scale which was rounded, moves the sum S by its part of S: linearly in K where the terms are of
+ * one sign. But it is one rounding, at most sqrt(6) of its sigma and not lambda. So the variance
+ * from the terms is multiplied by max(1, 6/lambda^2 * S^2 / sum p_l^2), with which lambda * sigma
+ * is no less than a shared error.
  *
  * Largest and smallest element, and logical sums: the results with every element moved up, and
  * down.

@@ -216,7 +216,8 @@ hlo_status hlo_bound_topk(const hlo_bound_call *b) {
 
 /* -------------------------------------------------------------------------- moving whole arrays */
 
-/* A copy of `value`, each element moved by `sign` * lambda * sigma, in `type`. */
+/* A copy of `value`, each element moved by `sign` * lambda * sigma, in `type`. One of infinite
+ * sigma becomes infinite, a NaN too: it may be any number elsewhere. */
 static hlo_view moved(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma,
                       double sign, hlo_type type) {
     hlo_arena *scratch = b->call.scratch;
@@ -229,7 +230,9 @@ static hlo_view moved(const hlo_bound_call *b, const hlo_view *value, const hlo_
     int64_t count = hlo_view_count(value);
     for (int64_t i = 0; i < count; i++) {
         if (!(by[i] > 0)) continue;
-        at[i] = value->type == HLO_TYPE_PRED ? (double)(sign > 0) : at[i] + sign * LAMBDA * by[i];
+        at[i] = value->type == HLO_TYPE_PRED ? (double)(sign > 0)
+                : isinf(by[i])               ? sign * by[i]
+                                             : at[i] + sign * LAMBDA * by[i];
     }
     if (type == HLO_TYPE_F64) return x;
     hlo_view out = hlo_view_scratch(scratch, type, value);
@@ -503,18 +506,31 @@ static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
     return terms;
 }
 
-/* The product before it is rounded to the result's type, as doubles. */
+/* The product before it is rounded to the result's type, and what it is in f64, as doubles. */
 static hlo_status unrounded(const hlo_bound_call *b, hlo_dot_dims dims, const hlo_view *lhs,
-                            const hlo_view *rhs, const double **out_value, const char **why) {
+                            const hlo_view *rhs, const double **out_value, const double **out_exact,
+                            const char **why) {
     const hlo_view *result = &b->call.results[0];
-    hlo_view wide = *result;
+    hlo_view wide = *result, exact;
     hlo_status status = HLO_OK;
     if (hlo_type_is_float(result->type) && hlo_types[result->type].bits < 32) {
         wide = hlo_view_scratch(b->call.scratch, HLO_TYPE_F32, result);
         status = hlo_eval_dot_views(b->call.env, dims, lhs, rhs, &wide, b->call.scratch, why);
     }
-    *out_value = as_f64(b, &wide).data;
+    wide = exact = as_f64(b, &wide);
+    if (status == HLO_OK && hlo_type_is_float(result->type) && result->type != HLO_TYPE_F64) {
+        exact = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, result);
+        status = hlo_eval_dot_views(b->call.env, dims, lhs, rhs, &exact, b->call.scratch, why);
+    }
+    *out_value = wide.data;
+    *out_exact = exact.data;
     return status;
+}
+
+/* The variance with what this execution is off by itself (bound.h); `exact` was computed in f64. */
+static double with_own(double variance, double value, double exact) {
+    double own = fabs(value - exact) / LAMBDA, sigma = sqrt(variance) + own;
+    return isfinite(own) ? sigma * sigma : variance;
 }
 
 /* The variance relative to the sum of the terms' squares, when an operand may first be converted to
@@ -605,8 +621,8 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
     double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
     double scale = l.value_scale * l.value_scale * r.value_scale * r.value_scale;
-    const double *value;
-    hlo_status status = unrounded(&b, dims, lhs, rhs, &value, why);
+    const double *value, *exact;
+    hlo_status status = unrounded(&b, dims, lhs, rhs, &value, &exact, why);
     bool real = hlo_type_is_float(result->type);
     if (status == HLO_OK && real)
         status = add_product(b.call.env, dims, &l.values, &r.values, scale, result, variance,
@@ -617,6 +633,7 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         variance[i] = errors[i] * coherence(squares, v);
         if (real)
             variance[i] += accumulation(u, terms, squares, v) + narrow * squares + by_f16 * v * v;
+        if (real) variance[i] = with_own(variance[i], v, exact[i]);
     }
     if (status == HLO_OK) finish(&b, 0, variance, value, true);
     if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);

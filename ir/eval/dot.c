@@ -17,20 +17,21 @@ enum { PANEL_ROWS = 64, PANEL_COLUMNS = 256 };
 /* Rows [begin, end) of c, panel by panel of b. */
 static void multiply_rows(void *arg, int64_t begin, int64_t end) {
     const hlo_product *p = arg;
-    float panel[PANEL_ROWS][PANEL_COLUMNS];
-    memset(p->c + begin * p->n, 0, (size_t)((end - begin) * p->n) * sizeof(float));
+    const float *a = p->a, *b = p->b;
+    float panel[PANEL_ROWS][PANEL_COLUMNS], *rows_of_c = p->c;
+    memset(rows_of_c + begin * p->n, 0, (size_t)((end - begin) * p->n) * sizeof(float));
     for (int64_t j0 = 0; j0 < p->n; j0 += PANEL_COLUMNS) {
         int64_t columns = p->n - j0 < PANEL_COLUMNS ? p->n - j0 : PANEL_COLUMNS;
         for (int64_t l0 = 0; l0 < p->k; l0 += PANEL_ROWS) {
             int64_t rows = p->k - l0 < PANEL_ROWS ? p->k - l0 : PANEL_ROWS;
             for (int64_t l = 0; l < rows; l++)
                 for (int64_t j = 0; j < columns; j++)
-                    panel[l][j] = p->b[(l0 + l) * p->b_row + (j0 + j) * p->b_col];
+                    panel[l][j] = b[(l0 + l) * p->b_row + (j0 + j) * p->b_col];
             for (int64_t i = begin; i < end; i++) {
-                float *c = p->c + i * p->n + j0;
+                float *c = rows_of_c + i * p->n + j0;
                 for (int64_t l = 0; l < rows; l++) {
-                    float a = p->a[i * p->a_row + (l0 + l) * p->a_col];
-                    for (int64_t j = 0; j < columns; j++) c[j] += a * panel[l][j];
+                    float x = a[i * p->a_row + (l0 + l) * p->a_col];
+                    for (int64_t j = 0; j < columns; j++) c[j] += x * panel[l][j];
                 }
             }
         }
@@ -38,9 +39,7 @@ static void multiply_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 static void multiply_f32(const hlo_eval_env *env, hlo_product p) {
-    if (env->gemm)
-        env->gemm(env->user, &p);
-    else if (env->parallel && p.m * p.n * p.k > 1 << 18)
+    if (env->parallel && p.m * p.n * p.k > 1 << 18)
         env->parallel(env->user, p.m, multiply_rows, &p);
     else
         multiply_rows(&p, 0, p.m);
@@ -151,6 +150,11 @@ static bool is_dense(const hlo_view *view) {
     return true;
 }
 
+/* Whether the host multiplies it. */
+static bool is_lent(const hlo_eval_env *env, hlo_lane lane) {
+    return env->gemm && (lane == HLO_LANE_F32 || lane == HLO_LANE_F64);
+}
+
 static void multiply_batches(const hlo_eval_env *env, hlo_lane lane, const operand *a,
                              const operand *b, void *c) {
     int64_t m = a->size[1], n = b->size[1], k = a->size[2];
@@ -159,10 +163,23 @@ static void multiply_batches(const hlo_eval_env *env, hlo_lane lane, const opera
         const char *left = (const char *)a->data + batch * a->stride[0] * size;
         const char *right = (const char *)b->data + batch * b->stride[0] * size;
         char *out = (char *)c + batch * m * n * size;
+        const hlo_product product = {.type = lane_type(lane),
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .a = left,
+                                     .a_row = a->stride[1],
+                                     .a_col = a->stride[2],
+                                     .b = right,
+                                     .b_row = b->stride[2],
+                                     .b_col = b->stride[1],
+                                     .c = out};
+        if (is_lent(env, lane)) {
+            env->gemm(env->user, &product);
+            continue;
+        }
         if (lane == HLO_LANE_F32) {
-            multiply_f32(env, (hlo_product){m, n, k, (const float *)left, a->stride[1],
-                                            a->stride[2], (const float *)right, b->stride[2],
-                                            b->stride[1], (float *)out});
+            multiply_f32(env, product);
             continue;
         }
         inner p = {n, k, left, right, out};
@@ -192,8 +209,9 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
     arrange(&a, lhs, dims.lhs_batch, dims.lhs_contracting);
     arrange(&b, rhs, dims.rhs_batch, dims.rhs_contracting);
     hlo_type type = lane_type(lane);
-    pack(env, &a, type, lane == HLO_LANE_F32, scratch);
-    pack(env, &b, type, lane == HLO_LANE_F32, scratch);
+    bool strided = lane == HLO_LANE_F32 || is_lent(env, lane);
+    pack(env, &a, type, strided, scratch);
+    pack(env, &b, type, strided, scratch);
     if (result->type == type && is_dense(result)) {
         multiply_batches(env, lane, &a, &b, result->data);
     } else {

@@ -25,15 +25,17 @@ typedef struct hlo_view {
 /* The most dimensions that an array may have here. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 
-/* A product of matrices: c[i*n + j] = sum over l of a[i*a_row + l*a_col] * b[l*b_row + j*b_col] for
- * i < m, j < n, l < k. Of a_row and a_col one is 1, likewise of b_row and b_col. */
+/* A product of matrices of f32, or all three of f64: c[i*n + j] = sum over l of
+ * a[i*a_row + l*a_col] * b[l*b_row + j*b_col] for i < m, j < n, l < k. Of a_row and a_col one is 1,
+ * likewise of b_row and b_col. */
 typedef struct hlo_product {
+    hlo_type type;
     int64_t m, n, k;
-    const float *a;
+    const void *a;
     int64_t a_row, a_col;
-    const float *b;
+    const void *b;
     int64_t b_row, b_col;
-    float *c;
+    void *c;
 } hlo_product;
 
 /* What a host lends to the kernels. A NULL env, or a NULL member, does without. */

@@ -39,10 +39,17 @@ static void multiply(const hlo_product *p, int64_t row, int64_t m, int64_t colum
     int64_t a_least = a_plain ? k : m, b_least = b_plain ? n : k;
     if (lda < a_least) lda = a_least;
     if (ldb < b_least) ldb = b_least;
-    cblas_sgemm(CblasRowMajor, a_plain ? CblasNoTrans : CblasTrans,
-                b_plain ? CblasNoTrans : CblasTrans, (int)m, (int)n, (int)k, 1,
-                p->a + row * p->a_row, (int)lda, p->b + column * p->b_col, (int)ldb, 0,
-                p->c + row * p->n + column, (int)p->n);
+    CBLAS_TRANSPOSE a_turned = a_plain ? CblasNoTrans : CblasTrans;
+    CBLAS_TRANSPOSE b_turned = b_plain ? CblasNoTrans : CblasTrans;
+    int64_t a = row * p->a_row, b = column * p->b_col, c = row * p->n + column;
+    if (p->type == HLO_TYPE_F64)
+        cblas_dgemm(CblasRowMajor, a_turned, b_turned, (int)m, (int)n, (int)k, 1,
+                    (const double *)p->a + a, (int)lda, (const double *)p->b + b, (int)ldb, 0,
+                    (double *)p->c + c, (int)p->n);
+    else
+        cblas_sgemm(CblasRowMajor, a_turned, b_turned, (int)m, (int)n, (int)k, 1,
+                    (const float *)p->a + a, (int)lda, (const float *)p->b + b, (int)ldb, 0,
+                    (float *)p->c + c, (int)p->n);
 }
 
 static void multiply_blocks(void *arg, int64_t begin, int64_t end) {

@@ -411,6 +411,56 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     hlo_module_free(s.module);
 }
 
+/* Sixteen equal terms and sixteen others, of the other sign: each addition loses the same. What the
+ * sum is off by is 17 * 2^-24 of it, more than 8 sigmas of independent errors. */
+static void what_an_execution_is_off_by_is_known(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(DOT("f32", "32"), &recover);
+    double exact = 0, squares = 0;
+    for (int i = 0; i < 32; i++) {
+        float x = -0.112121075F, y = i < 16 ? -1.5e-06F : 4.0625e-07F;
+        double term = (double)x * (double)y;
+        set(&s.operands[0], i, (double)x), set(&s.operands[1], i, (double)y);
+        exact += term;
+        squares += term * term;
+    }
+    run(&s, false);
+    double off = fabs(at(&s.result, 0) - exact), bound = HLO_BOUND_LAMBDA * at(&s.sigma, 0);
+    double other = HLO_BOUND_LAMBDA * 0x1p-24 * sqrt(32.0 / 6 * squares + 32.0 / 9 * exact * exact);
+    assert_true(off > other);
+    assert_true(fabs(bound - (off + other)) < 1e-3 * bound);
+    hlo_module_free(s.module);
+}
+
+/* What is NaN here and any number elsewhere makes its maximum and its square that, too. */
+static void a_nan_may_be_a_number(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    static const char *const modules[] = {
+        "HloModule m\n\nmost {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT r = f32[] maximum(a, b)\n}\n"
+        "ENTRY e {\n  x = f32[4] parameter(0)\n  z = f32[] parameter(1)\n"
+        "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=most\n}\n",
+        "HloModule m\n\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] multiply(x, "
+        "x)\n}\n"};
+    for (int m = 0; m < 2; m++) {
+        setup s = prepare(modules[m], &recover);
+        for (uint32_t o = 0; o < 2; o++) {
+            if (m || !o) set(&s.operands[o], 0, (double)NAN);
+            if (m || !o) set(&s.operand_sigmas[o], 0, (double)INFINITY);
+        }
+        run(&s, true);
+        assert_true(isnan(at(&s.result, 0)) && isinf(at(&s.sigma, 0)));
+        for (uint32_t o = 0; o < 2; o++) set(&s.operand_sigmas[o], 0, 0);
+        run(&s, true);
+        assert_true(isnan(at(&s.result, 0)) && at(&s.sigma, 0) == 0);
+        hlo_module_free(s.module);
+    }
+}
+
 static void tiny_products_may_be_zero(void **state) {
     (void)state;
     jmp_buf recover;
@@ -539,6 +589,8 @@ int main(void) {
         cmocka_unit_test(ends_of_types_are_rounded),
         cmocka_unit_test(tiny_products_may_be_zero),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
+        cmocka_unit_test(what_an_execution_is_off_by_is_known),
+        cmocka_unit_test(a_nan_may_be_a_number),
         cmocka_unit_test(overflows_are_kept_apart),
         cmocka_unit_test(an_overflow_is_the_same_in_both),
         cmocka_unit_test(zeros_may_have_the_other_sign),
