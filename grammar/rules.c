@@ -27,9 +27,12 @@ struct rules_draft {
     /* of the rule at hand */
     const char *slots[HLO_RULE_SLOTS];
     bool chain[HLO_RULE_SLOTS];
+    int8_t holds[HLO_RULE_SLOTS]; /* HOLDS_VALUE, or the hlo_attr_kind of an attribute */
     uint32_t slot_count, expansions, depth;
     bool full; /* MAX_TERMS is reached, and that is told */
 };
+
+enum { HOLDS_VALUE = -1 };
 
 /* Where a let's body is being copied to: its parameters stand for nodes of the caller's frame. */
 typedef struct frame {
@@ -130,13 +133,21 @@ static const node *parameter(rules_parser *p, const frame *f, const char *name) 
     return NULL;
 }
 
-/* The slot of a variable; with `bind`, a new one when there is none. */
-static int16_t slot_of(rules_parser *p, const frame *f, span where, bool bind) {
+static void check_holds(rules_parser *p, span where, const char *name, int holds, int wanted) {
+    if (holds == wanted) return;
+    rules_fault(p, where, "%s stands for %s", name,
+                holds == HOLDS_VALUE    ? "a value, not for an attribute"
+                : wanted == HOLDS_VALUE ? "an attribute, not for a value"
+                                        : "an attribute of another kind");
+}
+
+/* The slot of a variable that holds that; with `bind`, a new one when there is none. */
+static int16_t slot_holding(rules_parser *p, const frame *f, span where, bool bind, int holds) {
     struct rules_draft *d = p->draft;
     const char *name = name_of(p, where);
     const node *arg = parameter(p, f, name);
     if (arg) {
-        if (arg->kind == NODE_VAR) return slot_of(p, f->caller, arg->name, bind);
+        if (arg->kind == NODE_VAR) return slot_holding(p, f->caller, arg->name, bind, holds);
         rules_fault(p, arg->where, "a variable is needed for %s of this definition", name);
         return 0;
     }
@@ -144,16 +155,24 @@ static int16_t slot_of(rules_parser *p, const frame *f, span where, bool bind) {
         char *local = hlo_arena_format(p->owner->arena, "%s'%u", name, f->number);
         name = hlo_intern_string(p->owner, local);
     }
-    for (uint32_t i = 0; i < d->slot_count; i++)
-        if (d->slots[i] == name) return (int16_t)i;
+    for (uint32_t i = 0; i < d->slot_count; i++) {
+        if (d->slots[i] != name) continue;
+        check_holds(p, where, name, d->holds[i], holds);
+        return (int16_t)i;
+    }
     if (!bind)
         rules_fault(p, where, "%s is not bound by the pattern", name);
     else if (d->slot_count == HLO_RULE_SLOTS)
         rules_fault(p, where, "too many variables");
     if (!bind || d->slot_count == HLO_RULE_SLOTS) return 0;
     d->chain[d->slot_count] = false;
+    d->holds[d->slot_count] = (int8_t)holds;
     d->slots[d->slot_count] = name;
     return (int16_t)d->slot_count++;
+}
+
+static int16_t slot_of(rules_parser *p, const frame *f, span where, bool bind) {
+    return slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
 
 /* ---------------------------------------------------------------------------------------- terms */
@@ -194,27 +213,57 @@ static bool has_rest(const node *n) {
     return false;
 }
 
+/* Whether an attribute of that kind is written so; anything may be written as a variable. */
+static bool is_written_as(hlo_attr_kind kind, hlo_rule_attr_kind form) {
+    switch (form) {
+    case HLO_RULE_INT: return kind == HLO_KIND_INT || kind == HLO_KIND_BOOL;
+    case HLO_RULE_INTS: return kind == HLO_KIND_INTS;
+    case HLO_RULE_WORD: return kind == HLO_KIND_WORD || kind == HLO_KIND_STRING;
+    case HLO_RULE_SLOT:
+    case HLO_RULE_FROM: break;
+    }
+    return true;
+}
+
+static hlo_attr_id attr_named(rules_parser *p, const attr_node *a, hlo_op op) {
+    const char *name = name_of(p, a->name);
+    hlo_attr_id id = hlo_attr_find(name, strlen(name));
+    if (id == HLO_ATTR_INVALID || !hlo_op_allows(op, id))
+        rules_fault(p, a->name, "%s has no attribute '%s'", hlo_ops[op].name, name);
+    else if (!is_written_as(hlo_attrs_info[id].kind, a->kind))
+        rules_fault(p, a->name, "'%s' is not %s", name,
+                    a->kind == HLO_RULE_INT    ? "a number"
+                    : a->kind == HLO_RULE_INTS ? "a list of numbers"
+                                               : "a word");
+    return id;
+}
+
+static int64_t whole_number(rules_parser *p, const attr_node *a, double number) {
+    const double most = 0x1p53;
+    if (number >= -most && number <= most && number == (double)(int64_t)number)
+        return (int64_t)number;
+    rules_fault(p, a->name, "%s: %g is no whole number, or too large", name_of(p, a->name), number);
+    return 0;
+}
+
 static void lower_attr(rules_parser *p, const frame *f, const attr_node *a, hlo_op op, mode m) {
     hlo_attr_id id = HLO_ATTR_COUNT;
-    if (a->kind != HLO_RULE_FROM) {
-        const char *name = name_of(p, a->name);
-        id = hlo_attr_find(name, strlen(name));
-        if (id == HLO_ATTR_INVALID || !hlo_op_allows(op, id))
-            rules_fault(p, a->name, "%s has no attribute '%s'", hlo_ops[op].name, name);
-    } else if (m == PATTERN) {
+    if (a->kind != HLO_RULE_FROM)
+        id = attr_named(p, a, op);
+    else if (m == PATTERN)
         rules_fault(p, a->word, "'from' belongs on the right-hand side");
-    }
     uint32_t first = p->draft->ints.count, count = 0;
     for (const ints *i = a->ints; i; i = i->next, count++)
-        *(int64_t *)push(p, &p->draft->ints, sizeof(int64_t)) = (int64_t)i->value;
+        *(int64_t *)push(p, &p->draft->ints, sizeof(int64_t)) = whole_number(p, a, i->value);
     int16_t slot = -1;
-    if (a->kind == HLO_RULE_SLOT || a->kind == HLO_RULE_FROM)
-        slot = slot_of(p, f, a->word, m == PATTERN);
+    if (a->kind == HLO_RULE_FROM) slot = slot_of(p, f, a->word, m == PATTERN);
+    if (a->kind == HLO_RULE_SLOT && id < HLO_ATTR_COUNT)
+        slot = slot_holding(p, f, a->word, m == PATTERN, (int)hlo_attrs_info[id].kind);
     hlo_rule_attr *attr = push(p, &p->draft->attrs, sizeof *attr);
     attr->id = (uint8_t)id;
     attr->kind = (uint8_t)a->kind;
     attr->slot = slot;
-    attr->number = (int64_t)a->number;
+    attr->number = a->kind == HLO_RULE_INT ? whole_number(p, a, a->number) : 0;
     attr->first_int = first;
     attr->int_count = count;
     if (a->kind == HLO_RULE_WORD) attr->word = name_of(p, a->word);

@@ -106,7 +106,8 @@ static hlo_status verify(const run *r, const char *after) {
         hlo_matmul_verify(r->context.module, most, r->context.sink) == HLO_OK)
         return HLO_OK;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
-                  "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
+                  "the module fails to verify after '%s', which is a bug of hlo-fp8%s", after,
+                  r->context.options->rules ? ", or of the rules that were given" : "");
     return HLO_INTERNAL;
 }
 

@@ -218,6 +218,22 @@ static void faults_are_found(void **state) {
     refused(PHASE "rule r %x = abs(%y)\nwhere one_use(%y) else why => %y" EXAMPLE,
             "no reason is called", 3, 24);
     refused(PHASE "rule r %x = abs(%y) {dimensions={0}} => %y" EXAMPLE, "no attribute", 2, 22);
+    refused(PHASE "rule r %x = slice(%y) {slice=1} => %y" EXAMPLE, "'slice' is not a number", 2,
+            24);
+    refused(PHASE "rule r %x = iota() {iota_dimension=first} => %x" EXAMPLE, "is not a word", 2,
+            21);
+    refused(PHASE "rule r %x = iota() {iota_dimension={0}} => %x" EXAMPLE, "not a list of numbers",
+            2, 21);
+    refused(PHASE "rule r %x = iota() {iota_dimension=0.5} => %x" EXAMPLE, "no whole number", 2,
+            21);
+    refused(PHASE "rule r %x = transpose(%y) {dimensions={inf}} => %y" EXAMPLE, "no whole number",
+            2, 28);
+    refused(PHASE "rule r %x = transpose(%y) {dimensions=%y} => %y" EXAMPLE,
+            "%y stands for a value, not for an attribute", 2, 39);
+    refused(PHASE "rule r %x = iota() {iota_dimension=%d} => %d" EXAMPLE,
+            "%d stands for an attribute, not for a value", 2, 43);
+    refused(PHASE "rule r %x = iota() {iota_dimension=%d} => transpose(%x) {dimensions=%d}" EXAMPLE,
+            "%d stands for an attribute of another kind", 2, 69);
     refused(PHASE "rule r %x = abs(%y: f33) => %y" EXAMPLE, "neither a type nor a test", 2, 21);
     refused(PHASE "rule r %x = abs(%y) => %y\n", "needs an example", 2, 6);
     refused(PHASE "rule r %x = abs(%y) = %y" EXAMPLE, "syntax error", 2, 21);
