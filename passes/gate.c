@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/suggest.h"
 #include "passes/tell.h"
 
 static hlo_status gate_count(const tell_summary *s, const char *expect, char *why, size_t size) {
@@ -26,12 +27,13 @@ static hlo_status gate_reasons(const tell_summary *s, const char *fail_on, char 
     for (int reason = 0; reason < HLO_WHY_COUNT; reason++) watched[reason] = !*fail_on;
     for (const char *at = fail_on; *at;) {
         size_t length = strcspn(at, ",");
-        int reason = 0;
-        while (reason < HLO_WHY_COUNT && (strlen(hlo_reason_name((size_t)reason)) != length ||
-                                          memcmp(hlo_reason_name((size_t)reason), at, length) != 0))
-            reason++;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        hlo_reason reason = hlo_reason_find(name);
         if (reason == HLO_WHY_COUNT) {
-            snprintf(why, size, "there is no reason '%.*s'", (int)length, at);
+            hlo_suggestion near = hlo_suggest(name);
+            for (size_t i = 0; i < HLO_WHY_COUNT; i++) hlo_suggest_offer(&near, hlo_reason_name(i));
+            snprintf(why, size, "there is no reason '%s'%s", name, hlo_suggest_meant(&near));
             return HLO_INVALID_USAGE;
         }
         watched[reason] = true;

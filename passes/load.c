@@ -31,9 +31,9 @@ static char *read_all(const char *path, size_t *out_size) {
 }
 
 static void cannot_read(const char *path, const hlo_diag_sink *sink) {
-    char message[1024];
-    snprintf(message, sizeof message, "cannot read %s: %s", path, strerror(errno));
-    const hlo_diag diag = {.severity = HLO_ERROR, .message = message};
+    char message[256];
+    snprintf(message, sizeof message, "cannot read the file: %s", strerror(errno));
+    const hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = path};
     if (sink) sink->emit(sink->user, &diag);
 }
 

@@ -186,11 +186,12 @@ int main(int argc, char **argv) {
     if (job.options.file_count != 1)
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
                                                                   : "no input file");
-    program_mode mode = job.options.values[OPTION_PLAN].given ? MODE_PLAN : MODE_EXECUTE;
-    if (!options_suit(PROGRAM_RUN, &job.options, mode)) return 2;
-    const char *compare_with = job.options.values[OPTION_COMPARE].text;
-    if (compare_with && is_npz(compare_with) &&
-        strcmp(job.options.values[OPTION_BACKEND].text, "cpu") != 0)
+    const option_value *values = job.options.values;
+    int modes = values[OPTION_PLAN].given ? MODE_PLAN : MODE_EXECUTE;
+    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
+    if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
+    const char *compare_with = values[OPTION_COMPARE].text;
+    if (compare_with && is_npz(compare_with) && strcmp(values[OPTION_BACKEND].text, "cpu") != 0)
         return options_refuse(PROGRAM_RUN, "arrays have no bounds: --backend=cuda can be compared "
                                            "with a module only");
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;

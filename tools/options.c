@@ -269,21 +269,19 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     return false;
 }
 
-static const char *mode_name(program_mode mode) {
-    switch (mode) {
-    case MODE_FOLDER: return "a folder";
-    case MODE_DIFF: return "--diff";
-    case MODE_PLAN: return "--plan";
-    case MODE_MODULES:
-    case MODE_EXECUTE: break;
-    }
-    return "modules";
+/* Why an option of the program that is for `wanted` has no use in `modes`. */
+static const char *no_use(int wanted, int modes) {
+    if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "without --optimize";
+    if (modes & MODE_FOLDER) return "with a folder";
+    if (modes & MODE_DIFF) return "with --diff";
+    if (modes & MODE_PLAN) return "with --plan";
+    return "with modules";
 }
 
-bool options_suit(program_id program, const options *from, program_mode mode) {
+bool options_suit(program_id program, const options *from, int modes) {
     for (int id = 0; id < OPTION_COUNT; id++) {
-        if (!from->values[id].given || rows[id].modes & (int)mode) continue;
-        options_refuse(program, "--%s has no use with %s", rows[id].name, mode_name(mode));
+        if (!from->values[id].given || rows[id].modes & modes) continue;
+        options_refuse(program, "--%s has no use %s", rows[id].name, no_use(rows[id].modes, modes));
         return false;
     }
     return true;

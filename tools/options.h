@@ -14,18 +14,20 @@ typedef enum option_id {
 } option_id;
 
 /* What a program does: hlo-fp8-opt rewrites modules, tells of a folder of dumps or compares two
- * modules; hlo-fp8-run executes a module or prints its plan. */
+ * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes over it first.
+ */
 typedef enum program_mode {
     MODE_MODULES = 1,
     MODE_FOLDER = 2,
     MODE_DIFF = 4,
     MODE_EXECUTE = 8,
-    MODE_PLAN = 16
+    MODE_PLAN = 16,
+    MODE_OPTIMIZE = 32
 } program_mode;
 
 typedef enum program_id {
     PROGRAM_OPT = MODE_MODULES | MODE_FOLDER | MODE_DIFF,
-    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN
+    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE
 } program_id;
 
 /* The words of options.def's columns. */
@@ -36,6 +38,7 @@ enum {
     DIFF = MODE_DIFF,
     EXECUTE = MODE_EXECUTE,
     PLAN = MODE_PLAN,
+    OPTIMIZE = MODE_OPTIMIZE,
     OPT = PROGRAM_OPT,
     RUN = PROGRAM_RUN,
     BOTH = OPT | RUN
@@ -66,9 +69,9 @@ int options_refuse(program_id program, const char *format, ...)
 /* Says that `what` could not be done to `name`, and by errno why. Returns HLO_INVALID_INPUT. */
 hlo_status options_complain(program_id program, const char *what, const char *name);
 
-/* Whether every option that was given has a place in `mode`; otherwise one line says which has not.
- */
-bool options_suit(program_id program, const options *from, program_mode mode);
+/* Whether every option that was given has a place in one of `modes`; otherwise one line says which
+ * has not. */
+bool options_suit(program_id program, const options *from, int modes);
 
 /* What the options say to the passes. Returns false, with all said and *out_status the exit status,
  * when the library has no such pass, target or version. */
