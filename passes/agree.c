@@ -1,14 +1,14 @@
-/* Values that are the same on all devices.
+/* Values that are the same on all devices of a group.
  *
- * Within a computation a value is followed up to parameters. What is known of these is found once,
- * for the whole module, callers before what they call: of each parameter, or of each element when
- * it is a tuple. A loop's state is supposed to stay the same where it begins so, until its body
- * says otherwise. */
+ * What is known is of one division of the devices into groups. Within a computation a value is
+ * followed up to parameters. What is known of these is found once, for the whole module, callers
+ * before what they call: of each parameter, or of each element when it is a tuple. A loop's state
+ * is supposed to stay the same where it begins so, until its body says otherwise. */
 #include <string.h>
 
 #include "passes/devices.h"
 
-enum { STEP_LIMIT = 256, ROUND_LIMIT = 8 };
+enum { STEP_LIMIT = 256, ROUND_LIMIT = 8, DIVISION_LIMIT = 8 };
 
 /* Of a computation: what each parameter, or element of it, is on the devices. */
 typedef struct facts {
@@ -19,6 +19,8 @@ typedef struct facts {
 
 typedef struct hlo_agreement {
     hlo_arena *arena;
+    const hlo_division *among; /* what is known is true within its groups */
+    struct hlo_agreement *next;
     uint32_t count; /* of `of`, by the computation's id */
     facts *of;
 } hlo_agreement;
@@ -43,25 +45,31 @@ static uint32_t element_count(const hlo_shape *shape) {
 
 /* ----------------------------------------------------------------------------------- parameters */
 
-/* `{replicated}`, or element `index` of `{{replicated}, {devices=[4]<=[4]}}`. */
-static bool replicated(const char *sharding, int64_t index) {
-    static const char word[] = "{replicated";
-    if (index >= 0 && sharding[0] == '{' && sharding[1] == '{') {
-        int depth = 0;
-        for (sharding++; *sharding && (index || depth); sharding++) {
-            depth += (*sharding == '{') - (*sharding == '}');
-            index -= *sharding == ',' && !depth;
-        }
-        while (*sharding == ' ') sharding++;
+/* Of a tuple's `{{replicated}, {devices=[4]<=[4]}}` element `index`, which ends somewhere. */
+static const char *sharding_of(const char *sharding, int64_t index) {
+    if (index < 0 || sharding[0] != '{' || sharding[1] != '{') return sharding;
+    int depth = 0;
+    for (sharding++; *sharding && (index || depth); sharding++) {
+        depth += (*sharding == '{') - (*sharding == '}');
+        index -= *sharding == ',' && !depth;
     }
-    return !strncmp(sharding, word, sizeof word - 1) && strchr("} ", sharding[sizeof word - 1]);
+    return sharding + strspn(sharding, " ");
+}
+
+static bool handed_alike(const hlo_agreement *a, const char *sharding) {
+    hlo_arena_mark mark = hlo_arena_here(a->arena);
+    const hlo_division *parts = hlo_division_of_sharding(a->arena, sharding);
+    bool alike = parts && hlo_division_within(a->among, parts);
+    hlo_arena_release(a->arena, mark);
+    return alike;
 }
 
 static bool agree_parameter(const hlo_agreement *a, const hlo_instr *parameter, int64_t index) {
     const hlo_computation *comp = parameter->parent;
     if (comp == comp->module->entry) {
         const char *sharding = hlo_instr_str(parameter, HLO_ATTR_SHARDING);
-        return hlo_devices_replicas(comp->module) == 1 && sharding && replicated(sharding, index);
+        return hlo_devices_replicas(comp->module) == 1 && sharding &&
+               handed_alike(a, sharding_of(sharding, index));
     }
     const facts *f = facts_of(a, comp);
     if (!f) return false;
@@ -102,6 +110,14 @@ static bool comes_whole(const hlo_instr *value, int64_t index) {
     return hlo_shape_compatible(tuple ? value->shape->elements[index] : value->shape, from->shape);
 }
 
+static bool evened_out(const hlo_agreement *a, const hlo_instr *collective) {
+    hlo_arena_mark mark = hlo_arena_here(a->arena);
+    const hlo_division *among = hlo_devices_among(a->arena, collective);
+    bool within = among && hlo_division_within(a->among, among);
+    hlo_arena_release(a->arena, mark);
+    return within;
+}
+
 static bool agree_all(const hlo_agreement *a, const hlo_instr *value, unsigned *steps) {
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!agree(a, hlo_instr_operand(value, i), whole, steps)) return false;
@@ -117,7 +133,7 @@ static bool agree(const hlo_agreement *a, const hlo_instr *value, int64_t index,
     case HLO_OP_ALL_GATHER:
     case HLO_OP_ALL_REDUCE:
     case HLO_OP_ALL_GATHER_START:
-    case HLO_OP_ALL_REDUCE_START: return hlo_devices_over_all(value);
+    case HLO_OP_ALL_REDUCE_START: return evened_out(a, value);
     case HLO_OP_ALL_GATHER_DONE:
     case HLO_OP_ALL_REDUCE_DONE:
     case HLO_OP_OPT_BARRIER: return agree(a, hlo_instr_operand(value, 0), index, steps);
@@ -133,7 +149,12 @@ static bool agree(const hlo_agreement *a, const hlo_instr *value, int64_t index,
         return facts_of(a, called) && agree(a, called->root, index, steps);
     }
     case HLO_OP_CUSTOM_CALL: return comes_whole(value, index);
-    case HLO_OP_REDUCE: return agree_all(a, value, steps);
+    case HLO_OP_CONCATENATE:
+    case HLO_OP_DOT:
+    case HLO_OP_DYNAMIC_UPDATE_SLICE:
+    case HLO_OP_REDUCE:
+    case HLO_OP_REDUCE_WINDOW:
+    case HLO_OP_SORT: return agree_all(a, value, steps);
     default:
         return hlo_ops[value->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT) &&
                agree_all(a, value, steps);
@@ -227,10 +248,12 @@ static void enter(hlo_agreement *a, const hlo_instr *instr) {
         bind(a, called, i, hlo_instr_operand(instr, i));
 }
 
-static hlo_agreement *find_agreement(const hlo_pass_context *context) {
+static hlo_agreement *find_agreement(const hlo_pass_context *context, const hlo_division *among) {
     const hlo_module *module = context->module;
     hlo_agreement *a = hlo_arena_zero(context->scratch, sizeof *a);
     a->arena = context->scratch;
+    a->among = among;
+    a->next = context->agreement;
     a->count = module->next_computation_id;
     a->of = hlo_arena_zero(a->arena, a->count * sizeof *a->of);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
@@ -239,7 +262,22 @@ static hlo_agreement *find_agreement(const hlo_pass_context *context) {
     return a;
 }
 
-bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value) {
-    if (!context->agreement) context->agreement = find_agreement(context);
-    return holds(context->agreement, value, whole);
+/* What is known of that division; of all devices together, when there are too many. */
+static const hlo_agreement *agreement_of(hlo_pass_context *context, const hlo_division *among) {
+    unsigned count = 0;
+    for (const hlo_agreement *a = context->agreement; a; a = a->next, count++)
+        if (hlo_division_within(a->among, among) && hlo_division_within(among, a->among)) return a;
+    if (count >= DIVISION_LIMIT && among->count) return agreement_of(context, &hlo_division_whole);
+    return context->agreement = find_agreement(context, among);
+}
+
+bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value,
+                       const hlo_instr *collective) {
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    const hlo_division *among = hlo_devices_among(context->scratch, collective);
+    const hlo_agreement *known = context->agreement,
+                        *a = agreement_of(context, among ? among : &hlo_division_whole);
+    bool agrees = holds(a, value, whole);
+    if (known == context->agreement) hlo_arena_release(context->scratch, mark);
+    return agrees;
 }

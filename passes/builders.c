@@ -201,9 +201,9 @@ TEST(sends) {
                        wrapped->op == HLO_OP_COLLECTIVE_PERMUTE);
 }
 
-TEST(everywhere) {
+TEST(agreed) {
     UNUSED(count);
-    return has_instr(args) && hlo_devices_agree(env->context, args->instr);
+    return has_instr(args) && hlo_devices_agree(env->context, args[0].instr, args[1].instr);
 }
 
 TEST(at_most) {

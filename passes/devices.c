@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "ir/groups.h"
-
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
     for (uint32_t i = 0; i < module->attr_count; i++)
         if (module->attrs[i].id == id) return module->attrs[i].u.i > 1 ? module->attrs[i].u.i : 1;
@@ -19,27 +17,38 @@ int64_t hlo_devices_replicas(const hlo_module *module) {
     return header_int(module, HLO_ATTR_REPLICA_COUNT);
 }
 
-/* --------------------------------------------------------------------------------------- groups */
-
-/* Whether one group holds all devices, of which there are `all`; 1: the header does not say, and
- * groups hold every device between them. */
-static bool one_group(const char *text, int64_t all) {
-    hlo_groups groups = hlo_groups_read(text);
-    if (!groups.count) return true;
-    int64_t size = groups.count == 1 ? groups.size : 0;
-    return size > 0 && (size == all || all == 1);
+/* What sends: of an ending, what it ends. */
+static const hlo_instr *sender_of(const hlo_instr *instr) {
+    while (hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count)
+        instr = hlo_instr_operand(instr, 0);
+    if (instr->op != HLO_OP_ASYNC_START) return instr;
+    const hlo_computation *called = hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    const hlo_instr *wrapped = called ? hlo_async_wrapped(called) : NULL;
+    return wrapped ? wrapped : instr;
 }
 
-/* With global ids the groups are of devices; otherwise of replicas, and every group is over all
- * partitions when there is a channel, and within each partition when there is none. */
-bool hlo_devices_over_all(const hlo_instr *collective) {
+/* Where it has a channel. */
+static bool names_partitions(const hlo_instr *collective) {
+    return collective->op == HLO_OP_ALL_TO_ALL || collective->op == HLO_OP_COLLECTIVE_PERMUTE ||
+           collective->op == HLO_OP_COLLECTIVE_PERMUTE_START;
+}
+
+/* Some collectives name partitions, or devices, when they say so; all others replicas, and then
+ * they are over all partitions when there is a channel, and within each when there is none. A
+ * header need not say how many there are: then what is named is all. */
+const hlo_division *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
+    collective = sender_of(collective);
     const hlo_module *module = collective->parent->module;
-    const char *groups = hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS);
     int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
-    if (hlo_instr_int(collective, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
-        return one_group(groups, partitions * replicas);
     bool channel = hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID);
-    return (channel || partitions == 1) && one_group(groups, replicas);
+    bool global = hlo_instr_int(collective, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0);
+    if (partitions > 1 && !global && (!channel || replicas > 1)) return NULL;
+    if (partitions > 1 && !global && !names_partitions(collective)) return &hlo_division_whole;
+    int64_t devices = partitions * replicas > 1 ? partitions * replicas : 0;
+    const char *pairs = hlo_instr_str(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);
+    if (pairs) return hlo_division_of_pairs(arena, pairs, devices);
+    return hlo_division_of_groups(arena, hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS),
+                                  devices);
 }
 
 bool hlo_devices_manual(const hlo_instr *instr) {

@@ -1,31 +1,33 @@
 /* The devices that run a module, and which values are the same on all of them, whatever the inputs
  * are.
  *
- *   devices.c  devices and groups of them
+ *   devices.c  what a module says of its devices, and among which of them a collective sends
  *   agree.c    values that are the same */
 #ifndef HLO_PASSES_DEVICES_H
 #define HLO_PASSES_DEVICES_H
 
 #include "passes/context.h"
+#include "passes/division.h"
 
 /* As the header says; 1 where it does not. */
 int64_t hlo_devices_replicas(const hlo_module *module);
 int64_t hlo_devices_partitions(const hlo_module *module);
 
-/* Whether the groups of a collective are one, of all devices. */
-bool hlo_devices_over_all(const hlo_instr *collective);
+/* Among which devices a collective, or one that `collective` ends, sends. The answer lives in
+ * `arena`. NULL: it is not known. */
+const hlo_division *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
 
 /* Whether `instr` hands values that the partitioner has to split to code that was written for each
  * device (jax's shard_map). */
 bool hlo_devices_manual(const hlo_instr *instr);
 
-/* Whether `value` is proved to be the same on all devices: a constant, a parameter of the entry
- * that is marked `sharding={replicated}`, an all-reduce or all-gather over all devices, or
- * computed, element by element, by movement or by a reduction, from nothing but those. Before
- * partitioning, what comes whole into code that was written for each device. What goes into a call,
- * a branch or a loop is followed; what a loop changes is the same on all devices when it begins so
- * and stays so. */
-bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value);
+/* Whether `value` is proved to be the same on all devices of each group that `collective` sends
+ * among: a constant, a parameter of the entry whose `sharding` hands it to all of these, an
+ * all-reduce or all-gather over them, or computed from nothing but those. Before partitioning, what
+ * comes whole into code that was written for each device. What goes into a call, a branch or a loop
+ * is followed; what a loop changes is the same when it begins so and stays so. */
+bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value,
+                       const hlo_instr *collective);
 
 /* Whether XLA's partitioner has not split the module yet: values are marked as sharded, but nothing
  * goes from device to device, or only in what was written for each. `*out_marked` is such a value.

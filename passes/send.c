@@ -81,7 +81,8 @@ hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const 
     if (along < -1 || each->rank > HLO_RULE_ARGS || each->rank != all->rank) return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
-    bool agree = hlo_devices_agree(env->context, scale) && coarsen(&p, each, -1, scale) &&
+    bool agree = hlo_devices_agree(env->context, scale, collective) &&
+                 coarsen(&p, each, -1, scale) &&
                  (along < 0 || p.grains[0].v[along] >= each->dims[along]);
     if (!agree && !coarsen(&p, each, along, scale)) return NULL;
     hlo_instr *sample = sample_of(env, &p, scale);

@@ -1,0 +1,328 @@
+/* Devices in groups.
+ *
+ * Most notations name an array of devices, and some of its dimensions: the devices of a group have
+ * the same place along all the others. */
+#include "passes/division.h"
+
+#include <string.h>
+
+#include "ir/groups.h"
+
+enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
+
+const hlo_division hlo_division_whole = {0};
+
+/* A stretch of an array's dimension along which the devices of a group lie: of places `step` apart,
+ * `size`. */
+typedef struct stretch {
+    int64_t step, size;
+} stretch;
+
+typedef struct array {
+    int64_t count;
+    int64_t dims[MOST_DIMS];
+    uint32_t rank;
+    uint32_t *at; /* the device at each place, in row-major order */
+    stretch grouped[MOST_DIMS];
+    uint32_t grouped_count;
+} array;
+
+/* The numbers up to the end of the list, which is at most MOST_DIMS long. False: it is longer. */
+static bool read_dims(const char **at, int64_t *dims, uint32_t *rank) {
+    *rank = 0;
+    do {
+        if (*rank == MOST_DIMS) return false;
+        dims[(*rank)++] = hlo_value_int(at);
+    } while (hlo_value_take(at, ","));
+    return true;
+}
+
+/* How many places there are; 0: none, or too many. */
+static int64_t place_count(const int64_t *dims, uint32_t rank) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i] < 1 || dims[i] > MOST_DEVICES || (count *= dims[i]) > MOST_DEVICES) return 0;
+    return count;
+}
+
+static bool make_places(hlo_arena *arena, array *d) {
+    d->count = place_count(d->dims, d->rank);
+    d->at = hlo_arena_array(arena, (size_t)d->count, sizeof *d->at);
+    for (int64_t i = 0; i < d->count; i++) d->at[i] = (uint32_t)i;
+    return d->count > 0;
+}
+
+static int64_t dim_step(const array *d, uint32_t dim) {
+    int64_t step = 1;
+    for (uint32_t i = dim + 1; i < d->rank; i++) step *= d->dims[i];
+    return step;
+}
+
+/* All along that dimension. */
+static void group_along(array *d, uint32_t dim) {
+    d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
+}
+
+/* `[4,2]T(1,0)`, or `[8]`, behind the bracket. */
+static bool read_iota(const char **at, array *d) {
+    int64_t dims[MOST_DIMS], order[MOST_DIMS], step[MOST_DIMS];
+    uint32_t rank, ordered = 0;
+    if (!read_dims(at, dims, &rank) || place_count(dims, rank) != d->count) return false;
+    hlo_value_take(at, "]");
+    if (!hlo_value_take(at, "T(")) return true;
+    if (!read_dims(at, order, &ordered) || ordered != rank) return false;
+    hlo_value_take(at, ")");
+    for (uint32_t i = 0; i < rank; i++) {
+        if (order[i] < 0 || order[i] >= rank) return false;
+        step[i] = 1;
+        for (uint32_t k = (uint32_t)order[i] + 1; k < rank; k++) step[i] *= dims[k];
+    }
+    for (int64_t place = 0; place < d->count; place++) {
+        int64_t rest = place, device = 0;
+        for (uint32_t i = rank; i-- > 0;) {
+            device += rest % dims[order[i]] * step[i];
+            rest /= dims[order[i]];
+        }
+        d->at[place] = (uint32_t)device;
+    }
+    return true;
+}
+
+/* `0,2,1,3` */
+static bool read_list(const char **at, array *d) {
+    for (int64_t i = 0; i < d->count; i++) {
+        int64_t device = hlo_value_int(at);
+        if (device < 0 || device >= d->count) return false;
+        d->at[i] = (uint32_t)device;
+        hlo_value_take(at, ",");
+    }
+    return true;
+}
+
+static const hlo_division *divide(hlo_arena *arena, const array *d) {
+    uint32_t *of = hlo_arena_zero(arena, (size_t)d->count * sizeof *of);
+    for (int64_t place = 0; place < d->count; place++) {
+        int64_t first = place;
+        for (uint32_t i = 0; i < d->grouped_count; i++) {
+            const stretch *s = &d->grouped[i];
+            first -= place / s->step % s->size * s->step;
+        }
+        of[d->at[place]] = d->at[first];
+    }
+    hlo_division *division = hlo_arena_zero(arena, sizeof *division);
+    *division = (hlo_division){(uint32_t)d->count, of};
+    return division;
+}
+
+/* --------------------------------------------------------------------------------------- meshes */
+
+typedef struct mesh {
+    const char *axes; /* `'a'=2,'b'=4` */
+    array all;
+} mesh;
+
+/* The number of the axis that is named there; the mesh's rank: it has none. */
+static uint32_t axis_named(const mesh *m, const char *name) {
+    size_t length = (size_t)(hlo_value_past_name(name) - name);
+    const char *at = m->axes;
+    uint32_t axis = 0;
+    for (; axis < m->all.rank; axis++) {
+        const char *end = hlo_value_past_name(at);
+        if ((size_t)(end - at) == length && !memcmp(at, name, length)) break;
+        at = end + (*end == '=');
+        hlo_value_int(&at);
+        hlo_value_take(&at, ",");
+    }
+    return axis;
+}
+
+/* `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))` */
+static bool read_mesh(hlo_arena *arena, const char **at, mesh *m) {
+    *m = (mesh){0};
+    if (!hlo_value_take(at, "mesh[")) return false;
+    m->axes = *at;
+    while (**at == '\'') {
+        if (m->all.rank == MOST_DIMS) return false;
+        *at = hlo_value_past_name(*at);
+        *at += **at == '=';
+        m->all.dims[m->all.rank++] = hlo_value_int(at);
+        hlo_value_take(at, ",");
+    }
+    if (!hlo_value_take(at, "]") || !make_places(arena, &m->all)) return false;
+    if (!hlo_value_take(at, ", device_ids=(")) return true;
+    bool good = hlo_value_take(at, "[") ? read_iota(at, &m->all) : read_list(at, &m->all);
+    return good && hlo_value_take(at, ")");
+}
+
+/* `'a'`, or a part of an axis, `'b':(2)4`. */
+static bool group_axis(const char **at, mesh *m) {
+    uint32_t axis = axis_named(m, *at);
+    array *d = &m->all;
+    if (axis == d->rank || d->grouped_count == MOST_DIMS) return false;
+    *at = hlo_value_past_name(*at);
+    if (!hlo_value_take(at, ":(")) {
+        group_along(d, axis);
+        return true;
+    }
+    int64_t before = hlo_value_int(at);
+    hlo_value_take(at, ")");
+    int64_t size = hlo_value_int(at);
+    if (before < 1 || size < 1 || d->dims[axis] % (before * size)) return false;
+    int64_t behind = d->dims[axis] / (before * size);
+    d->grouped[d->grouped_count++] = (stretch){dim_step(d, axis) * behind, size};
+    return true;
+}
+
+static const hlo_division *groups_of_mesh(hlo_arena *arena, const char *at) {
+    mesh m;
+    if (!read_mesh(arena, &at, &m) || !hlo_value_take(&at, " {")) return NULL;
+    while (*at == '\'') {
+        if (!group_axis(&at, &m)) return NULL;
+        hlo_value_take(&at, ",");
+    }
+    return divide(arena, &m.all);
+}
+
+/* --------------------------------------------------------------------------------------- groups */
+
+static bool too_many(int64_t devices) {
+    return devices < 0 || devices > MOST_DEVICES;
+}
+
+static const hlo_division *groups_of_iota(hlo_arena *arena, const char *at) {
+    array d = {.rank = 0};
+    if (!hlo_value_take(&at, "[") || !read_dims(&at, d.dims, &d.rank) || d.rank != 2) return NULL;
+    if (!make_places(arena, &d) || !hlo_value_take(&at, "]<=[") || !read_iota(&at, &d)) return NULL;
+    group_along(&d, 1);
+    return divide(arena, &d);
+}
+
+static hlo_division *all_alone(hlo_arena *arena, int64_t count, uint32_t **out_of) {
+    hlo_division *division = hlo_arena_zero(arena, sizeof *division);
+    uint32_t *of = hlo_arena_array(arena, (size_t)count, sizeof *of);
+    for (uint32_t i = 0; i < count; i++) of[i] = i;
+    *division = (hlo_division){(uint32_t)count, of};
+    *out_of = of;
+    return division;
+}
+
+/* The greatest number that is named, and 1; 0: none. */
+static int64_t named_devices(const char *list) {
+    int64_t device, most = -1;
+    while (hlo_groups_next(&list, &device)) most = device > most ? device : most;
+    return most + 1;
+}
+
+/* `{{0,1},{2,3}}` */
+static const hlo_division *groups_of_list(hlo_arena *arena, const char *list, int64_t count) {
+    uint32_t *of;
+    int64_t named = named_devices(list);
+    count = named > count ? named : count;
+    if (!named || too_many(count)) return NULL;
+    hlo_division *division = all_alone(arena, count, &of);
+    for (const char *at = list + 1; hlo_value_take(&at, "{"); hlo_value_take(&at, ",")) {
+        int64_t first = -1;
+        while (*at && !hlo_value_take(&at, "}")) {
+            const char *before = at;
+            int64_t device = hlo_value_int(&at);
+            if (at == before) return NULL;
+            hlo_value_take(&at, ",");
+            if (device < 0) return NULL;
+            if (first < 0) first = device;
+            of[device] = (uint32_t)first;
+        }
+    }
+    return division;
+}
+
+const hlo_division *hlo_division_of_groups(hlo_arena *arena, const char *groups, int64_t devices) {
+    if (!groups || !strcmp(groups, "{}")) return &hlo_division_whole;
+    if (*groups == '[') return groups_of_iota(arena, groups);
+    return *groups == '{' ? groups_of_list(arena, groups, devices) : groups_of_mesh(arena, groups);
+}
+
+static uint32_t first_of(uint32_t *of, uint32_t device) {
+    while (of[device] != device) device = of[device] = of[of[device]];
+    return device;
+}
+
+const hlo_division *hlo_division_of_pairs(hlo_arena *arena, const char *pairs, int64_t devices) {
+    uint32_t *of;
+    int64_t named = named_devices(pairs), from, to;
+    int64_t count = named > devices ? named : devices;
+    if (!count || too_many(count)) return NULL;
+    hlo_division *division = all_alone(arena, count, &of);
+    for (const char *at = pairs; hlo_groups_next(&at, &from) && hlo_groups_next(&at, &to);) {
+        if (from < 0 || to < 0) return NULL;
+        of[first_of(of, (uint32_t)from)] = first_of(of, (uint32_t)to);
+    }
+    for (uint32_t i = 0; i < count; i++) of[i] = first_of(of, i);
+    return division;
+}
+
+/* ------------------------------------------------------------------------------------ shardings */
+
+/* What the dimensions behind the data are for: `{manual, replicated}`. Those that replicate are
+ * grouped. */
+static void group_kinds(const char *at, array *d, uint32_t count) {
+    for (uint32_t i = 0; i < count && *at && *at != '}'; i++) {
+        if (!strncmp(at, "replicated", 10)) group_along(d, d->rank - count + i);
+        at += strcspn(at, ",}");
+        at += strspn(at, ", ");
+    }
+}
+
+/* `{devices=[2,2]<=[4] last_tile_dim_replicate}`, behind the first bracket. */
+static const hlo_division *sharding_of_tiles(hlo_arena *arena, const char *at) {
+    array d = {.rank = 0};
+    if (!read_dims(&at, d.dims, &d.rank) || !hlo_value_take(&at, "]") || !make_places(arena, &d))
+        return NULL;
+    if (!(hlo_value_take(&at, "<=[") ? read_iota(&at, &d) : read_list(&at, &d))) return NULL;
+    if (hlo_value_take(&at, " last_tile_dim_replicate")) {
+        group_along(&d, d.rank - 1);
+    } else if (hlo_value_take(&at, " last_tile_dims={")) {
+        uint32_t kinds = 1;
+        for (const char *c = at; *c && *c != '}'; c++) kinds += *c == ',';
+        if (kinds > d.rank) return NULL;
+        group_kinds(at, &d, kinds);
+    }
+    return divide(arena, &d);
+}
+
+/* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
+static const hlo_division *sharding_of_mesh(hlo_arena *arena, const char *at) {
+    mesh m;
+    if (!read_mesh(arena, &at, &m)) return NULL;
+    if (hlo_value_take(&at, ", replicated")) return &hlo_division_whole;
+    if (!hlo_value_take(&at, ", [")) return NULL;
+    bool tiled[MOST_DIMS] = {0};
+    for (; *at && *at != ']'; at = *at == '\'' ? hlo_value_past_name(at) : at + 1) {
+        if (*at != '\'') continue;
+        uint32_t axis = axis_named(&m, at);
+        if (axis == m.all.rank) return NULL;
+        tiled[axis] = true;
+    }
+    if (strstr(at, "unreduced") || strstr(at, "manual")) return NULL;
+    for (uint32_t i = 0; i < m.all.rank; i++)
+        if (!tiled[i]) group_along(&m.all, i);
+    return divide(arena, &m.all);
+}
+
+const hlo_division *hlo_division_of_sharding(hlo_arena *arena, const char *sharding) {
+    const char *at = sharding;
+    if (!hlo_value_take(&at, "{")) return NULL;
+    if (hlo_value_take(&at, "replicated")) return strchr("} ", *at) ? &hlo_division_whole : NULL;
+    if (hlo_value_take(&at, "devices=[")) return sharding_of_tiles(arena, at);
+    return sharding_of_mesh(arena, at);
+}
+
+bool hlo_division_within(const hlo_division *a, const hlo_division *b) {
+    if (a == b || !b->count) return true;
+    if (!a->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t with = a->of[i];
+        if (with == i) continue;
+        if (i >= b->count || with >= b->count || b->of[i] != b->of[with]) return false;
+    }
+    return true;
+}
