@@ -189,8 +189,8 @@ def readme():
             yield file, 1, "no README.md in its folder or above"
             continue
         inside = path.relative_to(above)
-        wanted = [str(inside), path.name] + [str(p) for p in inside.parents if str(p) != "."]
-        if not any(fnmatch.fnmatch(w, n) for n in names.get(above, ()) for w in wanted):
+        wanted = [str(inside)] + [str(p) for p in inside.parents if str(p) != "."] + [path.name] * (above == ".")
+        if not any(w.count("/") == n.count("/") and fnmatch.fnmatch(w, n) for n in names[above] for w in wanted):
             yield file, 1, f"{readmes.get(above, 'README.md')} does not name it"
 
 
