@@ -292,12 +292,13 @@ struct hlo_use {
 };
 
 /* There are many, and every pass walks over all of them: they lie together in memory, in the order
- * in which they were made, and what a walk asks for is in the first 64 bytes. */
+ * in which they were made. What a walk asks of every one comes first, what is asked of few last. */
 struct hlo_instr {
     hlo_op op : 8;
     uint32_t attr_count : 23;
     bool queued : 1; /* in the worklist of the pass that runs; false between passes */
     uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
+    hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
     uint32_t attr_bits; /* see hlo_attr_bit(): which attributes there may be */
     uint32_t offset;    /* where the instruction stands in the module's source; made by a pass:
@@ -313,7 +314,6 @@ struct hlo_instr {
     hlo_use *uses;         /* newest first */
     const hlo_attr *attrs; /* attr_count of them, in the order in which they were set: see
                               hlo_instr_take_attrs() */
-    hlo_instr *next, *prev;
     hlo_computation *parent;
     const char *name; /* without `%`; unique in the module */
 };

@@ -36,7 +36,7 @@ typedef struct weighing {
     hlo_costs *costs;
     hlo_arena *arena;
     uint32_t weight_count, matmul_count;
-    const hlo_instr **matmuls; /* those that run and can be read, in the module's order */
+    const hlo_instr **matmuls; /* those that run and can be read */
     uint32_t *seen;            /* by id: the last walk that came by */
     uint32_t walk;
     uint32_t *readers; /* by id: how often matmuls read it */
@@ -212,18 +212,20 @@ static void weigh_matmul(weighing *w, const hlo_instr *instr) {
         made->before += costs->kernel[read[i]->id] / w->readers[read[i]->id];
 }
 
-typedef void visitor(weighing *w, const hlo_instr *instr);
-
-static void visit_needed(weighing *w, visitor *visit) {
-    for (const hlo_computation *comp = w->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
-            if (w->needed[instr->id]) visit(w, instr);
-}
-
 static void visit_kernel(weighing *w, const hlo_instr *instr) {
     bool kernel = instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
                                                  (w->readers[instr->id] || is_wanted(w, instr)));
     if (kernel) weigh_kernel(w, instr);
+}
+
+/* Backwards: by the time that an instruction is looked at, the matmuls that read it are known. */
+static void visit_needed(weighing *w) {
+    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+            if (!w->needed[instr->id]) continue;
+            visit_matmul(w, instr);
+            visit_kernel(w, instr);
+        }
 }
 
 hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,
@@ -247,8 +249,7 @@ hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->readers = hlo_arena_zero(scratch, ids * sizeof *w->readers);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
-    visit_needed(w, visit_matmul);
-    visit_needed(w, visit_kernel);
+    visit_needed(w);
     for (uint32_t i = 0; i < w->matmul_count; i++) weigh_matmul(w, w->matmuls[i]);
     return costs;
 }

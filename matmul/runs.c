@@ -33,6 +33,7 @@ static void count_call(void *user, hlo_computation *called) {
 
 void hlo_runs(const hlo_module *module, double *out_runs) {
     for (uint32_t i = 0; i < module->next_computation_id; i++) out_runs[i] = 1;
+    if (!module->op_counts[HLO_OP_WHILE]) return;
     /* Callers stand behind what they call. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {

@@ -68,6 +68,8 @@ static bool called_spmd(const hlo_computation *comp) {
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
     const hlo_instr *marked = NULL;
     bool collective = false, manual = false;
+    *out_marked = NULL;
+    if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next) {
             const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);

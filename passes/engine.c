@@ -62,7 +62,7 @@ static void add(hlo_engine *e, list *to, hlo_instr *instr) {
 
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
     hlo_pass_context *context = engine->context;
-    if (!context->order) context->order = hlo_order_new(context->lasting);
+    if (!context->order) context->order = hlo_order_new(context->module, context->lasting);
     return hlo_order_before(context->order, a, b);
 }
 

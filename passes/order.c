@@ -11,28 +11,32 @@ struct hlo_order {
     uint32_t room;
 };
 
-hlo_order *hlo_order_new(hlo_arena *arena) {
-    hlo_order *order = hlo_arena_zero(arena, sizeof *order);
-    order->arena = arena;
-    return order;
+static void make_room(hlo_order *order, uint32_t ids) {
+    const uint32_t room = ids + ids / 2 + 256;
+    uint64_t *keys = hlo_arena_array(order->arena, room, sizeof *keys);
+    if (order->room) memcpy(keys, order->keys, order->room * sizeof *keys);
+    memset(keys + order->room, 0, (room - order->room) * sizeof *keys);
+    order->keys = keys;
+    order->room = room;
 }
 
 /* The place of its key. */
 static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
-    if (instr->id >= order->room) {
-        const uint32_t room = instr->id + instr->id / 2 + 256;
-        uint64_t *keys = hlo_arena_array(order->arena, room, sizeof *keys);
-        if (order->room) memcpy(keys, order->keys, order->room * sizeof *keys);
-        memset(keys + order->room, 0, (room - order->room) * sizeof *keys);
-        order->keys = keys;
-        order->room = room;
-    }
+    if (instr->id >= order->room) make_room(order, instr->id);
     return &order->keys[instr->id];
 }
 
 static void number(hlo_order *order, const hlo_computation *comp) {
     uint64_t key = 0;
     for (const hlo_instr *i = comp->first; i; i = i->next) *at(order, i) = key += key_gap;
+}
+
+hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena) {
+    hlo_order *order = hlo_arena_zero(arena, sizeof *order);
+    order->arena = arena;
+    make_room(order, module->next_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) number(order, comp);
+    return order;
 }
 
 /* Gives `instr`, and those beside it that have none, keys between their neighbours'; or all of the

@@ -7,9 +7,9 @@
 
 typedef struct hlo_order hlo_order;
 
-/* In `arena`, from which it also grows. */
-hlo_order *hlo_order_new(hlo_arena *arena);
-/* Whether `a` stands before `b`. The first question about a computation numbers all of it. */
+/* Of what there is in the module. In `arena`, from which it also grows. */
+hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena);
+/* Whether `a` stands before `b`. */
 bool hlo_order_before(hlo_order *order, const hlo_instr *a, const hlo_instr *b);
 /* Says that the instruction, which had its place already, stands elsewhere now. */
 void hlo_order_moved(hlo_order *order, const hlo_instr *instr);

@@ -12,22 +12,22 @@
 #include "passes/passes.h"
 #include "passes/remark.h"
 
+typedef enum role { PREPARES, TIDIES, DECIDES } role;
+
 typedef struct pass {
     const char *name, *help;
-    bool decides;
+    role role;
     hlo_pass_function *function; /* one of these three is there */
     const char *sequence;
     const char *rules; /* a phase of passes/rules/ */
 } pass;
 
-enum { PREPARES = false, DECIDES = true };
-
 static const pass passes[] = {
 #define FUNCTION(f) .function = f
 #define SEQUENCE(list) .sequence = list
 #define RULES(phase) .rules = phase
-#define PASS(pass_name, body, role, pass_help)                                                     \
-    {.name = pass_name, .help = pass_help, .decides = role, body},
+#define PASS(pass_name, body, pass_role, pass_help)                                                \
+    {.name = pass_name, .help = pass_help, .role = pass_role, body},
 #include "passes/pass.def"
 #undef PASS
 #undef RULES
@@ -77,13 +77,14 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *linted; /* a copy to look for lints in; NULL */
-    hlo_module *rules;  /* holds context.rules; NULL */
-    uint64_t decided;   /* changes by passes that decide */
+    hlo_module *linted;          /* a copy to look for lints in; NULL */
+    hlo_module *rules;           /* holds context.rules; NULL */
+    uint64_t decided;            /* changes by passes that decide */
+    uint64_t tidied[PASS_COUNT]; /* of passes that tidy: the age() of what they left; 0: none */
 } run;
 
 static bool holds_deciding(const pass *p) {
-    if (!p->sequence) return p->decides;
+    if (!p->sequence) return p->role == DECIDES;
     size_t length;
     for (const char *at = p->sequence, *word; (word = next_word(&at, &length));)
         if (holds_deciding(find_pass(word, length))) return true;
@@ -117,15 +118,23 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Grows with every change, and with what is made in vain and may be left over. */
+static uint64_t age(const run *r) {
+    return 1 + r->context.changes + r->context.module->next_id;
+}
+
 static hlo_status run_function(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
+    uint64_t *tidied = &r->tidied[p - passes];
+    if (p->role == TIDIES && *tidied == age(r)) return HLO_OK;
     double start = context->options->time_passes ? seconds_now() : 0;
     uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     hlo_status status = p->rules ? hlo_rules_run(context, p->rules) : p->function(context);
     hlo_arena_release(context->scratch, mark);
     context->agreement = NULL;
-    if (p->decides) r->decided += context->changes - before;
+    if (p->role == DECIDES) r->decided += context->changes - before;
+    *tidied = age(r);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name);
     return status;
@@ -146,6 +155,7 @@ static hlo_status run_or_undo(run *r, const pass *p) {
         hlo_remark_back(context, remarks);
         context->order = NULL;
         context->changes = changes;
+        memset(r->tidied, 0, sizeof r->tidied);
     }
     hlo_arena_release(context->scratch, mark);
     return status;
@@ -208,6 +218,7 @@ static hlo_status start_again(run *r, const hlo_snapshot *original, jmp_buf *rec
     hlo_module_free(r->linted);
     r->linted = NULL;
     r->decided = context->changes = 0;
+    memset(r->tidied, 0, sizeof r->tidied);
     context->order = NULL;
     context->report = hlo_report_again(old, recover);
     hlo_report_free(old);
