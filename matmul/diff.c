@@ -214,8 +214,8 @@ static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side
             fprintf(out, "  %%%s: %u instructions, %%%s: %u\n", pair->a->name, pair->a->instr_count,
                     pair->b->name, pair->b->instr_count);
         else
-            fprintf(out, "  %%%s: only in %s\n", (pair->a ? pair->a : pair->b)->name,
-                    (pair->a ? a : b)->module->file);
+            fprintf(out, "  %%%s: %s\n", (pair->a ? pair->a : pair->b)->name,
+                    pair->a ? "removed" : "added");
         put_any(out, '-', a, pair->first_a);
         put_any(out, '+', b, pair->first_b);
         if (pair->a && pair->b && !pair->first_a && !pair->first_b)
