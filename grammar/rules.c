@@ -11,8 +11,8 @@
 #include "rules.lex.h"
 /* clang-format on */
 
-/* MAX_TERMS: of a file, above which no definition is expanded any more: what expands into itself
- * twice doubles at every level. */
+/* MAX_TERMS: of a file, as often as patterns come to them, above which no definition is expanded
+ * any more: what expands into itself twice doubles at every level. */
 enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16 };
 
 typedef struct buffer {
@@ -29,16 +29,24 @@ struct rules_draft {
     bool chain[HLO_RULE_SLOTS];
     int8_t holds[HLO_RULE_SLOTS]; /* HOLDS_VALUE, or the hlo_attr_kind of an attribute */
     uint32_t slot_count, expansions, depth;
-    bool full; /* MAX_TERMS is reached, and that is told */
+    uint32_t size; /* terms, as often as a pattern comes to them */
+    bool full;     /* MAX_TERMS is reached, and that is told */
+    bool apart;    /* arguments are made once more: something is added to one of their terms */
 };
 
 enum { HOLDS_VALUE = -1 };
+
+/* What an argument of a let has become, for all places where its parameter stands. */
+typedef struct shared {
+    uint32_t term, size; /* size 0: nothing yet */
+} shared;
 
 /* Where a let's body is being copied to: its parameters stand for nodes of the caller's frame. */
 typedef struct frame {
     const struct frame *caller;
     const let_node *let;
     const node *args;
+    shared *made; /* by argument */
     uint32_t number;
 } frame;
 
@@ -125,10 +133,12 @@ static const let_node *find_let(rules_parser *p, span name) {
 /* ------------------------------------------------------------------------------------ variables */
 
 /* What the parameter `name` of the let at hand stands for; NULL when it is no parameter. */
-static const node *parameter(rules_parser *p, const frame *f, const char *name) {
+static const node *parameter(rules_parser *p, const frame *f, const char *name,
+                             uint32_t *out_index) {
     if (!f) return NULL;
     const node *arg = f->args;
-    for (const node *v = f->let->params; v; v = v->next, arg = arg->next)
+    *out_index = 0;
+    for (const node *v = f->let->params; v; v = v->next, arg = arg->next, ++*out_index)
         if (name_of(p, v->name) == name) return arg;
     return NULL;
 }
@@ -145,7 +155,8 @@ static void check_holds(rules_parser *p, span where, const char *name, int holds
 static int16_t slot_holding(rules_parser *p, const frame *f, span where, bool bind, int holds) {
     struct rules_draft *d = p->draft;
     const char *name = name_of(p, where);
-    const node *arg = parameter(p, f, name);
+    uint32_t index;
+    const node *arg = parameter(p, f, name, &index);
     if (arg) {
         if (arg->kind == NODE_VAR) return slot_holding(p, f->caller, arg->name, bind, holds);
         rules_fault(p, arg->where, "a variable is needed for %s of this definition", name);
@@ -187,7 +198,17 @@ static uint32_t new_term(rules_parser *p, hlo_term_kind kind) {
     hlo_rule_term *t = push(p, &p->draft->terms, sizeof *t);
     t->kind = (uint8_t)kind;
     t->slot = -1;
+    p->draft->size++;
     return p->draft->terms.count - 1;
+}
+
+/* Whether there is no room for `size` terms more. */
+static bool is_full(rules_parser *p, span where, uint32_t size) {
+    if (p->draft->size + size <= MAX_TERMS) return false;
+    if (!p->draft->full)
+        rules_fault(p, where, "the definitions expand to more than %d terms", MAX_TERMS);
+    p->draft->full = true;
+    return true;
 }
 
 static uint32_t push_args(rules_parser *p, const frame *f, const node *list, mode m,
@@ -369,13 +390,12 @@ static uint32_t lower_let(rules_parser *p, const frame *f, const node *n, const 
             rules_fault(p, n->where, "definitions within definitions go too deep");
         return new_term(p, HLO_TERM_ANY);
     }
-    if (p->draft->terms.count >= MAX_TERMS) {
-        if (!p->draft->full)
-            rules_fault(p, n->where, "the definitions expand to more than %d terms", MAX_TERMS);
-        p->draft->full = true;
-        return new_term(p, HLO_TERM_ANY);
-    }
-    frame inner = {.caller = f, .let = let, .args = n->args, .number = ++p->draft->expansions};
+    if (is_full(p, n->where, 1)) return new_term(p, HLO_TERM_ANY);
+    frame inner = {.caller = f,
+                   .let = let,
+                   .args = n->args,
+                   .made = rules_new(p, have * sizeof(shared)),
+                   .number = ++p->draft->expansions};
     p->draft->depth++;
     uint32_t index = lower(p, &inner, let->body, m);
     p->draft->depth--;
@@ -452,11 +472,29 @@ static uint32_t lower_apply(rules_parser *p, const frame *f, const node *n, mode
     return lower_function(p, f, n, m);
 }
 
+/* A pattern is made once, for all the places of its parameter to which nothing is added. */
+static uint32_t lower_parameter(rules_parser *p, const frame *f, const node *n, const node *arg,
+                                shared *made, mode m) {
+    struct rules_draft *d = p->draft;
+    bool apart = d->apart;
+    d->apart |= m != PATTERN || n->shape.last || n->bind.last;
+    bool shares = !d->apart;
+    uint32_t index = made->term, before = d->size;
+    if (shares && made->size && !is_full(p, n->where, made->size))
+        d->size += made->size;
+    else
+        index = lower(p, f->caller, arg, m);
+    d->apart = apart;
+    if (shares) *made = (shared){.term = index, .size = d->size - before};
+    return index;
+}
+
 static uint32_t lower_var(rules_parser *p, const frame *f, const node *n, mode m) {
-    const node *arg = parameter(p, f, name_of(p, n->name));
-    if (arg) return lower(p, f->caller, arg, m);
+    uint32_t index;
+    const node *arg = parameter(p, f, name_of(p, n->name), &index);
+    if (arg) return lower_parameter(p, f, n, arg, &f->made[index], m);
     int16_t slot = slot_of(p, f, n->name, m == PATTERN);
-    uint32_t index = new_term(p, HLO_TERM_VAR);
+    index = new_term(p, HLO_TERM_VAR);
     term_at(p, index)->slot = slot;
     return index;
 }

@@ -2,7 +2,8 @@
  *
  * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set
  * is a few arrays that refer to each other by index, so that both are the same. `let` definitions
- * are gone by then: each use is a copy of its body with variables of its own.
+ * are gone by then: each use is a copy of its body with variables of its own, in which an argument
+ * that is a pattern is one term, wherever its parameter stands.
  * docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_H
 #define HLO_GRAMMAR_RULES_H

@@ -1,11 +1,11 @@
-/* clauses [--count=N] [--jobs=N] [--rule=NAME] [--patterns]
+/* clauses [--count=N] [--jobs=N] [--rule=NAME]
  *
- * What each `where` clause of the built-in rules is for: it is left out, and what the rules then
- * make of the rules' examples, the golden tests and N drawn modules must be seen to be wrong: the
- * passes fail, a golden test has another verdict or is rewritten, or a value differs. With
- * --patterns each alternative of a pattern is left out as well, and each root that need not be
- * there: some module must then be rewritten otherwise. Prints what caught each; fails when nothing
- * caught one of them. */
+ * What each part of the built-in rules is for: it is left out, and what the rules then make of the
+ * rules' examples, the golden tests and N drawn modules must show it. Without a `where` clause it
+ * must be seen to be wrong: the passes fail, a golden test has another verdict or is rewritten, or
+ * a value differs. Without an alternative of a pattern, or a root that need not be there, some
+ * module must be rewritten otherwise. Prints what caught each; fails when nothing caught one of
+ * them. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,10 +146,10 @@ static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_S
     uint32_t count = 0;
     const char *run = strstr(c->head, "RUN:");
     do {
-        const char *next = run ? strstr(run + 1, "RUN:") : NULL;
+        const char *next = run ? strstr(run + 1, "RUN:") : NULL, *from = run ? run : c->head;
         char line[1024];
-        snprintf(line, sizeof line, "%.*s",
-                 next ? (int)(next - run) : (int)strcspn(run ? run : "", "\n"), run ? run : "");
+        snprintf(line, sizeof line, "%.*s", next ? (int)(next - run) : (int)strcspn(from, "\n"),
+                 from);
         ways[count] = run_options(line, passes[count], PASSES_SIZE);
         bool known = run && !strstr(line, "%hlo-fp8-");
         for (uint32_t i = 0; i < count; i++) known |= alike(&ways[i], &ways[count]);
@@ -334,9 +334,18 @@ static void add_clause(clauses *list, clause c) {
     list->v[list->count++] = c;
 }
 
-/* The alternatives of the pattern of `c`. */
+static bool is_listed(const clauses *list, clause c) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        const clause *v = &list->v[i];
+        if (v->part == PART_ALTERNATIVE && v->file == c.file && v->term == c.term) return true;
+    }
+    return false;
+}
+
+/* The alternatives of the pattern of `c`, each once, though it may be part of several patterns. */
 static void add_alternatives(clauses *list, const hlo_rules *t, clause c) {
     const hlo_rule_term *term = &t->terms[c.term];
+    if (is_listed(list, c)) return;
     for (c.index = 0; term->kind == HLO_TERM_ALT && c.index < term->arg_count; c.index++)
         add_clause(list, c);
     for (uint32_t i = 0; i < term->arg_count; i++) {
@@ -346,7 +355,7 @@ static void add_alternatives(clauses *list, const hlo_rules *t, clause c) {
     }
 }
 
-static void find_clauses(clauses *out, const char *only, bool patterns) {
+static void find_clauses(clauses *out, const char *only) {
     out->count = 0;
     for (uint32_t f = 0; f < hlo_rules_real_count; f++)
         for (uint32_t r = 0; r < hlo_rules_real[f]->rule_count; r++) {
@@ -355,7 +364,7 @@ static void find_clauses(clauses *out, const char *only, bool patterns) {
             if (only && strcmp(only, rule->name)) continue;
             for (uint32_t g = 0; g < rule->guard_count; g++)
                 add_clause(out, (clause){PART_GUARD, f, r, 0, g});
-            for (uint32_t i = 0; patterns && i < rule->root_count; i++) {
+            for (uint32_t i = 0; i < rule->root_count; i++) {
                 const hlo_rule_root *root = &t->roots[rule->first_root + i];
                 if (root->optional) add_clause(out, (clause){PART_ROOT, f, r, 0, i});
                 add_alternatives(out, t, (clause){PART_ALTERNATIVE, f, r, root->term, 0});
@@ -364,9 +373,9 @@ static void find_clauses(clauses *out, const char *only, bool patterns) {
 }
 
 /* How many clauses nothing caught. */
-static uint32_t run(const subjects *list, const char *only, bool patterns, int jobs) {
+static uint32_t run(const subjects *list, const char *only, int jobs) {
     static clauses all;
-    find_clauses(&all, only, patterns);
+    find_clauses(&all, only);
     uint32_t count = all.count, missed = 0;
     char(*caught)[CAUGHT_SIZE] = mmap(NULL, CLAUSES_MOST * sizeof *caught, PROT_READ | PROT_WRITE,
                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -395,12 +404,10 @@ int main(int argc, char **argv) {
     static const struct option options[] = {{"count", required_argument, NULL, 'c'},
                                             {"jobs", required_argument, NULL, 'j'},
                                             {"rule", required_argument, NULL, 'r'},
-                                            {"patterns", no_argument, NULL, 'p'},
                                             {0}};
     uint64_t count = 3000;
     int jobs = 2, option;
     const char *only = NULL;
-    bool patterns = false;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'c')
             count = strtoull(optarg, NULL, 10);
@@ -408,8 +415,6 @@ int main(int argc, char **argv) {
             jobs = atoi(optarg);
         else if (option == 'r')
             only = optarg;
-        else if (option == 'p')
-            patterns = true;
         else
             return 2;
     }
@@ -419,7 +424,7 @@ int main(int argc, char **argv) {
     find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     subjects list;
     find_subjects(&list, &cases, count);
-    bool ok = nothing_caught(&list) && !run(&list, only, patterns, jobs);
+    bool ok = nothing_caught(&list) && !run(&list, only, jobs);
     free_subjects(&list);
     free_cases(&cases);
     return ok ? 0 : 1;
