@@ -3,12 +3,6 @@
  * first one on that was not read before. */
 #include "grammar/text.h"
 
-/* The name of an operand, which is looked up when all before it were read. */
-typedef struct operand {
-    hlo_word name;
-    uint32_t begun; /* hlo_intern_begin() */
-} operand;
-
 typedef struct known_attr {
     hlo_span name;
     hlo_attr attr;
@@ -17,11 +11,9 @@ typedef struct known_attr {
 static bool read_operands(hlo_text *text, const char **at) {
     const char *behind = hlo_text_gap(*at);
     while (*behind != ')') {
-        operand o;
-        if (!hlo_text_operand_name(*at, &o.name, &behind)) return false;
-        const char *bare = hlo_word_bare(o.name);
-        o.begun = hlo_intern_begin(text->module, bare, (size_t)(o.name.end - bare));
-        hlo_stack_push(text, &text->line.operands, &o, sizeof o);
+        hlo_operand_name name;
+        if (!hlo_text_operand_name(text, *at, &name, &behind)) return false;
+        hlo_stack_push(text, &text->line.operands, &name, sizeof name);
         *at = behind + 1;
     }
     *at = behind + 1;
@@ -120,16 +112,9 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root) 
     hlo_text_define(text, at, defined, root);
     hlo_text_instr_begin(text, line->opcode_at, line->shape, line->opcode);
     if (line->number >= 0) hlo_text_parameter(text, line->operands_at, line->number);
-    const operand *operands = (const operand *)line->operands.items;
-    for (size_t i = 0, count = line->operands.used / sizeof *operands; i < count; i++) {
-        const hlo_word name = operands[i].name;
-        const char *bare = hlo_word_bare(name);
-        const hlo_span span = {(uint32_t)(name.from - text->source),
-                               (uint32_t)(name.end - name.from)};
-        const size_t length = (size_t)(name.end - bare);
-        hlo_text_operand(text, span, NULL,
-                         hlo_intern_end(text->module, bare, length, operands[i].begun));
-    }
+    const hlo_operand_name *names = (const hlo_operand_name *)line->operands.items;
+    for (size_t i = 0, count = line->operands.used / sizeof *names; i < count; i++)
+        hlo_text_take_operand(text, names[i]);
     const known_attr *attrs = (const known_attr *)line->attrs.items;
     for (size_t i = 0, count = line->attrs.used / sizeof *attrs; i < count; i++)
         hlo_text_attr(text, attrs[i].name, attrs[i].attr);

@@ -8,35 +8,40 @@ static bool begins_name(char c) {
     return hlo_text_in_name(c) && c > '9';
 }
 
-bool hlo_text_operand_name(const char *at, hlo_word *out, const char **out_behind) {
-    out->from = hlo_text_gap(at);
-    out->end = out->from + (*out->from == '%');
-    if (!begins_name(*out->end)) return false;
-    while (hlo_text_in_name(*out->end)) out->end++;
-    *out_behind = hlo_text_gap(out->end);
+bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
+                           const char **out_behind) {
+    const char *from = hlo_text_gap(at), *bare = from + (*from == '%'), *end = bare;
+    if (!begins_name(*end)) return false;
+    while (hlo_text_in_name(*end)) end++;
+    out->at = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)};
+    out->begun = hlo_intern_begin(text->module, bare, (size_t)(end - bare));
+    *out_behind = hlo_text_gap(end);
     return **out_behind == ',' || **out_behind == ')';
 }
 
-static void take(hlo_text *text, hlo_word name) {
-    const hlo_span at = {(uint32_t)(name.from - text->source), (uint32_t)(name.end - name.from)};
-    const char *bare = hlo_word_bare(name);
-    hlo_text_operand(text, at, NULL, hlo_intern(text->module, bare, (size_t)(name.end - bare)));
+void hlo_text_take_operand(hlo_text *text, hlo_operand_name name) {
+    const char *from = text->source + name.at.offset, *bare = from + (*from == '%');
+    const size_t length = name.at.length - (size_t)(bare - from);
+    hlo_text_operand(text, name.at, NULL, hlo_intern_end(text->module, bare, length, name.begun));
 }
 
 void hlo_text_operand_names(hlo_text *text) {
-    const char *behind;
-    hlo_word now, next;
-    if (!hlo_text_operand_name(hlo_text_scan_place(text), &now, &behind)) return;
-    /* A name is taken when it is known that the grammar need not read the comma behind it. */
-    while (*behind == ',' && hlo_text_operand_name(behind + 1, &next, &behind)) {
-        take(text, now);
-        now = next;
+    enum { AHEAD = 16 };
+    hlo_operand_name names[AHEAD]; /* in a ring */
+    size_t read = 0, taken = 0;
+    const char *from = hlo_text_scan_place(text);
+    bool last = false;
+    while (!last && hlo_text_operand_name(text, from, &names[read % AHEAD], &from)) {
+        last = *from++ == ')';
+        if (++read - taken == AHEAD) hlo_text_take_operand(text, names[taken++ % AHEAD]);
     }
-    if (*behind == ')') {
-        take(text, now);
-        now.from = behind;
-    }
-    hlo_text_scan_from(text, now.from);
+    /* One before a comma that is not followed by a name is left to the grammar, comma and all. */
+    const size_t whole = last || !read ? read : read - 1;
+    while (taken < whole) hlo_text_take_operand(text, names[taken++ % AHEAD]);
+    if (last)
+        hlo_text_scan_from(text, from - 1);
+    else if (read)
+        hlo_text_scan_from(text, text->source + names[whole % AHEAD].at.offset);
 }
 
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {

@@ -295,14 +295,15 @@ static inline bool hlo_text_in_name(char c) {
     const unsigned char u = (unsigned char)c;
     return u < 128 && in_name[u] == 'x';
 }
-typedef struct hlo_word {
-    const char *from, *end; /* `%` included */
-} hlo_word;
-static inline const char *hlo_word_bare(hlo_word word) {
-    return word.from + (*word.from == '%');
-}
+/* It is looked up when names behind it were read. */
+typedef struct hlo_operand_name {
+    hlo_span at;    /* `%` included */
+    uint32_t begun; /* hlo_intern_begin() */
+} hlo_operand_name;
 /* Whether a name stands at `at`, and a comma or the end of the list behind it: *out_behind. */
-bool hlo_text_operand_name(const char *at, hlo_word *out, const char **out_behind);
+bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
+                           const char **out_behind);
+void hlo_text_take_operand(hlo_text *text, hlo_operand_name name);
 /* Names become unique in the order in which computations end, an inline one before that in which it
  * stands, as XLA has it: that of the text up to the first inline one.
  * An instruction as the text calls it; an inline computation begins; a computation ends, which has

@@ -118,8 +118,15 @@ static void grow(hlo_arena *arena, struct hlo_strings *strings) {
     strings->mask = mask;
 }
 
+/* Names that differ in their last digit are neighbours in the table: most names are numbered, and
+ * met in order, so that a line of the cache serves several. */
+static uint32_t hash_of(const char *bytes, size_t length) {
+    if (!length) return 0;
+    return (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1];
+}
+
 uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length) {
-    const uint32_t hash = (uint32_t)XXH3_64bits(bytes, length);
+    const uint32_t hash = hash_of(bytes, length);
     __builtin_prefetch(&module->strings->slots[hash & module->strings->mask]);
     return hash;
 }
@@ -139,12 +146,12 @@ const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length,
     memcpy(e->text, bytes, length);
     e->text[length] = '\0';
     strings->slots[at] = (slot){hash, number};
-    if (++strings->count * 4 > strings->mask * 3) grow(module->arena, strings);
+    if (++strings->count * 2 > strings->mask) grow(module->arena, strings);
     return e->text;
 }
 
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
-    return hlo_intern_end(module, bytes, length, (uint32_t)XXH3_64bits(bytes, length));
+    return hlo_intern_end(module, bytes, length, hash_of(bytes, length));
 }
 
 const char *hlo_intern_string(hlo_module *module, const char *text) {

@@ -5,6 +5,7 @@
  *
  * What is freed stays with the process until it ends, so that the times are the library's and not
  * the kernel's, which clears every page that it hands out. */
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +102,8 @@ int main(int argc, char **argv) {
         return 1;
     }
     const size_t memory = measure_memory(argv[1], text, size);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most that glibc takes */
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     double best[STEPS] = {1e9, 1e9, 1e9, 1e9};
     hlo_status status = HLO_OK;
     for (int i = 0; i < atoi(argv[2]) && status == HLO_OK; i++)
