@@ -6,10 +6,17 @@
 #include "hlo/dump.h"
 #include "passes/tell.h"
 
+static bool is_fp8(const hlo_passage *p) {
+    return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
+}
+
+static const char *reason_of(const hlo_passage *p) {
+    return p->gone ? NULL : p->last.reason;
+}
+
 static bool is_wanted(const hlo_passage *p, hlo_remarks which) {
-    bool fp8 = !p->gone && p->last.kind != HLO_VERDICT_WIDE;
-    if (which == HLO_REMARKS_PASSED) return fp8;
-    return which == HLO_REMARKS_ALL || !fp8 || p->last.kind == HLO_VERDICT_MISSED;
+    if (which == HLO_REMARKS_PASSED) return is_fp8(p);
+    return which == HLO_REMARKS_ALL || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
 }
 
 static const char *outcome(const hlo_passage *p) {
@@ -19,34 +26,59 @@ static const char *outcome(const hlo_passage *p) {
 /* ----------------------------------------------------------------------------------------- text */
 
 static void tell_loss(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    if (p->lost == SIZE_MAX) {
-        if (p->last.message && !p->gone) fprintf(out, "    %s\n", p->last.message);
-        return;
-    }
     fprintf(out, "    could be FP8 until  %s\n", hlo_dump_stage(dump, module, p->kept));
     fprintf(out, "    and no longer at    %s\n", hlo_dump_stage(dump, module, p->lost));
     fprintf(out, "    %s: %s\n", p->pass ? p->pass : "passes between the two, not dumped", p->how);
 }
 
+static hlo_status add_passage(tell_groups *groups, const hlo_passage *p) {
+    char numbers[96];
+    snprintf(numbers, sizeof numbers, "%zu %zu %ld", p->kept, p->lost, p->first.source_line);
+    tell_groups_key(groups, outcome(p), false);
+    tell_groups_key(groups, p->first.input_shape, false);
+    tell_groups_key(groups, reason_of(p), false);
+    tell_groups_key(groups, p->first.source_file, false);
+    tell_groups_key(groups, numbers, false);
+    tell_groups_key(groups, p->lost == SIZE_MAX ? NULL : p->how, true);
+    tell_groups_key(groups, p->first.op_name, true);
+    return tell_groups_add(groups, p);
+}
+
+static void tell_group_of(const hlo_dump *dump, size_t module, const tell_group *group, FILE *out) {
+    const hlo_passage *p = group->first;
+    fprintf(out, "  %-6s  %s", outcome(p), p->first.input_instr);
+    if (group->count > 1) fprintf(out, "  %zu alike", group->count);
+    fprintf(out, "  %s", p->first.input_shape);
+    if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
+    if (p->first.source_file) fprintf(out, "  %s:%ld", p->first.source_file, p->first.source_line);
+    fprintf(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+    if (p->lost != SIZE_MAX) tell_loss(dump, module, p, out);
+}
+
 static hlo_status tell_one(const hlo_dump *dump, size_t module, const hlo_history *history,
                            hlo_remarks which, FILE *out) {
     size_t fp8 = 0, lost = 0, count = hlo_history_count(history);
-    fprintf(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
-            hlo_dump_stage_count(dump, module), count);
-    for (size_t i = 0; i < count; i++) {
+    bool has_reason[HLO_WHY_COUNT] = {false};
+    tell_groups groups;
+    hlo_status status = tell_groups_open(&groups, count);
+    for (size_t i = 0; i < count && status == HLO_OK; i++) {
         const hlo_passage *p = hlo_history_passage(history, i);
-        fp8 += !p->gone && p->last.kind != HLO_VERDICT_WIDE;
+        fp8 += is_fp8(p);
         lost += p->lost != SIZE_MAX;
         if (!is_wanted(p, which)) continue;
-        fprintf(out, "  %-6s  %s  %s", outcome(p), p->first.input_instr, p->first.input_shape);
-        if (p->last.reason && !p->gone) fprintf(out, "  %s", p->last.reason);
-        if (p->first.source_file)
-            fprintf(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-        fprintf(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
-        tell_loss(dump, module, p, out);
+        status = add_passage(&groups, p);
+        if (reason_of(p) && p->lost == SIZE_MAX) has_reason[hlo_reason_find(reason_of(p))] = true;
     }
-    fprintf(out, "  %zu of %zu matmuls in FP8 at the end, %zu lost on the way\n", fp8, count, lost);
-    return HLO_OK;
+    if (status == HLO_OK) {
+        fprintf(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
+                hlo_dump_stage_count(dump, module), count);
+        for (size_t i = 0; i < groups.count; i++) tell_group_of(dump, module, &groups.all[i], out);
+        tell_reasons(out, has_reason, false);
+        fprintf(out, "%zu of %zu matmuls in FP8 at the end, %zu lost on the way\n", fp8, count,
+                lost);
+    }
+    tell_groups_close(&groups);
+    return status;
 }
 
 /* ----------------------------------------------------------------------------------------- JSON */
@@ -62,7 +94,7 @@ static json_t *json_of_loss(const hlo_dump *dump, size_t module, const hlo_passa
 static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_passage *p) {
     const hlo_verdict *first = &p->first;
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", outcome(p),
-                     "reason", tell_string(p->gone ? NULL : p->last.reason), "instruction",
+                     "reason", tell_string(reason_of(p)), "instruction",
                      tell_string(first->input_instr), "shape", tell_string(first->input_shape),
                      "op_name", tell_string(first->op_name), "source_file",
                      tell_string(first->source_file), "source_line",
@@ -87,8 +119,8 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
                                hlo_remarks which, hlo_remarks_format format, FILE *out) {
     hlo_status status = HLO_OK;
     if (format == HLO_REMARKS_TEXT) {
-        for (size_t i = 0; i < hlo_dump_module_count(dump); i++)
-            tell_one(dump, i, histories[i], which, out);
+        for (size_t i = 0; i < hlo_dump_module_count(dump) && status == HLO_OK; i++)
+            status = tell_one(dump, i, histories[i], which, out);
     } else if (format == HLO_REMARKS_JSON) {
         json_t *modules = json_array();
         for (size_t i = 0; i < hlo_dump_module_count(dump); i++)

@@ -18,24 +18,13 @@ typedef char cells[COLUMNS][CELL];
 /* The columns that all tables begin with. */
 enum { PLACE, KIND, NAME, ALIKE, FIRST_OWN };
 
-/* Verdicts of one module whose rows differ only in place and name, and in numbers where those are
- * parts of names: the layers of a model. One row, the first one's, stands for all. */
-typedef struct group {
-    const hlo_verdict *first;
-    size_t report, number; /* of its module; of the group itself, in the order of the text */
-    size_t count;
-} group;
-
 typedef struct table {
     void (*fill)(const hlo_verdict *v, cells out); /* its own columns; `out` is empty at first */
     const char *heads[COLUMNS];                    /* NULL: none */
     unsigned numbers;                              /* a bit per column that is set right */
     unsigned names;                                /* a bit per column that holds a name */
     int widths[COLUMNS];                           /* of the cells; 0: the column is left out */
-    group *groups;
-    size_t group_count;
-    uint32_t *slots; /* by hash: the number of a group, counted from 1; 0: free */
-    size_t slot_mask;
+    tell_groups rows;                              /* of verdicts of one module */
 } table;
 
 static void widen(table *form, cells row) {
@@ -45,7 +34,7 @@ static void widen(table *form, cells row) {
     }
 }
 
-static void fill_row(const table *form, const group *g, cells out) {
+static void fill_row(const table *form, const tell_group *g, cells out) {
     const hlo_verdict *v = g->first;
     for (int column = 0; column < COLUMNS; column++) out[column][0] = '\0';
     if (v->line)
@@ -71,100 +60,38 @@ static void print_row(const telling *t, const table *form, cells row, const char
     fprintf(t->out, "%s\n", end ? end : "");
 }
 
-/* ------------------------------------------------------------------------------------- grouping */
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-/* FNV-1a; a run of digits of a name counts as one character. */
-static uint64_t hash_text(uint64_t hash, const char *text, bool name) {
-    for (const char *c = text; c && *c; c++) {
-        if (name && is_digit(*c) && is_digit(c[1])) continue;
-        hash = (hash ^ (unsigned char)(name && is_digit(*c) ? '0' : *c)) * 0x100000001b3;
-    }
-    return hash * 0x100000001b3;
-}
-
-static bool same_text(const char *a, const char *b, bool name) {
-    if (!a || !b) return a == b;
-    while (*a && *b) {
-        if (name && is_digit(*a) && is_digit(*b)) {
-            while (is_digit(*a)) a++;
-            while (is_digit(*b)) b++;
-        } else if (*a++ != *b++) {
-            return false;
-        }
-    }
-    return *a == *b;
-}
-
-static bool is_name(const table *form, int column) {
-    return form->names >> column & 1;
-}
-
-static uint64_t hash_row(const table *form, const group *g, cells row) {
-    uint64_t hash = 0xcbf29ce484222325 + g->report;
-    for (int column = FIRST_OWN; column < COLUMNS; column++)
-        hash = hash_text(hash, row[column], is_name(form, column));
-    return hash_text(hash, g->first->op_name, true);
-}
-
-static bool same_row(const table *form, const group *a, cells row, const group *b) {
-    if (a->report != b->report || a->first->kind != b->first->kind) return false;
-    if (!same_text(a->first->op_name, b->first->op_name, true)) return false;
-    if (a->first->kind == HLO_VERDICT_LINT &&
-        !same_text(a->first->message, b->first->message, false))
-        return false;
-    cells other;
-    fill_row(form, b, other);
-    for (int column = FIRST_OWN; column < COLUMNS; column++)
-        if (!same_text(row[column], other[column], is_name(form, column))) return false;
-    return true;
-}
-
-static void add_verdict(table *form, const hlo_verdict *v, size_t report) {
-    const group alone = {v, report, form->group_count, 1};
+static hlo_status add_verdict(table *form, const hlo_verdict *v, size_t report) {
+    char module[24];
     cells row;
-    fill_row(form, &alone, row);
-    size_t at = hash_row(form, &alone, row) & form->slot_mask;
-    for (; form->slots[at]; at = (at + 1) & form->slot_mask) {
-        group *g = &form->groups[form->slots[at] - 1];
-        if (!same_row(form, &alone, row, g)) continue;
-        g->count++;
-        return;
-    }
-    form->groups[form->group_count++] = alone;
-    form->slots[at] = (uint32_t)form->group_count;
+    fill_row(form, &(tell_group){.first = v}, row);
+    snprintf(module, sizeof module, "%zu", report);
+    tell_groups_key(&form->rows, module, false);
+    tell_groups_key(&form->rows, row[KIND], false);
+    for (int column = FIRST_OWN; column < COLUMNS; column++)
+        tell_groups_key(&form->rows, row[column], form->names >> column & 1);
+    if (v->kind == HLO_VERDICT_LINT) tell_groups_key(&form->rows, v->message, false);
+    tell_groups_key(&form->rows, v->op_name, true);
+    return tell_groups_add(&form->rows, v);
 }
 
 typedef const hlo_verdict *step(const telling *, size_t *, size_t *);
 
-/* Groups what `steps` go through. The caller frees with close_table(), whatever is returned. */
-static hlo_status open_table(table *form, const telling *t, step *const *steps, size_t step_count) {
-    size_t total = 0, slots = 2;
+/* The rows of what `steps` go through. The caller closes form->rows, whatever is returned. */
+static hlo_status make_rows(table *form, const telling *t, step *const *steps, size_t step_count) {
+    size_t total = 0;
     for (int kind = 0; kind < TELL_KINDS; kind++) total += t->sum.kinds[kind];
-    while (slots < 2 * total) slots *= 2;
-    form->slot_mask = slots - 1;
-    form->groups = malloc((total + 1) * sizeof *form->groups);
-    form->slots = calloc(slots, sizeof *form->slots);
-    if (!form->groups || !form->slots) return HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < step_count; i++) {
+    hlo_status status = tell_groups_open(&form->rows, total);
+    for (size_t i = 0; i < step_count && status == HLO_OK; i++) {
         size_t report = 0, index = 0;
-        for (const hlo_verdict *v; (v = steps[i](t, &report, &index));)
-            add_verdict(form, v, report);
+        for (const hlo_verdict *v; status == HLO_OK && (v = steps[i](t, &report, &index));)
+            status = add_verdict(form, v, report);
     }
-    for (size_t i = 0; i < form->group_count; i++) {
+    for (size_t i = 0; i < form->rows.count; i++) {
         cells row;
-        fill_row(form, &form->groups[i], row);
+        fill_row(form, &form->rows.all[i], row);
         widen(form, row);
     }
-    return HLO_OK;
-}
-
-static void close_table(table *form) {
-    free(form->groups);
-    free(form->slots);
+    return status;
 }
 
 /* ------------------------------------------------------------------------------- the last lines */
@@ -209,20 +136,23 @@ static void fill_text(const hlo_verdict *v, cells out) {
     fill_source(v, out[SOURCE]);
 }
 
-static void tell_reason(const telling *t, size_t reason) {
-    fprintf(t->out, "%s: %s\n    %shint: %s%s\n", hlo_reason_name(reason), hlo_reason_text(reason),
-            t->coloured ? HINT_COLOUR : "", hlo_reason_hint(reason), t->coloured ? NO_COLOUR : "");
+void tell_reasons(FILE *out, const bool has_reason[HLO_WHY_COUNT], bool coloured) {
+    for (size_t reason = 0; reason < HLO_WHY_COUNT; reason++)
+        if (has_reason[reason])
+            fprintf(out, "%s: %s\n    %shint: %s%s\n", hlo_reason_name(reason),
+                    hlo_reason_text(reason), coloured ? HINT_COLOUR : "", hlo_reason_hint(reason),
+                    coloured ? NO_COLOUR : "");
 }
 
 hlo_status tell_text(const telling *t) {
     step *const steps[] = {tell_next, tell_next_lint};
     table form = {.fill = fill_text, .numbers = 1U << ALIKE, .names = 1U << BLOCKER};
     bool has_reason[HLO_WHY_COUNT] = {false};
-    hlo_status status = open_table(&form, t, steps, 2);
-    for (size_t i = 0; i < form.group_count && status == HLO_OK; i++) {
-        const hlo_verdict *v = form.groups[i].first;
+    hlo_status status = make_rows(&form, t, steps, 2);
+    for (size_t i = 0; i < form.rows.count && status == HLO_OK; i++) {
+        const hlo_verdict *v = form.rows.all[i].first;
         cells row;
-        fill_row(&form, &form.groups[i], row);
+        fill_row(&form, &form.rows.all[i], row);
         print_row(t, &form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
         if (!v->reason) continue;
         hlo_reason reason = hlo_reason_find(v->reason);
@@ -231,10 +161,9 @@ hlo_status tell_text(const telling *t) {
         if (strcmp(v->message, hlo_reason_text(reason)) != 0)
             fprintf(t->out, "    %s\n", v->message);
     }
-    close_table(&form);
+    tell_groups_close(&form.rows);
     if (status != HLO_OK) return status;
-    for (size_t reason = 0; reason < HLO_WHY_COUNT; reason++)
-        if (has_reason[reason]) tell_reason(t, reason);
+    tell_reasons(t->out, has_reason, t->coloured);
     tell_summary_line(t);
     return HLO_OK;
 }
@@ -274,12 +203,13 @@ static void fill_costs(const hlo_verdict *v, cells out) {
     fill_source(v, out[COST_SOURCE]);
 }
 
-static double time_of(const group *g) {
-    return (double)g->count * g->first->runs * g->first->seconds;
+static double time_of(const tell_group *g) {
+    const hlo_verdict *v = g->first;
+    return (double)g->count * v->runs * v->seconds;
 }
 
 static int by_time(const void *a, const void *b) {
-    const group *x = a, *y = b;
+    const tell_group *x = a, *y = b;
     double left = time_of(x), right = time_of(y);
     if (left != right) return left > right ? -1 : 1;
     return x->number < y->number ? -1 : x->number > y->number;
@@ -296,22 +226,22 @@ hlo_status tell_costs(const telling *t) {
                             [GAIN] = "gain",
                             [IN_FP8] = "in FP8"},
                   .numbers = 1U << ALIKE | (((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1))};
-    hlo_status status = open_table(&form, t, steps, 1);
-    if (form.group_count) {
+    hlo_status status = make_rows(&form, t, steps, 1);
+    if (form.rows.count) {
         cells heads;
         for (int column = 0; column < COLUMNS; column++)
             snprintf(heads[column], CELL, "%s",
                      form.heads[column] && form.widths[column] ? form.heads[column] : "");
         widen(&form, heads);
         print_row(t, &form, heads, NULL, NULL);
-        qsort(form.groups, form.group_count, sizeof *form.groups, by_time);
+        qsort(form.rows.all, form.rows.count, sizeof *form.rows.all, by_time);
     }
-    for (size_t i = 0; i < form.group_count; i++) {
+    for (size_t i = 0; i < form.rows.count; i++) {
         cells row;
-        fill_row(&form, &form.groups[i], row);
-        print_row(t, &form, row, NULL, form.groups[i].first->op_name);
+        fill_row(&form, &form.rows.all[i], row);
+        print_row(t, &form, row, NULL, ((const hlo_verdict *)form.rows.all[i].first)->op_name);
     }
-    close_table(&form);
+    tell_groups_close(&form.rows);
     if (status != HLO_OK) return status;
     tell_summary_line(t);
     if (t->sum.seconds > 0)
