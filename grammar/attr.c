@@ -88,11 +88,9 @@ void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op) {
 
 /* -------------------------------------------------------------------------------------- windows */
 
-void hlo_text_no_comma(hlo_text *text, hlo_span at, hlo_frame *frame) {
-    uint32_t before = at.offset;
-    while (before && strchr(" \t\r\n", text->source[before - 1])) before--;
-    if (!before || text->source[before - 1] != ',') return;
-    hlo_text_error(text, (hlo_span){before - 1, 1}, "window: unexpected ','");
+void hlo_text_no_comma(hlo_text *text, hlo_frame *frame) {
+    if (!text->comma.length) return;
+    hlo_text_error(text, text->comma, "window: unexpected ','");
     frame->broken = true;
 }
 
@@ -164,6 +162,17 @@ static bool has(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
 
 static void push(hlo_text *text, hlo_attr attr) {
     hlo_stack_push(text, &text->attrs, &attr, sizeof attr);
+}
+
+void hlo_text_map_all(hlo_text *text, const hlo_frame *frame) {
+    int64_t all[HLO_LARGEST_RANK];
+    const uint32_t rank = hlo_shape_is_array(frame->shape) ? frame->shape->rank : 0;
+    for (uint32_t i = 0; i < rank; i++) all[i] = i;
+    const hlo_attr along = {.id = HLO_ATTR_DIMENSIONS,
+                            .u.ints = hlo_ints_new(text->module, rank, all)};
+    if (!has(text, frame, HLO_ATTR_DIMENSIONS)) push(text, along);
+    for (uint32_t i = 0; i < count_of(text, frame); i++)
+        if (attrs_of(text, frame)[i].id == HLO_ATTR_DIMENSIONS) attrs_of(text, frame)[i] = along;
 }
 
 void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op) {

@@ -583,26 +583,30 @@ bool hlo_form_sparsity(hlo_form *f) {
 
 /* -------------------------------------------------------------------------------------- origins */
 
-/* `"name" {0,1}}`, behind a brace; without a name, nothing. */
-static bool origin_array(hlo_form *f) {
-    const char *name;
-    size_t size;
-    hlo_form_ints index = {0};
-    hlo_form_put(f, "{");
-    if (!hlo_form_next(f, '}')) {
-        if (!hlo_form_string(f, &name, &size)) return false;
-        hlo_bytes_quote(&f->out, name, size);
-        if (hlo_form_take(f, "{") && !hlo_form_int_list(f, "}", 0, &index)) return false;
-        if (index.count) hlo_form_put_index(f, " ", &index);
-    }
-    hlo_form_put(f, "}");
+bool hlo_form_origin_array(hlo_form *f, hlo_form_array *out) {
+    *out = (hlo_form_array){.name = NULL};
+    if (hlo_form_next(f, '}')) return hlo_form_expect(f, "}");
+    if (!hlo_form_string(f, &out->name, &out->size)) return false;
+    if (hlo_form_take(f, "{") && !hlo_form_int_list(f, "}", 0, &out->index)) return false;
     return hlo_form_expect(f, "}");
+}
+
+void hlo_form_put_array(hlo_form *f, const hlo_form_array *array) {
+    hlo_form_put(f, "{");
+    if (array->name) hlo_bytes_quote(&f->out, array->name, array->size);
+    if (array->index.count) hlo_form_put_index(f, " ", &array->index);
+    hlo_form_put(f, "}");
 }
 
 static bool origin_tree(hlo_form *f, int depth) {
     enum { DEEPEST = 100 };
     if (depth > DEEPEST) return hlo_form_fail(f, f->at, 1, "nested too deeply");
-    if (hlo_form_take(f, "{")) return origin_array(f);
+    if (hlo_form_take(f, "{")) {
+        hlo_form_array array;
+        if (!hlo_form_origin_array(f, &array)) return false;
+        hlo_form_put_array(f, &array);
+        return true;
+    }
     if (!hlo_form_take(f, "(")) return hlo_form_unexpected(f, "'{' or '('");
     hlo_form_put(f, "(");
     for (bool more = false; !hlo_form_next(f, ')'); more = true) {

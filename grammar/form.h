@@ -52,6 +52,16 @@ void hlo_form_put_int(hlo_form *f, int64_t value);
 /* `before`, then the list in braces. */
 void hlo_form_put_index(hlo_form *f, const char *before, const hlo_form_ints *list);
 
+/* Negative when `a` comes before `b`, as lists do in XLA's maps. */
+int hlo_form_compare_ints(const hlo_form_ints *a, const hlo_form_ints *b);
+
+/* What items begin with that are sorted: equal ones stay as they are. */
+typedef struct hlo_form_link {
+    struct hlo_form_link *next;
+} hlo_form_link;
+typedef int hlo_form_order(const hlo_form_link *a, const hlo_form_link *b);
+hlo_form_link *hlo_form_sort(hlo_form_link *list, hlo_form_order *order);
+
 /* Writes `text` to the value. */
 void hlo_form_put(hlo_form *f, const char *text);
 
@@ -71,6 +81,16 @@ typedef bool hlo_form_reader(hlo_form *f);
 
 /* `{{0,1},{2}}`: how groups of devices are listed. */
 bool hlo_form_listed(hlo_form *f);
+/* `"name" {0,1}}`, behind a brace: the origin of one array. Without a name there is none. */
+typedef struct hlo_form_array {
+    const char *name;
+    size_t size;
+    hlo_form_ints index;
+} hlo_form_array;
+bool hlo_form_origin_array(hlo_form *f, hlo_form_array *out);
+void hlo_form_put_array(hlo_form *f, const hlo_form_array *array);
+/* Writes the text of a module as origin_recovery_table shows it. */
+void hlo_form_put_module(hlo_bytes *out, const char *text);
 /* `{op_name="a" ...}` or a list of them in braces, as one of them or (`list`) always as a list. */
 bool hlo_form_metadata(hlo_form *f, bool list);
 

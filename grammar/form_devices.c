@@ -359,12 +359,9 @@ static bool is_in_order(const hlo_form_ints *ids) {
     return true;
 }
 
-/* The comma behind the axes belongs to `device_ids=` when that follows; the reader goes past it
- * only then. */
+/* `, device_ids=(1,0)`; or only a comma. */
 static bool read_device_ids(hlo_form *f, const mesh *m) {
-    hlo_form ahead = *f;
-    if (!hlo_form_take(&ahead, ",") || !hlo_form_take_name(&ahead, "device_ids")) return true;
-    f->at = ahead.at;
+    if (!hlo_form_take(f, ",") || !hlo_form_take_name(f, "device_ids")) return true;
     if (!hlo_form_expect(f, "(")) return false;
     if (hlo_form_next(f, '[')) {
         iota ids;
@@ -742,12 +739,16 @@ bool hlo_form_groups(hlo_form *f) {
         axis_ref *refs = NULL;
         size_t count;
         if (!read_mesh(f, &m)) return false;
-        hlo_form_take(f, ",");
         hlo_form_put(f, " ");
         hlo_form_next(f, '\0');
         const char *from = f->at;
         if (!read_axes(f, &m, &refs, ",", false, false, &count)) return false;
-        return count || hlo_form_fail(f, from, 1, "the groups are along no axis");
+        int64_t devices = 1;
+        for (; refs; refs = refs->next)
+            if (__builtin_mul_overflow(devices, refs->size, &devices)) devices = INT64_MAX;
+        return devices > 1 || hlo_form_fail(f, from, (size_t)(f->at - from),
+                                            "a group has %lld device%s, wanted several",
+                                            (long long)devices, devices == 1 ? "" : "s");
     }
     tiling t = {0};
     if (!hlo_form_next(f, '[')) return hlo_form_unexpected(f, "'{', '[' or 'mesh['");

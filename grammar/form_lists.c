@@ -5,24 +5,18 @@
 
 /* --------------------------------------------------------------------------- lists to be sorted */
 
-/* What a list's items begin with. */
-typedef struct link {
-    struct link *next;
-} link;
-
-typedef int (*link_order)(const link *a, const link *b);
-
 /* Takes the first `count` items off *rest, and puts them in order; equal ones stay as they are. */
-static link *sort_first(link **rest, size_t count, link_order order) {
-    link *sorted, **end = &sorted;
+static hlo_form_link *sort_first(hlo_form_link **rest, size_t count, hlo_form_order *order) {
+    hlo_form_link *sorted, **end = &sorted;
     if (count < 2) {
         sorted = *rest;
         if (sorted) *rest = sorted->next, sorted->next = NULL;
         return sorted;
     }
-    link *a = sort_first(rest, count / 2, order), *b = sort_first(rest, count - count / 2, order);
+    hlo_form_link *a = sort_first(rest, count / 2, order),
+                  *b = sort_first(rest, count - count / 2, order);
     while (a && b) {
-        link **least = order(b, a) < 0 ? &b : &a;
+        hlo_form_link **least = order(b, a) < 0 ? &b : &a;
         *end = *least;
         end = &(*least)->next;
         *least = *end;
@@ -31,9 +25,9 @@ static link *sort_first(link **rest, size_t count, link_order order) {
     return sorted;
 }
 
-static link *sort_links(link *list, link_order order) {
+hlo_form_link *hlo_form_sort(hlo_form_link *list, hlo_form_order *order) {
     size_t count = 0;
-    for (const link *l = list; l; l = l->next) count++;
+    for (const hlo_form_link *l = list; l; l = l->next) count++;
     return sort_first(&list, count, order);
 }
 
@@ -47,7 +41,7 @@ typedef struct alias {
     bool must;
 } alias;
 
-static int compare_ints(const hlo_form_ints *a, const hlo_form_ints *b) {
+int hlo_form_compare_ints(const hlo_form_ints *a, const hlo_form_ints *b) {
     for (size_t i = 0; i < a->count && i < b->count; i++)
         if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
     return (a->count > b->count) - (a->count < b->count);
@@ -64,13 +58,13 @@ static bool alias_of(hlo_form *f, alias *out) {
 }
 
 static int compare_aliases(const alias *a, const alias *b) {
-    int order = compare_ints(&a->output, &b->output);
+    int order = hlo_form_compare_ints(&a->output, &b->output);
     if (order) return order;
     return a->number != b->number ? (a->number < b->number ? -1 : 1)
-                                  : compare_ints(&a->part, &b->part);
+                                  : hlo_form_compare_ints(&a->part, &b->part);
 }
 
-static int alias_order(const link *a, const link *b) {
+static int alias_order(const hlo_form_link *a, const hlo_form_link *b) {
     return compare_aliases((const alias *)a, (const alias *)b);
 }
 
@@ -101,7 +95,7 @@ static bool alias_list(hlo_form *f, alias_form form, alias **out) {
         }
         if (!hlo_form_take(f, ",")) break;
     }
-    if (form != OF_OPERAND) *out = (alias *)sort_links((link *)*out, alias_order);
+    if (form != OF_OPERAND) *out = (alias *)hlo_form_sort((hlo_form_link *)*out, alias_order);
     return hlo_form_expect_end(f, "}");
 }
 
@@ -155,7 +149,7 @@ typedef struct entry {
     size_t size;
 } entry;
 
-static int entry_order(const link *a, const link *b) {
+static int entry_order(const hlo_form_link *a, const hlo_form_link *b) {
     return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
 
@@ -180,7 +174,7 @@ bool hlo_form_entries(hlo_form *f) {
         list = item;
     }
     if (!hlo_form_expect_end(f, "}")) return false;
-    list = (entry *)sort_links((link *)list, entry_order);
+    list = (entry *)hlo_form_sort((hlo_form_link *)list, entry_order);
     const char *last = NULL; /* of those of one name the last counts, which comes first */
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;

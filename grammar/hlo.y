@@ -35,7 +35,6 @@
 static void yyerror(hlo_span *at, hlo_text *text, const char *message);
 static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
 static void stray_comma(hlo_text *text, hlo_span at);
-static void one_colon(hlo_text *text, hlo_span name, hlo_span at);
 }
 
 %define api.pure full
@@ -107,13 +106,12 @@ bare:
 header:
   %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
 | HLO_MODULE module_name    { hlo_text_header(text, $2); }
-  stray_colon header_attrs  %prec HEADER { hlo_text_header_done(text); }
+  header_attrs              %prec HEADER { hlo_text_header_done(text); }
 ;
 module_name:
   NAME                      { hlo_text_reserved(text, @1, $1, false); $$ = $1; }
 | error                     { $$ = NULL; RESUME(HLO_RESUME_HEADER); }
 ;
-stray_colon: %empty | ':';
 header_attrs:
   %empty
 | header_attrs attr
@@ -166,7 +164,7 @@ parameter_list:
 | parameter_list ','        { hlo_text_known_shapes(text, true); }
   parameter
 ;
-parameter: NAME shape | NAME ':' shape { one_colon(text, @1, @2); };
+parameter: NAME shape;
 
 body:
   %empty
@@ -278,12 +276,6 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
 /* Between the commas of an operand list HLO's reader wants nothing. */
 static void stray_comma(hlo_text *text, hlo_span at) {
     hlo_text_doubt(text, at, "no operand stands beside this ','");
-}
-
-/* A colon that stands beside a name is part of it. */
-static void one_colon(hlo_text *text, hlo_span name, hlo_span at) {
-    if (text->source[name.offset + name.length - 1] == ':')
-        hlo_text_error(text, at, "unexpected ':', expected a shape");
 }
 
 /* Bison's own complaints: the stack is full. */

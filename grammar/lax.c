@@ -1,12 +1,26 @@
-/* Shapes that HLO's reader infers from operands that break the rule of their opcode. */
+/* What HLO's reader takes although it breaks the rule of its opcode: operands of another number,
+ * and those that it infers a shape from all the same. */
 #include <string.h>
 
 #include "grammar/text.h"
 
+bool hlo_text_lax_count(hlo_op op, uint32_t count) {
+    static const struct {
+        uint8_t op, least, step;
+    } rows[] = {
+#define HLO_LAX(id, least, step) {HLO_OP_##id, least, step},
+#include "grammar/lax.def"
+#undef HLO_LAX
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].op == op)
+            return count >= rows[i].least && (count - rows[i].least) % rows[i].step == 0;
+    return false;
+}
+
 /* The attribute is then not the operand's dimensions in the result but the sizes in front of them.
  */
-const hlo_shape *hlo_text_lax_broadcast(hlo_text *text, const hlo_shape *operand,
-                                        const hlo_ints *sizes) {
+static const hlo_shape *broadcast(hlo_text *text, const hlo_shape *operand, const hlo_ints *sizes) {
     uint32_t count = sizes ? sizes->count : 0, rank = count + operand->rank;
     if (!hlo_shape_is_array(operand) || rank > HLO_LARGEST_RANK || (!sizes && operand->rank))
         return NULL;
@@ -40,11 +54,8 @@ static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims)
     return true;
 }
 
-const hlo_shape *hlo_text_lax_binary(hlo_text *text, hlo_op op, hlo_instr *const *operands,
-                                     uint32_t attr_count, const hlo_attr *attrs) {
-    const hlo_op_info *info = &hlo_ops[op];
-    if (info->min_operands != 2 || info->max_operands != 2 || !(info->flags & HLO_ELEMENTWISE))
-        return NULL;
+static const hlo_shape *binary(hlo_text *text, hlo_op op, hlo_instr *const *operands,
+                               uint32_t attr_count, const hlo_attr *attrs) {
     const hlo_shape *a = operands[0]->shape, *b = operands[1]->shape;
     bool floats = hlo_type_is_float(a->type) && hlo_type_is_float(b->type);
     if (!hlo_shape_is_array(a) || !hlo_shape_is_array(b) || (a->type != b->type && !floats))
@@ -56,4 +67,31 @@ const hlo_shape *hlo_text_lax_binary(hlo_text *text, hlo_op op, hlo_instr *const
     uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
     if (!alike || a->dynamic || b->dynamic || !join_dims(a, b, dims)) return NULL;
     return hlo_shape_array(text->module, alike->type, rank, dims);
+}
+
+/* What they are sorted by is not looked at. */
+static const hlo_shape *sorted(hlo_text *text, uint32_t count, hlo_instr *const *operands) {
+    const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_shape *shape = shapes[i] = operands[i]->shape, *first = shapes[0];
+        if (!hlo_shape_is_array(shape) || shape->rank != first->rank ||
+            (shape->rank && memcmp(shape->dims, first->dims, shape->rank * sizeof *shape->dims)))
+            return NULL;
+    }
+    return count == 1 ? shapes[0] : hlo_shape_tuple(text->module, count, shapes);
+}
+
+const hlo_shape *hlo_text_lax_shape(hlo_text *text, hlo_op op, uint32_t count,
+                                    hlo_instr *const *operands, uint32_t attr_count,
+                                    const hlo_attr *attrs) {
+    const hlo_op_info *info = &hlo_ops[op];
+    const hlo_ints *sizes = NULL;
+    for (uint32_t i = 0; i < attr_count; i++)
+        if (attrs[i].id == HLO_ATTR_DIMENSIONS) sizes = attrs[i].u.ints;
+    if (op == HLO_OP_AFTER_ALL) return hlo_shape_array(text->module, HLO_TYPE_TOKEN, 0, NULL);
+    if (op == HLO_OP_SORT) return sorted(text, count, operands);
+    if (op == HLO_OP_BROADCAST) return broadcast(text, operands[0]->shape, sizes);
+    if (info->min_operands == 2 && info->max_operands == 2 && info->flags & HLO_ELEMENTWISE)
+        return binary(text, op, operands, attr_count, attrs);
+    return NULL;
 }

@@ -115,6 +115,7 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root) 
     const hlo_operand_name *names = (const hlo_operand_name *)line->operands.items;
     for (size_t i = 0, count = line->operands.used / sizeof *names; i < count; i++)
         hlo_text_take_operand(text, names[i]);
+    text->comma.length = 1; /* of each */
     const known_attr *attrs = (const known_attr *)line->attrs.items;
     for (size_t i = 0, count = line->attrs.used / sizeof *attrs; i < count; i++)
         hlo_text_attr(text, attrs[i].name, attrs[i].attr);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/form.h"
 #include "grammar/proto.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
@@ -20,21 +21,6 @@ static unsigned depth_of(const Xla__HloModuleProto *module) {
     return deepest;
 }
 
-static void put_lines(hlo_bytes *out, const char *text) {
-    hlo_bytes_text(out, "\"\n");
-    for (const char *next; *text; text = next) {
-        const size_t line = strcspn(text, "\n");
-        next = text + line + (text[line] != '\0');
-        if (line) hlo_bytes_text(out, "    ");
-        for (size_t i = 0; i < line; i++) {
-            if (strchr("\"\\", text[i])) hlo_bytes_put(out, "\\", 1);
-            hlo_bytes_put(out, &text[i], 1);
-        }
-        hlo_bytes_text(out, "\n");
-    }
-    hlo_bytes_text(out, "\n  \"");
-}
-
 void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto *from) {
     if (depth_of(from) > DEEPEST) hlo_proto_fail(p, "recovery modules are nested too deeply");
     const size_t size = protobuf_c_message_get_packed_size(&from->base);
@@ -49,7 +35,7 @@ void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto 
     hlo_module_free(module);
     if (status != HLO_OK) hlo_proto_fail(p, "a recovery module cannot be shown as text");
     p->owned = text;
-    put_lines(out, text);
+    hlo_form_put_module(out, text);
     p->owned = NULL;
     free(text);
 }

@@ -131,17 +131,25 @@ static bool ends_early(shape_reader *r, const property *p, const char *open) {
     return true;
 }
 
-static bool read_kept_int(shape_reader *r, int64_t least) {
-    int64_t value;
+static void keep_int(shape_reader *r, int64_t value) {
+    char text[24];
+    keep(r, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)value));
+}
+
+static bool read_int(shape_reader *r, int64_t least, int64_t *out) {
     next(r);
     const char *from = r->at;
-    if (!hlo_text_read_int(r->text, &r->at, &value)) return false;
-    if (value < least) {
-        hlo_text_error(r->text, span(r, from, r->at), "%lld is less than %lld here",
-                       (long long)value, (long long)least);
-        return false;
-    }
-    keep(r, from, (size_t)(r->at - from));
+    if (!hlo_text_read_int(r->text, &r->at, out)) return false;
+    if (*out >= least) return true;
+    hlo_text_error(r->text, span(r, from, r->at), "%lld is less than %lld here", (long long)*out,
+                   (long long)least);
+    return false;
+}
+
+static bool read_kept_int(shape_reader *r, int64_t least) {
+    int64_t value;
+    if (!read_int(r, least, &value)) return false;
+    keep_int(r, value);
     return true;
 }
 
@@ -160,10 +168,9 @@ static bool read_level(shape_reader *r) {
                        "expected 'D', 'C' or 'S', the level of a dimension");
         return false;
     }
-    const char *from = r->at++;
-    if (*r->at == '+') r->at++;
-    if (*r->at == '~') r->at++;
-    keep(r, from, (size_t)(r->at - from));
+    keep(r, r->at++, 1);
+    if (next_is(r, '+')) keep(r, "+", 1);
+    if (next_is(r, '~')) keep(r, "~", 1);
     return true;
 }
 
@@ -177,8 +184,8 @@ static bool read_type(shape_reader *r) {
         unknown_type(r->text, where);
         return false;
     }
-    if (!hlo_type_is_integer(type))
-        hlo_text_doubt(r->text, where, "%s is no integer type", hlo_types[type].name);
+    if (hlo_types[type].class != HLO_CLASS_UNSIGNED)
+        hlo_text_doubt(r->text, where, "%s is no unsigned integer type", hlo_types[type].name);
     keep(r, from, (size_t)(r->at - from));
     return true;
 }
@@ -231,12 +238,33 @@ static bool read_number(shape_reader *r, const property *p, int64_t *out) {
            (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
 }
 
-static bool read_length(shape_reader *r) {
-    return read_kept_int(r, 1);
+/* HLO's reader keeps 8 bits of it. */
+static bool read_space(shape_reader *r, const property *p) {
+    int64_t space = 0;
+    const char *from = r->at;
+    if (!read_number(r, p, &space)) return false;
+    r->layout.memory_space = (int8_t)space;
+    if (space != (int8_t)space)
+        hlo_text_doubt(r->text, span(r, from, r->at),
+                       "the memory space %lld does not fit in 8 bits and is read as %d",
+                       (long long)space, (int8_t)space);
+    return true;
 }
 
+/* To one element is no padding. */
+static bool read_length(shape_reader *r) {
+    int64_t elements;
+    if (!read_int(r, 1, &elements)) return false;
+    if (elements > 1) keep_int(r, elements);
+    return true;
+}
+
+/* Of no bytes there is none. */
 static bool read_prefix(shape_reader *r) {
-    return read_kept_int(r, INT64_MIN);
+    int64_t bytes;
+    if (!read_int(r, INT64_MIN, &bytes)) return false;
+    if (bytes > 0) keep_int(r, bytes);
+    return true;
 }
 
 /* In this order. */
@@ -266,8 +294,7 @@ static bool is_later(const shape_reader *r, const property *p) {
 static bool read_property(shape_reader *r, const property *p) {
     r->at += strlen(p->name);
     if (!p->item)
-        return read_number(r, p,
-                           *p->name == 'E' ? &r->layout.element_bits : &r->layout.memory_space);
+        return *p->name == 'E' ? read_number(r, p, &r->layout.element_bits) : read_space(r, p);
     size_t begin = r->rest_length, name = strlen(p->name);
     keep(r, p->name, name);
     do {
@@ -327,10 +354,6 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     } else {
         for (uint32_t i = 0; i < r.rank; i++) r.order[i] = r.rank - 1 - i;
     }
-    if (r.at > r.end) {
-        hlo_text_error(text, at, "a comment does not end inside this shape");
-        return NULL;
-    }
     if (!hlo_types[type].bits && (r.rank || given)) {
         hlo_text_error(text, at, "%s has no dimensions and no layout", hlo_types[type].name);
         return NULL;
@@ -345,23 +368,15 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
-/* The first of `stops`; numbers and commas, and the first stop behind them, are what there mostly
- * is.
- */
-static const char *find_stop(const char *at, const char *stops) {
-    while ((*at >= '0' && *at <= '9') || *at == ',') at++;
-    return *at == *stops ? at : at + strcspn(at, stops);
-}
-
 /* The end of `dims]{layout}`; NULL when the bracket is not closed. */
 static const char *shape_end(const char *dims) {
-    const char *end = find_stop(dims, "]{}()%");
+    const char *end = hlo_text_stop(dims, "]{}()%/");
     if (*end != ']') return NULL;
     const char *brace = hlo_text_gap(++end);
     if (*brace != '{') return end;
     const char *order = hlo_text_gap(brace + 1);
     if (*order != ':' && *order != '-' && (*order < '0' || *order > '9')) return end;
-    const char *close = find_stop(order, "}{");
+    const char *close = hlo_text_stop(order, "}{/");
     return *close == '}' ? close + 1 : end;
 }
 

@@ -80,6 +80,7 @@ static hlo_frame *push_frame(hlo_text *text, hlo_owner owner) {
         .operands = text->operands.used,
         .wrapped = HLO_OP_INVALID,
         .parameter = -1,
+        .comma = text->comma,
     };
     return hlo_stack_push(text, &text->frames, &frame, sizeof frame);
 }
@@ -88,6 +89,7 @@ static void pop_frame(hlo_text *text) {
     const hlo_frame *frame = hlo_text_frame(text);
     text->attrs.used = frame->attrs;
     text->operands.used = frame->operands;
+    text->comma = frame->comma;
     text->frames.used -= sizeof *frame;
 }
 
@@ -173,19 +175,16 @@ static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
 }
 
 /* Attributes in braces may do without the comma between them. */
-static bool lacks_comma(const hlo_text *text, hlo_span at, hlo_owner owner) {
-    if (owner != HLO_OWNER_MODULE && owner != HLO_OWNER_COMPUTATION && owner != HLO_OWNER_INSTR)
-        return false;
-    const char *before = text->source + at.offset - 1;
-    while (*before == ' ' || *before == '\n' || *before == '\t' || *before == '\r') before--;
-    return *before != ',' && *before != '/';
+static bool lacks_comma(const hlo_text *text, hlo_owner owner) {
+    return !text->comma.length && (owner == HLO_OWNER_MODULE || owner == HLO_OWNER_COMPUTATION ||
+                                   owner == HLO_OWNER_INSTR);
 }
 
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
-    if (frame->owner == HLO_OWNER_WINDOW) hlo_text_no_comma(text, at, frame);
-    if (lacks_comma(text, at, frame->owner)) {
+    if (frame->owner == HLO_OWNER_WINDOW) hlo_text_no_comma(text, frame);
+    if (lacks_comma(text, frame->owner)) {
         hlo_text_error(text, at, "expected ',' in front of the attribute '%s'",
                        hlo_text_quote(text, at));
         frame->broken = true;
@@ -524,7 +523,7 @@ static void check_operand_count(hlo_text *text, hlo_frame *frame) {
         least = most = shape->rank;
     else if (most == HLO_ANY)
         most = UINT32_MAX;
-    if (count >= least && count <= most) return;
+    if ((count >= least && count <= most) || hlo_text_lax_count(written_op(frame), count)) return;
     const char *bound = most == least ? "" : count < least ? "at least " : "at most ";
     unsigned wanted = count < least ? least : most;
     hlo_text_error(text, frame->op_at, "%s takes %s%u operand%s, found %u", op->name, bound, wanted,
@@ -552,13 +551,8 @@ static void infer_shape(hlo_text *text, hlo_frame *frame) {
     frame->shape = hlo_infer(text->module, frame->op, operand_count(text, frame), operands,
                              attr_count(text, frame), attrs_of(text, frame), why, sizeof why);
     if (frame->shape) return;
-    const hlo_attr *dimensions = find_attr(text, frame, HLO_ATTR_DIMENSIONS);
-    if (frame->op == HLO_OP_BROADCAST)
-        frame->shape = hlo_text_lax_broadcast(text, operands[0]->shape,
-                                              dimensions ? dimensions->u.ints : NULL);
-    else
-        frame->shape = hlo_text_lax_binary(text, frame->op, operands, attr_count(text, frame),
-                                           attrs_of(text, frame));
+    frame->shape = hlo_text_lax_shape(text, frame->op, operand_count(text, frame), operands,
+                                      attr_count(text, frame), attrs_of(text, frame));
     if (frame->op == HLO_OP_BROADCAST && frame->shape && frame->shape->rank) {
         char read[128];
         hlo_shape_format(frame->shape, false, read, sizeof read);
@@ -607,6 +601,7 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     if (!frame->broken) hlo_text_settle(text, frame, written_op(frame));
     if (!frame->broken) hlo_text_imply(text, frame, written_op(frame));
     if (!frame->broken && !frame->shape) infer_shape(text, frame);
+    if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
     if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
     if (!frame->broken && written_op(frame) != frame->op) hlo_text_async_wrap(text, frame);
     check_name(text, frame);
@@ -828,9 +823,10 @@ void hlo_text_header_done(hlo_text *text) {
     pop_frame(text);
 }
 
+/* HLO's reader counts for itself. */
 static void check_number(hlo_text *text, hlo_span at, int64_t number, size_t before) {
     if (number != (int64_t)before + 1)
-        hlo_text_error(text, at, "row %lld, expected row %zu", (long long)number, before + 1);
+        hlo_text_doubt(text, at, "row %lld, expected row %zu", (long long)number, before + 1);
 }
 
 void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name) {

@@ -39,6 +39,7 @@ typedef struct hlo_frame {
     hlo_attr_id nested; /* the attribute that this frame is the value of */
     size_t attrs;       /* where its attributes begin in hlo_text.attrs, in bytes */
     bool broken;        /* an error was reported: nothing is made of it */
+    hlo_span comma;     /* hlo_text.comma of the attribute that it is in the value of */
     /* Of an instruction. */
     bool root;
     hlo_op op;
@@ -111,6 +112,8 @@ typedef struct hlo_text {
     hlo_span overlong; /* a token that goes on beyond its line by mistake; empty */
     hlo_span string;   /* the last string or braces that go on beyond their line; empty */
     bool nameless;     /* a computation was in error whose name is not known */
+    hlo_attr_id attr;  /* whose name was read last, */
+    hlo_span comma;    /* and the comma in front of it; empty */
     const char *def;   /* the definition that has begun, until its opcode was read; NULL */
     hlo_span def_at;
     bool def_root;
@@ -172,8 +175,12 @@ static inline const char *hlo_text_gap(const char *at) {
     while (*at == ' ') at++;
     return *at == '\n' || *at == '\t' || *at == '\r' || *at == '/' ? hlo_text_behind_gap(at) : at;
 }
+/* The first of `stops`, which end with a `/`, outside of comments; the end of the text. */
+const char *hlo_text_stop(const char *at, const char *stops);
 /* That, and past it, is `wanted`; else an error. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
+/* The length of `{...}` without strings, names or braces inside; 0 when it is not so. */
+uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset);
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);
 const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at);
 const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
@@ -197,11 +204,12 @@ uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shap
 bool hlo_text_defined(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 
-/* lax.c: NULL when HLO's reader does not infer a shape either. */
-const hlo_shape *hlo_text_lax_broadcast(hlo_text *text, const hlo_shape *operand,
-                                        const hlo_ints *sizes);
-const hlo_shape *hlo_text_lax_binary(hlo_text *text, hlo_op op, hlo_instr *const *operands,
-                                     uint32_t attr_count, const hlo_attr *attrs);
+/* lax.c: whether HLO's reader takes so many operands, though HLO forbids it; and the shape that it
+ * infers where hlo_infer() does not, NULL when it does not either. */
+bool hlo_text_lax_count(hlo_op op, uint32_t count);
+const hlo_shape *hlo_text_lax_shape(hlo_text *text, hlo_op op, uint32_t count,
+                                    hlo_instr *const *operands, uint32_t attr_count,
+                                    const hlo_attr *attrs);
 
 /* text.c: what the parser's actions call, in the order in which things stand in a text. */
 void hlo_text_header(hlo_text *text, const char *name);
@@ -274,9 +282,11 @@ hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char
 /* Leaves out the attributes that say nothing on an `op`; HLO_OP_INVALID: of no instruction. */
 void hlo_text_settle(hlo_text *text, const hlo_frame *frame, hlo_op op);
 /* A comma in front of the attribute at `at` is an error: spaces separate the parts of a window. */
-void hlo_text_no_comma(hlo_text *text, hlo_span at, hlo_frame *frame);
+void hlo_text_no_comma(hlo_text *text, hlo_frame *frame);
 /* The words of a window tell of equally many dimensions; those that say nothing go. */
 void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame);
+/* A map is along all dimensions, whatever the text says of it. */
+void hlo_text_map_all(hlo_text *text, const hlo_frame *frame);
 /* Adds the attributes that an `op` shows even when nobody gave them. */
 void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op);
 

@@ -47,22 +47,23 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether a value goes on behind a space, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind a comma,
- * `mesh['a'=2], device_ids=(1,0) {'a'}`. */
-static bool goes_on(const char *at, const char *end, bool mesh) {
+/* Whether a value goes on behind a space or a comment, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind
+ * a comma, `mesh['a'=2], device_ids=(1,0) {'a'}`. */
+static bool goes_on(const char *at, bool mesh) {
     static const char ids[] = "device_ids=";
-    while (at < end && is_space(*at)) at++;
-    if (at < end && *at == ',') {
+    at = hlo_text_gap(at);
+    if (*at == ',') {
         if (!mesh) return false;
-        for (at++; at < end && is_space(*at);) at++;
+        at = hlo_text_gap(at + 1);
     }
-    if (mesh && (size_t)(end - at) >= sizeof ids && memcmp(at, ids, sizeof ids - 1) == 0)
-        return true;
-    if (at < end && *at == 'T') {
-        for (at++; at < end && is_space(*at);) at++;
-        return at < end && *at == '(';
-    }
-    return at < end && strchr("{[<(", *at);
+    if (mesh && strncmp(at, ids, sizeof ids - 1) == 0) return true;
+    if (*at == 'T') return *hlo_text_gap(at + 1) == '(';
+    return *at && strchr("{[<(", *at);
+}
+
+/* From which depth of brackets on a value is what its bytes are, comments too. */
+static size_t verbatim_depth(hlo_attr_id id) {
+    return id == HLO_ATTR_BACKEND_CONFIG ? 1 : id == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2 : SIZE_MAX;
 }
 
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
@@ -71,10 +72,13 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *overlong = NULL;               /* the first string that goes on beyond its line */
     char closing = '\0';                       /* what closes it */
     size_t depth = 0;                          /* of brackets of that kind */
+    const size_t verbatim = verbatim_depth(text->attr);
     *out = NULL;
     for (; at < end; at++) {
         char c = *at;
-        if (!depth && (c == '{' || c == '[' || c == '(')) {
+        if (c == '/' && depth && depth < verbatim && hlo_text_behind_gap(at) > at) {
+            at = hlo_text_behind_gap(at) - 1;
+        } else if (!depth && (c == '{' || c == '[' || c == '(')) {
             outermost = at;
             closing = c == '(' ? ')' : (char)(c + 2);
             depth = 1;
@@ -96,8 +100,9 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
             at = quote;
         } else if (c == '\0') {
             if (!nul) nul = at;
-        } else if (depth == 0 && (c == ',' || is_space(c)) && !goes_on(at, end, *from == 'm')) {
-            break;
+        } else if (depth == 0 && (c == ',' || hlo_text_gap(at) > at)) {
+            if (!goes_on(at, *from == 'm')) break;
+            if (c != ',') at = hlo_text_gap(at) - 1;
         }
     }
     if (depth) {
@@ -175,6 +180,17 @@ const char *hlo_text_behind_gap(const char *at) {
     }
 }
 
+/* Numbers and commas, and the first stop behind them, are what there mostly is. */
+const char *hlo_text_stop(const char *at, const char *stops) {
+    while ((*at >= '0' && *at <= '9') || *at == ',') at++;
+    for (;;) {
+        if (*at != *stops) at += strcspn(at, stops);
+        if (*at != '/') return at;
+        const char *behind = hlo_text_behind_gap(at);
+        at = behind > at ? behind : at + 1;
+    }
+}
+
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {
     *at = hlo_text_gap(*at);
     if (**at == wanted) {
@@ -208,6 +224,11 @@ static const hlo_ints *take_ints(hlo_text *text, hlo_stack *stack) {
     size_t count = stack->used / sizeof(int64_t);
     stack->used = 0;
     return hlo_ints_new(text->module, (uint32_t)count, (const int64_t *)stack->items);
+}
+
+uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset) {
+    const char *from = text->source + offset, *end = hlo_text_stop(from + 1, "}{\"%=/");
+    return *end == '}' ? (uint32_t)(end - from) + 1 : 0;
 }
 
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at) {

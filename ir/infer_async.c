@@ -84,10 +84,15 @@ const hlo_shape *hlo_infer_RECV(const hlo_inference *q) {
 /* The two ends of a transfer have one channel, and are both or neither with the host. */
 static bool same_channel(const hlo_inference *q) {
     const hlo_instr *start = q->operands[0];
+    const hlo_attr *ends[] = {hlo_infer_attr(q, HLO_ATTR_CHANNEL_ID),
+                              hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID)};
+    if (!ends[0] != !ends[1])
+        return hlo_infer_fail_at(q, start->offset, "%s a channel_id, %%%s has %s",
+                                 ends[0] ? "has" : "lacks", start->name, ends[1] ? "one" : "none");
     static const hlo_attr_id ids[] = {HLO_ATTR_CHANNEL_ID, HLO_ATTR_IS_HOST_TRANSFER};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         int64_t here = hlo_infer_int(q, ids[i], 0), there = hlo_instr_int(start, ids[i], 0);
-        if (here != there && (ids[i] != HLO_ATTR_CHANNEL_ID || hlo_infer_attr(q, ids[i])))
+        if (here != there)
             return hlo_infer_fail_at(q, start->offset, "%s is %lld, but %lld of %%%s",
                                      hlo_attrs_info[ids[i]].name, (long long)here, (long long)there,
                                      start->name);

@@ -562,8 +562,23 @@ static void put_attr(out *o, const hlo_attr *attr) {
     if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) put_char(o, '\n');
 }
 
-static bool is_left_out(const hlo_print_options *options, hlo_attr_id id) {
-    return (id == HLO_ATTR_METADATA && !options->metadata) ||
+/* Line numbers and the like alone are not shown. */
+static bool is_worth_showing(const hlo_attrs *metadata) {
+    for (uint32_t i = 0; i < metadata->count; i++) switch (metadata->v[i].id) {
+        case HLO_ATTR_OP_TYPE:
+        case HLO_ATTR_OP_NAME:
+        case HLO_ATTR_SOURCE_FILE:
+        case HLO_ATTR_SCHEDULING_NAME:
+        case HLO_ATTR_METADATA_PAYLOAD:
+        case HLO_ATTR_STACK_FRAME_ID: return true;
+        default: break;
+        }
+    return false;
+}
+
+static bool is_left_out(const hlo_print_options *options, const hlo_attr *attr) {
+    const hlo_attr_id id = attr->id;
+    return (id == HLO_ATTR_METADATA && (!options->metadata || !is_worth_showing(attr->u.attrs))) ||
            (id == HLO_ATTR_BACKEND_CONFIG && !options->backend_config) ||
            (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
 }
@@ -582,7 +597,7 @@ static void put_attrs_between(out *o, const hlo_attr *attrs, uint32_t count, int
                 next = &attrs[i];
         if (!next || hlo_attrs_info[next->id].kind == HLO_KIND_BYTES) return;
         after = (int)next->id;
-        if (is_left_out(o->options, next->id)) continue;
+        if (is_left_out(o->options, next)) continue;
         put_string(o, any ? others : first);
         put_attr(o, next);
         any = true;

@@ -63,32 +63,9 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* What is wrong with a shape in itself, or NULL. */
-static const char *shape_fault(verifier *v, const hlo_shape *shape) {
-    if (shape->type == HLO_TYPE_TUPLE) {
-        for (uint32_t i = 0; i < shape->rank; i++) {
-            const char *fault = shape_fault(v, shape->elements[i]);
-            if (fault) return fault;
-        }
-        return NULL;
-    }
-    bool unbounded = false;
-    for (uint32_t i = 0; i < shape->rank; i++) unbounded |= shape->dims[i] < 0;
-    if (!unbounded && hlo_shape_bytes(shape) < 0) return "has more bytes than 2^63";
-    if (!shape->layout) return NULL;
-    bool *named = hlo_arena_zero(v->scratch, shape->rank * sizeof *named);
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->layout->minor_to_major[i];
-        if (dim < 0 || dim >= shape->rank) return "has a layout that is no order of its dimensions";
-        if (named[dim]) return "has a layout that names a dimension twice";
-        named[dim] = true;
-    }
-    return NULL;
-}
-
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
     /* A doubt says where in the text the layout is wrong. */
-    const char *fault = v->module->doubts ? NULL : shape_fault(v, shape);
+    const char *fault = v->module->doubts ? NULL : hlo_verify_shape_fault(v->scratch, shape);
     if (!fault) return;
     char text[256];
     hlo_shape_format(shape, true, text, sizeof text);

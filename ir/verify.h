@@ -26,7 +26,9 @@ void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The text of a shape without layout, in v->scratch. */
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
-/* What is wrong with a shape in itself is an error. */
+/* What is wrong with a shape in itself, its size or its layout; NULL (verify_shape.c). */
+const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
+/* That is an error. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
 /* Where the attribute's name stands in the source, behind `from` and, `within_line`, in its line;

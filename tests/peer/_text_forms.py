@@ -469,6 +469,10 @@ false
 {op_name="a" deduplicated_name=""}
 {op_name="a" deduplicated_name="q"}
 {op_name="a" source_column=0 source_end_column=0}
+{source_line=3}
+{source_line=3 source_end_line=4 source_column=5 source_end_column=6}
+{deduplicated_name="d"}
+{profile_type={1}}
 '''.split('\n')[1:-1]),
     ('HloModule m\n'
      'ENTRY e {\n'
@@ -691,6 +695,61 @@ ROOT c = f32[2] custom-call(a), custom_call_target="t", sharding={replicated}, o
      '}\n',
      r'''
 ROOT c = f32[2] sort(a), dimensions={0}, is_stable=false, to_apply=less
+ROOT c = sort(), dimensions={0}, to_apply=less
+ROOT c = f32[2] concatenate(), dimensions={0}
+ROOT c = f32[2] all-gather(), dimensions={0}
+ROOT c = (f32[2], f32[4]) all-gather-start(), dimensions={0}
+ROOT c = f32[2] all-reduce(), to_apply=less
+ROOT c = f32[2] all-reduce-start(), to_apply=less
+ROOT c = f32[2] reduce-scatter(), dimensions={0}, to_apply=less
+ROOT c = f32[2] all-to-all(), dimensions={0}
+ROOT c = f32[2] collective-broadcast()
+ROOT c = f32[2] collective-permute(), source_target_pairs={}
+ROOT c = (f32[2], f32[2]) collective-permute-start(), source_target_pairs={}
+ROOT c = f32[2] ragged-all-to-all()
+ROOT c = f32[2] ragged-all-to-all(a, a, a, a, a, a, a)
+ROOT c = f32[2] map(), to_apply=less
+ROOT c = f32[] reduce(), dimensions={0}, to_apply=less
+ROOT c = f32[] reduce-window(), to_apply=less
+ROOT c = f32[2] rng(), distribution=rng_uniform
+ROOT c = f32[2] rng(a, a, a), distribution=rng_uniform
+ROOT c = f32[2] scatter(a), update_window_dims={}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=0, to_apply=less
+ROOT c = after-all(a, a)
+ROOT c = ((), f32[2], u32[]) concatenate-start(), dimensions={0}
+'''.split('\n')[1:-1]),
+    ('HloModule m\n'
+     'ENTRY e {\n'
+     ' ROOT a = VALUE parameter(0)\n'
+     '}\n',
+     r'''
+f32[10]{00:T(08)(01,-0)L(03)S(007)SC(00:01,02)M(09)}
+f32[10]{0:L(1)M(-1)}
+f32[10]{0:M(18446744073709551615)}
+f32[10]{0:S(100000)}
+f32[10]{0:E(-4)S(-1)}
+f32[10]{0:SC(18446744073709551615:1)}
+f32/*]*/[/*}*/10/*%*/]/*{*/{/*"*/0/*=*/:/*(*/T/*)*/(/*]*/8/**/)/*}*/S(5)}
+(/*(*/f32[1], /*index=5*/ /*)*/ f32[2]{0/*}*/})
+'''.split('\n')[1:-1]),
+    ('HloModule m, origin_recovery_table=VALUE\n'
+     'ENTRY e { ROOT x = f32[2] parameter(0) }\n',
+     r'''
+{}
+{{"b"} : {"c"}, "f32[2] negate(f32[2] p)" {"a"} : {"d" {1, 2}} {"b"} : {"x"} {} : {"z"} {"b" {0}} : {} {"b" {0}}: {"never"}}
+{/*}*/{"a" {00}}/*}*/:{"b" /*{*/}, /*"*/'HloModule inner, is_scheduled=true ENTRY e { ROOT x = f32[2] parameter(0) }'}
+'''.split('\n')[1:-1]),
+    ('HloModule m\n'
+     'ENTRY e {\n'
+     ' a = f32[8] parameter(0)\n'
+     ' ROOT c = f32[8] custom-call(a), custom_call_target="t"VALUE\n'
+     '}\n',
+     r'''
+/*a*/, /*b,*/ metadata={op_name="x"}
+,/*a,*/metadata={/*}*/op_name=/*'*/"x"/*}*/}
+, window={size=3x3/*,*/stride=2x2/*}*/ pad=0_0x1_1/*}*/}
+, window={/*}*/ size=3}, dim_labels=bf0_0io->bf0/**/, schedule=SCHEDULE_LATEST/*,*/
+, sharding={/*}*/devices=[2]/*]*/<=[2]/*"*/}, frontend_attributes={/*}*/a="b",/*"*/c={/*"}"*/}}
+, output_to_operand_aliasing={/*}*/{/*}*/}: (0, {})}, backend_config={"//":"/*"}/**/, origin={/*}*/{"a"}}
 '''.split('\n')[1:-1]),
 ]
 

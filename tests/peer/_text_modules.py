@@ -231,8 +231,8 @@ METADATA = '''
 {source_file="f.py" source_line=3 source_end_line=4 source_column=5 source_end_column=6}
 {stack_frame_id=1}
 {scheduling_name="s"}
-{deduplicated_name="d"}
-{profile_type={1}}
+{op_name="n" deduplicated_name="d"}
+{op_name="n" profile_type={1}}
 {op_name="it's \\"q\\" \\\\ \\303\\251\\n\\t"}
 {op_name="a/b[c=d]{e}"}
 {op_name=""}
@@ -784,6 +784,10 @@ ODD = {
     'buffer with a space': ' ROOT c = b (f32[2]) parameter(0)',
     'broadcast of a scalar without a shape': ' a = f32[] parameter(0)\n ROOT c = broadcast(a), dimensions={}',
     'empty layout of a scalar': ' ROOT c = f32[]{:} parameter(0)',
+    'comments behind commas': A2 + ' b = f32[2] negate(a), // a comment\n  metadata={op_name="x"}\n ROOT c = f32[2] add(a, // ,\n b) '
+                              '// , sharding=\n , /*, */ metadata={ // }\n op_name="y"//"\n }\n',
+    'comments with brackets': ' a = f32[8//]\n,4] parameter(0)\n ROOT c = f32[4,8]{1,0/*}*/} transpose(a), dimensions={ //}\n 1,/*}*/0}',
+    'mesh with two commas': " ROOT c = f32[2] parameter(0), sharding={mesh['a'=2],, [{'a'}]}",
     'bounded constant': ' ROOT c = f32[<=2] constant({1, 2})',
     'constant in a buffer': ' ROOT c = b(f32[2]) constant({1, 2})',
     'dimensions of 2^63-1': ' ROOT c = f32[9223372036854775807,9223372036854775807] parameter(0)',
@@ -861,6 +865,9 @@ def lax():
         yield name, entry(body)
     yield 'signature without colons', 'HloModule m\nENTRY e (a f32[2], b: s32[]) -> f32[2] { a = f32[2] parameter(0)\n' \
                                       ' b = s32[] parameter(1)\n ROOT c = f32[2] negate(a)\n}\n'
+    yield 'numbers of rows', 'HloModule m\n\nFileNames\n7 "a.py"\n7 "b.py"\n\nFunctionNames\n-1 "f"\n\nFileLocations\n2 {file_name_id=1 ' \
+                             'function_name_id=1 line=3 end_line=4 column=5 end_column=6}\n\nStackFrames\n0 {file_location_id=1 ' \
+                             'parent_frame_id=1}\n\n\nENTRY e { ROOT a = f32[2] parameter(0), metadata={op_name="n" stack_frame_id=1} }\n'
     yield 'computation with a colon', 'HloModule m:\nENTRY e: { ROOT a = f32[2] parameter(0) }\n'
 
 

@@ -118,6 +118,9 @@ SHARDINGS = r'''
 {maximal_mesh[device_id=5], !manual={'a'}}
 '''.strip().split('\n')
 REPLICA_GROUPS = r'''
+mesh['a'=1,'b'=2] !{'a'}
+mesh['a'=0,'b'=2] !{'a'}
+mesh['a'=2], device_ids=(1,0)!, {'a'}
 !x
 !7
 {!0,1}
@@ -175,6 +178,20 @@ DONORS = r'''
 { (0, {}!, may-alias) }
 { (0, {}) !(1, {0}) }
 { (0, {!x}) }
+'''.strip().split('\n')
+RECOVERIES = r'''
+!x
+!={{"a"} : {"b"}}
+{!"a" : {"b"}}
+{{!a} : {"b"}}
+{{"a"} !{"b"}}
+{{"a"} : !"b"}
+{{"a"} : {"b"}, !}
+{{"a"} : {"b"}, !{"c"} : {"d"}}
+{{"a"} : {"b"}, !, "f32[2] negate(f32[2] p)"}
+{{"a"} : {"b"}, "f32[2] negate(f32[2] p)"!, {"c"} : {"d"}}
+{{"a"} : {"b"}, !"f32[2] nagate(f32[2] p)"}
+{{"a"} : {"b"}, !"ENTRY"}
 '''.strip().split('\n')
 OPERAND_ALIASES = r'''
 !x
@@ -437,6 +454,11 @@ WRONG = [
     *in_entry('f32[2] collective-permute(a, a, a, a), source_target_pairs={{0,1}}, slice_sizes=VALUE', SIZE_LISTS),
     *add('backend_config=!x', 'backend_config=![1]'),
     'HloModule m\ne (a:!: f32[2]) -> f32[2] {\n ROOT a = f32[2] parameter(0)\n}',
+    'HloModule m\ne (a !: f32[2]) -> f32[2] {\n ROOT a = f32[2] parameter(0)\n}', 'HloModule m !:\nENTRY e { ROOT a = f32[2] parameter(0) }',
+    'HloModule m:!:\nENTRY e { ROOT a = f32[2] parameter(0) }',
+    *header('origin_recovery_table', RECOVERIES),
+    *body('ROOT c = f32[2] negate(a) // ,\n !metadata={op_name="x"}', 'ROOT c = f32[2] negate(a) /*,*/ !metadata={op_name="x"}',
+          'ROOT c = f32[2] custom-call(a), custom_call_target="t", window={size=3!, /*,*/ stride=2}'),
     *header('input_output_alias', ALIASES), *header('buffer_donor', DONORS),
     *header('allow_spmd_sharding_propagation_to_output', PROPAGATIONS), *header('frontend_attributes', FRONTEND),
     *in_entry('f32[2] custom-call(a), custom_call_target="t", output_to_operand_aliasing=VALUE', OPERAND_ALIASES),

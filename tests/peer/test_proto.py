@@ -203,7 +203,8 @@ def lost(checker, messages, text):
 
 # Forms that jaxlib reads from text, but not back from its own bytes, or as another value.
 TEXT_ONLY = ('shard_as -1', '<=[0]', '{devices=[2]<=[4]}', '[-2]', "'a'=0", "'a'=-1", '<=[1]}', 'form {high}', '{high,high,high}',
-             'form {0}', 'form {{4', 'form { { 4 } }')
+             'form {0}', 'form {{4', 'form { { 4 } }', 'form {source_line', 'form {profile_type', 'form {dedup', 'form ROOT c', 'form f32',
+             'form (/*(')
 
 # Modules that jaxlib does not read back from its own bytes, or as another value; layouts and constants that have no bytes or
 # are not told; names of computations that text does not tell.
