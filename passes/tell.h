@@ -34,35 +34,6 @@ const hlo_verdict *tell_next(const telling *t, size_t *report, size_t *index);
 /* The same for lints. */
 const hlo_verdict *tell_next_lint(const telling *t, size_t *report, size_t *index);
 
-/* Items of one key, which are told as one. */
-typedef struct tell_group {
-    const void *first;
-    size_t number, count; /* of groups before it, in the order of their first items; of its items */
-    char *key;
-    size_t key_size;
-} tell_group;
-
-typedef struct tell_groups {
-    tell_group *all;
-    size_t count;
-    /* The inside of tell_group.c. */
-    uint32_t *slots; /* by hash: the number of a group, counted from 1; 0: free */
-    size_t slot_mask;
-    char *key; /* of the next item, as far as it goes */
-    size_t key_size, key_room;
-    bool failed;
-} tell_groups;
-
-/* No groups, for `most` items at most; tell_groups_close() frees, whatever is returned.
- * HLO_OUT_OF_MEMORY. */
-hlo_status tell_groups_open(tell_groups *groups, size_t most);
-void tell_groups_close(tell_groups *groups);
-/* Makes `text` (NULL: nothing) the next part of the key of the next item; of a name, all numbers
- * are alike. */
-void tell_groups_key(tell_groups *groups, const char *text, bool name);
-/* Adds the item, which is borrowed, to the group of its key. HLO_OUT_OF_MEMORY, from then on. */
-hlo_status tell_groups_add(tell_groups *groups, const void *item);
-
 /* The reasons that are set, as sentences with their hints. */
 void tell_reasons(FILE *out, const bool has_reason[HLO_WHY_COUNT], bool coloured);
 

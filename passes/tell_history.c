@@ -31,54 +31,29 @@ static void tell_loss(const hlo_dump *dump, size_t module, const hlo_passage *p,
     fprintf(out, "    %s: %s\n", p->pass ? p->pass : "passes between the two, not dumped", p->how);
 }
 
-static hlo_status add_passage(tell_groups *groups, const hlo_passage *p) {
-    char numbers[96];
-    snprintf(numbers, sizeof numbers, "%zu %zu %ld", p->kept, p->lost, p->first.source_line);
-    tell_groups_key(groups, outcome(p), false);
-    tell_groups_key(groups, p->first.input_shape, false);
-    tell_groups_key(groups, reason_of(p), false);
-    tell_groups_key(groups, p->first.source_file, false);
-    tell_groups_key(groups, numbers, false);
-    tell_groups_key(groups, p->lost == SIZE_MAX ? NULL : p->how, true);
-    tell_groups_key(groups, p->first.op_name, true);
-    return tell_groups_add(groups, p);
-}
-
-static void tell_group_of(const hlo_dump *dump, size_t module, const tell_group *group, FILE *out) {
-    const hlo_passage *p = group->first;
-    fprintf(out, "  %-6s  %s", outcome(p), p->first.input_instr);
-    if (group->count > 1) fprintf(out, "  %zu alike", group->count);
-    fprintf(out, "  %s", p->first.input_shape);
-    if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-    if (p->first.source_file) fprintf(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-    fprintf(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
-    if (p->lost != SIZE_MAX) tell_loss(dump, module, p, out);
-}
-
-static hlo_status tell_one(const hlo_dump *dump, size_t module, const hlo_history *history,
-                           hlo_remarks which, FILE *out) {
+static void tell_one(const hlo_dump *dump, size_t module, const hlo_history *history,
+                     hlo_remarks which, FILE *out) {
     size_t fp8 = 0, lost = 0, count = hlo_history_count(history);
     bool has_reason[HLO_WHY_COUNT] = {false};
-    tell_groups groups;
-    hlo_status status = tell_groups_open(&groups, count);
-    for (size_t i = 0; i < count && status == HLO_OK; i++) {
+    fprintf(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
+            hlo_dump_stage_count(dump, module), count);
+    for (size_t i = 0; i < count; i++) {
         const hlo_passage *p = hlo_history_passage(history, i);
         fp8 += is_fp8(p);
         lost += p->lost != SIZE_MAX;
         if (!is_wanted(p, which)) continue;
-        status = add_passage(&groups, p);
-        if (reason_of(p) && p->lost == SIZE_MAX) has_reason[hlo_reason_find(reason_of(p))] = true;
+        fprintf(out, "  %-6s  %s  %s", outcome(p), p->first.input_instr, p->first.input_shape);
+        if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
+        if (p->first.source_file)
+            fprintf(out, "  %s:%ld", p->first.source_file, p->first.source_line);
+        fprintf(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+        if (p->lost != SIZE_MAX)
+            tell_loss(dump, module, p, out);
+        else if (reason_of(p))
+            has_reason[hlo_reason_find(reason_of(p))] = true;
     }
-    if (status == HLO_OK) {
-        fprintf(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
-                hlo_dump_stage_count(dump, module), count);
-        for (size_t i = 0; i < groups.count; i++) tell_group_of(dump, module, &groups.all[i], out);
-        tell_reasons(out, has_reason, false);
-        fprintf(out, "%zu of %zu matmuls in FP8 at the end, %zu lost on the way\n", fp8, count,
-                lost);
-    }
-    tell_groups_close(&groups);
-    return status;
+    tell_reasons(out, has_reason, false);
+    fprintf(out, "%zu of %zu matmuls in FP8 at the end, %zu lost on the way\n", fp8, count, lost);
 }
 
 /* ----------------------------------------------------------------------------------------- JSON */
@@ -119,8 +94,8 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
                                hlo_remarks which, hlo_remarks_format format, FILE *out) {
     hlo_status status = HLO_OK;
     if (format == HLO_REMARKS_TEXT) {
-        for (size_t i = 0; i < hlo_dump_module_count(dump) && status == HLO_OK; i++)
-            status = tell_one(dump, i, histories[i], which, out);
+        for (size_t i = 0; i < hlo_dump_module_count(dump); i++)
+            tell_one(dump, i, histories[i], which, out);
     } else if (format == HLO_REMARKS_JSON) {
         json_t *modules = json_array();
         for (size_t i = 0; i < hlo_dump_module_count(dump); i++)

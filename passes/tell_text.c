@@ -1,4 +1,4 @@
-/* Verdicts for people: tables with a line for each, or for all that are alike, and a summary. */
+/* Verdicts for people: tables with a line each, and a summary. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +16,13 @@ enum { CELL = 256, COLUMNS = 12 };
 typedef char cells[COLUMNS][CELL];
 
 /* The columns that all tables begin with. */
-enum { PLACE, KIND, NAME, ALIKE, FIRST_OWN };
+enum { PLACE, KIND, NAME, FIRST_OWN };
 
 typedef struct table {
     void (*fill)(const hlo_verdict *v, cells out); /* its own columns; `out` is empty at first */
     const char *heads[COLUMNS];                    /* NULL: none */
     unsigned numbers;                              /* a bit per column that is set right */
-    unsigned names;                                /* a bit per column that holds a name */
     int widths[COLUMNS];                           /* of the cells; 0: the column is left out */
-    tell_groups rows;                              /* of verdicts of one module */
 } table;
 
 static void widen(table *form, cells row) {
@@ -34,8 +32,7 @@ static void widen(table *form, cells row) {
     }
 }
 
-static void fill_row(const table *form, const tell_group *g, cells out) {
-    const hlo_verdict *v = g->first;
+static void fill_row(const table *form, const hlo_verdict *v, cells out) {
     for (int column = 0; column < COLUMNS; column++) out[column][0] = '\0';
     if (v->line)
         snprintf(out[PLACE], CELL, "%s:%u:%u:", v->file, v->line, v->column);
@@ -43,7 +40,6 @@ static void fill_row(const table *form, const tell_group *g, cells out) {
         snprintf(out[PLACE], CELL, "%s", v->file);
     snprintf(out[KIND], CELL, "%s", tell_kinds[v->kind]);
     snprintf(out[NAME], CELL, "%s", v->instr);
-    if (g->count > 1) snprintf(out[ALIKE], CELL, "%zu alike", g->count);
     form->fill(v, out);
 }
 
@@ -59,42 +55,6 @@ static void print_row(const telling *t, const table *form, cells row, const char
     }
     fprintf(t->out, "%s\n", end ? end : "");
 }
-
-static hlo_status add_verdict(table *form, const hlo_verdict *v, size_t report) {
-    char module[24];
-    cells row;
-    fill_row(form, &(tell_group){.first = v}, row);
-    snprintf(module, sizeof module, "%zu", report);
-    tell_groups_key(&form->rows, module, false);
-    tell_groups_key(&form->rows, row[KIND], false);
-    for (int column = FIRST_OWN; column < COLUMNS; column++)
-        tell_groups_key(&form->rows, row[column], form->names >> column & 1);
-    if (v->kind == HLO_VERDICT_LINT) tell_groups_key(&form->rows, v->message, false);
-    tell_groups_key(&form->rows, v->op_name, true);
-    return tell_groups_add(&form->rows, v);
-}
-
-typedef const hlo_verdict *step(const telling *, size_t *, size_t *);
-
-/* The rows of what `steps` go through. The caller closes form->rows, whatever is returned. */
-static hlo_status make_rows(table *form, const telling *t, step *const *steps, size_t step_count) {
-    size_t total = 0;
-    for (int kind = 0; kind < TELL_KINDS; kind++) total += t->sum.kinds[kind];
-    hlo_status status = tell_groups_open(&form->rows, total);
-    for (size_t i = 0; i < step_count && status == HLO_OK; i++) {
-        size_t report = 0, index = 0;
-        for (const hlo_verdict *v; status == HLO_OK && (v = steps[i](t, &report, &index));)
-            status = add_verdict(form, v, report);
-    }
-    for (size_t i = 0; i < form->rows.count; i++) {
-        cells row;
-        fill_row(form, &form->rows.all[i], row);
-        widen(form, row);
-    }
-    return status;
-}
-
-/* ------------------------------------------------------------------------------- the last lines */
 
 static void fill_source(const hlo_verdict *v, char *out) {
     if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
@@ -125,15 +85,23 @@ static void tell_summary_line(const telling *t) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
-enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
-
 static void fill_text(const hlo_verdict *v, cells out) {
+    enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
     snprintf(out[SHAPE], CELL, "%s", v->shape);
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
     snprintf(out[OUTCOME], CELL, "%s%s%s", v->epilogue, *v->epilogue && v->reason ? ", " : "",
              v->reason ? v->reason : "");
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
     fill_source(v, out[SOURCE]);
+}
+
+static void tell_row(const telling *t, const table *form, const hlo_verdict *v) {
+    cells row;
+    fill_row(form, v, row);
+    print_row(t, form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
+    /* A lint has more to say than its reason does where it names values. */
+    if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
+        fprintf(t->out, "    %s\n", v->message);
 }
 
 void tell_reasons(FILE *out, const bool has_reason[HLO_WHY_COUNT], bool coloured) {
@@ -145,24 +113,23 @@ void tell_reasons(FILE *out, const bool has_reason[HLO_WHY_COUNT], bool coloured
 }
 
 hlo_status tell_text(const telling *t) {
-    step *const steps[] = {tell_next, tell_next_lint};
-    table form = {.fill = fill_text, .numbers = 1U << ALIKE, .names = 1U << BLOCKER};
+    typedef const hlo_verdict *step(const telling *, size_t *, size_t *);
+    step *const next[] = {tell_next, tell_next_lint};
+    table form = {.fill = fill_text};
     bool has_reason[HLO_WHY_COUNT] = {false};
-    hlo_status status = make_rows(&form, t, steps, 2);
-    for (size_t i = 0; i < form.rows.count && status == HLO_OK; i++) {
-        const hlo_verdict *v = form.rows.all[i].first;
-        cells row;
-        fill_row(&form, &form.rows.all[i], row);
-        print_row(t, &form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
-        if (!v->reason) continue;
-        hlo_reason reason = hlo_reason_find(v->reason);
-        has_reason[reason] = true;
-        /* A lint has more to say than its reason does where it names values. */
-        if (strcmp(v->message, hlo_reason_text(reason)) != 0)
-            fprintf(t->out, "    %s\n", v->message);
+    cells row;
+    for (int list = 0; list < 2; list++) {
+        size_t report = 0, index = 0;
+        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) {
+            fill_row(&form, v, row);
+            widen(&form, row);
+            if (v->reason) has_reason[hlo_reason_find(v->reason)] = true;
+        }
     }
-    tell_groups_close(&form.rows);
-    if (status != HLO_OK) return status;
+    for (int list = 0; list < 2; list++) {
+        size_t report = 0, index = 0;
+        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) tell_row(t, &form, v);
+    }
     tell_reasons(t->out, has_reason, t->coloured);
     tell_summary_line(t);
     return HLO_OK;
@@ -203,20 +170,20 @@ static void fill_costs(const hlo_verdict *v, cells out) {
     fill_source(v, out[COST_SOURCE]);
 }
 
-static double time_of(const tell_group *g) {
-    const hlo_verdict *v = g->first;
-    return (double)g->count * v->runs * v->seconds;
-}
+typedef struct ranked {
+    const hlo_verdict *verdict;
+    size_t place;
+} ranked;
 
 static int by_time(const void *a, const void *b) {
-    const tell_group *x = a, *y = b;
-    double left = time_of(x), right = time_of(y);
+    const ranked *x = a, *y = b;
+    double left = x->verdict->runs * x->verdict->seconds;
+    double right = y->verdict->runs * y->verdict->seconds;
     if (left != right) return left > right ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
+    return x->place < y->place ? -1 : x->place > y->place;
 }
 
 hlo_status tell_costs(const telling *t) {
-    step *const steps[] = {tell_next};
     table form = {.fill = fill_costs,
                   .heads = {[GFLOP] = "GFLOP",
                             [BYTES_WERE] = "MB",
@@ -225,24 +192,27 @@ hlo_status tell_costs(const telling *t) {
                             [TIME_IS] = "us now",
                             [GAIN] = "gain",
                             [IN_FP8] = "in FP8"},
-                  .numbers = 1U << ALIKE | (((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1))};
-    hlo_status status = make_rows(&form, t, steps, 1);
-    if (form.rows.count) {
-        cells heads;
-        for (int column = 0; column < COLUMNS; column++)
-            snprintf(heads[column], CELL, "%s",
-                     form.heads[column] && form.widths[column] ? form.heads[column] : "");
-        widen(&form, heads);
-        print_row(t, &form, heads, NULL, NULL);
-        qsort(form.rows.all, form.rows.count, sizeof *form.rows.all, by_time);
+                  .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1)};
+    size_t count = 0, report = 0, index = 0;
+    ranked *order = malloc((t->sum.total + 1) * sizeof *order);
+    if (!order) return HLO_OUT_OF_MEMORY;
+    cells row;
+    for (const hlo_verdict *v; (v = tell_next(t, &report, &index)); count++) {
+        order[count] = (ranked){v, count};
+        fill_row(&form, v, row);
+        widen(&form, row);
     }
-    for (size_t i = 0; i < form.rows.count; i++) {
-        cells row;
-        fill_row(&form, &form.rows.all[i], row);
-        print_row(t, &form, row, NULL, ((const hlo_verdict *)form.rows.all[i].first)->op_name);
+    qsort(order, count, sizeof *order, by_time);
+    for (int column = 0; column < COLUMNS; column++)
+        snprintf(row[column], CELL, "%s",
+                 form.heads[column] && form.widths[column] ? form.heads[column] : "");
+    widen(&form, row);
+    if (count) print_row(t, &form, row, NULL, NULL);
+    for (size_t i = 0; i < count; i++) {
+        fill_row(&form, order[i].verdict, row);
+        print_row(t, &form, row, NULL, order[i].verdict->op_name);
     }
-    tell_groups_close(&form.rows);
-    if (status != HLO_OK) return status;
+    free(order);
     tell_summary_line(t);
     if (t->sum.seconds > 0)
         fprintf(t->out, "by roofline %.3g us, now %.3g us: %.2fx\n", 1e6 * t->sum.input_seconds,

@@ -118,13 +118,13 @@ const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index);
 
 typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
 typedef enum hlo_remarks_format {
-    HLO_REMARKS_TEXT,  /* an aligned line per verdict, or for all that are alike but for place and
-                          name; then the reasons with their hints, and a summary */
+    HLO_REMARKS_TEXT,  /* an aligned line per verdict, then the reasons with their hints and a
+                          summary */
     HLO_REMARKS_JSON,  /* one object, docs/diagnostics.md has its schema */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0: a result per verdict that has a reason, a rule per reason */
     HLO_REMARKS_JUNIT, /* JUnit XML: a case per verdict, a failure where it has a reason */
-    HLO_REMARKS_COSTS, /* lines like these of FLOPs, bytes and times, those that take longest first,
-                          then their sum */
+    HLO_REMARKS_COSTS, /* a line per verdict of FLOPs, bytes and times, those that take longest
+                          first, then their sum */
     HLO_REMARKS_COLOURED /* the text for a terminal that knows ANSI colours */
 } hlo_remarks_format;
 /* Tells the chosen verdicts of `count` reports as one document; its summary counts all of them.
