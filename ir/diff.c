@@ -87,9 +87,11 @@ static void hash_instr(hashes *h, const hlo_instr *instr) {
         hash = mix(hash, hash_literal(instr->u.literal));
     h->alone[instr->id] = mix(hash, hash_attrs(h, instr->attrs, instr->attr_count, true));
     hash = mix(hash, hash_attrs(h, instr->attrs, instr->attr_count, false));
+    const bool commutes = hlo_ops[instr->op].flags & HLO_COMMUTES;
+    uint64_t sum = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++)
-        hash = mix(hash, h->whole[hlo_instr_operand(instr, i)->id]);
-    h->whole[instr->id] = hash;
+        sum = (commutes ? sum : mix(sum, 0)) + h->whole[hlo_instr_operand(instr, i)->id];
+    h->whole[instr->id] = mix(hash, sum);
 }
 
 /* Callees come before callers, operands before users. */

@@ -1,7 +1,8 @@
 /* How two modules differ in what they compute: names, ids and metadata do not count, nor does the
  * order of instructions, unless the module is scheduled. Two instructions are the same when opcode,
- * shape with its layout, attributes and literal are, and their operands and called computations are
- * the same as well. Compared are 64-bit hashes of all that, in O(n log n). */
+ * shape with its layout, attributes and literal are, and their operands (of commutative opcodes in
+ * any order) and called computations are the same as well. Compared are 64-bit hashes of all that,
+ * in O(n log n). */
 #ifndef HLO_IR_DIFF_H
 #define HLO_IR_DIFF_H
 

@@ -68,7 +68,8 @@ enum {
     HLO_MOVEMENT = 4,
     HLO_SIDE_EFFECT = 8,
     HLO_COLLECTIVE = 16,
-    HLO_NONDET = 32
+    HLO_NONDET = 32,
+    HLO_TRANSCENDENTAL = 64
 };
 
 typedef enum hlo_attr_id {
@@ -219,6 +220,9 @@ struct hlo_literal {
 
 /* Uninitialised elements for an array of that shape. */
 hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
+/* Writes `{1, 2}`, as far as it goes, to `out`, always NUL-terminated; whether that is all of it.
+ */
+bool hlo_literal_format(const hlo_literal *literal, char *out, size_t size);
 /* Whether all elements have the same value; false for tuples, elided and empty ones. */
 bool hlo_literal_is_splat(const hlo_literal *literal);
 /* Element `index` of a real or integer array as a double. */

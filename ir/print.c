@@ -267,11 +267,19 @@ static void put_shape(out *o, const hlo_shape *shape, bool layout) {
     put(o, t->text, t->length);
 }
 
+/* Into `size` bytes at `text`, 0 of them at `none`. */
+static out out_into(char *text, size_t size, char *none) {
+    char *buffer = size ? text : none;
+    return (out){.buffer = buffer,
+                 .at = buffer,
+                 .end = buffer + (size ? size - 1 : 0),
+                 .overflow = NOWHERE,
+                 .options = &long_form};
+}
+
 size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t size) {
     char none[1];
-    out o = {.buffer = size ? text : none, .overflow = NOWHERE, .options = &long_form};
-    o.at = o.buffer;
-    o.end = o.buffer + (size ? size - 1 : 0);
+    out o = out_into(text, size, none);
     write_shape(&o, shape, layout);
     *o.at = '\0';
     return (size_t)(o.at - o.buffer) + o.dropped;
@@ -368,7 +376,7 @@ static const char *put_dimension(out *o, const hlo_shape *shape, uint32_t dim, i
         put_int(o, index);
         PUT(o, "*/ ");
     }
-    for (int64_t i = 0; i < shape->dims[dim]; i++) {
+    for (int64_t i = 0; i < shape->dims[dim] && !o->dropped; i++) {
         if (i) PUT(o, ", ");
         data = put_dimension(o, shape, dim + 1, i, data);
     }
@@ -389,6 +397,14 @@ static void put_literal(out *o, const hlo_literal *literal) {
     } else {
         put_dimension(o, literal->shape, 0, 0, literal->data);
     }
+}
+
+bool hlo_literal_format(const hlo_literal *literal, char *text, size_t size) {
+    char none[1];
+    out o = out_into(text, size, none);
+    put_literal(&o, literal);
+    *o.at = '\0';
+    return o.dropped == 0;
 }
 
 /* ----------------------------------------------------------------------------------- attributes */

@@ -167,11 +167,43 @@ static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_
             text);
 }
 
-static void put_any(FILE *out, char sign, const side *s, const hlo_instr *instr) {
+static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {
+    enum { SHOWN = 60 };
+    char text[SHOWN];
+    const bool all = hlo_literal_format(literal, text, sizeof text);
+    return hlo_arena_format(scratch, " %s%s", text, all ? "" : "...");
+}
+
+/* Of two arrays of one shape the first element that is another, where that cannot be seen at once.
+ */
+static const char *element_text(hlo_arena *scratch, const hlo_literal *literal,
+                                const hlo_literal *other) {
+    enum { SEEN = 10 };
+    const hlo_shape *shape = literal->shape;
+    const size_t size = hlo_types[shape->type].bytes;
+    const char *here = literal->data, *there = other->data;
+    if (!here || !there || !hlo_shape_compatible(shape, other->shape)) return "";
+    size_t count = (size_t)hlo_shape_count(shape), i = 0;
+    while (i < count && memcmp(here + i * size, there + i * size, size) == 0) i++;
+    if (i == count || count <= SEEN) return "";
+    const hlo_shape scalar = {.type = shape->type};
+    const hlo_literal element = {.shape = &scalar, .data = (void *)(uintptr_t)(here + i * size)};
+    return hlo_arena_format(scratch, ", element %zu is%s", i, value_text(scratch, &element));
+}
+
+static const hlo_literal *value_of(const hlo_instr *instr) {
+    return instr && instr->op == HLO_OP_CONSTANT ? instr->u.literal : NULL;
+}
+
+static void put_any(FILE *out, char sign, const side *s, const hlo_instr *instr,
+                    const hlo_instr *other) {
     if (!instr) return;
+    const hlo_literal *value = value_of(instr), *value_there = value_of(other);
+    const char *shown = value ? value_text(s->scratch, value) : "";
+    const char *element = value && value_there ? element_text(s->scratch, value, value_there) : "";
     put_instr(out, sign, s->module, instr,
-              hlo_arena_format(s->scratch, "%s %s", hlo_ops[instr->op].name,
-                               shape_text(s->scratch, instr->shape)));
+              hlo_arena_format(s->scratch, "%s %s%s%s", hlo_ops[instr->op].name,
+                               shape_text(s->scratch, instr->shape), shown, element));
 }
 
 static void put_matmuls(FILE *out, const side *a, const side *b) {
@@ -216,8 +248,8 @@ static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side
         else
             fprintf(out, "  %%%s: %s\n", (pair->a ? pair->a : pair->b)->name,
                     pair->a ? "removed" : "added");
-        put_any(out, '-', a, pair->first_a);
-        put_any(out, '+', b, pair->first_b);
+        put_any(out, '-', a, pair->first_a, pair->first_b);
+        put_any(out, '+', b, pair->first_b, pair->first_a);
         if (pair->a && pair->b && !pair->first_a && !pair->first_b)
             fputs("    the same instructions, in another number or order, or another root\n", out);
     }

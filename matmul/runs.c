@@ -13,7 +13,7 @@ static double noted_trips(const hlo_instr *loop) {
     return trips >= 1 ? trips : 0;
 }
 
-static double trips_of(const hlo_instr *loop) {
+double hlo_loop_trips(const hlo_instr *loop) {
     double noted = noted_trips(loop);
     uint64_t counted = noted > 0 ? HLO_TRIPS_UNKNOWN : hlo_while_trips(loop);
     if (noted > 0 || counted == HLO_TRIPS_UNKNOWN) return noted > 0 ? noted : 1;
@@ -37,7 +37,7 @@ void hlo_runs(const hlo_module *module, double *out_runs) {
     /* Callers stand behind what they call. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
-            double trips = instr->op == HLO_OP_WHILE ? trips_of(instr) : 1;
+            double trips = instr->op == HLO_OP_WHILE ? hlo_loop_trips(instr) : 1;
             calls all = {out_runs, out_runs[comp->id] * trips};
             hlo_instr_visit_called(instr, count_call, &all);
         }

@@ -40,16 +40,19 @@ typedef struct hlo_verify_options {
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink);
 
-/* Compares what two modules compute: names, ids, metadata and the order of instructions do not
- * count (the order does in a scheduled module). HLO_OK: the same, and nothing is written.
- * HLO_MISMATCH: what differs is written to `out`: the matmuls, FP8 calls and dots, paired by
- * op_name and shape; how many instructions of each opcode; the first instruction of each
- * computation, with its position in both files. HLO_OUT_OF_MEMORY. */
+/* Compares what two modules compute: names, ids, metadata, the order of the operands of commutative
+ * operations and that of instructions do not count (the last does in a scheduled module).
+ * HLO_OK: the same, and nothing is written. HLO_MISMATCH: what differs is written to `out`: the
+ * matmuls, FP8 calls and dots, paired by op_name and shape; how many instructions of each opcode;
+ * the first instruction of each computation, with its position in both files, and its value when it
+ * is a constant. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
 
-/* Writes counts of opcodes, element types, bytes and FLOPs, as aligned text. Each computation
- * counts once, but for the FLOPs of what a loop runs: as often as `"known_trip_count"` of its
- * backend config says. */
+/* Writes counts of opcodes, element types and bytes, of which each computation counts once, and the
+ * FLOPs of one execution, as aligned text. FLOPs are counted as XLA's cost analysis does: one for
+ * each element of an elementwise operation, transcendental ones apart; what is called counts each
+ * time, of branches the one with the most, and a loop's body as often as `"known_trip_count"` of
+ * its backend config says or the loop itself shows. */
 void hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #ifdef __cplusplus

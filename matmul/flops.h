@@ -1,0 +1,19 @@
+/* How much a module computes. */
+#ifndef HLO_MATMUL_FLOPS_H
+#define HLO_MATMUL_FLOPS_H
+
+#include "matmul/call.h"
+
+/* Of one execution. */
+typedef struct hlo_flops {
+    double dots, calls;  /* 2mnk, batches included */
+    double convolutions; /* padding and holes counted as elements */
+    double elementwise;  /* one for each element of the result */
+    double reductions;   /* what reductions, scatters and all-reduces apply to elements */
+    double transcendentals;
+} hlo_flops;
+
+/* False when there is no memory. */
+bool hlo_flops_count(const hlo_module *module, hlo_flops *out);
+
+#endif
