@@ -167,11 +167,15 @@ typedef struct hlo_wide_types {
 /* NULL behind the last row. Static. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
-/* Whether operand a, or `b`, lies as calls are made: row-major, batch dimensions first, in their
- * order, and, where the target wants that, the contracting dimension last. (cuBLASLt also takes a
- * column-major operand whose contracting dimension comes first: the same memory. One form lets
- * transposes cancel.) */
+/* Whether operand a, or `b`, lies as calls are made: where the target wants the contracting
+ * dimension contiguous, row-major with that dimension last; else in any way that has no batch
+ * dimension contiguous. One batch dimension may stand anywhere (it is a stride), several are
+ * row-major and first, in their order. (cuBLASLt also takes a column-major operand whose
+ * contracting dimension comes first: the same memory. One form lets transposes cancel.) */
 bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b);
+
+/* Those dimensions of `transpose` as dimensions of its operand. Owned by the module. */
+const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims);
 
 /* Makes the FP8 call before `before` (NULL: at the end). Absent scales become one shared f32[]
  * constant(1), first in the computation, where the form wants them. `like` gives metadata and

@@ -118,12 +118,28 @@ const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target)
     return NULL;
 }
 
+/* As a transpose to it makes an operand: batch dimensions first, too. */
+static bool lies_plainly(const hlo_shape *shape, const hlo_ints *batch) {
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->v[i] != i) return false;
+    return hlo_shape_is_row_major(shape);
+}
+
 bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b) {
     const hlo_shape *shape = b ? matmul->b->shape : matmul->a->shape;
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
-    if (!hlo_shape_is_row_major(shape)) return false;
-    for (uint32_t i = 0; i < batch->count; i++)
-        if (batch->v[i] != i) return false;
-    return !hlo_target_find(target->sm)->tn_only || hlo_ints_contain(contracting, shape->rank - 1);
+    if (batch->count > 1 && !lies_plainly(shape, batch)) return false;
+    if (hlo_target_find(target->sm)->tn_only)
+        return hlo_shape_is_row_major(shape) && hlo_ints_contain(contracting, shape->rank - 1);
+    int64_t minor = shape->layout ? shape->layout->minor_to_major[0] : shape->rank - 1;
+    return !hlo_ints_contain(batch, minor);
+}
+
+const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims) {
+    const hlo_ints *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS);
+    hlo_module *module = transpose->parent->module;
+    int64_t *beneath = hlo_arena_array(module->arena, dims->count, sizeof *beneath);
+    for (uint32_t i = 0; i < dims->count; i++) beneath[i] = order->v[dims->v[i]];
+    return hlo_ints_new(module, dims->count, beneath);
 }

@@ -448,6 +448,29 @@ TEST(placed_b) {
     return !side_of(env, args->instr, true, &s) || s.placed;
 }
 
+static bool is_turned(const hlo_rule_env *env, const hlo_instr *call, bool b) {
+    hlo_matmul m;
+    if (!decode(call, &m)) return false;
+    hlo_instr **operand = b ? &m.b : &m.a;
+    const hlo_ints **batch = b ? &m.b_batch : &m.a_batch;
+    const hlo_ints **contracting = b ? &m.b_contracting : &m.a_contracting;
+    if ((*operand)->op != HLO_OP_TRANSPOSE) return false;
+    *batch = hlo_matmul_dims_beneath(*operand, *batch);
+    *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
+    *operand = hlo_instr_operand(*operand, 0);
+    return hlo_matmul_operand_lies(&m, &env->context->target, b);
+}
+
+TEST(turned_a) {
+    UNUSED(count);
+    return is_turned(env, args->instr, false);
+}
+
+TEST(turned_b) {
+    UNUSED(count);
+    return is_turned(env, args->instr, true);
+}
+
 /* The first `batch` dimensions come first in memory, too, in their order. */
 static bool batch_major(const hlo_shape *shape, uint32_t batch) {
     if (shape->rank < batch) return false;
@@ -734,6 +757,23 @@ MAKE(placed_operand_b) {
     return place_side(env, args->instr, true, out);
 }
 
+static bool beneath(const hlo_instr *call, bool b, hlo_instr **out) {
+    hlo_matmul m;
+    if (!decode(call, &m)) return false;
+    *out = hlo_instr_operand(b ? m.b : m.a, 0);
+    return true;
+}
+
+MAKE(beneath_a) {
+    UNUSED(env), UNUSED(count);
+    return beneath(args->instr, false, out);
+}
+
+MAKE(beneath_b) {
+    UNUSED(env), UNUSED(count);
+    return beneath(args->instr, true, out);
+}
+
 MAKE(padded_a) {
     UNUSED(count);
     hlo_matmul m;
@@ -912,6 +952,7 @@ MEASURE(misplaced_operands) {
     hlo_matmul m;
     if (!decode(value, &m)) return 0;
     return 2 * misaligned(&m) + 2 * (m.a_batch->count > 1) + may_overwrite(&m) +
+           is_turned(env, value, false) + is_turned(env, value, true) +
            (side_of(env, value, false, &a) && !a.placed) +
            (side_of(env, value, true, &b) && !b.placed);
 }

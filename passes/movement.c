@@ -176,33 +176,32 @@ static bool is_filler(hlo_instr *value) {
     return hlo_constant_number(value, &number);
 }
 
-/* One side or both come from fp8 values; the filler is looked at when the scale is known. */
-static bool select_moves(tree *t, const hlo_instr *select) {
-    hlo_instr *fillers[2] = {0};
-    for (uint32_t i = 0; i < 2; i++) {
-        hlo_instr *side = hlo_instr_operand(select, i + 1);
-        if (is_filler(side))
-            fillers[i] = side;
-        else if (!branch_moves(t, side))
+/* One branch at least comes from an fp8 value; fillers are looked at when the scale is known. */
+static bool branches_move(tree *t, const hlo_instr *join) {
+    uint32_t first = join->op == HLO_OP_SELECT, moved = 0;
+    for (uint32_t i = first; i < join->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(join, i);
+        if (is_filler(branch)) continue;
+        if (!branch_moves(t, branch)) return false;
+        moved++;
+    }
+    for (uint32_t i = first; moved && i < join->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(join, i);
+        if (is_filler(branch) && !hlo_filler_moves(branch, t->leaf.scale, t->leaf.from))
             return false;
     }
-    if (fillers[0] && fillers[1]) return false;
-    hlo_instr *filler = fillers[0] ? fillers[0] : fillers[1];
-    return !filler || hlo_filler_moves(filler, t->leaf.scale, t->leaf.from);
+    return moved > 0;
 }
 
 static bool branch_moves(tree *t, hlo_instr *value) {
     if (!t->fuel) return false;
     t->fuel--;
-    if (value->op == HLO_OP_SELECT) return select_moves(t, value);
-    if (value->op != HLO_OP_CONCATENATE)
-        return hlo_chain_link(value)
-                   ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
-                   : leaf_moves(t, value);
     if (value->operand_count > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < value->operand_count; i++)
-        if (!branch_moves(t, hlo_instr_operand(value, i))) return false;
-    return value->operand_count > 0;
+    if (value->op == HLO_OP_SELECT || value->op == HLO_OP_CONCATENATE)
+        return branches_move(t, value);
+    return hlo_chain_link(value)
+               ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
+               : leaf_moves(t, value);
 }
 
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out) {
@@ -224,16 +223,16 @@ hlo_instr *hlo_tree_carry(hlo_rule_env *env, hlo_instr *value) {
     uint32_t first = value->op == HLO_OP_SELECT, moved = first;
     if (first) operands[0] = hlo_instr_operand(value, 0);
     for (uint32_t i = first; i < value->operand_count; i++) {
-        hlo_instr *side = hlo_instr_operand(value, i);
-        if (first && is_filler(side)) continue;
-        operands[i] = hlo_tree_carry(env, side);
+        hlo_instr *branch = hlo_instr_operand(value, i);
+        if (is_filler(branch)) continue;
+        operands[i] = hlo_tree_carry(env, branch);
         if (!operands[i]) return NULL;
         moved = i;
     }
-    for (uint32_t i = first; first && i < value->operand_count; i++) {
-        hlo_instr *side = hlo_instr_operand(value, i);
-        if (!is_filler(side)) continue;
-        operands[i] = hlo_filler_carry(env, side, operands[moved]->shape->type);
+    for (uint32_t i = first; i < value->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(value, i);
+        if (!is_filler(branch)) continue;
+        operands[i] = hlo_filler_carry(env, branch, operands[moved]->shape->type);
         if (!operands[i]) return NULL;
     }
     return carry_as(env, value, operands, moved);

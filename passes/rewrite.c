@@ -257,13 +257,21 @@ static uint32_t join_dims(uint32_t count, const int64_t *list, int64_t gone, int
     return kept;
 }
 
-/* `first`, `last` or `joined` of an operand with one contracting and one free dimension. */
+/* `first`, `last` or `joined` of an operand with one contracting and one free dimension; `beneath`
+ * of one that is a transpose. */
 static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
                      const hlo_matmul *m) {
     const char *word = term_at(env, set->term)->word;
     uint32_t rank = m->a_batch->count + 2, count = (*member)->count;
     int64_t dims[HLO_RULE_ARGS];
     if (!word || count > HLO_RULE_ARGS) return hlo_rule_refuse(env, NULL, NULL);
+    if (strcmp(word, "beneath") == 0) {
+        const hlo_instr *turned =
+            member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
+        if (turned->op != HLO_OP_TRANSPOSE) return hlo_rule_refuse(env, NULL, NULL);
+        *member = hlo_matmul_dims_beneath(turned, *member);
+        return true;
+    }
     for (uint32_t i = 0; i < count; i++) dims[i] = strcmp(word, "last") ? i : rank - count + i;
     if (strcmp(word, "joined") == 0)
         count = join_dims(count, (*member)->v, (int64_t)m->d->rank - m->a->shape->rank, dims);

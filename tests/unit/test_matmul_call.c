@@ -526,19 +526,33 @@ static void the_result_lies_as_it_must(void **state) {
     assert_string_equal(check(f, m), "bias-not-along-minor");
 }
 
+static bool lies(fixture *f, hlo_matmul m, int sm, bool b) {
+    f->target.sm = sm;
+    return hlo_matmul_operand_lies(&m, &f->target, b);
+}
+
 static void operands_lie_as_the_target_wants(void **state) {
     fixture *f = *state;
     hlo_matmul m = f->matmul;
-    assert_true(hlo_matmul_operand_lies(&m, &f->target, false));
-    assert_false(hlo_matmul_operand_lies(&m, &f->target, true));
-    f->target.sm = 100;
-    assert_true(hlo_matmul_operand_lies(&m, &f->target, true));
-    int64_t k_minor[] = {1, 2, 0};
-    m.b = parameter(
-        f, hlo_shape_with_layout(f->module, HLO_TYPE_F8E5M2, 3, m.b->shape->dims, k_minor));
-    assert_false(hlo_matmul_operand_lies(&m, &f->target, true));
-    m.a_batch = hlo_ints_new(f->module, 1, (int64_t[]){1});
-    assert_false(hlo_matmul_operand_lies(&m, &f->target, false));
+    assert_true(lies(f, m, 90, false));
+    assert_false(lies(f, m, 90, true));
+    assert_true(lies(f, m, 100, true));
+    const hlo_ints *second = hlo_ints_new(f->module, 1, (int64_t[]){1});
+    const hlo_ints *last = hlo_ints_new(f->module, 1, (int64_t[]){2});
+    hlo_matmul x = m;
+    x.a_batch = second;
+    assert_true(lies(f, x, 90, false));
+    x.a_batch = last;
+    assert_false(lies(f, x, 100, false));
+    x.a_batch = hlo_ints_new(f->module, 2, (int64_t[]){1, 0});
+    assert_false(lies(f, x, 90, false));
+    const int64_t k_minor[] = {1, 2, 0}, batch_minor[] = {0, 2, 1};
+    const hlo_shape *b = m.b->shape;
+    m.b = parameter(f, hlo_shape_with_layout(f->module, b->type, 3, b->dims, k_minor));
+    assert_false(lies(f, m, 90, true));
+    assert_true(lies(f, m, 100, true));
+    m.b = parameter(f, hlo_shape_with_layout(f->module, b->type, 3, b->dims, batch_minor));
+    assert_false(lies(f, m, 100, true));
 }
 
 static void epilogues_add_up(void **state) {
