@@ -20,12 +20,13 @@ typedef struct facts {
     int64_t batch;
 } facts;
 
-/* The minor-most dimension that has more than one element; -1 when there is none. */
-static int64_t minor_dimension(const hlo_shape *shape) {
+/* The minor-most dimension; batch dimensions of one element do not count, as m and n, which are
+ * padded, do. -1 when there is none. */
+static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
     bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t dim = ordered ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
-        if (shape->dims[dim] > 1) return dim;
+        if (dim >= batch || shape->dims[dim] > 1) return dim;
     }
     return -1;
 }
@@ -102,7 +103,7 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     f.scale_blocks = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
     f.batch = hlo_matmul_extents(m).batch;
     f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
-    int64_t minor = minor_dimension(m->d);
+    int64_t minor = minor_dimension(m->d, m->a_batch->count);
     f.d_batch_minor = minor >= 0 && minor < (int64_t)m->a_batch->count;
     f.d_n_minor = minor < 0 || minor >= (int64_t)(m->a_batch->count + f.a.free);
     return f;

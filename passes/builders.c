@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/float.h"
+#include "passes/bias.h"
 #include "passes/devices.h"
 #include "passes/match.h"
 #include "passes/merge.h"
@@ -224,16 +225,24 @@ TEST(extremes) {
     return low == -most && high == most;
 }
 
-TEST(max_of_all) {
-    UNUSED(env), UNUSED(count);
-    const hlo_instr *reduce = args->instr;
-    if (!has_instr(args) || reduce->op != HLO_OP_REDUCE || reduce->operand_count != 2) return false;
+static bool is_max(const hlo_instr *reduce) {
+    if (reduce->op != HLO_OP_REDUCE || reduce->operand_count != 2) return false;
     const hlo_computation *f = hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY);
     if (!f || !f->root || f->root->op != HLO_OP_MAXIMUM || f->parameter_count != 2) return false;
     const hlo_instr *a = hlo_instr_operand(f->root, 0), *b = hlo_instr_operand(f->root, 1);
-    return a != b && a->op == HLO_OP_PARAMETER && b->op == HLO_OP_PARAMETER &&
-           hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS)->count ==
-               hlo_instr_operand(reduce, 0)->shape->rank;
+    return a != b && a->op == HLO_OP_PARAMETER && b->op == HLO_OP_PARAMETER;
+}
+
+TEST(max) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && is_max(args->instr);
+}
+
+TEST(max_of_all) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && is_max(args->instr) &&
+           hlo_instr_ints(args->instr, HLO_ATTR_DIMENSIONS)->count ==
+               hlo_instr_operand(args->instr, 0)->shape->rank;
 }
 
 static bool decode(const hlo_instr *call, hlo_matmul *out) {
@@ -251,15 +260,13 @@ TEST(amax_of) {
 
 TEST(along_n) {
     UNUSED(env), UNUSED(count);
-    const hlo_instr *broadcast = args->instr;
-    const hlo_shape *d = shape_of(args + 1);
-    if (has_instr(args + 2) && args[2].instr->op == HLO_OP_SLICE) d = shape_of(args + 2);
-    if (!has_instr(args) || broadcast->op != HLO_OP_BROADCAST || !d || !d->rank) return false;
-    const hlo_shape *row = hlo_instr_operand(broadcast, 0)->shape;
-    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
-    for (uint32_t i = 0; i < dims->count; i++)
-        if (dims->v[i] != (int64_t)(broadcast->shape->rank - dims->count + i)) return false;
-    return dims->count && hlo_shape_count(row) == d->dims[d->rank - 1];
+    return has_instr(args) && has_instr(args + 1) && has_instr(args + 2) &&
+           hlo_bias_repeats(args[0].instr, args[1].instr, args[2].instr);
+}
+
+TEST(fits_bf16) {
+    UNUSED(env), UNUSED(count);
+    return has_instr(args) && hlo_bias_fits(args->instr, HLO_TYPE_BF16);
 }
 
 TEST(along_m) {
@@ -714,9 +721,26 @@ static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr 
     return *out != NULL;
 }
 
+/* Over all of what the inner one is made of. */
+static bool compose_reduces(hlo_rule_env *env, const hlo_instr *outer, hlo_instr **out) {
+    hlo_instr *operands[] = {hlo_instr_operand(hlo_instr_operand(outer, 0), 0),
+                             hlo_instr_operand(outer, 1)};
+    int64_t dims[HLO_RULE_ARGS];
+    uint32_t rank = operands[0]->shape->rank;
+    if (rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < rank; i++) dims[i] = i;
+    *out = hlo_rule_new(env, HLO_OP_REDUCE, outer->shape, 2, operands);
+    if (!*out) return false;
+    hlo_instr_drop_attr(*out, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(*out, outer);
+    hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, rank, dims);
+    return true;
+}
+
 MAKE(compose) {
     UNUSED(count);
     const hlo_instr *outer = args->instr, *inner = hlo_instr_operand(outer, 0);
+    if (outer->op == HLO_OP_REDUCE) return compose_reduces(env, outer, out);
     if (outer->op == HLO_OP_SLICE) return compose_slices(env, outer, out);
     const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
     const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
@@ -853,12 +877,7 @@ MAKE(cut) {
 
 MAKE(row) {
     UNUSED(count);
-    const hlo_shape *from = args->instr->shape, *d = args[1].instr->shape;
-    int64_t size = hlo_shape_count(from);
-    const hlo_shape *shape = hlo_shape_array(env->context->module, from->type, 1, &size);
-    hlo_instr *vector;
-    return hlo_resize_reshape(env, args->instr, shape, &vector) &&
-           hlo_resize_pad(env, vector, &d->dims[d->rank - 1], out);
+    return hlo_bias_row(env, args[0].instr, args[1].instr, args[2].instr, out);
 }
 
 MAKE(shaped) {
@@ -901,6 +920,7 @@ static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned
     if (value->op == HLO_OP_DOT) size = 16;
     if (value->op == HLO_OP_TRANSPOSE || value->op == HLO_OP_COPY) size = 4;
     if (value->op == HLO_OP_BROADCAST && hlo_instr_operand(value, 0)->shape->rank) size = 8;
+    if (value->op == HLO_OP_CONVERT) size += hlo_instr_operand(value, 0)->op == HLO_OP_BROADCAST;
     for (uint32_t i = 0; i < value->operand_count; i++)
         size += size_of(env, hlo_instr_operand(value, i), depth - 1);
     return size;

@@ -404,9 +404,32 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value, const hlo_grain 
     return slice;
 }
 
+/* What is computed of each element by itself, computed of samples. */
+static hlo_instr *sample_elementwise(hlo_rule_env *env, hlo_instr *value, const hlo_grain *grain) {
+    hlo_instr *operands[HLO_RULE_ARGS];
+    int64_t extents[HLO_RULE_ARGS];
+    if (value->operand_count > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        operands[i] = hlo_instr_operand(value, i);
+        if (operands[i]->shape->rank) operands[i] = hlo_grain_sample(env, operands[i], grain);
+        if (!operands[i]) return NULL;
+    }
+    hlo_grain_dims(value->shape, grain, extents);
+    const hlo_shape *shape =
+        hlo_shape_array(env->context->module, value->shape->type, value->shape->rank, extents);
+    hlo_instr *made = hlo_rule_new(env, value->op, shape, value->operand_count, operands);
+    if (!made) return NULL;
+    hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(made, value);
+    return made;
+}
+
 hlo_instr *hlo_grain_sample(hlo_rule_env *env, hlo_instr *value, const hlo_grain *grain) {
     hlo_grain below;
     if (is_trivial(value->shape, grain)) return value;
+    if (hlo_ops[value->op].flags & HLO_ELEMENTWISE && value->op != HLO_OP_CONVERT &&
+        value->op != HLO_OP_COPY && value->operand_count)
+        return sample_elementwise(env, value, grain);
     bool spreads = value->op == HLO_OP_BROADCAST || value->op == HLO_OP_TRANSPOSE ||
                    value->op == HLO_OP_CONVERT || value->op == HLO_OP_COPY || is_reshape(value);
     if (!spreads || !hlo_grain_below(value, grain, &below)) return first_of(env, value, grain);

@@ -1,6 +1,8 @@
 /* Operands that are fp8 values times scales. */
 #include "passes/rows.h"
 
+#include <string.h>
+
 #include "passes/grain.h"
 #include "passes/movement.h"
 
@@ -83,22 +85,29 @@ static bool reads_select(reader *r, const hlo_instr *value, const hlo_grain *gra
 }
 
 /* Where a run of equal elements lies in several parts, their factors must be the same; that is seen
- * when they are made. */
+ * when they are made. Parts may be fillers, but not all. */
 static bool reads_parts(reader *r, const hlo_instr *value, const hlo_grain *grain, facts *out) {
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = grain->v[dim];
+    bool any = false;
     if (value->operand_count > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         facts part;
         hlo_instr *operand = hlo_instr_operand(value, i);
-        if (!reads(r, operand, grain, &part)) return false;
-        if (i && part.type != out->type) return false;
         if (g < value->shape->dims[dim] && i + 1 < value->operand_count &&
             operand->shape->dims[dim] % g)
             return false;
-        part.scaled |= i && out->scaled;
+        if (is_filler(operand)) continue;
+        if (!reads(r, operand, grain, &part)) return false;
+        if (any && part.type != out->type) return false;
+        part.scaled |= any && out->scaled;
         *out = part;
+        any = true;
     }
-    return value->operand_count > 0;
+    for (uint32_t i = 0; any && i < value->operand_count; i++) {
+        hlo_instr *operand = hlo_instr_operand(value, i);
+        if (is_filler(operand) && !fills(operand, out)) return false;
+    }
+    return any;
 }
 
 static bool reads(reader *r, hlo_instr *value, const hlo_grain *grain, facts *out) {
@@ -189,12 +198,30 @@ static bool make_factor(const maker *k, const hlo_instr *value, const hlo_grain 
     return false;
 }
 
+/* What says all of what it computes in its opcode, shape, operands and `dimensions`. */
+static bool is_plain(const hlo_instr *value) {
+    for (uint32_t i = 0; i < value->attr_count; i++)
+        if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)
+            return false;
+    return value->operand_count > 0;
+}
+
+static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
+    const hlo_ints *a = hlo_instr_ints(x, HLO_ATTR_DIMENSIONS);
+    const hlo_ints *b = hlo_instr_ints(y, HLO_ATTR_DIMENSIONS);
+    return a == b ||
+           (a && b && a->count == b->count && !memcmp(a->v, b->v, a->count * sizeof *a->v));
+}
+
 /* Whether both compute the same from the same. */
-static bool same(const hlo_instr *x, const hlo_instr *y, unsigned depth) {
+static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
+    double a, b;
     if (x == y) return true;
-    if (!depth || x->op != y->op || x->operand_count != y->operand_count || !x->operand_count ||
-        x->attr_count || y->attr_count || !hlo_shape_compatible(x->shape, y->shape))
+    if (!depth || x->op != y->op || x->operand_count != y->operand_count ||
+        !hlo_shape_compatible(x->shape, y->shape))
         return false;
+    if (hlo_constant_number(x, &a) && hlo_constant_number(y, &b)) return a == b;
+    if (!is_plain(x) || !is_plain(y) || !same_dimensions(x, y)) return false;
     for (uint32_t i = 0; i < x->operand_count; i++)
         if (!same(hlo_instr_operand(x, i), hlo_instr_operand(y, i), depth - 1)) return false;
     return true;
@@ -225,16 +252,18 @@ static bool make_select(const maker *k, const hlo_instr *value, const hlo_grain 
     return out->fp8 != NULL;
 }
 
+/* `scales`: of each part; fillers have none. */
 static bool join_scales(const maker *k, const hlo_instr *value, const hlo_grain *grain,
                         hlo_instr **scales, pieces *out) {
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
     bool apart = grain->v[dim] < value->shape->dims[dim], any = false, alike = true;
-    for (uint32_t i = 0; i < value->operand_count; i++) {
+    for (uint32_t i = 0, parts = 0; i < value->operand_count; i++) {
+        if (is_filler(hlo_instr_operand(value, i))) continue;
+        if (!parts++) out->scale = scales[i];
         any |= scales[i] != NULL;
-        alike &= scales[i] && scales[0] ? same(scales[i], scales[0], SAME_DEPTH)
-                                        : scales[i] == scales[0];
+        alike &= scales[i] && out->scale ? same(scales[i], out->scale, SAME_DEPTH)
+                                         : scales[i] == out->scale;
     }
-    out->scale = scales[0];
     if (!any || (!apart && alike)) return true;
     if (!apart) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
@@ -252,15 +281,23 @@ static bool join_scales(const maker *k, const hlo_instr *value, const hlo_grain 
 
 static bool make_parts(const maker *k, const hlo_instr *value, const hlo_grain *grain,
                        pieces *out) {
-    hlo_instr *fp8[HLO_RULE_ARGS], *scales[HLO_RULE_ARGS];
+    hlo_instr *fp8[HLO_RULE_ARGS], *scales[HLO_RULE_ARGS] = {NULL};
+    hlo_type type = HLO_TYPE_INVALID;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         pieces part = {0};
+        if (is_filler(hlo_instr_operand(value, i))) continue;
         if (!make(k, hlo_instr_operand(value, i), grain, &part)) return false;
         fp8[i] = part.fp8;
         scales[i] = part.scale;
+        if (k->fp8) type = part.fp8->shape->type;
     }
     if (!k->fp8) return join_scales(k, value, grain, scales, out);
-    out->fp8 = again(k->env, value, fp8, fp8[0]->shape->type);
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        hlo_instr *part = hlo_instr_operand(value, i);
+        if (is_filler(part)) fp8[i] = hlo_filler_carry(k->env, part, type);
+        if (!fp8[i]) return false;
+    }
+    out->fp8 = again(k->env, value, fp8, type);
     return out->fp8 != NULL;
 }
 
