@@ -72,12 +72,14 @@ bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
         if (value->shape->type == type) return true;
         switch (value->op) {
         case HLO_OP_CONSTANT: return constant_fits(value->u.literal, type);
+        case HLO_OP_ABS:
         case HLO_OP_BITCAST:
         case HLO_OP_BROADCAST:
         case HLO_OP_CONVERT:
         case HLO_OP_COPY:
         case HLO_OP_DYNAMIC_SLICE:
         case HLO_OP_GATHER:
+        case HLO_OP_NEGATE:
         case HLO_OP_RESHAPE:
         case HLO_OP_REVERSE:
         case HLO_OP_SLICE:
