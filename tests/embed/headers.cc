@@ -1,9 +1,9 @@
-// Every public header compiles as C++, and what it declares links from C++.
-#include <hlo/diag.h>
-#include <hlo/module.h>
+// What the public headers declare links from C++ (that each compiles as C++, run.sh sees to).
+#include <hlo/dump.h>
 #include <hlo/pass.h>
+#include <hlo/proto.h>
 #include <hlo/runtime.h>
-#include <hlo/status.h>
+#include <hlo/suggest.h>
 #include <hlo/text.h>
 
 int main()
@@ -13,5 +13,14 @@ int main()
     hlo_module *module = nullptr;
     const hlo_status refused = hlo_module_parse("no module", 9, "none", nullptr, &module);
     hlo_module_free(module);
-    return refused == HLO_INVALID_INPUT && options.target == 90 ? 0 : 1;
+    hlo_dump *dump = nullptr;
+    const hlo_status none = hlo_dump_open("/none", nullptr, &dump);
+    hlo_dump_free(dump);
+    hlo_plan_options plan;
+    hlo_plan_options_init(&plan);
+    hlo_suggestion meant = hlo_suggest("none");
+    return refused == HLO_INVALID_INPUT && options.target == 90 && none == HLO_INVALID_INPUT &&
+                   !hlo_proto_recognise("text", 4) && plan.graph && !*hlo_suggest_meant(&meant)
+               ? 0
+               : 1;
 }

@@ -16,6 +16,14 @@ cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 
 "$work/build/headers"
 "$work/build/embed" >"$work/cmake.out"
 
+# Each public header stands alone, as C99 and as C++.
+for header in "$work"/prefix/include/hlo/*.h; do
+    for language in "$cc -std=c99 -x c" "$cxx -std=c++11 -x c++"; do
+        echo "#include <hlo/${header##*/}>" |
+            $language -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" -
+    done
+done
+
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
 eval "set -- \"\$@\" \"\$here/embed.c\" $(pkg-config --cflags --libs hlofp8)" # spaces in paths are escaped
 "$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" -o "$work/embed"
