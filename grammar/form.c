@@ -361,7 +361,7 @@ bool hlo_form_precision(hlo_form *f) {
     return hlo_form_expect_end(f, "}");
 }
 
-enum { MOST_LABELS = 64, MOST_SPATIAL = 10 };
+enum { MOST_LABELS = 64 };
 
 /* One of the three parts of dim_labels: two letters and the numbers from 0 on, each once, with `?`
  * for dimensions that have no name. */

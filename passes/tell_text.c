@@ -12,11 +12,24 @@ static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
 #define HINT_COLOUR "\033[36m"
 #define NO_COLOUR "\033[0m"
 
-enum { CELL = 256, COLUMNS = 12 };
-typedef char cells[COLUMNS][CELL];
-
-/* The columns that all tables begin with. */
+/* The columns that all tables begin with, and those that each has behind them. */
 enum { PLACE, KIND, NAME, FIRST_OWN };
+enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
+enum {
+    RUNS = FIRST_OWN,
+    GFLOP,
+    BYTES_WERE,
+    BYTES_ARE,
+    TIME_WAS,
+    TIME_IS,
+    GAIN,
+    IN_FP8,
+    COST_SOURCE,
+    COLUMNS /* of the widest */
+};
+
+enum { CELL = 256 };
+typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
     void (*fill)(const hlo_verdict *v, cells out); /* its own columns; `out` is empty at first */
@@ -86,7 +99,6 @@ static void tell_summary_line(const telling *t) {
 /* ----------------------------------------------------------------------------------------- text */
 
 static void fill_text(const hlo_verdict *v, cells out) {
-    enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
     snprintf(out[SHAPE], CELL, "%s", v->shape);
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
     snprintf(out[OUTCOME], CELL, "%s%s%s", v->epilogue, *v->epilogue && v->reason ? ", " : "",
@@ -136,18 +148,6 @@ hlo_status tell_text(const telling *t) {
 }
 
 /* ---------------------------------------------------------------------------------------- costs */
-
-enum {
-    RUNS = FIRST_OWN,
-    GFLOP,
-    BYTES_WERE,
-    BYTES_ARE,
-    TIME_WAS,
-    TIME_IS,
-    GAIN,
-    IN_FP8,
-    COST_SOURCE
-};
 
 static void fill_time(double seconds, char *out) {
     if (seconds > 0)

@@ -13,8 +13,6 @@
 #include "ir/eval/eval.h"
 #include "ir/eval/float.h"
 
-enum { MAX_VALUES = 64 };
-
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
     hlo_diag_print(stderr, diag, 0);
