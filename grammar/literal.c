@@ -48,15 +48,17 @@ static bool fail(reader *r, const char *wanted) {
     return false;
 }
 
-/* A number or word: up to a separator, which `...` is behind a number with a point, and `-` behind
- * a digit. */
+/* A number or word: up to a separator, which `...`, `nan` and `inf` are behind a number with a
+ * point or an exponent, and `-` behind any. */
 static const char *word_end(const reader *r) {
     const char *at = r->at;
     bool point = false;
     for (; at < r->end && !strchr(" \t\r\n,{}()/", *at); at++) {
         if (point && r->end - at >= 3 && memcmp(at, "...", 3) == 0) break;
-        if (*at == '-' && at > r->at && at[-1] >= '0' && at[-1] <= '9') break;
-        point |= *at == '.';
+        const bool digit_before = at > r->at && at[-1] >= '0' && at[-1] <= '9';
+        if (*at == '-' && at > r->at && (digit_before || at[-1] == '.')) break;
+        if (point && (*at == 'n' || *at == 'i')) break;
+        point |= *at == '.' || (digit_before && (*at == 'e' || *at == 'E'));
     }
     return at;
 }

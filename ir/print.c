@@ -6,6 +6,7 @@
 
 #include "hlo/text.h"
 #include "ir/eval/float.h"
+#include "ir/walk.h"
 
 static const hlo_print_options long_form = {
     .percent = true,
@@ -714,19 +715,33 @@ static void put_line(out *o, uint32_t depth) {
 }
 
 /* From the brace to the brace. */
+static void put_body_line(out *o, const hlo_computation *comp, const hlo_instr *instr) {
+    put_line(o, o->depth + 1);
+    if (instr == comp->root) PUT(o, "ROOT ");
+    put_instr(o, instr);
+}
+
 static void put_body(out *o, const hlo_computation *comp) {
     uint32_t number = 0;
     if (o->numbers)
         for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
             o->numbers[instr->id] = number++;
     put_char(o, '{');
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
-        put_line(o, o->depth + 1);
-        if (instr == comp->root) PUT(o, "ROOT ");
-        put_instr(o, instr);
-    }
+    for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        put_body_line(o, comp, instr);
     put_line(o, o->depth);
     put_char(o, '}');
+}
+
+/* In place of its name. */
+static void put_inner_body(out *o, const hlo_computation *comp) {
+    const hlo_instr **order = hlo_walk_order(comp, o->numbers);
+    o->failed |= !order;
+    put_char(o, '{');
+    for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
+    put_line(o, o->depth);
+    put_char(o, '}');
+    free(order);
 }
 
 static void put_called(out *o, const hlo_computation *comp) {
@@ -736,7 +751,7 @@ static void put_called(out *o, const hlo_computation *comp) {
     }
     o->depth++;
     for (uint32_t i = 0; i < o->depth; i++) PUT(o, "  ");
-    put_body(o, comp);
+    put_inner_body(o, comp);
     put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     o->depth--;
 }

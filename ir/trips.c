@@ -38,16 +38,21 @@ static form shifted(form a, form b, int sign) {
     return a;
 }
 
+/* In a module that was not verified there may be none. */
+static form form_of_operand(const hlo_instr *i, int64_t index, const scope *s, int depth) {
+    if (index < 0 || index >= i->operand_count) return unknown();
+    return form_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
+}
+
 static form form_of_parameter(const hlo_instr *i, const scope *s, int depth) {
     if (!s->caller) return unknown();
-    return form_of(hlo_instr_operand(s->caller, (uint32_t)i->u.parameter), s->outer, depth);
+    return form_of_operand(s->caller, i->u.parameter, s->outer, depth);
 }
 
 static form form_of_element(const hlo_instr *i, const scope *s, int depth) {
     const hlo_instr *tuple = hlo_instr_operand(i, 0);
     int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
-    if (tuple->op == HLO_OP_TUPLE)
-        return form_of(hlo_instr_operand(tuple, (uint32_t)index), s, depth);
+    if (tuple->op == HLO_OP_TUPLE) return form_of_operand(tuple, index, s, depth);
     if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (form){ELEMENT, index, 0};
     return unknown();
 }
@@ -86,7 +91,7 @@ static form form_of(const hlo_instr *i, const scope *s, int depth) {
 /* Element `index` of the tuple that the computation returns, or the loop starts with. */
 static form form_of_part(const hlo_instr *tuple, int64_t index, const scope *s) {
     if (tuple->op != HLO_OP_TUPLE) return unknown();
-    return form_of(hlo_instr_operand(tuple, (uint32_t)index), s, DEPTH);
+    return form_of_operand(tuple, index, s, DEPTH);
 }
 
 /* The value at the start and what each round adds; false when that is not all there is to it. */

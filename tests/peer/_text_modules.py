@@ -753,6 +753,7 @@ LAX = {
     'tail padding without parentheses': ' ROOT c = f32[2,3]{1,0:L} parameter(0)',
     'constant without braces': ' ROOT c = f32[2,2] constant(3)',
     'constant without commas': ' ROOT c = f32[2,2] constant({{1 2}{3 4}})',
+    'constant without spaces': ' ROOT c = f32[7] constant({1.5nan 2e1-inf 5.-3-4})',
     'constant with many commas': ' ROOT c = f32[2] constant({,,1,,2,})',
     **{f'elided {shape} {value}': f' ROOT c = {shape} constant({value})' for shape, value in (
         ('f32[2,2]', '{1, ...}'), ('f32[2,2]', '{...}'), ('f32[2,2]', '{1, 2, 3, 4, ...}'), ('f32[2,2]', '{{1, 2}, 3, ...}'),

@@ -2,8 +2,8 @@
 """Texts with a word too few, too many or another: hlo-fp8-opt reads what jaxlib reads, and as the same module.
 
 A word of a module of _text_modules.py or _text_forms.py is left out, doubled, exchanged with another or replaced, or an
-attribute is. What jaxlib's reader refuses for what it means, ours may leave to the verifier. Some texts jaxlib reads by
-accident (an operand `f32` is dropped, `atol=` is 0, T(01) is T(1,0)): there are few, and no more may become so.
+attribute is; or space and comments are put between words. What jaxlib's reader refuses for what it means, ours may leave to
+the verifier. Some texts jaxlib reads by accident (ACCIDENTS): those do not count, and of others there may be next to none.
 """
 import os
 import pathlib
@@ -21,8 +21,28 @@ SPLIT = '// -----\n'
 WORD = re.compile(r'''"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|//[^\n]*|/\*.*?\*/|%?[A-Za-z_][\w.\-]*|-?\d[\w.]*|->|<=|\.\.\.|\s+|.''', re.S)
 ATTRIBUTE = re.compile(r', [a-z_\-]+=(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|"(?:[^"\\]|\\.)*"|[^,\s{}]+)')
 NUMBER = re.compile(r'(?<![\w.%])-?\d+(?![\w.])')
+GAPS = ('/**/', ' ', '\n', '/*,{]"=*/', '//{,"=\n', '\t/* x */\r\n', '')
 NUMBERS = ('0', '1', '2', '3', '5', '7', '-1', '10', '12', '1.5', '01')
-MOST = {'jaxlib alone reads': 0.01, 'jaxlib alone refuses': 0.002, 'read as another module': 0.004}
+MOST = {'jaxlib alone reads': 0.001, 'jaxlib alone refuses': 0.001, 'read as another module': 0.001}
+
+# What jaxlib makes something else of than was written, by what such a text has: it drops or makes up a part.
+ACCIDENTS = {
+    'numbers that do not follow are 0': r'(atol|rtol|ulps)= *[,}]',
+    'an alias without a number has any': r'\( *, *\{',
+    'the first name of statistics is not looked at': r'statistics=\{(?!visualizing_index=)\w+',
+    'what stands between two parts of an origin is dropped': r'origin=\{.*(\{\S*\} *\(|, *,|\) *\(|\( *,)',
+    'a `*` that is no tile is dropped': r'T\([\d*, ]*[\d*] *\*|:\*\w|\*\)\(',
+    'an operand that is a word of the language is dropped': r'\((\S+, )*(f32|s32|pred|after-all|inf|nan|true|false|manual|replicated|maximal)[,)]',
+    'the third operand of a product is dropped': r'= dot\(\w+, \w+, ',
+    'the second operand of a generator is dropped': r' rng-bit-generator\(\w+, ',
+    'a window of a negative size': r'size=-',
+}
+
+
+def is_accident(text):
+    orders = [[int(n) for n in order.split(',')] for order in re.findall(r'T\((\d+(?:,\d+)*)\)', text)]
+    swapped = re.search(r'<=', text) and any(sorted(order) != list(range(len(order))) for order in orders)
+    return swapped or any(re.search(pattern, text) for pattern in ACCIDENTS.values())
 
 
 def replaced(text, match, by):
@@ -30,7 +50,12 @@ def replaced(text, match, by):
 
 
 def mutated(text, rng, words, attributes):
-    kind = rng.randrange(8)
+    kind = rng.randrange(10)
+    if kind > 7:
+        words_of = list(WORD.finditer(text))
+        for at in sorted({rng.choice(words_of).end() for _ in range(rng.choice((1, 1, 2, 6)))}, reverse=True):
+            text = text[:at] + rng.choice(GAPS) + text[at:]
+        return text
     found = list((NUMBER if kind < 2 else ATTRIBUTE if kind < 4 else WORD).finditer(text))
     found = [m for m in found if not m.group().isspace() and not m.group().startswith('//')]
     if len(found) < 2:
@@ -94,7 +119,7 @@ def main():
     told = {why: [] for why in MOST}
     for i, text in enumerate(texts):
         if isinstance(theirs[i], list) and i in no:
-            told['jaxlib alone reads'].append((text, theirs[i][0]))
+            told['jaxlib alone reads'] += [] if is_accident(text) else [(text, theirs[i][0])]
         elif isinstance(theirs[i], str) and i not in no and not refused(program, path, [text])[0]:
             told['jaxlib alone refuses'].append((text, theirs[i]))
         elif i in back and back[i][1] != theirs[i] and not refused(program, path, [text])[0]:
