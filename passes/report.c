@@ -192,8 +192,8 @@ typedef struct closing {
     const unsigned char *fp8;   /* by instruction id, see hlo_walk_fp8(); once it is asked for */
     const hlo_carried *carried; /* once it is asked for */
     hlo_arena *scratch;
-    const uint32_t *lines;           /* offsets at which lines start */
-    uint32_t line_count, first_line; /* the number of the first one in the file */
+    const hlo_module *module;
+    uint32_t line, line_start; /* of the last position: its number in the file, its offset */
     const char *file;
 } closing;
 
@@ -240,16 +240,21 @@ static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *
         set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
-static void set_position(const closing *c, hlo_verdict *verdict, uint32_t offset) {
+/* Verdicts and lints are each in text order, so the lines between two positions are counted once.
+ */
+static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
     verdict->file = c->file;
-    if (!c->line_count) return;
-    uint32_t low = 0, high = c->line_count; /* the line is in [low, high) */
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        *(c->lines[middle] <= offset ? &low : &high) = middle;
+    if (!c->module->source_size) return;
+    if (!c->line || offset < c->line_start) {
+        c->line = c->module->source_line;
+        c->line_start = 0;
     }
-    verdict->line = low + c->first_line;
-    verdict->column = offset - c->lines[low] + 1;
+    const char *source = c->module->source, *at = source + c->line_start;
+    for (const char *end; (end = memchr(at, '\n', (size_t)(source + offset - at))); at = end + 1)
+        c->line++;
+    c->line_start = (uint32_t)(at - source);
+    verdict->line = c->line;
+    verdict->column = offset - c->line_start + 1;
 }
 
 static bool is_present(const closing *c, const slot *s) {
@@ -322,20 +327,6 @@ static hlo_verdict judge(closing *c, const slot *s) {
     return verdict;
 }
 
-static void find_lines(closing *c, const hlo_module *module, hlo_arena *arena) {
-    const char *source = module->source;
-    uint32_t size = (uint32_t)module->source_size, count = 1;
-    if (!size) return;
-    for (uint32_t i = 0; i < size; i++) count += source[i] == '\n';
-    uint32_t *lines = hlo_arena_array(arena, count, sizeof *lines);
-    lines[0] = 0;
-    for (uint32_t i = 0, at = 1; i < size; i++)
-        if (source[i] == '\n') lines[at++] = i + 1;
-    c->lines = lines;
-    c->line_count = count;
-    c->first_line = module->source_line;
-}
-
 static int by_position(const void *a, const void *b) {
     const slot *const *x = a, *const *y = b;
     if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
@@ -350,7 +341,8 @@ static void close_lints(closing *c) {
         qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
     for (uint32_t i = 0; i < report->lint_count; i++) {
         lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
-        if (last && c->line_count && last->offset == at->offset && last->reason == at->reason)
+        if (last && c->module->source_size && last->offset == at->offset &&
+            last->reason == at->reason)
             continue;
         set_position(c, &at->verdict, at->offset);
         report->lints[kept++] = *at;
@@ -363,6 +355,7 @@ void hlo_report_close(hlo_pass_context *context) {
     const hlo_module *module = context->module;
     closing c = {.report = report,
                  .scratch = context->scratch,
+                 .module = module,
                  .min_gain = context->options->min_gain,
                  .fused = hlo_walk_fused(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
@@ -372,7 +365,6 @@ void hlo_report_close(hlo_pass_context *context) {
                               context->scratch, context->scratch);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
     if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
-    find_lines(&c, module, context->scratch);
     slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
     size_t count = 0;
     for (uint32_t i = 0; i < report->count; i++) {
