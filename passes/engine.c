@@ -145,12 +145,14 @@ static bool gives_reasons(const hlo_rules *rules, const hlo_rule *rule) {
     return rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
 }
 
-static void enter_phase(hlo_engine *e, const hlo_rules *rules) {
+static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules) {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
         const hlo_rule *rule = &rules->rules[i];
         if (strcmp(rule->phase, e->phase)) continue;
-        enter(e, rules, rule, rules->roots[rule->first_root].term);
         e->judges |= gives_reasons(rules, rule);
+        env->rules = rules;
+        env->rule = rule;
+        if (hlo_rule_may_fire(env)) enter(e, rules, rule, rules->roots[rule->first_root].term);
     }
 }
 
@@ -297,10 +299,33 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     return e->fired > before;
 }
 
-/* Whether some rule may have an instruction of the module for its root. */
-static bool finds_roots(const hlo_engine *e) {
+/* Whether the module has all that a pattern cannot do without. */
+static bool may_match(const hlo_module *module, const hlo_rules *rules, uint32_t term) {
+    const hlo_rule_term *t = &rules->terms[term];
+    const uint32_t *args = rules->args + t->first_arg;
+    uint32_t i = 0;
+    switch ((hlo_term_kind)t->kind) {
+    case HLO_TERM_OP:
+        while (i < t->arg_count && may_match(module, rules, args[i])) i++;
+        return module->op_counts[t->code] && i == t->arg_count;
+    case HLO_TERM_CONSTANT: return module->op_counts[HLO_OP_CONSTANT];
+    case HLO_TERM_RESULT: return module->op_counts[HLO_OP_GET_TUPLE_ELEMENT];
+    case HLO_TERM_CHAIN:
+    case HLO_TERM_CHAIN1:
+    case HLO_TERM_SPLAT:
+    case HLO_TERM_DEFINE: return may_match(module, rules, *args);
+    case HLO_TERM_ALT:
+        while (i < t->arg_count && !may_match(module, rules, args[i])) i++;
+        return i < t->arg_count;
+    default: return true;
+    }
+}
+
+static bool any_may_match(const hlo_engine *e) {
+    const hlo_module *module = e->context->module;
     for (unsigned op = 0; op < HLO_OP_COUNT; op++)
-        if (e->by_op[op] && e->context->module->op_counts[op]) return true;
+        for (const candidate *c = module->op_counts[op] ? e->by_op[op] : NULL; c; c = c->next)
+            if (may_match(module, c->rules, c->rules->roots[c->rule->first_root].term)) return true;
     return false;
 }
 
@@ -308,19 +333,20 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
     e->context = context;
     e->phase = phase;
-    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) enter_phase(e, hlo_rules_builtin[i]);
-    if (context->rules) enter_phase(e, context->rules);
-    if (!finds_roots(e)) return HLO_OK;
+    hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
+    env->context = context;
+    env->engine = e;
+    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++)
+        enter_phase(e, env, hlo_rules_builtin[i]);
+    if (context->rules) enter_phase(e, env, context->rules);
+    if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_walk_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
     e->old_ids = context->module->next_id;
     uint64_t instrs = 0;
     for (hlo_computation *c = context->module->first; c; c = c->next) instrs += c->instr_count;
     e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * instrs;
-    hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
-    env->context = context;
-    env->engine = e;
-    for (uint32_t sweeps = 0; finds_roots(e) && sweep(e, env) && !e->failed; sweeps++) {
+    for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && !e->failed; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         hlo_diag_emit(context->module, context->sink, HLO_ERROR, 0, 0,
                       "phase %s does not end: rule %s still fires", phase, e->last->name);

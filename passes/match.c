@@ -368,14 +368,32 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
     }
 }
 
+static bool guard_holds(hlo_rule_env *env, const hlo_rule_guard *g) {
+    hlo_binding args[HLO_RULE_SLOTS];
+    for (uint32_t a = 0; a < g->arg_count; a++)
+        args[a] = hlo_rule_argument(env, term_at(env, env->rules->args[g->first_arg + a]));
+    return hlo_rule_function_table[g->function].test(env, args, g->arg_count) != g->negate;
+}
+
+static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {
+    for (uint32_t a = 0; a < g->arg_count; a++)
+        if (term_at(env, env->rules->args[g->first_arg + a])->kind != HLO_TERM_WORD) return false;
+    return true;
+}
+
+bool hlo_rule_may_fire(hlo_rule_env *env) {
+    for (uint32_t i = 0; i < env->rule->guard_count; i++) {
+        const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
+        if (g->reason == HLO_RULE_NO_REASON && of_words(env, g) && !guard_holds(env, g))
+            return false;
+    }
+    return true;
+}
+
 static bool guards_hold(hlo_rule_env *env) {
     for (uint32_t i = 0; i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
-        hlo_binding args[HLO_RULE_SLOTS];
-        for (uint32_t a = 0; a < g->arg_count; a++)
-            args[a] = hlo_rule_argument(env, term_at(env, env->rules->args[g->first_arg + a]));
-        if (hlo_rule_function_table[g->function].test(env, args, g->arg_count) != g->negate)
-            continue;
+        if (guard_holds(env, g)) continue;
         if (g->reason != HLO_RULE_NO_REASON && env->reason == HLO_WHY_COUNT) {
             env->reason = g->reason;
             if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;

@@ -77,6 +77,9 @@ extern const hlo_rule_functions hlo_rule_function_table[];
 /* match.c: binds env->slots. True: the roots match and the guards hold. Otherwise env->reason may
  * say which guard did not. */
 bool hlo_rule_match(hlo_rule_env *env);
+/* Whether the guards hold that are about words alone, such as options: without them it never fires,
+ * and only those count that would give no reason. */
+bool hlo_rule_may_fire(hlo_rule_env *env);
 /* Index of the result in the call's tuple; -1 when it has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
 /* Whether a chain may have `instr` as a link: movement, or a convert from one wide type (f32, bf16,
