@@ -210,14 +210,24 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     context->changes++;
 }
 
+/* Asked for once a dot may have to change: most need not. */
 typedef struct reach {
-    const unsigned char *fp8; /* by id, of what was there when the pass began */
+    const unsigned char *fp8; /* by id, of what was there then; NULL: not asked for */
     uint32_t count;
 } reach;
 
-static bool comes_from_fp8(reach r, const hlo_instr *instr) {
-    return instr->id < r.count ? r.fp8[instr->id] & HLO_FROM_FP8
-                               : hlo_type_is_fp8(instr->shape->type);
+static bool comes_from_fp8(hlo_pass_context *context, reach *r, const hlo_instr *instr) {
+    if (!r->fp8) {
+        r->count = context->module->next_id;
+        r->fp8 = hlo_walk_fp8(context->module, context->scratch);
+    }
+    return instr->id < r->count ? r->fp8[instr->id] & HLO_FROM_FP8
+                                : hlo_type_is_fp8(instr->shape->type);
+}
+
+/* A matrix, or one for each batch, in as many dimensions. */
+static bool is_plain(const hlo_instr *operand, const hlo_ints *batch, const hlo_ints *contracting) {
+    return batch->count <= 1 && contracting->count == 1 && operand->shape->rank == batch->count + 2;
 }
 
 /* Merging dimensions whose sizes are not known would lose what is known of them. */
@@ -225,17 +235,23 @@ static bool is_static(const hlo_instr *instr) {
     return !instr->shape->dynamic && hlo_shape_count(instr->shape) >= 0;
 }
 
-static void visit(hlo_pass_context *context, hlo_instr *dot, reach r) {
+static void visit(hlo_pass_context *context, hlo_instr *dot, reach *r) {
     if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return;
     hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    if (!comes_from_fp8(r, left) || !comes_from_fp8(r, right)) return;
+    const hlo_ints *left_batch = hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS);
+    const hlo_ints *right_batch = hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS);
+    const hlo_ints *left_contracting = hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS);
+    const hlo_ints *right_contracting = hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS);
+    if (is_plain(left, left_batch, left_contracting) &&
+        is_plain(right, right_batch, right_contracting) &&
+        (dot->use_count != 1 || dot->uses->user->op != HLO_OP_TRANSPOSE))
+        return;
+    if (!comes_from_fp8(context, r, left) || !comes_from_fp8(context, r, right)) return;
     if (!is_static(left) || !is_static(right) || !is_static(dot)) return;
     hlo_arena *arena = context->scratch;
     hlo_arena_mark mark = hlo_arena_here(arena);
-    side m = read_side(arena, left, hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS),
-                       hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS));
-    side n = read_side(arena, right, hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS),
-                       hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS));
+    side m = read_side(arena, left, left_batch, left_contracting);
+    side n = read_side(arena, right, right_batch, right_contracting);
     hlo_instr *transpose = turned(dot, &m, &n);
     if (transpose)
         collapse(context, dot, transpose, &n, &m);
@@ -246,8 +262,7 @@ static void visit(hlo_pass_context *context, hlo_instr *dot, reach r) {
 
 hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     if (!context->module->op_counts[HLO_OP_DOT]) return HLO_OK;
-    reach r = {.count = context->module->next_id};
-    r.fp8 = hlo_walk_fp8(context->module, context->scratch);
+    reach r = {0};
     const bool *fused = hlo_walk_fused(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = hlo_walk_says(fused, comp->id) ? NULL : comp->first, *next; instr;
@@ -256,7 +271,7 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
             /* It may go with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
                 next = next->next;
-            visit(context, instr, r);
+            visit(context, instr, &r);
         }
     return HLO_OK;
 }
