@@ -1,4 +1,5 @@
 /* hlo_module_optimize(): its defaults, what it refuses, and what it leaves alone. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,6 +205,42 @@ static void test_inlining_is_bounded(void **state) {
     free(text);
 }
 
+static void test_tidied_once(const char *name, const char *pass) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", HLO_MODELS, name);
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse_file(path, NULL, &module), HLO_OK);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = pass;
+    char *texts[2];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
+        texts[i] = print(module);
+    }
+    if (strcmp(texts[0], texts[1])) fail_msg("%s: a second %s changes it again", name, pass);
+    for (int i = 0; i < 2; i++) free(texts[i]);
+    hlo_module_free(module);
+}
+
+/* The runner does not run a pass that tidies over what it has tidied. */
+static void test_tidying_ends(void **state) {
+    (void)state;
+    static const char *const tidy[] = {"algebra", "dce", "cse", "constant-folding"};
+    DIR *folder = opendir(HLO_MODELS);
+    assert_non_null(folder);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        const size_t length = strlen(entry->d_name);
+        if (length < 4 || strcmp(entry->d_name + length - 4, ".hlo")) continue;
+        for (size_t i = 0; i < sizeof tidy / sizeof *tidy; i++)
+            test_tidied_once(entry->d_name, tidy[i]);
+        count++;
+    }
+    closedir(folder);
+    assert_true(count > 40);
+}
+
 static void test_passes_are_told(void **state) {
     (void)state;
     assert_string_equal(hlo_pass_name(0), "default");
@@ -256,6 +293,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_inlining_is_bounded),
+        cmocka_unit_test(test_tidying_ends),
         cmocka_unit_test(test_passes_are_told),
         cmocka_unit_test(test_defaults_of_programs),
     };
