@@ -8,6 +8,7 @@
 #include "passes/match.h"
 #include "passes/merge.h"
 #include "passes/movement.h"
+#include "passes/placing.h"
 #include "passes/resize.h"
 #include "passes/rows.h"
 #include "passes/send.h"
@@ -413,69 +414,28 @@ TEST(pads_amax) {
            (m.bias && hlo_matmul_extents(&m).m % HLO_MATMUL_ALIGNMENT);
 }
 
-/* One operand of a call, and the order of its dimensions that has the contracting one last. */
-typedef struct side {
-    hlo_instr *value;
-    const hlo_ints *batch, *contracting;
-    uint32_t rank;
-    int64_t order[HLO_RULE_ARGS];
-    bool placed;
-} side;
-
-static bool side_of(const hlo_rule_env *env, const hlo_instr *call, bool b, side *out) {
-    hlo_matmul m;
-    if (!decode(call, &m)) return false;
-    *out = (side){.value = b ? m.b : m.a,
-                  .batch = b ? m.b_batch : m.a_batch,
-                  .contracting = b ? m.b_contracting : m.a_contracting};
-    const hlo_shape *shape = out->value->shape;
-    if (shape->rank > HLO_RULE_ARGS || out->contracting->count != 1) return false;
-    bool taken[HLO_RULE_ARGS] = {false};
-    taken[out->contracting->v[0]] = true;
-    for (uint32_t i = 0; i < out->batch->count; i++) {
-        out->order[out->rank++] = out->batch->v[i];
-        taken[out->batch->v[i]] = true;
-    }
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (!taken[i]) out->order[out->rank++] = i;
-    out->order[out->rank++] = out->contracting->v[0];
-    out->placed = hlo_matmul_operand_lies(&m, &env->context->target, b);
-    return true;
-}
-
 TEST(placed_a) {
     UNUSED(count);
-    side s;
-    return !side_of(env, args->instr, false, &s) || s.placed;
+    hlo_matmul m;
+    return !decode(args->instr, &m) || !hlo_placing_is_missing(env, &m, false);
 }
 
 TEST(placed_b) {
     UNUSED(count);
-    side s;
-    return !side_of(env, args->instr, true, &s) || s.placed;
-}
-
-static bool is_turned(const hlo_rule_env *env, const hlo_instr *call, bool b) {
     hlo_matmul m;
-    if (!decode(call, &m)) return false;
-    hlo_instr **operand = b ? &m.b : &m.a;
-    const hlo_ints **batch = b ? &m.b_batch : &m.a_batch;
-    const hlo_ints **contracting = b ? &m.b_contracting : &m.a_contracting;
-    if ((*operand)->op != HLO_OP_TRANSPOSE) return false;
-    *batch = hlo_matmul_dims_beneath(*operand, *batch);
-    *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
-    *operand = hlo_instr_operand(*operand, 0);
-    return hlo_matmul_operand_lies(&m, &env->context->target, b);
+    return !decode(args->instr, &m) || !hlo_placing_is_missing(env, &m, true);
 }
 
 TEST(turned_a) {
     UNUSED(count);
-    return is_turned(env, args->instr, false);
+    hlo_matmul m;
+    return decode(args->instr, &m) && hlo_placing_is_turned(env, &m, false);
 }
 
 TEST(turned_b) {
     UNUSED(count);
-    return is_turned(env, args->instr, true);
+    hlo_matmul m;
+    return decode(args->instr, &m) && hlo_placing_is_turned(env, &m, true);
 }
 
 /* The first `batch` dimensions come first in memory, too, in their order. */
@@ -756,29 +716,16 @@ MAKE(compose) {
     return *out != NULL;
 }
 
-/* The element order that a call's operand has in memory stays that of its dimensions. */
-static bool place_side(hlo_rule_env *env, const hlo_instr *call, bool b, hlo_instr **out) {
-    side s;
-    if (!side_of(env, call, b, &s)) return false;
-    int64_t dims[HLO_RULE_ARGS];
-    for (uint32_t i = 0; i < s.rank; i++) dims[i] = s.value->shape->dims[s.order[i]];
-    const hlo_shape *shape =
-        hlo_shape_array(env->context->module, s.value->shape->type, s.rank, dims);
-    bool same = true;
-    for (uint32_t i = 0; i < s.rank; i++) same &= s.order[i] == i;
-    *out = hlo_rule_new(env, same ? HLO_OP_COPY : HLO_OP_TRANSPOSE, shape, 1, &s.value);
-    if (*out && !same) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, s.rank, s.order);
-    return *out != NULL;
-}
-
 MAKE(placed_operand_a) {
     UNUSED(count);
-    return place_side(env, args->instr, false, out);
+    hlo_matmul m;
+    return decode(args->instr, &m) && hlo_placing_make(env, &m, false, out);
 }
 
 MAKE(placed_operand_b) {
     UNUSED(count);
-    return place_side(env, args->instr, true, out);
+    hlo_matmul m;
+    return decode(args->instr, &m) && hlo_placing_make(env, &m, true, out);
 }
 
 static bool beneath(const hlo_instr *call, bool b, hlo_instr **out) {
@@ -810,26 +757,16 @@ MAKE(padded_b) {
     return decode(args->instr, &m) && hlo_resize_align(env, m.b, m.b_batch, out);
 }
 
-/* The scales of rows that padding adds are 0, as the rows are. */
-static bool padded_scale(hlo_rule_env *env, const hlo_instr *call, bool b, hlo_instr **out) {
-    hlo_matmul m;
-    if (!decode(call, &m)) return false;
-    hlo_matmul_sizes size = hlo_matmul_extents(&m);
-    int64_t dims[2];
-    *out = b ? m.b_scale : m.a_scale;
-    hlo_scale_dims(b ? m.b_mode : m.a_mode, hlo_size_aligned(b ? size.n : size.m),
-                   hlo_size_aligned(size.k), dims);
-    return !*out || !(*out)->shape->rank || hlo_resize_pad(env, *out, dims, out);
-}
-
 MAKE(padded_a_scale) {
     UNUSED(count);
-    return padded_scale(env, args->instr, false, out);
+    hlo_matmul m;
+    return decode(args->instr, &m) && hlo_placing_pad_scale(env, &m, false, out);
 }
 
 MAKE(padded_b_scale) {
     UNUSED(count);
-    return padded_scale(env, args->instr, true, out);
+    hlo_matmul m;
+    return decode(args->instr, &m) && hlo_placing_pad_scale(env, &m, true, out);
 }
 
 MAKE(padded_c) {
@@ -968,13 +905,12 @@ MEASURE(misplaced_operands) {
     while (value->op == HLO_OP_SLICE || value->op == HLO_OP_RESHAPE ||
            value->op == HLO_OP_GET_TUPLE_ELEMENT)
         value = hlo_instr_operand(value, 0);
-    side a, b;
     hlo_matmul m;
     if (!decode(value, &m)) return 0;
-    return 2 * misaligned(&m) + 2 * (m.a_batch->count > 1) + may_overwrite(&m) +
-           is_turned(env, value, false) + is_turned(env, value, true) +
-           (side_of(env, value, false, &a) && !a.placed) +
-           (side_of(env, value, true, &b) && !b.placed);
+    int64_t misplaced = 2 * misaligned(&m) + 2 * (m.a_batch->count > 1) + may_overwrite(&m);
+    for (int b = 0; b < 2; b++)
+        misplaced += hlo_placing_is_turned(env, &m, b) + hlo_placing_is_missing(env, &m, b);
+    return misplaced;
 }
 
 const hlo_rule_functions hlo_rule_function_table[] = {
