@@ -116,7 +116,7 @@ def main():
             continue
         command = [args.bin / "hlo-fp8-opt", "--verify-each", path]
         before = subprocess.run([*command, "--passes="], capture_output=True, text=True, check=True).stdout
-        after = subprocess.run([*command, "--passes=algebra,fp8-devices,dce"], capture_output=True, text=True,
+        after = subprocess.run([*command, "--passes=algebra,fp8-devices,sink-dequantise,fp8-devices,dce"], capture_output=True, text=True,
                                check=True).stdout
         sent = len(SENT.findall(after)), len(WIDE.findall(after))
         pairs = list(zip(results(before), results(after), strict=True))

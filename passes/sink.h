@@ -1,0 +1,62 @@
+/* What a loop or a branch is handed dequantised, and whether it may be handed the fp8 value
+ * instead.
+ *
+ *   serve.c  which elements of a tuple may
+ *   sink.c   the pass, and what it makes */
+#ifndef HLO_PASSES_SINK_H
+#define HLO_PASSES_SINK_H
+
+#include "passes/carried.h"
+#include "passes/movement.h"
+
+enum { HLO_SINK_CALLED = 2 };
+
+typedef enum hlo_handing {
+    HLO_HANDED_ON,  /* the next round has what this one has; so has every branch */
+    HLO_MOVED_ON,   /* the next round has it from another device, or otherwise moved */
+    HLO_MADE_ANEW,  /* the next round has another value that is dequantised as well */
+    HLO_STACKED_UP, /* each round puts another slice in, into what was 0 */
+} hlo_handing;
+
+/* An element that is handed in dequantised. */
+typedef struct hlo_sinking {
+    bool sinks;
+    bool used, fails;
+    hlo_handing how;
+    hlo_dequantised from; /* as it is at first; of slices that are put in: as these are */
+    const hlo_ints
+        *dims; /* of the value, those along which the scale differs; NULL: there is one */
+    hlo_dequantised next; /* HLO_MADE_ANEW */
+    int64_t scale_index;  /* where the scale is handed in; -1: a constant, or none */
+} hlo_sinking;
+
+/* A tuple that is handed to computations of which it is the parameter. */
+typedef struct hlo_entrance {
+    hlo_pass_context *context;
+    const hlo_carried *carried; /* of what was there when the pass began: ids below `known` */
+    hlo_instr *const *callers;  /* by computation: the one that calls it; NULL: not just one does */
+    uint32_t known;
+    hlo_instr *user;  /* the loop, or the conditional */
+    uint32_t operand; /* of it */
+    hlo_instr *tuple;
+    hlo_computation *called[HLO_SINK_CALLED]; /* of a loop: its body, its condition */
+    uint32_t called_count, count;
+    uint32_t count_before; /* ids from here on are of what was made */
+    hlo_sinking *elements;
+} hlo_entrance;
+
+/* Which element of `tuple` it is; -1: none. */
+int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple);
+
+/* Whether the next round has at that place what this one has there. */
+bool hlo_sink_is_next(const hlo_entrance *e, const hlo_instr *root, const hlo_use *use,
+                      uint32_t index);
+
+/* Whether a dynamic-slice takes one of what lies along dimension 0, along which the scale differs,
+ * and all of what the scale differs along otherwise. */
+bool hlo_sink_slices(const hlo_sinking *what, const hlo_instr *slice, const hlo_instr *value);
+
+/* Which elements sink: each may count on the others, until one of them does not. */
+bool hlo_sink_choose(hlo_entrance *e);
+
+#endif
