@@ -203,6 +203,12 @@ TEST(sends) {
                        wrapped->op == HLO_OP_COLLECTIVE_PERMUTE);
 }
 
+TEST(arrives) {
+    UNUSED(env), UNUSED(count);
+    hlo_op op = hlo_devices_sender(args->instr)->op;
+    return op != HLO_OP_COLLECTIVE_PERMUTE && op != HLO_OP_COLLECTIVE_PERMUTE_START;
+}
+
 TEST(agreed) {
     UNUSED(count);
     return has_instr(args) && hlo_devices_agree(env->context, args[0].instr, args[1].instr);
@@ -457,11 +463,13 @@ TEST(several_batches) {
            (!m.c || batch_major(m.c->shape, batch)) && (!m.aux || batch_major(m.aux, batch));
 }
 
-/* An fp8 value converted and scaled with anything. */
+/* An fp8 value converted, perhaps moved, and scaled with anything. */
 static bool rows_read(const hlo_instr *value, hlo_dequantised *out) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
     for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        if (!hlo_dequantised_read(hlo_instr_operand(value, i), out) || out->scale) continue;
+        hlo_instr *scaled = hlo_instr_operand(value, i);
+        while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
+        if (!hlo_dequantised_read(scaled, out) || out->scale) continue;
         out->scale = hlo_instr_operand(value, !i);
         return true;
     }
@@ -591,6 +599,12 @@ MAKE(again) {
     *out = args->instr->operand_count == 1 && hlo_op_chains(HLO_OP_INVALID, args->instr->op)
                ? hlo_async_carry(env, args->instr, args[1].instr)
                : hlo_link_carry(env, args->instr, args[1].instr);
+    return *out != NULL;
+}
+
+MAKE(sent_quantised) {
+    UNUSED(count);
+    *out = hlo_send_quantised(env, args->instr);
     return *out != NULL;
 }
 
@@ -875,8 +889,14 @@ MEASURE(dots) {
 
 MEASURE(wide_collectives) {
     UNUSED(env);
+    if (value->op == HLO_OP_CONVERT) return hlo_send_quantises(value) != NULL;
     bool sends = hlo_ops[value->op].flags & HLO_COLLECTIVE || value->op == HLO_OP_ASYNC_DONE;
-    return sends && hlo_types[value->shape->type].bits > 8;
+    if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
+    const hlo_instr *v = value;
+    while (hlo_op_chains(HLO_OP_INVALID, v->op) && v->operand_count) v = hlo_instr_operand(v, 0);
+    v = v->operand_count ? hlo_instr_operand(v, 0) : v;
+    while (hlo_chain_link(v)) v = hlo_instr_operand(v, 0);
+    return 1 + (v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT);
 }
 
 /* Of a tree, the links down to the first that branches, and that one. */

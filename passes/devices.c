@@ -17,8 +17,7 @@ int64_t hlo_devices_replicas(const hlo_module *module) {
     return header_int(module, HLO_ATTR_REPLICA_COUNT);
 }
 
-/* What sends: of an ending, what it ends. */
-static const hlo_instr *sender_of(const hlo_instr *instr) {
+const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
     while (hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count)
         instr = hlo_instr_operand(instr, 0);
     if (instr->op != HLO_OP_ASYNC_START) return instr;
@@ -37,7 +36,7 @@ static bool names_partitions(const hlo_instr *collective) {
  * they are over all partitions when there is a channel, and within each when there is none. A
  * header need not say how many there are: then what is named is all. */
 const hlo_division *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
-    collective = sender_of(collective);
+    collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
     int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
     bool channel = hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID);

@@ -13,6 +13,9 @@
 int64_t hlo_devices_replicas(const hlo_module *module);
 int64_t hlo_devices_partitions(const hlo_module *module);
 
+/* The collective that an instruction is, or ends, or that it ends the wrapped computation of. */
+const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
+
 /* Among which devices a collective, or one that `collective` ends, sends. The answer lives in
  * `arena`. NULL: it is not known. */
 const hlo_division *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);

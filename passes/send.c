@@ -1,8 +1,9 @@
-/* Scales through collectives. */
+/* Scales through collectives, and quantising before them. */
 #include "passes/send.h"
 
 #include "passes/devices.h"
 #include "passes/grain.h"
+#include "passes/movement.h"
 
 /* The scales of fewer values than that, in f32, are not worth the bytes that the values save. */
 enum { LEAST_VALUES = 8 };
@@ -42,12 +43,17 @@ static hlo_instr *sample_of(hlo_rule_env *env, const path *p, hlo_instr *scale) 
     return sample;
 }
 
+/* What does at once what another begins. */
+static hlo_op op_at_once(hlo_op op) {
+    if (op == HLO_OP_ALL_GATHER_START) return HLO_OP_ALL_GATHER;
+    return op == HLO_OP_COLLECTIVE_PERMUTE_START ? HLO_OP_COLLECTIVE_PERMUTE : op;
+}
+
 /* The collective once more, on a sample, without the dimensions that have one element; these are
  * put back. `along`: the dimension along which devices differ; -1: none. */
-static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, int64_t along,
-                       hlo_instr *sample) {
+static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo_shape *all,
+                       const hlo_shape *each, int64_t along, hlo_instr *sample) {
     hlo_module *module = env->context->module;
-    const hlo_shape *all = collective->shape, *each = hlo_instr_operand(collective, 0)->shape;
     int64_t kept[HLO_RULE_ARGS], grown[HLO_RULE_ARGS], whole[HLO_RULE_ARGS], place = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < all->rank; i++) {
@@ -61,7 +67,7 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, int64_t a
     sample = hlo_grain_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
     if (!sample) return NULL;
     const hlo_shape *shape = hlo_shape_array(module, sample->shape->type, count, grown);
-    hlo_instr *sent = hlo_rule_new(env, collective->op, shape, 1, &sample);
+    hlo_instr *sent = hlo_rule_new(env, op_at_once(collective->op), shape, 1, &sample);
     if (!sent) return NULL;
     hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(sent, collective);
@@ -74,8 +80,9 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, int64_t a
 hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const hlo_binding *chain,
                           hlo_instr *scale) {
     const hlo_shape *each = chain->instr->shape, *all = collective->shape;
-    const hlo_ints *dims = hlo_instr_ints(collective, HLO_ATTR_DIMENSIONS);
-    bool moves_anywhere = collective->op == HLO_OP_COLLECTIVE_PERMUTE;
+    const hlo_instr *sender = hlo_devices_sender(collective);
+    const hlo_ints *dims = hlo_instr_ints(sender, HLO_ATTR_DIMENSIONS);
+    bool moves_anywhere = op_at_once(sender->op) == HLO_OP_COLLECTIVE_PERMUTE;
     int64_t along = moves_anywhere ? -1 : dims->count == 1 ? dims->v[0] : -2;
     path p = {.length = 0};
     if (along < -1 || each->rank > HLO_RULE_ARGS || each->rank != all->rank) return NULL;
@@ -88,8 +95,70 @@ hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const 
     hlo_instr *sample = sample_of(env, &p, scale);
     if (!sample || hlo_shape_count(sample->shape) > hlo_shape_count(each) / LEAST_VALUES)
         return NULL;
-    if (!agree) sample = send(env, collective, along, sample);
+    if (!agree) sample = send(env, sender, all, each, along, sample);
     hlo_grain grain = p.grains[0];
     if (agree && along >= 0) grain.v[along] = all->dims[along];
     return sample ? hlo_grain_spread(env, sample, all, &grain) : NULL;
+}
+
+/* ----------------------------------------------------------------------------------- quantising */
+
+/* The operand that is scaled or limited, all others being one number over and over; -1: none is. */
+static int scaled_operand(const hlo_instr *instr) {
+    int found = -1;
+    switch (instr->op) {
+    case HLO_OP_CONVERT: return hlo_type_is_float(instr->shape->type) ? 0 : -1;
+    case HLO_OP_CLAMP:
+    case HLO_OP_DIVIDE:
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM:
+    case HLO_OP_MULTIPLY: break;
+    default: return -1;
+    }
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        if (hlo_splat_source(hlo_instr_operand(instr, i))) continue;
+        if (found >= 0) return -1;
+        found = (int)i;
+    }
+    bool quotient = instr->op == HLO_OP_DIVIDE && found != 0;
+    return quotient || (instr->op == HLO_OP_CLAMP && found != 1) ? -1 : found;
+}
+
+enum { STEP_LIMIT = 8 };
+
+hlo_instr *hlo_send_quantises(const hlo_instr *convert) {
+    const hlo_instr *v = convert;
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        int which = scaled_operand(v);
+        if (which < 0) return NULL;
+        v = hlo_instr_operand(v, (uint32_t)which);
+        if (hlo_instr_user_count(v) != 1 || !hlo_shape_is_array(v->shape)) return NULL;
+        if (v->op == HLO_OP_ALL_GATHER || v->op == HLO_OP_ALL_TO_ALL)
+            return v->operand_count == 1 && hlo_types[v->shape->type].bits > 8 ? (hlo_instr *)v
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
+static hlo_instr *quantise(hlo_rule_env *env, const hlo_instr *like, hlo_instr *collective) {
+    if (like == collective) return hlo_instr_operand(collective, 0);
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t which = (uint32_t)scaled_operand(like);
+    hlo_instr *value = quantise(env, hlo_instr_operand(like, which), collective);
+    if (!value) return NULL;
+    for (uint32_t i = 0; i < like->operand_count; i++) {
+        hlo_instr *number = i == which ? NULL : hlo_splat_source(hlo_instr_operand(like, i));
+        if (number && !hlo_devices_agree(env->context, number, collective)) return NULL;
+        operands[i] = number ? hlo_rule_splat(env, number, value->shape) : value;
+        if (!operands[i]) return NULL;
+    }
+    const hlo_shape *shape =
+        hlo_shape_retype(env->context->module, value->shape, like->shape->type);
+    return hlo_rule_new(env, like->op, shape, like->operand_count, operands);
+}
+
+hlo_instr *hlo_send_quantised(hlo_rule_env *env, const hlo_instr *convert) {
+    hlo_instr *collective = hlo_send_quantises(convert);
+    hlo_instr *value = collective ? quantise(env, convert, collective) : NULL;
+    return value ? hlo_link_carry(env, collective, value) : NULL;
 }

@@ -1,4 +1,5 @@
-/* Scales that go from device to device beside the fp8 values that they are for. */
+/* Scales that go from device to device beside the fp8 values that they are for, and quantising
+ * before that. */
 #ifndef HLO_PASSES_SEND_H
 #define HLO_PASSES_SEND_H
 
@@ -11,5 +12,13 @@
  * dimension that grows. NULL: it cannot be made, or would be too much to send. */
 hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const hlo_binding *chain,
                           hlo_instr *scale);
+
+/* The collective, of wide values, that brings what `convert`, to fp8, is made of: by scaling and
+ * limiting it, each with one number, and by nothing that is used elsewhere. NULL: it is not so. */
+hlo_instr *hlo_send_quantises(const hlo_instr *convert);
+
+/* The same, quantised first and then sent. NULL: it is not so, or a number may be another one on
+ * another device. */
+hlo_instr *hlo_send_quantised(hlo_rule_env *env, const hlo_instr *convert);
 
 #endif
