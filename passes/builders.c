@@ -463,23 +463,11 @@ TEST(several_batches) {
            (!m.c || batch_major(m.c->shape, batch)) && (!m.aux || batch_major(m.aux, batch));
 }
 
-/* An fp8 value converted, perhaps moved, and scaled with anything. */
-static bool rows_read(const hlo_instr *value, hlo_dequantised *out) {
-    if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
-    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        hlo_instr *scaled = hlo_instr_operand(value, i);
-        while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
-        if (!hlo_dequantised_read(scaled, out) || out->scale) continue;
-        out->scale = hlo_instr_operand(value, !i);
-        return true;
-    }
-    return false;
-}
-
 TEST(movable) {
     UNUSED(count);
     hlo_dequantised below;
-    if (!hlo_dequantised_read(args->inner, &below) && !rows_read(args->inner, &below)) return false;
+    if (!hlo_dequantised_read(args->inner, &below) && !hlo_scaled_read(args->inner, &below))
+        return false;
     for (const hlo_instr *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))
         if (!hlo_link_moves(link, &below)) {
@@ -889,14 +877,7 @@ MEASURE(dots) {
 
 MEASURE(wide_collectives) {
     UNUSED(env);
-    if (value->op == HLO_OP_CONVERT) return hlo_send_quantises(value) != NULL;
-    bool sends = hlo_ops[value->op].flags & HLO_COLLECTIVE || value->op == HLO_OP_ASYNC_DONE;
-    if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
-    const hlo_instr *v = value;
-    while (hlo_op_chains(HLO_OP_INVALID, v->op) && v->operand_count) v = hlo_instr_operand(v, 0);
-    v = v->operand_count ? hlo_instr_operand(v, 0) : v;
-    while (hlo_chain_link(v)) v = hlo_instr_operand(v, 0);
-    return 1 + (v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT);
+    return hlo_send_wide(value);
 }
 
 /* Of a tree, the links down to the first that branches, and that one. */

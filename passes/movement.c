@@ -28,6 +28,18 @@ bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
     return true;
 }
 
+bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out) {
+    if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
+    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        hlo_instr *scaled = hlo_instr_operand(value, i);
+        while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
+        if (!hlo_dequantised_read(scaled, out) || out->scale) continue;
+        out->scale = hlo_instr_operand(value, !i);
+        return true;
+    }
+    return false;
+}
+
 /* ---------------------------------------------------------------------------------------- links */
 
 bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type) {

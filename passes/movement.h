@@ -17,6 +17,10 @@ typedef struct hlo_dequantised {
 /* Whether `value` is dequantised; if not, it is left alone. */
 bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out);
 
+/* Whether `value` is an fp8 value converted, perhaps moved, and then scaled with anything, which is
+ * out->scale; if not, `*out` says nothing. */
+bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out);
+
 /* Whether a constant that fills up is the same when what it stands beside is fp8 still: it is 0 or
  * NaN, which every scale leaves so, or, where nothing is `scaled`, a value of that fp8 type. */
 bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type);

@@ -21,4 +21,8 @@ hlo_instr *hlo_send_quantises(const hlo_instr *convert);
  * another device. */
 hlo_instr *hlo_send_quantised(hlo_rule_env *env, const hlo_instr *convert);
 
+/* What is left to do about sending: 1 for a collective of wide values, 2 where these are put
+ * together from branches; 1 for what is quantised behind one. */
+int64_t hlo_send_wide(const hlo_instr *value);
+
 #endif
