@@ -35,6 +35,16 @@ static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *s
     return holds(p, scale);
 }
 
+/* Whether all devices have the same scale, and move it alike: no index differs. */
+static bool agrees(const hlo_rule_env *env, const path *p, const hlo_instr *scale,
+                   const hlo_instr *collective) {
+    for (uint32_t i = 0; i < p->length; i++)
+        for (uint32_t o = 1; o < p->links[i]->operand_count; o++)
+            if (!hlo_devices_agree(env->context, hlo_instr_operand(p->links[i], o), collective))
+                return false;
+    return hlo_devices_agree(env->context, scale, collective);
+}
+
 static hlo_instr *sample_of(hlo_rule_env *env, const path *p, hlo_instr *scale) {
     hlo_instr *sample = hlo_grain_sample(env, scale, &p->grains[p->length]);
     for (uint32_t i = p->length; sample && i-- > 0;)
@@ -88,8 +98,7 @@ hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const 
     if (along < -1 || each->rank > HLO_RULE_ARGS || each->rank != all->rank) return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
-    bool agree = hlo_devices_agree(env->context, scale, collective) &&
-                 coarsen(&p, each, -1, scale) &&
+    bool agree = agrees(env, &p, scale, collective) && coarsen(&p, each, -1, scale) &&
                  (along < 0 || p.grains[0].v[along] >= each->dims[along]);
     if (!agree && !coarsen(&p, each, along, scale)) return NULL;
     hlo_instr *sample = sample_of(env, &p, scale);
