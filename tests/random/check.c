@@ -12,6 +12,7 @@
 #include "ir/eval/float.h"
 #include "passes/match.h"
 #include "passes/report.h"
+#include "tests/random/devices.h"
 
 static const hlo_rule *rule_at(int index, const hlo_rules **out_rules) {
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) {
@@ -82,8 +83,9 @@ static void scale_array(const hlo_array *array, double factor) {
 
 /* A factor, and of what does not divide 0 as well. */
 static double draw_factor(dice *d, bool may_be_zero) {
-    static const double factors[] = {0, 1, -1, -0.25, 0.5, 3, 20, 0.01, 1e-5, 1e-18};
-    size_t first = may_be_zero ? 0 : 1;
+    static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
+                                     20, 2000, 0.01, 1e-5, 1e-18, 1e20};
+    size_t first = may_be_zero ? 0 : 2;
     return factors[first + (size_t)dice_below(d, sizeof factors / sizeof *factors - first)];
 }
 
@@ -94,6 +96,13 @@ static void put_nan(const hlo_array *array, dice *d) {
     char *data = array->data;
     for (int i = 1 + dice_below(d, 3); i > 0; i--)
         hlo_number_store(type, data + width * (size_t)dice_below(d, count), (double)NAN);
+}
+
+/* All elements become the first. */
+static void make_equal(const hlo_array *array) {
+    size_t width = hlo_types[type_of(array)].bytes;
+    char *data = array->data;
+    for (size_t at = width; at < array->size; at += width) memcpy(data + at, data, width);
 }
 
 static void make_positive(const hlo_array *array) {
@@ -108,7 +117,7 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
     if (hlo_arrays_draw(module, seed, NULL, &inputs) != HLO_OK) return NULL;
     dice d = {.state = seed}, other = {.state = seed ^ UINT64_MAX / 3};
     bool with_nan = dice_chance(&d, 6), infinite = dice_chance(&d, 4);
-    bool positive = dice_chance(&other, 10);
+    bool positive = dice_chance(&other, 10), equal = dice_chance(&other, 6);
     const hlo_computation *entry = module->entry;
     for (uint32_t i = 0; i < entry->parameter_count && i < hlo_arrays_count(inputs); i++) {
         const hlo_array *array = hlo_arrays_at(inputs, i);
@@ -116,6 +125,7 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
         if (!hlo_type_is_float(type_of(array))) continue;
         bool scales = kind == 'm' || kind == 'd';
         if (positive) make_positive(array);
+        if (equal && dice_chance(&other, 60)) make_equal(array);
         if (scales && infinite)
             scale_array(array, dice_chance(&d, 50) ? INFINITY : NAN);
         else if (scales && dice_chance(&d, 50))
@@ -163,10 +173,6 @@ static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_a
     return result;
 }
 
-outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t seed, char *why) {
-    return check_on(before, after, draw_inputs(before, seed), why);
-}
-
 /* The inputs of check_values(), but numbers that bf16 holds: a bias among them is not rounded. */
 static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     hlo_arrays *inputs = draw_inputs(module, seed);
@@ -182,6 +188,24 @@ static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
         }
     }
     return inputs;
+}
+
+/* Compares on inputs drawn from the seed; on coarse ones, if asked. What several devices compute is
+ * compared as what one computes. */
+static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
+                          bool coarse, char *why) {
+    hlo_module *all_before = on_one_device(before);
+    hlo_module *all_after = all_before ? on_one_device(after) : NULL;
+    if (all_after) before = all_before, after = all_after;
+    hlo_arrays *inputs = coarse ? draw_coarse(before, seed) : draw_inputs(before, seed);
+    outcome result = check_on(before, after, inputs, why);
+    hlo_module_free(all_before);
+    hlo_module_free(all_after);
+    return result;
+}
+
+outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t seed, char *why) {
+    return compare_on(before, after, seed, false, why);
 }
 
 /* ------------------------------------------------------------------------------------ rewriting */
@@ -235,10 +259,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
         /* A bias that is computed would be rounded; in drawn modules they are parameters. */
         bool coarse = options->allow_bias_rounding, compared = report->rules.first;
         compared = compared && (!coarse || seed % 2);
-        hlo_arrays *inputs = !compared ? NULL
-                             : coarse  ? draw_coarse(module, seed)
-                                       : draw_inputs(module, seed);
-        if (compared) result = check_on(module, after, inputs, why);
+        if (compared) result = compare_on(module, after, seed, coarse, why);
         if (counts) counts->rewrites += compared;
         uint32_t before = products(module), now = products(after);
         if (before && now > before) {

@@ -74,6 +74,7 @@ static void keep(arrays *list, array value) {
 
 array gen_parameter(gen *g, char prefix, array shape) {
     if (g->parameters.count == MAX_ARRAYS) abort();
+    shape.replicated = g->devices && dice_chance(&g->dice, prefix == 'p' ? 15 : 60);
     snprintf(shape.name, sizeof shape.name, "%%%c%d", prefix, g->parameters.count);
     keep(&g->parameters, shape);
     return shape;
@@ -129,13 +130,18 @@ static array fresh_scale(gen *g, const char *type, bool divides) {
     }
     default: break;
     }
-    return gen_parameter(g, divides ? 'd' : 'm', gen_shape(type, 0, NULL));
+    array one = gen_parameter(g, divides ? 'd' : 'm', gen_shape(type, 0, NULL));
+    return g->devices && dice_chance(&g->dice, 25) ? gen_agreed(g, one) : one;
 }
 
 array gen_scale(gen *g, const char *type, bool divides) {
     if (g->scales.count && dice_chance(&g->dice, 25)) {
         array old = g->scales.v[dice_below(&g->dice, (size_t)g->scales.count)];
         return gen_convert(g, old, type);
+    }
+    if (g->products.count && dice_chance(&g->dice, 4)) {
+        array of = g->products.v[dice_below(&g->dice, (size_t)g->products.count)];
+        if (!gen_is_fp8(of.type)) return gen_convert(g, gen_amax(g, of, -1), type);
     }
     array s =
         fresh_scale(g, dice_chance(&g->dice, 70) ? type : DICE_PICK(&g->dice, wide_types), divides);
@@ -173,7 +179,8 @@ static void write_parameters(FILE *out, const gen *g) {
     for (int i = 0; i < g->parameters.count; i++) {
         fprintf(out, "  %s = ", g->parameters.v[i].name);
         write_shape(out, g->parameters.v[i]);
-        fprintf(out, " parameter(%d)\n", i);
+        fprintf(out, " parameter(%d)%s\n", i,
+                g->parameters.v[i].replicated ? ", sharding={replicated}" : "");
     }
 }
 
@@ -271,6 +278,7 @@ char *random_module(uint64_t seed) {
     if (dice_chance(&other, 2)) return random_handed_in(&other);
     g.wide = DICE_PICK(&g.dice, wide_types);
     g.layouts = dice_chance(&g.dice, 30);
+    if (dice_chance(&other, 5)) g.devices = 4;
     char *body = NULL, *text = NULL;
     size_t body_size, size;
     g.body = open_memstream(&body, &body_size);
@@ -286,9 +294,10 @@ char *random_module(uint64_t seed) {
     fclose(g.body);
     FILE *out = open_memstream(&text, &size);
     if (out) {
-        fputs("HloModule random\n", out);
+        fprintf(out, g.devices ? "HloModule random, num_partitions=%d\n" : "HloModule random\n",
+                g.devices);
         write_maxima(out);
-        int wrap = dice_below(&g.dice, 10);
+        int wrap = g.devices ? -1 : dice_below(&g.dice, 10);
         if (wrap == 0)
             write_called(out, &g, body);
         else if (wrap == 1)

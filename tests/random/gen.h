@@ -18,6 +18,7 @@ typedef struct array {
     char name[16];
     const char *type;
     int rank, dims[MAX_RANK];
+    bool replicated; /* of a parameter: it is the same on all devices */
 } array;
 
 typedef struct arrays {
@@ -25,15 +26,31 @@ typedef struct arrays {
     array v[MAX_ARRAYS];
 } arrays;
 
+/* A side of a dot: what its dimensions are. */
+typedef struct side {
+    array shape;
+    int batch[MAX_RANK], contracting[MAX_RANK];
+} side;
+
+/* The left side of a dot, which others may multiply as well. */
+typedef struct left {
+    side side;
+    array value, batch, contracting, m; /* sizes of the dimensions of each kind */
+    bool bare;                          /* fp8 as it is */
+} left;
+
 typedef struct gen {
     dice dice;
     FILE *body;       /* instructions, parameters left out */
     unsigned next;    /* number of the next name */
     const char *wide; /* the element type that most of the module computes in */
     bool layouts;     /* physical orders are drawn too */
+    int devices;      /* that the module is for; 0: one, as a rule */
+    int channels;     /* numbers that are in use */
     arrays parameters, results;
     arrays scales;   /* scalars that other places may use again */
     arrays products; /* results of dots */
+    left left;       /* of the dot before; no rank: none */
 } gen;
 
 /* The text of the module of that seed; the caller frees it. NULL: out of memory. */
@@ -59,6 +76,12 @@ array gen_scale(gen *g, const char *type, bool divides);
 const char *gen_wide_type(gen *g);
 bool gen_is_fp8(const char *type);
 
+/* sent.c: a value of that shape from other devices; `make` makes what each has. */
+typedef array gen_maker(gen *g, array shape, void *arg);
+array gen_sent(gen *g, array shape, gen_maker *make, void *arg);
+/* The largest of what the devices have. */
+array gen_agreed(gen *g, array scalar);
+
 /* operand.c: a dot; its result is in `products`. */
 array gen_dot(gen *g);
 
@@ -67,5 +90,9 @@ char *random_handed_in(dice *d);
 
 /* result.c: epilogues, quantising, abs-max. */
 void gen_epilogue(gen *g, array product);
+/* The abs-max over all dimensions but `kept`, which is -1 if none is. */
+array gen_amax(gen *g, array value, int kept);
+/* Clamped to about +-most. */
+array gen_clamped(gen *g, array value, double most);
 
 #endif

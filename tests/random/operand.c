@@ -46,7 +46,8 @@ static array link_reshape(gen *g, array shape, int links, source *from) {
         in.dims[at + 1] /= factor;
     }
     in = moved(g, in, links, from);
-    return gen_emit(g, shape, "reshape(%s)", in.name);
+    const char *op = !g->layouts && dice_chance(&g->dice, 20) ? "bitcast" : "reshape";
+    return gen_emit(g, shape, "%s(%s)", op, in.name);
 }
 
 static array link_broadcast(gen *g, array shape, int links, source *from) {
@@ -98,7 +99,8 @@ static array link_dynamic_slice(gen *g, array shape, int links, source *from) {
 }
 
 static double filler(gen *g) {
-    return dice_chance(&g->dice, 65) ? 0 : dice_chance(&g->dice, 50) ? 1 : -0.3;
+    static const double others[] = {1, 1, -0.3, -0.3, -0.0};
+    return dice_chance(&g->dice, 65) ? 0 : DICE_PICK(&g->dice, others);
 }
 
 static array link_pad(gen *g, array shape, int links, source *from) {
@@ -181,6 +183,21 @@ static array link_convert(gen *g, array shape, int links, source *from) {
     return gen_convert(g, moved(g, in, links, from), shape.type);
 }
 
+typedef struct sending {
+    int links;
+    source *from;
+} sending;
+
+static array before_sent(gen *g, array shape, void *arg) {
+    const sending *s = arg;
+    return moved(g, shape, s->links, s->from);
+}
+
+static array link_sent(gen *g, array shape, int links, source *from) {
+    sending s = {links, from};
+    return gen_sent(g, shape, before_sent, &s);
+}
+
 static array moved(gen *g, array shape, int links, source *from) {
     static array (*const kinds[])(gen *, array, int, source *) = {
         link_transpose, link_transpose, link_reshape, link_reshape,      link_broadcast,
@@ -188,7 +205,9 @@ static array moved(gen *g, array shape, int links, source *from) {
         link_gather,    link_other,     link_convert, link_dynamic_slice};
     if (links <= 0 || gen_count(shape) > 8192 || g->parameters.count > MAX_ARRAYS / 2)
         return from(g, shape);
-    array value = DICE_PICK(&g->dice, kinds)(g, shape, links - 1, from);
+    bool sends = g->devices && dice_chance(&g->dice, 40);
+    array value = sends ? link_sent(g, shape, links - 1, from)
+                        : DICE_PICK(&g->dice, kinds)(g, shape, links - 1, from);
     if (dice_chance(&g->dice, 4)) gen_result(g, value);
     return value;
 }
@@ -239,6 +258,27 @@ static array block_scale(gen *g, array shape, bool divides) {
     return gen_emit(g, shape, "slice(%s), slice={%s}", merged.name, slices);
 }
 
+/* A scale that differs along all dimensions but `same`. */
+static array along_others(gen *g, array shape, int same, bool divides) {
+    array scales = {.type = shape.type}, kept = shape;
+    int dims[MAX_RANK];
+    for (int i = 0; i < shape.rank; i++) {
+        if (i == same) continue;
+        dims[scales.rank] = i;
+        scales.dims[scales.rank++] = shape.dims[i];
+    }
+    kept.dims[same] = 1;
+    if (dice_chance(&g->dice, 50)) {
+        kept = gen_parameter(g, divides ? 'd' : 'm', kept);
+        scales = gen_emit(g, scales, "reshape(%s)", kept.name);
+    } else {
+        scales = gen_parameter(g, divides ? 'd' : 'm', scales);
+    }
+    char list[64];
+    gen_dims(gen_shape("", scales.rank, dims), list, sizeof list);
+    return gen_emit(g, shape, "broadcast(%s), dimensions={%s}", scales.name, list);
+}
+
 static bool is_long(array shape) {
     for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] > 128) return true;
@@ -249,16 +289,37 @@ static bool is_long(array shape) {
 static array uneven_scale(gen *g, array shape, bool divides) {
     if (is_long(shape) && shape.rank < MAX_RANK / 2 && dice_chance(&g->dice, 85))
         return block_scale(g, shape, divides);
-    if (!shape.rank || dice_chance(&g->dice, 20))
+    if (!shape.rank || dice_chance(&g->dice, 15))
         return gen_parameter(g, divides ? 'd' : 'm', shape);
     int at = dice_below(&g->dice, (size_t)shape.rank);
+    if (dice_chance(&g->dice, 30)) return along_others(g, shape, at, divides);
     array row = gen_parameter(g, divides ? 'd' : 'm', gen_shape(shape.type, 1, shape.dims + at));
     return gen_emit(g, shape, "broadcast(%s), dimensions={%d}", row.name, at);
+}
+
+/* Quantised here, by the abs-max of all or of each row, and dequantised again. */
+static array requantised(gen *g, array shape) {
+    array x = gen_parameter(g, 'p', shape);
+    int kept =
+        shape.rank && dice_chance(&g->dice, 50) ? dice_below(&g->dice, (size_t)shape.rank) : -1;
+    array s = gen_amax(g, x, kept);
+    array most = gen_splat(g, gen_constant(g, shape.type, 448), s);
+    bool inverse = dice_chance(&g->dice, 30);
+    s = inverse ? gen_binary(g, "divide", most, s, false) : gen_binary(g, "divide", s, most, false);
+    if (kept >= 0)
+        s = gen_emit(g, shape, "broadcast(%s), dimensions={%d}", s.name, kept);
+    else
+        s = gen_splat(g, s, shape);
+    array q = gen_binary(g, inverse ? "multiply" : "divide", x, s, inverse);
+    q = gen_convert(g, gen_clamped(g, q, 448), "f8e4m3fn");
+    q = gen_convert(g, q, shape.type);
+    return gen_binary(g, inverse ? "divide" : "multiply", q, s, !inverse);
 }
 
 static array dequantised(gen *g, array shape) {
     int form = dice_below(&g->dice, 20);
     if (form == 0) return gen_parameter(g, 'p', shape);
+    if (dice_chance(&g->dice, 6)) return requantised(g, shape);
     array value = gen_convert(g, quantised(g, shape), shape.type);
     if (form < 4) return value;
     bool divides = form % 4 == 3, twice = dice_chance(&g->dice, 8);
@@ -273,11 +334,6 @@ static array dequantised(gen *g, array shape) {
 }
 
 /* ----------------------------------------------------------------------------------------- dots */
-
-typedef struct side {
-    array shape;
-    int batch[MAX_RANK], contracting[MAX_RANK];
-} side;
 
 static int size_of_dim(gen *g) {
     static const int sizes[] = {16, 16, 32, 32, 48, 64, 8, 17, 24, 1, 40};
@@ -331,35 +387,45 @@ static const char *draw_algorithm(gen *g) {
     return dice_chance(&g->dice, 96) ? "" : DICE_PICK(&g->dice, algorithms);
 }
 
-array gen_dot(gen *g) {
+/* The left side and the sizes of the other's free dimensions. */
+static left draw_left(gen *g, array *out_n) {
     bool plain = dice_chance(&g->dice, 65);
-    array batch = draw_dims(g, plain ? 0 : dice_below(&g->dice, 3), 3);
-    array contracting = draw_dims(g, plain || dice_chance(&g->dice, 60) ? 1 : 2, plain ? 64 : 16);
-    array m = draw_dims(g, plain || dice_chance(&g->dice, 50) ? 1 : dice_below(&g->dice, 3), 48);
-    array n = draw_dims(g, plain || dice_chance(&g->dice, 50) ? 1 : dice_below(&g->dice, 3),
-                        plain ? 48 : 16);
+    left l = {.batch = draw_dims(g, plain ? 0 : dice_below(&g->dice, 3), 3)};
+    l.contracting = draw_dims(g, plain || dice_chance(&g->dice, 60) ? 1 : 2, plain ? 64 : 16);
+    l.m = draw_dims(g, plain || dice_chance(&g->dice, 50) ? 1 : dice_below(&g->dice, 3), 48);
+    *out_n = draw_dims(g, plain || dice_chance(&g->dice, 50) ? 1 : dice_below(&g->dice, 3),
+                       plain ? 48 : 16);
     bool blocks = plain && dice_chance(&g->dice, 6);
-    if (blocks) contracting.dims[0] = dice_chance(&g->dice, 50) ? 256 : 200;
-    if (plain && !blocks && dice_chance(&g->dice, 25)) n.dims[0] = contracting.dims[0] = m.dims[0];
-    bool bare = dice_chance(&g->dice, 12);
-    const char *type = gen_wide_type(g);
-    side a = draw_side(g, type, &batch, &m, &contracting);
-    side b = draw_side(g, type, &batch, &n, &contracting);
-    array x = draw_operand(g, a.shape, bare), y = draw_operand(g, b.shape, bare);
+    if (blocks) l.contracting.dims[0] = dice_chance(&g->dice, 50) ? 256 : 200;
+    if (plain && !blocks && dice_chance(&g->dice, 25))
+        out_n->dims[0] = l.contracting.dims[0] = l.m.dims[0];
+    l.bare = dice_chance(&g->dice, 12);
+    l.side = draw_side(g, gen_wide_type(g), &l.batch, &l.m, &l.contracting);
+    l.value = draw_operand(g, l.side.shape, l.bare);
+    return l;
+}
+
+array gen_dot(gen *g) {
+    array n = draw_dims(g, 1, 48);
+    if (!g->left.value.rank || dice_chance(&g->dice, 60)) g->left = draw_left(g, &n);
+    const left *l = &g->left;
+    const char *type = l->side.shape.type;
+    side b = draw_side(g, type, &l->batch, &n, &l->contracting);
+    array y = draw_operand(g, b.shape, l->bare);
     array d = {.type = dice_chance(&g->dice, 85) ? type : gen_wide_type(g)};
-    if (dice_chance(&g->dice, bare ? 25 : 4)) d.type = fp8_type(g);
-    const array *parts[] = {&batch, &m, &n};
+    if (dice_chance(&g->dice, l->bare ? 25 : 4)) d.type = fp8_type(g);
+    const array *parts[] = {&l->batch, &l->m, &n};
     for (int p = 0; p < 3; p++)
         for (int i = 0; i < parts[p]->rank; i++) d.dims[d.rank++] = parts[p]->dims[i];
     char lists[4][64];
-    gen_dims(gen_shape("", batch.rank, a.batch), lists[0], sizeof lists[0]);
-    gen_dims(gen_shape("", contracting.rank, a.contracting), lists[1], sizeof lists[1]);
-    gen_dims(gen_shape("", batch.rank, b.batch), lists[2], sizeof lists[2]);
-    gen_dims(gen_shape("", contracting.rank, b.contracting), lists[3], sizeof lists[3]);
+    gen_dims(gen_shape("", l->batch.rank, l->side.batch), lists[0], sizeof lists[0]);
+    gen_dims(gen_shape("", l->contracting.rank, l->side.contracting), lists[1], sizeof lists[1]);
+    gen_dims(gen_shape("", l->batch.rank, b.batch), lists[2], sizeof lists[2]);
+    gen_dims(gen_shape("", l->contracting.rank, b.contracting), lists[3], sizeof lists[3]);
     d = gen_emit(g, d,
                  "dot(%s, %s), lhs_batch_dims={%s}, lhs_contracting_dims={%s}, "
                  "rhs_batch_dims={%s}, rhs_contracting_dims={%s}%s",
-                 x.name, y.name, lists[0], lists[1], lists[2], lists[3], draw_algorithm(g));
+                 l->value.name, y.name, lists[0], lists[1], lists[2], lists[3], draw_algorithm(g));
     if (g->products.count < MAX_ARRAYS) g->products.v[g->products.count++] = d;
     return d;
 }

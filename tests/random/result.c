@@ -10,9 +10,19 @@ static array step_bias(gen *g, array v) {
     int at = wrong ? dice_below(&g->dice, (size_t)v.rank) : v.rank - 1;
     static const char *const types[] = {"bf16", "f16", "f32"};
     const char *type = dice_chance(&g->dice, 60) ? v.type : DICE_PICK(&g->dice, types);
-    array row = gen_parameter(g, 'p', gen_shape(type, 1, v.dims + at));
+    array row = gen_shape(type, 1, v.dims + at);
+    if (dice_chance(&g->dice, 12)) {
+        const int kept[] = {1, row.dims[0]};
+        array flat = gen_parameter(g, 'p', gen_shape(type, 2, kept));
+        row = gen_emit(g, row, "reshape(%s)", flat.name);
+    } else if (dice_chance(&g->dice, 12)) {
+        row = gen_splat(g, gen_parameter(g, 'p', gen_shape(type, 0, NULL)), row);
+    } else {
+        row = gen_parameter(g, 'p', row);
+    }
     row = gen_convert(g, row, v.type);
     row = gen_emit(g, v, "broadcast(%s), dimensions={%d}", row.name, at);
+    if (dice_chance(&g->dice, 8)) return gen_binary(g, "subtract", v, row, true);
     return gen_binary(g, "add", v, row, true);
 }
 
@@ -31,7 +41,11 @@ static array step_addend(gen *g, array v) {
 }
 
 static array step_relu(gen *g, array v) {
-    double zero = dice_chance(&g->dice, 90) ? 0 : 0.25;
+    static const double others[] = {0.25, 0.25, -0.0};
+    double zero = dice_chance(&g->dice, 88) ? 0 : DICE_PICK(&g->dice, others);
+    if (dice_chance(&g->dice, 6))
+        return gen_emit(g, v, "clamp(%s, %s, %s)", gen_constant(g, v.type, zero).name, v.name,
+                        gen_constant(g, v.type, 6).name);
     return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
@@ -115,26 +129,40 @@ static array step_observe(gen *g, array v) {
 
 /* ----------------------------------------------------------------------------------- quantising */
 
-static array amax(gen *g, array v) {
-    static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
-    array scalar = gen_shape(v.type, 0, NULL);
-    array of = dice_chance(&g->dice, 85) ? gen_emit(g, v, "abs(%s)", v.name) : v;
-    array init = gen_constant(g, v.type, DICE_PICK(&g->dice, starts));
-    int dims[MAX_RANK], count = v.rank;
-    for (int i = 0; i < count; i++) dims[i] = i;
+/* The largest element over all dimensions but `kept` (-1: none). */
+static array largest(gen *g, array v, double start, int kept) {
+    array init = gen_constant(g, v.type, start), out = gen_shape(v.type, 0, NULL);
+    int dims[MAX_RANK], count = 0;
+    for (int i = 0; i < v.rank; i++)
+        if (i != kept) dims[count++] = i;
+    if (kept >= 0) out = gen_shape(v.type, 1, v.dims + kept);
     char list[64];
-    array out = scalar;
-    if (v.rank > 1 && dice_chance(&g->dice, 10)) {
-        count--;
-        out.rank = 1;
-        out.dims[0] = v.dims[v.rank - 1];
-    }
     gen_dims(gen_shape("", count, dims), list, sizeof list);
-    return gen_emit(g, out, "reduce(%s, %s), dimensions={%s}, to_apply=%%max_%s", of.name,
-                    init.name, list, v.type);
+    return gen_emit(g, out, "reduce(%s, %s), dimensions={%s}, to_apply=%%max_%s", v.name, init.name,
+                    list, v.type);
 }
 
-static array clamped(gen *g, array v, double most) {
+array gen_amax(gen *g, array v, int kept) {
+    return largest(g, gen_emit(g, v, "abs(%s)", v.name), dice_chance(&g->dice, 50) ? 0 : -INFINITY,
+                   kept);
+}
+
+/* An abs-max, or what is nearly one: no abs, some other start, only of rows, in two steps. */
+static array amax(gen *g, array v) {
+    static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
+    double start = DICE_PICK(&g->dice, starts);
+    if (dice_chance(&g->dice, 5)) {
+        array other = gen_emit(g, v, "negate(%s)", v.name);
+        v = gen_binary(g, "maximum", v, other, true);
+    } else if (dice_chance(&g->dice, 85)) {
+        v = gen_emit(g, v, "abs(%s)", v.name);
+    }
+    int last = v.rank > 1 && dice_chance(&g->dice, 16) ? v.rank - 1 : -1;
+    array m = largest(g, v, start, last);
+    return last >= 0 && dice_chance(&g->dice, 50) ? largest(g, m, start, -1) : m;
+}
+
+array gen_clamped(gen *g, array v, double most) {
     double low = -most, high = most;
     if (dice_chance(&g->dice, 8)) high = most / 2;
     if (dice_chance(&g->dice, 8)) low = dice_chance(&g->dice, 50) ? 0 : -most * 2;
@@ -154,17 +182,19 @@ static array clamped(gen *g, array v, double most) {
     }
 }
 
-/* Times 448 over its own abs-max. */
-/* By a vector along some dimension. */
+/* By a vector along some dimension, and perhaps by another. */
 static array step_rows(gen *g, array v) {
     if (!v.rank) return v;
     int at = dice_below(&g->dice, (size_t)v.rank);
-    array s = gen_parameter(g, 'm', gen_shape(v.type, 1, v.dims + at));
+    bool divides = dice_chance(&g->dice, 20);
+    array s = gen_parameter(g, divides ? 'd' : 'm', gen_shape(v.type, 1, v.dims + at));
     if (dice_chance(&g->dice, 20)) s = gen_emit(g, s, "abs(%s)", s.name);
     s = gen_emit(g, v, "broadcast(%s), dimensions={%d}", s.name, at);
-    return gen_binary(g, "multiply", v, s, true);
+    v = gen_binary(g, divides ? "divide" : "multiply", v, s, !divides);
+    return dice_chance(&g->dice, 25) ? step_rows(g, v) : v;
 }
 
+/* Times 448 over its own abs-max. */
 static array self_scaled(gen *g, array v, array most) {
     if (most.rank) return v;
     array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);
@@ -184,7 +214,8 @@ static void quantise(gen *g, array v) {
     }
     if (dice_chance(&g->dice, 10)) value = gen_convert(g, value, "f32");
     if (dice_chance(&g->dice, 75)) value = scaled(g, value);
-    if (dice_chance(&g->dice, 92)) value = clamped(g, value, most);
+    if (dice_chance(&g->dice, 6)) gen_result(g, amax(g, value));
+    if (dice_chance(&g->dice, 92)) value = gen_clamped(g, value, most);
     if (dice_chance(&g->dice, 4)) gen_result(g, value);
     value = gen_convert(g, value, type);
     if (dice_chance(&g->dice, 10)) gen_result(g, amax(g, gen_convert(g, value, "f32")));
