@@ -464,37 +464,17 @@ hlo_status hlo_bound_scatter(const hlo_bound_call *b) {
 
 /* ------------------------------------------------------------------------------------------ dot */
 
-/* Squares in f32, scaled by a power of two that is returned: by its square root the values were
- * divided, so that squares neither overflow nor vanish. */
-static hlo_view scaled_squares(const hlo_eval_env *env, hlo_arena *scratch, const hlo_view *value,
-                               bool keep_infinite, double *out_scale) {
-    hlo_view out = hlo_view_scratch(scratch, HLO_TYPE_F32, value);
-    hlo_view_convert(env, value, &out);
-    float *v = out.data, largest = 0;
-    int64_t count = hlo_view_count(&out);
-    for (int64_t i = 0; i < count; i++)
-        if (isfinite(v[i]) && fabsf(v[i]) > largest) largest = fabsf(v[i]);
-    int exponent = 0;
-    frexpf(largest, &exponent);
-    float scale = ldexpf(1, -exponent / 2) * ldexpf(1, -exponent - -exponent / 2);
-    for (int64_t i = 0; i < count; i++) {
-        float x = isfinite(v[i]) ? v[i] * scale : keep_infinite ? INFINITY : 0;
-        v[i] = x * x;
-    }
-    *out_scale = ldexp(1, exponent);
-    return out;
-}
-
-/* Adds scale * (a x c) to the variance. */
-static hlo_status add_product(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *a,
-                              const hlo_view *c, double scale, const hlo_view *result,
-                              double *variance, hlo_arena *scratch, const char **why) {
+/* Adds a x c to the variance. In f64, where no square of an f32 vanishes: columns may differ that
+ * much. */
+static hlo_status add_product(const hlo_bound_call *b, hlo_dot_dims dims, const hlo_view *a,
+                              const hlo_view *c, double *variance, const char **why) {
+    const hlo_view *result = b->call.results;
+    hlo_arena *scratch = b->call.scratch;
     hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_view product = hlo_view_scratch(scratch, HLO_TYPE_F32, result);
-    hlo_status status = hlo_eval_dot_views(env, dims, a, c, &product, scratch, why);
-    const float *p = product.data;
-    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
-        variance[i] += scale * (double)p[i];
+    hlo_view product = hlo_view_scratch(scratch, HLO_TYPE_F64, result);
+    hlo_status status = hlo_eval_dot_views(b->call.env, dims, a, c, &product, scratch, why);
+    const double *p = product.data;
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) variance[i] += p[i];
     hlo_arena_release(scratch, mark);
     return status;
 }
@@ -544,34 +524,24 @@ static double narrowing(hlo_type operand, hlo_type result) {
 /* A dot's operands: squares of the values and of their sigmas, and whether there are any. */
 typedef struct side {
     hlo_view values, sigmas;
-    double value_scale, sigma_scale;
     bool exact;
 } side;
 
 static side side_of(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma) {
-    const hlo_call *call = &b->call;
-    side s = {.exact = hlo_bound_is_exact(sigma)};
-    s.values = scaled_squares(call->env, call->scratch, value, false, &s.value_scale);
-    if (!s.exact) s.sigmas = scaled_squares(call->env, call->scratch, sigma, true, &s.sigma_scale);
+    side s = {.exact = hlo_bound_is_exact(sigma), .values = squares(b, value, 0)};
+    if (!s.exact) s.sigmas = squares(b, sigma, (double)INFINITY);
     return s;
 }
 
 /* Adds what the sigmas of the operands give. */
 static hlo_status add_errors(const hlo_bound_call *b, hlo_dot_dims dims, const side *l,
                              const side *r, double *variance, const char **why) {
-    const hlo_call *call = &b->call;
     hlo_status status = HLO_OK;
-    double lv = l->value_scale * l->value_scale, ls = l->sigma_scale * l->sigma_scale;
-    double rv = r->value_scale * r->value_scale, rs = r->sigma_scale * r->sigma_scale;
-    if (!l->exact)
-        status = add_product(call->env, dims, &l->sigmas, &r->values, ls * rv, call->results,
-                             variance, call->scratch, why);
+    if (!l->exact) status = add_product(b, dims, &l->sigmas, &r->values, variance, why);
     if (!r->exact && status == HLO_OK)
-        status = add_product(call->env, dims, &l->values, &r->sigmas, lv * rs, call->results,
-                             variance, call->scratch, why);
+        status = add_product(b, dims, &l->values, &r->sigmas, variance, why);
     if (!l->exact && !r->exact && status == HLO_OK)
-        status = add_product(call->env, dims, &l->sigmas, &r->sigmas, ls * rs, call->results,
-                             variance, call->scratch, why);
+        status = add_product(b, dims, &l->sigmas, &r->sigmas, variance, why);
     return status;
 }
 
@@ -620,13 +590,12 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     /* A product whose type is fp8 may come by way of f16, and of operands of that type. */
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
     double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
-    double scale = l.value_scale * l.value_scale * r.value_scale * r.value_scale;
+
     const double *value, *exact;
     hlo_status status = unrounded(&b, dims, lhs, rhs, &value, &exact, why);
     bool real = hlo_type_is_float(result->type);
     if (status == HLO_OK && real)
-        status = add_product(b.call.env, dims, &l.values, &r.values, scale, result, variance,
-                             scratch, why);
+        status = add_product(&b, dims, &l.values, &r.values, variance, why);
     if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
         double squares = variance[i], v = value[i];

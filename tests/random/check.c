@@ -84,7 +84,7 @@ static void scale_array(const hlo_array *array, double factor) {
 /* A factor, and of what does not divide 0 as well. */
 static double draw_factor(dice *d, bool may_be_zero) {
     static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
-                                     20, 2000, 0.01, 1e-5, 1e-18, 1e20};
+                                     20, 2000, 0.01, 1e-5, 1e-18, 1e12};
     size_t first = may_be_zero ? 0 : 2;
     return factors[first + (size_t)dice_below(d, sizeof factors / sizeof *factors - first)];
 }

@@ -434,6 +434,30 @@ static void what_an_execution_is_off_by_is_known(void **state) {
     hlo_module_free(s.module);
 }
 
+/* A column that is 2^80 times as large as another hides nothing of that one's errors. */
+static void columns_may_differ_much(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(MODULE("(x: f32[4], y: f32[4,2]) -> f32[2]",
+                             X "  %y = f32[4,2]{1,0} parameter(1)\n"
+                               "  ROOT %r = f32[2]{0} dot(%x, %y), lhs_contracting_dims={0}, "
+                               "rhs_contracting_dims={0}"),
+                      &recover);
+    for (int i = 0; i < 4; i++) {
+        set(&s.operands[0], i, i % 2 ? 1 : -1);
+        for (int j = 0; j < 2; j++) {
+            double size = j ? 0x1p-20 : 0x1p60;
+            set(&s.operands[1], 2 * i + j, size);
+            set(&s.operand_sigmas[1], 2 * i + j, size / 1024);
+        }
+    }
+    run(&s, true);
+    assert_true(fabs(at(&s.sigma, 0) / 0x1p51 - 1) < 1e-3);
+    assert_true(fabs(at(&s.sigma, 1) / 0x1p-29 - 1) < 1e-3);
+    hlo_module_free(s.module);
+}
+
 /* What is NaN here and any number elsewhere makes its maximum and its square that, too. */
 static void a_nan_may_be_a_number(void **state) {
     (void)state;
@@ -590,6 +614,7 @@ int main(void) {
         cmocka_unit_test(tiny_products_may_be_zero),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
         cmocka_unit_test(what_an_execution_is_off_by_is_known),
+        cmocka_unit_test(columns_may_differ_much),
         cmocka_unit_test(a_nan_may_be_a_number),
         cmocka_unit_test(overflows_are_kept_apart),
         cmocka_unit_test(an_overflow_is_the_same_in_both),
