@@ -14,7 +14,7 @@ typedef struct facts {
     int cuda;
     const hlo_epilogue_info *epilogue;
     side a, b;
-    bool d_fp8, types_known, algorithm_fp8;
+    bool empty, d_fp8, types_known, algorithm_fp8;
     bool d_batch_minor, d_n_minor;
     bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
     int64_t batch;
@@ -101,7 +101,9 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     };
     f.scale_arrays = m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR;
     f.scale_blocks = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
-    f.batch = hlo_matmul_extents(m).batch;
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    f.batch = size.batch;
+    f.empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
     f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
     int64_t minor = minor_dimension(m->d, m->a_batch->count);
     f.d_batch_minor = minor >= 0 && minor < (int64_t)m->a_batch->count;

@@ -39,12 +39,32 @@ double hlo_bound_step(hlo_type type, double number) {
     return fabs(away - number);
 }
 
+double hlo_bound_neighbour(hlo_type type, double number, double toward) {
+    bool up = toward > number;
+    if (number == 0) return hlo_float_decode(type, 1) * (up ? 1 : -1);
+    uint64_t code = hlo_float_encode(type, fabs(number));
+    bool away = (number > 0) == up;
+    return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
+}
+
+/* How far a value is from the next of the two boundaries round what it is rounded to. */
+static double boundary_distance(hlo_type type, double value, double result) {
+    double least = infinite;
+    for (int side = -1; side <= 1; side += 2) {
+        double other = hlo_bound_neighbour(type, result, side * infinite);
+        if (isfinite(other)) least = fmin(least, fabs((result + other) / 2 - value));
+    }
+    return least;
+}
+
 /* Of a result whose ends round to `low` and `high`. */
-static double rounded_sigma(hlo_type type, double result, double low, double high, double sigma) {
+static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
+                            double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
     if (change == 0) return 0;
-    double step = hlo_bound_step(type, result);
-    return fmin(change / HLO_BOUND_FLIP, hypot(sigma, step / HLO_BOUND_FLIP));
+    bool near = boundary_distance(type, value, result) <= HLO_BOUND_NEAR * sigma;
+    double flips = near ? HLO_BOUND_FLIP_NEAR : HLO_BOUND_FLIP;
+    return fmin(change / flips, hypot(sigma, hlo_bound_step(type, result) / flips));
 }
 
 bool hlo_bound_same(double a, double b) {
@@ -58,7 +78,7 @@ double hlo_bound_overflow(double value) {
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma) {
-    double low[HLO_CHUNK], high[HLO_CHUNK];
+    double low[HLO_CHUNK], high[HLO_CHUNK], within[HLO_CHUNK];
     bool across[HLO_CHUNK]; /* 0 */
     bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
     bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
@@ -70,7 +90,9 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
             sigma[i] = hypot(sigma[i], hlo_bound_last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];
+        within[i] = value[i];
         if (range && sigma[i] > 0) {
+            within[i] = fmin(fmax(value[i], range->low), range->high);
             low[i] = fmax(low[i], range->low);
             high[i] = fmin(high[i], range->high);
         }
@@ -90,7 +112,7 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
                        : overflows && isfinite(value[i]) ? hlo_bound_overflow(value[i])
                                                          : 0;
         else if (!wide && !dropped)
-            sigma[i] = rounded_sigma(type, result[i], low[i], high[i], sigma[i]);
+            sigma[i] = rounded_sigma(type, within[i], result[i], low[i], high[i], sigma[i]);
     }
 }
 

@@ -18,22 +18,21 @@ static double part(const hlo_view *view, int64_t offset, bool imaginary) {
     return wide.f64[0];
 }
 
-/* The neighbour of a number of an fp8 type on the side of `toward`. */
-static double neighbour(hlo_type type, double number, double toward) {
-    bool up = toward > number;
-    if (number == 0) return hlo_float_decode(type, 1) * (up ? 1 : -1);
-    uint64_t code = hlo_float_encode(type, fabs(number));
-    bool away = (number > 0) == up;
-    return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
+/* Of an fp8 element, sigma before it was rounded: what the flip has added says itself which of the
+ * two it is. Far from a boundary sigma is less than half a step, as there it was less than a third
+ * before; near one it is more. */
+static double sigma_before(double step, double sigma) {
+    double flip = step / (sigma < step / 2 ? HLO_BOUND_FLIP : HLO_BOUND_FLIP_NEAR);
+    return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
 }
 
 /* How far from `a` a number is accepted that was rounded to fp8 as `a` was, `sigma` being that of
  * `a`: what was rounded lies up to lambda * sigma from what was rounded to `a`, and each up to half
  * a step from what it became. */
 static double fp8_bound(hlo_type type, double a, double b, double sigma) {
-    double flip = hlo_bound_step(type, a) / HLO_BOUND_FLIP;
-    double before = sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
-    double halves = fabs(neighbour(type, a, b) - a) / 2 + fabs(neighbour(type, b, a) - b) / 2;
+    double before = sigma_before(hlo_bound_step(type, a), sigma);
+    double halves = fabs(hlo_bound_neighbour(type, a, b) - a) / 2 +
+                    fabs(hlo_bound_neighbour(type, b, a) - b) / 2;
     return sigma > 0 ? HLO_BOUND_LAMBDA * before + halves : 0;
 }
 
@@ -116,7 +115,7 @@ void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sig
             e.same |= overflows_to(a->type, e.a, e.b);
         } else if (fp8 && numbers && isfinite(s) && !e.same) {
             e.bound = fp8_bound(a->type, e.a, e.b, s);
-            step = neighbour(a->type, e.a, e.b) == e.b;
+            step = hlo_bound_neighbour(a->type, e.a, e.b) == e.b;
         } else {
             e.bound = HLO_BOUND_LAMBDA * s + roundings(a->type, e.a, e.b, s);
         }

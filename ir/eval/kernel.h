@@ -245,6 +245,8 @@ double hlo_bound_last_place(hlo_type type, double value);
 /* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
  */
 double hlo_bound_step(hlo_type type, double number);
+/* The neighbour of a number of a narrow type on the side of `toward`. */
+double hlo_bound_neighbour(hlo_type type, double number, double toward);
 /* The unit roundoff of what `type` is computed in: f32, but f64 for f64. */
 double hlo_bound_roundoff(hlo_type type);
 /* Sets all sigmas of a view. */

@@ -143,8 +143,9 @@ array gen_scale(gen *g, const char *type, bool divides) {
         array of = g->products.v[dice_below(&g->dice, (size_t)g->products.count)];
         if (!gen_is_fp8(of.type)) return gen_convert(g, gen_amax(g, of, -1), type);
     }
-    array s =
-        fresh_scale(g, dice_chance(&g->dice, 70) ? type : DICE_PICK(&g->dice, wide_types), divides);
+    static const char *const scale_types[] = {"f32", "bf16", "f16", "f64", "f8e5m2", "f8e4m3fn"};
+    array s = fresh_scale(g, dice_chance(&g->dice, 70) ? type : DICE_PICK(&g->dice, scale_types),
+                          divides);
     s = gen_convert(g, s, type);
     if (dice_chance(&g->dice, 10))
         s = gen_binary(g, "multiply", s, fresh_scale(g, type, divides), true);
@@ -227,6 +228,19 @@ static void write_elements(FILE *out, const arrays *list, const char *tuple, int
     }
 }
 
+/* Zeros instead of the results. */
+static arrays write_zeros(FILE *out, const gen *g) {
+    arrays zeros = g->results;
+    for (int i = 0; i < zeros.count; i++) {
+        snprintf(zeros.v[i].name, sizeof zeros.v[i].name, "%%z%d", i);
+        fprintf(out, "  %s_scalar = %s[] constant(0)\n  %s = ", zeros.v[i].name, zeros.v[i].type,
+                zeros.v[i].name);
+        write_shape(out, zeros.v[i]);
+        fprintf(out, " broadcast(%s_scalar), dimensions={}\n", zeros.v[i].name);
+    }
+    return zeros;
+}
+
 /* Twice the same: the second time round computes what the first did. */
 static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs("%again {\n  %s1 = ", out);
@@ -248,14 +262,7 @@ static void write_loop(FILE *out, const gen *g, const char *body) {
     write_names(out, &g->results, true);
     fputs(")\n}\nENTRY %entry {\n", out);
     write_parameters(out, g);
-    arrays zeros = g->results;
-    for (int i = 0; i < zeros.count; i++) {
-        snprintf(zeros.v[i].name, sizeof zeros.v[i].name, "%%z%d", i);
-        fprintf(out, "  %s_scalar = %s[] constant(0)\n  %s = ", zeros.v[i].name, zeros.v[i].type,
-                zeros.v[i].name);
-        write_shape(out, zeros.v[i]);
-        fprintf(out, " broadcast(%s_scalar), dimensions={}\n", zeros.v[i].name);
-    }
+    arrays zeros = write_zeros(out, g);
     fputs("  %none = s32[] constant(0)\n  %start = ", out);
     write_state(out, g);
     fputs(" tuple(%none", out);
@@ -272,6 +279,35 @@ static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs(")\n}\n", out);
 }
 
+/* Computed, or zeros instead. */
+static void write_branch(FILE *out, const gen *g, const char *body) {
+    fputs("%computed {\n  %given = (", out);
+    write_shapes(out, &g->parameters, false);
+    fputs(") parameter(0)\n", out);
+    write_elements(out, &g->parameters, "%given", 0, "");
+    fputs(body, out);
+    write_tuple(out, g);
+    fputs("}\n%none {\n  %not_used = (", out);
+    write_shapes(out, &g->parameters, false);
+    fputs(") parameter(0)\n", out);
+    arrays zeros = write_zeros(out, g);
+    fputs("  ROOT %instead = (", out);
+    write_shapes(out, &zeros, false);
+    fputs(") tuple(", out);
+    write_names(out, &zeros, false);
+    fputs(")\n}\nENTRY %entry {\n", out);
+    write_parameters(out, g);
+    fprintf(out, "  %%p_which = pred[] parameter(%d)\n  %%all = (", g->parameters.count);
+    write_shapes(out, &g->parameters, false);
+    fputs(") tuple(", out);
+    write_names(out, &g->parameters, false);
+    fputs(")\n  ROOT %either = (", out);
+    write_shapes(out, &g->results, false);
+    fputs(") conditional(%p_which, %all, %all), true_computation=%computed, "
+          "false_computation=%none\n}\n",
+          out);
+}
+
 char *random_module(uint64_t seed) {
     gen g = {.dice = {.state = seed}};
     dice other = {.state = ~seed};
@@ -286,10 +322,11 @@ char *random_module(uint64_t seed) {
     int dots = dice_chance(&g.dice, 75) ? 1 : 2 + dice_below(&g.dice, 2);
     for (int i = 0; i < dots; i++) {
         array product = gen_dot(&g);
+        bool twice = dice_chance(&g.dice, 12);
         if (gen_is_fp8(product.type)) /* rounded once more it could be two steps away */
             gen_result(&g, product);
         else
-            gen_epilogue(&g, product);
+            for (int way = 0; way <= twice; way++) gen_epilogue(&g, product);
     }
     fclose(g.body);
     FILE *out = open_memstream(&text, &size);
@@ -302,6 +339,8 @@ char *random_module(uint64_t seed) {
             write_called(out, &g, body);
         else if (wrap == 1)
             write_loop(out, &g, body);
+        else if (wrap == 2 && dice_chance(&other, 40))
+            write_branch(out, &g, body);
         else
             write_computation(out, &g, "ENTRY %entry", body);
         fclose(out);

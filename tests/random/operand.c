@@ -166,7 +166,7 @@ static array link_gather(gen *g, array shape, int links, source *from) {
 }
 
 static array link_other(gen *g, array shape, int links, source *from) {
-    static const char *const ops[] = {"copy", "copy", "reverse", "negate", "abs"};
+    static const char *const ops[] = {"copy", "opt-barrier", "reverse", "negate", "abs"};
     const char *op = DICE_PICK(&g->dice, ops);
     if (gen_is_fp8(shape.type)) op = "copy";
     array in = moved(g, shape, links, from);
@@ -297,9 +297,20 @@ static array uneven_scale(gen *g, array shape, bool divides) {
     return gen_emit(g, shape, "broadcast(%s), dimensions={%d}", row.name, at);
 }
 
-/* Quantised here, by the abs-max of all or of each row, and dequantised again. */
-static array requantised(gen *g, array shape) {
-    array x = gen_parameter(g, 'p', shape);
+/* Quantised by a scale that is given, and dequantised again, by that or by another. */
+static array requantised_by(gen *g, array x, array s) {
+    bool e5m2 = dice_chance(&g->dice, 15);
+    array by = gen_splat(g, s, x);
+    array q = gen_clamped(g, gen_binary(g, "multiply", x, by, true), e5m2 ? 57344 : 448);
+    q = gen_convert(g, gen_convert(g, q, e5m2 ? "f8e5m2" : "f8e4m3fn"), x.type);
+    if (dice_chance(&g->dice, 70)) return gen_binary(g, "divide", q, by, false);
+    by = gen_splat(g, gen_scale(g, x.type, false), x);
+    return gen_binary(g, "multiply", q, by, true);
+}
+
+/* Quantised by its own abs-max, of all or of each row, and dequantised again. */
+static array requantised(gen *g, array x) {
+    array shape = x;
     int kept =
         shape.rank && dice_chance(&g->dice, 50) ? dice_below(&g->dice, (size_t)shape.rank) : -1;
     array s = gen_amax(g, x, kept);
@@ -319,7 +330,7 @@ static array requantised(gen *g, array shape) {
 static array dequantised(gen *g, array shape) {
     int form = dice_below(&g->dice, 20);
     if (form == 0) return gen_parameter(g, 'p', shape);
-    if (dice_chance(&g->dice, 6)) return requantised(g, shape);
+    if (dice_chance(&g->dice, 6)) return requantised(g, gen_parameter(g, 'p', shape));
     array value = gen_convert(g, quantised(g, shape), shape.type);
     if (form < 4) return value;
     bool divides = form % 4 == 3, twice = dice_chance(&g->dice, 8);
@@ -337,7 +348,7 @@ static array dequantised(gen *g, array shape) {
 
 static int size_of_dim(gen *g) {
     static const int sizes[] = {16, 16, 32, 32, 48, 64, 8, 17, 24, 1, 40};
-    return DICE_PICK(&g->dice, sizes);
+    return dice_chance(&g->dice, 1) ? 0 : DICE_PICK(&g->dice, sizes);
 }
 
 /* Batch, free and contracting dimensions in any order. */
@@ -405,13 +416,39 @@ static left draw_left(gen *g, array *out_n) {
     return l;
 }
 
+/* A product, quantised, as the left side; its last dimension is contracted. */
+static left chain_left(gen *g, array product) {
+    int last = product.rank - 1;
+    left l = {.side = {.shape = product, .contracting = {last}}};
+    l.m = gen_shape("", last, product.dims);
+    l.contracting = gen_shape("", 1, product.dims + last);
+    l.value = dice_chance(&g->dice, 30)
+                  ? requantised(g, product)
+                  : requantised_by(g, product, gen_scale(g, product.type, true));
+    return l;
+}
+
+static bool is_wide_matrix(array a) {
+    return a.rank > 0 && a.rank < 5 && !gen_is_fp8(a.type) && gen_count(a) <= 8192;
+}
+
+static bool same_shape(array a, array b) {
+    return !strcmp(a.type, b.type) && a.rank == b.rank &&
+           !memcmp(a.dims, b.dims, (size_t)a.rank * sizeof *a.dims);
+}
+
 array gen_dot(gen *g) {
     array n = draw_dims(g, 1, 48);
-    if (!g->left.value.rank || dice_chance(&g->dice, 60)) g->left = draw_left(g, &n);
+    array before = g->products.count ? g->products.v[g->products.count - 1] : (array){0};
+    if (is_wide_matrix(before) && dice_chance(&g->dice, 35))
+        g->left = chain_left(g, before);
+    else if (!g->left.value.rank || dice_chance(&g->dice, 60))
+        g->left = draw_left(g, &n);
     const left *l = &g->left;
     const char *type = l->side.shape.type;
     side b = draw_side(g, type, &l->batch, &n, &l->contracting);
-    array y = draw_operand(g, b.shape, l->bare);
+    bool itself = same_shape(b.shape, l->value) && dice_chance(&g->dice, 25);
+    array y = itself ? l->value : draw_operand(g, b.shape, l->bare);
     array d = {.type = dice_chance(&g->dice, 85) ? type : gen_wide_type(g)};
     if (dice_chance(&g->dice, l->bare ? 25 : 4)) d.type = fp8_type(g);
     const array *parts[] = {&l->batch, &l->m, &n};

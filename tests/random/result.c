@@ -26,6 +26,28 @@ static array step_bias(gen *g, array v) {
     return gen_binary(g, "add", v, row, true);
 }
 
+static array step_relu(gen *g, array v) {
+    static const double others[] = {0.25, 0.25, -0.0};
+    double zero = dice_chance(&g->dice, 88) ? 0 : DICE_PICK(&g->dice, others);
+    if (dice_chance(&g->dice, 6))
+        return gen_emit(g, v, "clamp(%s, %s, %s)", gen_constant(g, v.type, zero).name, v.name,
+                        gen_constant(g, v.type, 6).name);
+    return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
+}
+
+/* What depends on the value itself and has its shape. */
+static array made_of(gen *g, array v) {
+    switch (dice_below(&g->dice, 4)) {
+    case 0: return v;
+    case 1: return step_relu(g, v);
+    case 2: return gen_splat(g, gen_amax(g, v, -1), v);
+    default: break;
+    }
+    if (!v.rank) return v;
+    array row = gen_amax(g, v, v.rank - 1);
+    return gen_emit(g, v, "broadcast(%s), dimensions={%d}", row.name, v.rank - 1);
+}
+
 static array step_addend(gen *g, array v) {
     for (int i = 0; i < g->products.count; i++) {
         array other = g->products.v[i];
@@ -34,19 +56,11 @@ static array step_addend(gen *g, array v) {
             dice_chance(&g->dice, 50))
             return gen_binary(g, "add", v, other, true);
     }
+    if (dice_chance(&g->dice, 12)) return gen_binary(g, "add", v, made_of(g, v), true);
     array c = v;
     if (dice_chance(&g->dice, 20)) c.type = gen_wide_type(g);
     c = gen_convert(g, gen_parameter(g, 'p', c), v.type);
     return gen_binary(g, "add", v, c, true);
-}
-
-static array step_relu(gen *g, array v) {
-    static const double others[] = {0.25, 0.25, -0.0};
-    double zero = dice_chance(&g->dice, 88) ? 0 : DICE_PICK(&g->dice, others);
-    if (dice_chance(&g->dice, 6))
-        return gen_emit(g, v, "clamp(%s, %s, %s)", gen_constant(g, v.type, zero).name, v.name,
-                        gen_constant(g, v.type, 6).name);
-    return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
 static array times(gen *g, array v, double factor) {

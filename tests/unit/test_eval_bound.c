@@ -76,7 +76,7 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     if (setjmp(recover)) fail();
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
-    static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
+    static const double x[] = {16.97, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
     /* NaN whichever way they are moved, and not in between. */
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, 1e5), set(&s.operand_sigmas[0], i, 5e4);
     run(&s, true);
@@ -86,8 +86,8 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
         set(&s.operand_sigmas[0], i, sigma[i]);
     }
     run(&s, true);
-    assert_true(at(&s.sigma, 0) == 0);
-    assert_true(at(&s.sigma, 1) == 2 / HLO_BOUND_FLIP);
+    assert_true(at(&s.sigma, 0) == 2 / HLO_BOUND_FLIP);
+    assert_true(at(&s.sigma, 1) == (double)(float)(2 / HLO_BOUND_FLIP_NEAR));
     assert_true(at(&s.sigma, 2) == 0);
     assert_true(at(&s.sigma, 3) == 0);
     hlo_module_free(s.module);
@@ -351,24 +351,26 @@ static void factors_near_zero_move_together(void **state) {
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
-    const double step = 0.5, sigma = 0.13;
-    float s = (float)hypot(sigma, step / HLO_BOUND_FLIP);
-    float coarse = (float)hypot(sigma, 2 * step / HLO_BOUND_FLIP);
-    float sigmas[] = {s, s, coarse, (float)(step / HLO_BOUND_FLIP)};
+    const double step = 0.5, sigma = 0.13, flips[] = {HLO_BOUND_FLIP, HLO_BOUND_FLIP_NEAR};
     /* 6 and 7, 6 and 7.5, 8 and 6.5, whose steps differ, and 6 and 7 where one boundary is near */
     unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
+    float sigmas[4];
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
              vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, sigmas};
     hlo_bound_comparison c;
-    hlo_bound_compare(&va, &vb, &vs, &c);
-    assert_int_equal(c.within, 3);
-    assert_int_equal(c.violations, 1);
-    assert_int_equal(c.worst_index, 3);
-    for (int i = 0; i < 3; i++)
-        sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_BOUND_FLIP);
-    hlo_bound_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
-    assert_int_equal(c.violations, 4);
+    for (int near = 0; near < 2; near++) {
+        double flip = step / flips[near];
+        for (int i = 0; i < 3; i++) sigmas[i] = (float)hypot(sigma, (i == 2 ? 2 : 1) * flip);
+        sigmas[3] = (float)flip;
+        hlo_bound_compare(&va, &vb, &vs, &c);
+        assert_int_equal(c.within, 3);
+        assert_int_equal(c.violations, 1);
+        assert_int_equal(c.worst_index, 3);
+        for (int i = 0; i < 3; i++) sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * flip);
+        hlo_bound_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+        assert_int_equal(c.violations, 4);
+    }
 }
 
 /* -0.999 and 0.999 are -1 and 1 of bf16. */
