@@ -618,6 +618,17 @@ MAKE(unscaled) {
     return *out != NULL;
 }
 
+MAKE(unscaled_rows) {
+    UNUSED(count);
+    const hlo_instr *bad, *dot = args[0].instr;
+    unsigned operand = (unsigned)args[1].number;
+    hlo_scale_mode mode =
+        hlo_rows_scalar(env, dot, operand) ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC;
+    if (!hlo_rows_readable(dot, operand, mode, &bad)) return false;
+    *out = hlo_rows_fp8(env, dot, operand, mode);
+    return *out != NULL;
+}
+
 MAKE(scales) {
     UNUSED(count);
     hlo_scale_mode mode;

@@ -35,9 +35,9 @@
  * Rounding to fp8, and to every narrow type unless roundings may be dropped: sigma becomes
  * sqrt(sigma^2 + (step/f)^2), but at most the distance of round(r -+ lambda*sigma) to the result,
  * divided by f, r being the value before rounding: 0 where no rounding boundary lies within the
- * bound. f is HLO_BOUND_FLIP, but HLO_BOUND_FLIP_NEAR where one lies within HLO_BOUND_NEAR sigmas:
- * values that are ties, as sums of quantised ones often are, flip all together. Where roundings to
- * bf16 and f16 may be dropped, each adds a uniform error on either side: sigma^2 += 2*ulp^2/12.
+ * bound. f is HLO_BOUND_FLIP, and HLO_BOUND_FLIP_TIE of ties, as sums of quantised values often
+ * are. Where roundings to bf16 and f16 may be dropped, each adds a uniform error on either side:
+ * sigma^2 += 2*ulp^2/12.
  *
  * An operation on one value twice, other than at a pole (x / x): that value moved is moved in both
  * places. A square thus has 2*|x|*sigma + lambda*sigma^2; as a product of two it would have 0 at 0.
@@ -109,13 +109,19 @@
 #define HLO_BOUND_LAMBDA 8.0
 
 /* A change of one step by rounding, or from one choice of a select to the other, counts as this
- * many sigmas. A value at a distance of d sigmas from a boundary crosses it with the probability
- * that a normal number exceeds d, and the variance is that part of step^2: up to a half of it at
- * the boundary, a sixteenth at 1.534 sigmas. Nearer than that it is taken to be a half, further
- * away a sixteenth, which also lets lambda * sigma be a step wherever one is possible. */
+ * many sigmas. Whether it happens is a matter of where the value lies between boundaries; on
+ * average over that, and while sigma is at most half a step, its variance is at most that of
+ * (step/4)^2 for all elements with a boundary within lambda*sigma. */
 #define HLO_BOUND_FLIP 4.0
-#define HLO_BOUND_FLIP_NEAR 1.4142135623730951
+
+/* Values need not lie anywhere: with exact arithmetic many are ties. At a distance of d sigmas from
+ * a boundary the probability to cross it is that of a normal number above d, and the variance is
+ * that part of step^2: a half at the boundary, a sixteenth at 1.534 sigmas. So much it counts where
+ * a boundary is nearer than that, if sigma is so small that of values anywhere only one in 64 had
+ * one within lambda*sigma. */
+#define HLO_BOUND_FLIP_TIE 1.4142135623730951
 #define HLO_BOUND_NEAR 1.534
+#define HLO_BOUND_FINE 1024.0
 
 /* By how many times its own sigma a perturbed execution moves every result. Rare events, such as
  * the one fp8 value among thousands that falls to the other side of its boundary, are as many times

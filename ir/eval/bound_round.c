@@ -62,9 +62,11 @@ static double rounded_sigma(hlo_type type, double value, double result, double l
                             double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
     if (change == 0) return 0;
-    bool near = boundary_distance(type, value, result) <= HLO_BOUND_NEAR * sigma;
-    double flips = near ? HLO_BOUND_FLIP_NEAR : HLO_BOUND_FLIP;
-    return fmin(change / flips, hypot(sigma, hlo_bound_step(type, result) / flips));
+    double step = hlo_bound_step(type, result);
+    bool tie = sigma * HLO_BOUND_FINE < step &&
+               boundary_distance(type, value, result) <= HLO_BOUND_NEAR * sigma;
+    double flips = tie ? HLO_BOUND_FLIP_TIE : HLO_BOUND_FLIP;
+    return fmin(change / flips, hypot(sigma, step / flips));
 }
 
 bool hlo_bound_same(double a, double b) {
@@ -78,7 +80,7 @@ double hlo_bound_overflow(double value) {
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma) {
-    double low[HLO_CHUNK], high[HLO_CHUNK], within[HLO_CHUNK];
+    double low[HLO_CHUNK], high[HLO_CHUNK];
     bool across[HLO_CHUNK]; /* 0 */
     bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
     bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
@@ -90,9 +92,9 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
             sigma[i] = hypot(sigma[i], hlo_bound_last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];
-        within[i] = value[i];
+
         if (range && sigma[i] > 0) {
-            within[i] = fmin(fmax(value[i], range->low), range->high);
+
             low[i] = fmax(low[i], range->low);
             high[i] = fmin(high[i], range->high);
         }
@@ -112,7 +114,7 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
                        : overflows && isfinite(value[i]) ? hlo_bound_overflow(value[i])
                                                          : 0;
         else if (!wide && !dropped)
-            sigma[i] = rounded_sigma(type, within[i], result[i], low[i], high[i], sigma[i]);
+            sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
     }
 }
 

@@ -18,11 +18,16 @@ static double part(const hlo_view *view, int64_t offset, bool imaginary) {
     return wide.f64[0];
 }
 
-/* Of an fp8 element, sigma before it was rounded: what the flip has added says itself which of the
- * two it is. Far from a boundary sigma is less than half a step, as there it was less than a third
- * before; near one it is more. */
-static double sigma_before(double step, double sigma) {
-    double flip = step / (sigma < step / 2 ? HLO_BOUND_FLIP : HLO_BOUND_FLIP_NEAR);
+/* Whether it is what a tie's change adds to a sigma below a HLO_BOUND_FINEth of a step. */
+static bool is_tie(double change, double sigma) {
+    return fabs(sigma * HLO_BOUND_FLIP_TIE / change - 1) < 0.5e-5;
+}
+
+/* Sigma of the fp8 element `a` before it was rounded. */
+static double sigma_before(hlo_type type, double a, double sigma) {
+    double step = hlo_bound_step(type, a), flip = step / HLO_BOUND_FLIP;
+    double inwards = fabs(hlo_bound_neighbour(type, a, 0) - a);
+    if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_BOUND_FINE;
     return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
 }
 
@@ -30,7 +35,7 @@ static double sigma_before(double step, double sigma) {
  * `a`: what was rounded lies up to lambda * sigma from what was rounded to `a`, and each up to half
  * a step from what it became. */
 static double fp8_bound(hlo_type type, double a, double b, double sigma) {
-    double before = sigma_before(hlo_bound_step(type, a), sigma);
+    double before = sigma_before(type, a, sigma);
     double halves = fabs(hlo_bound_neighbour(type, a, b) - a) / 2 +
                     fabs(hlo_bound_neighbour(type, b, a) - b) / 2;
     return sigma > 0 ? HLO_BOUND_LAMBDA * before + halves : 0;

@@ -98,13 +98,6 @@ static void put_nan(const hlo_array *array, dice *d) {
         hlo_number_store(type, data + width * (size_t)dice_below(d, count), (double)NAN);
 }
 
-/* All elements become the first. */
-static void make_equal(const hlo_array *array) {
-    size_t width = hlo_types[type_of(array)].bytes;
-    char *data = array->data;
-    for (size_t at = width; at < array->size; at += width) memcpy(data + at, data, width);
-}
-
 static void make_positive(const hlo_array *array) {
     hlo_type type = type_of(array);
     size_t width = hlo_types[type].bytes;
@@ -117,7 +110,7 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
     if (hlo_arrays_draw(module, seed, NULL, &inputs) != HLO_OK) return NULL;
     dice d = {.state = seed}, other = {.state = seed ^ UINT64_MAX / 3};
     bool with_nan = dice_chance(&d, 6), infinite = dice_chance(&d, 4);
-    bool positive = dice_chance(&other, 10), equal = dice_chance(&other, 6);
+    bool positive = dice_chance(&other, 10);
     const hlo_computation *entry = module->entry;
     for (uint32_t i = 0; i < entry->parameter_count && i < hlo_arrays_count(inputs); i++) {
         const hlo_array *array = hlo_arrays_at(inputs, i);
@@ -125,7 +118,7 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
         if (!hlo_type_is_float(type_of(array))) continue;
         bool scales = kind == 'm' || kind == 'd';
         if (positive) make_positive(array);
-        if (equal && dice_chance(&other, 60)) make_equal(array);
+
         if (scales && infinite)
             scale_array(array, dice_chance(&d, 50) ? INFINITY : NAN);
         else if (scales && dice_chance(&d, 50))

@@ -76,7 +76,7 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     if (setjmp(recover)) fail();
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
-    static const double x[] = {16.97, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
+    static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
     /* NaN whichever way they are moved, and not in between. */
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, 1e5), set(&s.operand_sigmas[0], i, 5e4);
     run(&s, true);
@@ -86,8 +86,8 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
         set(&s.operand_sigmas[0], i, sigma[i]);
     }
     run(&s, true);
-    assert_true(at(&s.sigma, 0) == 2 / HLO_BOUND_FLIP);
-    assert_true(at(&s.sigma, 1) == (double)(float)(2 / HLO_BOUND_FLIP_NEAR));
+    assert_true(at(&s.sigma, 0) == 0);
+    assert_true(at(&s.sigma, 1) == 2 / HLO_BOUND_FLIP);
     assert_true(at(&s.sigma, 2) == 0);
     assert_true(at(&s.sigma, 3) == 0);
     hlo_module_free(s.module);
@@ -351,26 +351,55 @@ static void factors_near_zero_move_together(void **state) {
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
-    const double step = 0.5, sigma = 0.13, flips[] = {HLO_BOUND_FLIP, HLO_BOUND_FLIP_NEAR};
+    const double step = 0.5, sigma = 0.13;
+    float s = (float)hypot(sigma, step / HLO_BOUND_FLIP);
+    float coarse = (float)hypot(sigma, 2 * step / HLO_BOUND_FLIP);
+    float sigmas[] = {s, s, coarse, (float)(step / HLO_BOUND_FLIP)};
     /* 6 and 7, 6 and 7.5, 8 and 6.5, whose steps differ, and 6 and 7 where one boundary is near */
     unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
-    float sigmas[4];
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
              vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, sigmas};
     hlo_bound_comparison c;
-    for (int near = 0; near < 2; near++) {
-        double flip = step / flips[near];
-        for (int i = 0; i < 3; i++) sigmas[i] = (float)hypot(sigma, (i == 2 ? 2 : 1) * flip);
-        sigmas[3] = (float)flip;
-        hlo_bound_compare(&va, &vb, &vs, &c);
-        assert_int_equal(c.within, 3);
-        assert_int_equal(c.violations, 1);
-        assert_int_equal(c.worst_index, 3);
-        for (int i = 0; i < 3; i++) sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * flip);
-        hlo_bound_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
-        assert_int_equal(c.violations, 4);
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.within, 3);
+    assert_int_equal(c.violations, 1);
+    assert_int_equal(c.worst_index, 3);
+    for (int i = 0; i < 3; i++)
+        sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_BOUND_FLIP);
+    hlo_bound_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+    assert_int_equal(c.violations, 4);
+}
+
+/* A tie may become a neighbour, and nothing else. Off a boundary, or known to less, nothing is one.
+ */
+static void ties_flip_together(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(
+        MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
+    static const double x[] = {17, 15.5, 17.0001, 17};
+    for (int i = 0; i < 4; i++) {
+        set(&s.operands[0], i, x[i]);
+        set(&s.operand_sigmas[0], i, i == 3 ? 0.01 : 2e-5);
     }
+    run(&s, true);
+    assert_true(at(&s.sigma, 0) == (double)(float)(2 / HLO_BOUND_FLIP_TIE));
+    assert_true(at(&s.sigma, 1) == (double)(float)(1 / HLO_BOUND_FLIP_TIE));
+    assert_true(at(&s.sigma, 2) == 2 / HLO_BOUND_FLIP);
+    assert_true(at(&s.sigma, 3) == 2 / HLO_BOUND_FLIP);
+    static const unsigned char others[] = {0x59, 0x57, 0x5a};
+    for (int o = 0; o < 3; o++) { /* of 16: 18, 15, and 20, two steps away */
+        unsigned char codes[] = {others[o], 0x58, 0x59, 0x58};
+        hlo_view other = s.result;
+        other.data = codes;
+        hlo_bound_comparison c;
+        hlo_bound_compare(&s.result, &other, &s.sigma, &c);
+        assert_int_equal(c.steps, o < 2);
+        assert_int_equal(c.violations, o == 2);
+    }
+    hlo_module_free(s.module);
 }
 
 /* -0.999 and 0.999 are -1 and 1 of bf16. */
@@ -612,6 +641,7 @@ int main(void) {
         cmocka_unit_test(a_value_twice_moves_in_both_places),
         cmocka_unit_test(factors_near_zero_move_together),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
+        cmocka_unit_test(ties_flip_together),
         cmocka_unit_test(ends_of_types_are_rounded),
         cmocka_unit_test(tiny_products_may_be_zero),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
