@@ -93,10 +93,20 @@ static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     return copy;
 }
 
+/* Of a bitcast the order in memory decides which element is which: the value gets that of the
+ * operand that it stands for. */
+static hlo_instr *ordered_as(hlo_rule_env *env, const hlo_instr *operand, hlo_instr *value) {
+    const hlo_shape *shape =
+        hlo_shape_retype(env->context->module, operand->shape, value->shape->type);
+    return value->shape == shape ? value : hlo_rule_new(env, HLO_OP_COPY, shape, 1, &value);
+}
+
 hlo_instr *hlo_link_carry(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
-    hlo_instr *operands[HLO_RULE_ARGS] = {value};
     if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
+    if (link->op == HLO_OP_BITCAST) value = ordered_as(env, hlo_instr_operand(link, 0), value);
+    if (!value) return NULL;
+    hlo_instr *operands[HLO_RULE_ARGS] = {value};
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     if (link->op == HLO_OP_PAD)
         operands[1] = hlo_filler_carry(env, operands[1], value->shape->type);

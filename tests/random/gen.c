@@ -131,7 +131,8 @@ static array fresh_scale(gen *g, const char *type, bool divides) {
     default: break;
     }
     array one = gen_parameter(g, divides ? 'd' : 'm', gen_shape(type, 0, NULL));
-    return g->devices && dice_chance(&g->dice, 25) ? gen_agreed(g, one) : one;
+    bool wide = type[0] != 'f' || (type[1] != '8' && type[1] != '6');
+    return g->devices && wide && dice_chance(&g->dice, 25) ? gen_agreed(g, one) : one;
 }
 
 array gen_scale(gen *g, const char *type, bool divides) {
