@@ -435,13 +435,13 @@ TEST(placed_b) {
 TEST(turned_a) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_placing_is_turned(env, &m, false);
+    return decode(args->instr, &m) && hlo_placing_turns(env, &m, false) > 0;
 }
 
 TEST(turned_b) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_placing_is_turned(env, &m, true);
+    return decode(args->instr, &m) && hlo_placing_turns(env, &m, true) > 0;
 }
 
 /* The first `batch` dimensions come first in memory, too, in their order. */
@@ -620,12 +620,7 @@ MAKE(unscaled) {
 
 MAKE(unscaled_rows) {
     UNUSED(count);
-    const hlo_instr *bad, *dot = args[0].instr;
-    unsigned operand = (unsigned)args[1].number;
-    hlo_scale_mode mode =
-        hlo_rows_scalar(env, dot, operand) ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC;
-    if (!hlo_rows_readable(dot, operand, mode, &bad)) return false;
-    *out = hlo_rows_fp8(env, dot, operand, mode);
+    *out = hlo_rows_unscaled(env, args[0].instr, (unsigned)args[1].number);
     return *out != NULL;
 }
 
@@ -921,7 +916,7 @@ MEASURE(misplaced_operands) {
     if (!decode(value, &m)) return 0;
     int64_t misplaced = 2 * misaligned(&m) + 2 * (m.a_batch->count > 1) + may_overwrite(&m);
     for (int b = 0; b < 2; b++)
-        misplaced += hlo_placing_is_turned(env, &m, b) + hlo_placing_is_missing(env, &m, b);
+        misplaced += hlo_placing_turns(env, &m, b) + hlo_placing_is_missing(env, &m, b);
     return misplaced;
 }
 

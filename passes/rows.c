@@ -356,6 +356,13 @@ bool hlo_rows_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
     return scalar;
 }
 
+hlo_instr *hlo_rows_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
+    const hlo_instr *bad;
+    bool scalar = hlo_rows_scalar(env, dot, side);
+    hlo_scale_mode mode = scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC;
+    return hlo_rows_readable(dot, side, mode, &bad) ? hlo_rows_fp8(env, dot, side, mode) : NULL;
+}
+
 /* -------------------------------------------------------------------------------------- placing */
 
 /* The dimension that is in neither list; -1: none, or several. */

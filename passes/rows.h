@@ -27,6 +27,10 @@ bool hlo_rows_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo
 /* Whether the factors of an operand are one scalar, or none at all. Nothing is made. */
 bool hlo_rows_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 
+/* The fp8 value of an operand without its one scalar, if hlo_rows_scalar() says so, or without its
+ * factors per row and batch. NULL: there are others, or it cannot be made. */
+hlo_instr *hlo_rows_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
+
 /* The factors of an operand that is readable as OUTER_VEC, or per row and batch, in the dimensions
  * of the dot's result. NULL: they cannot be made. */
 hlo_instr *hlo_rows_beside(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
