@@ -865,7 +865,10 @@ static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned
     if (value->op == HLO_OP_DOT) size = 16;
     if (value->op == HLO_OP_TRANSPOSE || value->op == HLO_OP_COPY) size = 4;
     if (value->op == HLO_OP_BROADCAST && hlo_instr_operand(value, 0)->shape->rank) size = 8;
-    if (value->op == HLO_OP_CONVERT) size += hlo_instr_operand(value, 0)->op == HLO_OP_BROADCAST;
+    if (value->op == HLO_OP_CONVERT)
+        for (const hlo_instr *v = hlo_instr_operand(value, 0); v->op == HLO_OP_BROADCAST;
+             v = hlo_instr_operand(v, 0))
+            size++;
     for (uint32_t i = 0; i < value->operand_count; i++)
         size += size_of(env, hlo_instr_operand(value, i), depth - 1);
     return size;
