@@ -664,6 +664,7 @@ backend_config="{a}"
 ROOT c = f32[2] all-reduce(a), replica_groups={}, to_apply=add, use_global_device_ids=false, constrain_layout=false
 ROOT c = f32[2] all-reduce(a), replica_groups={{0}}, to_apply=add, use_global_device_ids=true, constrain_layout=true, channel_id=3
 ROOT c = f32[2] all-reduce(a), to_apply=add
+ROOT c = f32[2] parameter(1), sharding={replicated}, metadata={op_name="n"}, parameter_replication={true}, frontend_attributes={a="b"}, origin={{"a"}}, statistics={visualizing_index=0,a=1}, backend_config="x"
 ROOT c = f32[4] all-gather(a), replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true, channel_id=1, constrain_layout=true
 ROOT c = f32[1] reduce-scatter(a), replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true, channel_id=1, constrain_layout=true, to_apply=add
 ROOT c = f32[2] all-to-all(a), replica_groups={{0,1}}, dimensions={0}, channel_id=1, constrain_layout=true
