@@ -174,7 +174,8 @@ const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
  * contracting dimension comes first: the same memory. One form lets transposes cancel.) */
 bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
-/* Those dimensions of `transpose` as dimensions of its operand. Owned by the module. */
+/* Those dimensions of `transpose`, which may be a copy, as dimensions of its operand. Owned by the
+ * module. */
 const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims);
 
 /* Makes the FP8 call before `before` (NULL: at the end). Absent scales become one shared f32[]

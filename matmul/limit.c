@@ -140,6 +140,7 @@ bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target,
 }
 
 const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims) {
+    if (transpose->op == HLO_OP_COPY) return dims;
     const hlo_ints *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS);
     hlo_module *module = transpose->parent->module;
     int64_t *beneath = hlo_arena_array(module->arena, dims->count, sizeof *beneath);

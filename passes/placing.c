@@ -38,18 +38,19 @@ bool hlo_placing_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b
 
 int64_t hlo_placing_turns(const hlo_rule_env *env, const hlo_matmul *m, bool b) {
     hlo_matmul beneath = *m;
-    int64_t count = 1;
     hlo_instr **operand = b ? &beneath.b : &beneath.a;
     const hlo_ints **batch = b ? &beneath.b_batch : &beneath.a_batch;
     const hlo_ints **contracting = b ? &beneath.b_contracting : &beneath.a_contracting;
-    if ((*operand)->op != HLO_OP_TRANSPOSE) return 0;
-    *batch = hlo_matmul_dims_beneath(*operand, *batch);
-    *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
-    *operand = hlo_instr_operand(*operand, 0);
-    if (!hlo_matmul_operand_lies(&beneath, &env->context->target, b)) return 0;
-    for (const hlo_instr *v = *operand; v->op == HLO_OP_TRANSPOSE; v = hlo_instr_operand(v, 0))
-        count++;
-    return count;
+    int64_t turns = 0;
+    while (turns < HLO_CHAIN_LIMIT &&
+           ((*operand)->op == HLO_OP_TRANSPOSE || (*operand)->op == HLO_OP_COPY)) {
+        *batch = hlo_matmul_dims_beneath(*operand, *batch);
+        *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
+        *operand = hlo_instr_operand(*operand, 0);
+        if (!hlo_matmul_operand_lies(&beneath, &env->context->target, b)) break;
+        turns++;
+    }
+    return turns;
 }
 
 /* The element order that a call's operand has in memory stays that of its dimensions. */

@@ -8,8 +8,7 @@
 
 /* Whether the operand does not lie so for the target, and can be made to. */
 bool hlo_placing_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* How many transposes it is, one on the other, of which it can do without the last: what that is of
- * would lie so. 0: it cannot. */
+/* How many transposes and copies it is of a value that would lie so after each of them. */
 int64_t hlo_placing_turns(const hlo_rule_env *env, const hlo_matmul *m, bool b);
 /* The operand with its dimensions in that order. False: it cannot be made. */
 bool hlo_placing_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);

@@ -268,7 +268,8 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "beneath") == 0) {
         const hlo_instr *turned =
             member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
-        if (turned->op != HLO_OP_TRANSPOSE) return hlo_rule_refuse(env, NULL, NULL);
+        if (turned->op != HLO_OP_TRANSPOSE && turned->op != HLO_OP_COPY)
+            return hlo_rule_refuse(env, NULL, NULL);
         *member = hlo_matmul_dims_beneath(turned, *member);
         return true;
     }
