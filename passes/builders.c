@@ -370,16 +370,25 @@ static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
            (m->epilogue == HLO_EPILOGUE_DEFAULT || m->epilogue == HLO_EPILOGUE_RELU);
 }
 
+TEST(may_give) {
+    UNUSED(count);
+    hlo_matmul m;
+    if (!decode(args->instr, &m) || hlo_epilogues[m.epilogue].aux) return false;
+    m.d = hlo_shape_retype(env->context->module, m.d, args[1].instr->shape->type);
+    return !hlo_matmul_check(&m, &env->context->target);
+}
+
 TEST(alpha_free) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
     return decode_product(args, &m) && m.alpha == 1;
 }
 
-TEST(a_scale_free) {
+TEST(scale_free) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
-    return decode_product(args, &m) && !m.a_scale;
+    return decode_product(args, &m) && !(m.a_scale && m.b_scale) &&
+           !hlo_scale_modes[m.a_mode].along && !hlo_scale_modes[m.b_mode].along;
 }
 
 TEST(rows_free) {
@@ -631,6 +640,16 @@ MAKE(scales) {
            hlo_rows_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
 }
 
+MAKE(scale_or) {
+    UNUSED(env), UNUSED(count);
+    hlo_matmul m;
+    if (!decode(args->instr, &m)) return false;
+    bool of_b = args[1].number != 0, b_is_first = m.a_scale != NULL;
+    *out = of_b ? m.b_scale : m.a_scale;
+    if (!*out && of_b == b_is_first) *out = args[2].instr;
+    return true;
+}
+
 MAKE(joined_scale) {
     UNUSED(count);
     hlo_matmul m;
@@ -689,18 +708,18 @@ static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr 
     return *out != NULL;
 }
 
-/* Over all of what the inner one is made of. */
-static bool compose_reduces(hlo_rule_env *env, const hlo_instr *outer, hlo_instr **out) {
-    hlo_instr *operands[] = {hlo_instr_operand(hlo_instr_operand(outer, 0), 0),
-                             hlo_instr_operand(outer, 1)};
+MAKE(max_over) {
+    UNUSED(count);
+    const hlo_instr *reduce = args->instr;
+    hlo_instr *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
     int64_t dims[HLO_RULE_ARGS];
     uint32_t rank = operands[0]->shape->rank;
     if (rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < rank; i++) dims[i] = i;
-    *out = hlo_rule_new(env, HLO_OP_REDUCE, outer->shape, 2, operands);
+    *out = hlo_rule_new(env, HLO_OP_REDUCE, reduce->shape, 2, operands);
     if (!*out) return false;
     hlo_instr_drop_attr(*out, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(*out, outer);
+    hlo_instr_copy_attrs(*out, reduce);
     hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, rank, dims);
     return true;
 }
@@ -708,7 +727,6 @@ static bool compose_reduces(hlo_rule_env *env, const hlo_instr *outer, hlo_instr
 MAKE(compose) {
     UNUSED(count);
     const hlo_instr *outer = args->instr, *inner = hlo_instr_operand(outer, 0);
-    if (outer->op == HLO_OP_REDUCE) return compose_reduces(env, outer, out);
     if (outer->op == HLO_OP_SLICE) return compose_slices(env, outer, out);
     const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
     const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
@@ -843,9 +861,13 @@ MAKE(seen) {
     if (view->op != HLO_OP_SLICE) return make_shaped(env, as, 2, out);
     const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
     hlo_instr *value = args->instr;
-    *out = hlo_rule_new(env, HLO_OP_SLICE, args[2].instr->shape, 1, &value);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);
-    return *out != NULL;
+    const hlo_shape *like = args[2].instr->shape, *shape = like;
+    if (!hlo_shape_same_dims(like, view->shape))
+        shape = hlo_shape_retype(env->context->module, view->shape, like->type);
+    *out = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &value);
+    if (!*out) return false;
+    hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);
+    return shape == like || hlo_resize_reshape(env, *out, like, out);
 }
 
 /* ------------------------------------------------------------------------------------- measures */

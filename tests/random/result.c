@@ -31,7 +31,7 @@ static array step_relu(gen *g, array v) {
     double zero = dice_chance(&g->dice, 88) ? 0 : DICE_PICK(&g->dice, others);
     if (dice_chance(&g->dice, 6))
         return gen_emit(g, v, "clamp(%s, %s, %s)", gen_constant(g, v.type, zero).name, v.name,
-                        gen_constant(g, v.type, 6).name);
+                        gen_constant(g, v.type, dice_chance(&g->dice, 50) ? INFINITY : 6).name);
     return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
@@ -63,23 +63,64 @@ static array step_addend(gen *g, array v) {
     return gen_binary(g, "add", v, c, true);
 }
 
+/* In another type, and then again in its own. */
+static array converted(gen *g, array v, array (*step)(gen *, array)) {
+    array w = step(g, gen_convert(g, v, gen_wide_type(g)));
+    return gen_convert(g, w, dice_chance(&g->dice, 90) ? v.type : gen_wide_type(g));
+}
+
 static array times(gen *g, array v, double factor) {
     return gen_binary(g, "multiply", v, gen_splat(g, gen_constant(g, v.type, factor), v), true);
 }
 
+static array product(gen *g, array a, array b) {
+    return gen_binary(g, "multiply", a, b, true);
+}
+
+static array plus(gen *g, array v, double number) {
+    return gen_binary(g, "add", v, gen_splat(g, gen_constant(g, v.type, number), v), true);
+}
+
+/* What the tanh is of: root * (v + small * v^3). */
+static array within(gen *g, array v, double small, double root) {
+    array factor;
+    switch (dice_below(&g->dice, 8)) {
+    case 0:
+        factor = product(g, product(g, times(g, v, small), v), v);
+        return times(g, gen_binary(g, "add", v, factor, true), root);
+    case 1:
+        factor = gen_splat(g, gen_constant(g, v.type, 3), v);
+        factor = times(g, gen_binary(g, "power", v, factor, false), small);
+        return times(g, gen_binary(g, "add", v, factor, true), root);
+    case 2:
+        factor = plus(g, times(g, product(g, v, v), small), 1);
+        return times(g, product(g, v, factor), root);
+    case 3:
+        factor = plus(g, product(g, times(g, v, small), v), 1);
+        return product(g, times(g, v, root), factor);
+    default:
+        factor = times(g, product(g, product(g, v, v), v), small);
+        return times(g, gen_binary(g, "add", v, factor, true), root);
+    }
+}
+
 /* The tanh form, or one number of it a little off. */
-static array step_gelu(gen *g, array v) {
-    if (dice_chance(&g->dice, 20)) gen_result(g, v);
+static array gelu(gen *g, array v) {
     double numbers[] = {0.044715, 0.7978845608028654, 1, 0.5};
     if (dice_chance(&g->dice, 20)) numbers[dice_below(&g->dice, 4)] *= 1.25;
-    array cube = gen_binary(g, "multiply", gen_binary(g, "multiply", v, v, false), v, true);
-    array inner = gen_binary(g, "add", v, times(g, cube, numbers[0]), true);
-    array t = times(g, inner, numbers[1]);
-    t = gen_emit(g, v, "tanh(%s)", t.name);
-    t = gen_binary(g, "add", t, gen_splat(g, gen_constant(g, v.type, numbers[2]), v), true);
-    if (dice_chance(&g->dice, 50))
-        return gen_binary(g, "multiply", v, times(g, t, numbers[3]), true);
-    return gen_binary(g, "multiply", times(g, v, numbers[3]), t, true);
+    array t = within(g, v, numbers[0], numbers[1]);
+    t = plus(g, gen_emit(g, v, "tanh(%s)", t.name), numbers[2]);
+    switch (dice_below(&g->dice, 5)) {
+    case 0: return times(g, product(g, v, t), numbers[3]);
+    case 1:
+    case 2: return product(g, times(g, v, numbers[3]), t);
+    default: return product(g, v, times(g, t, numbers[3]));
+    }
+}
+
+static array step_gelu(gen *g, array v) {
+    if (dice_chance(&g->dice, 20)) gen_result(g, v);
+    return dice_chance(&g->dice, 10) ? converted(g, v, gelu) : gelu(g, v);
 }
 
 static array scaled(gen *g, array v) {
@@ -143,6 +184,17 @@ static array step_observe(gen *g, array v) {
 
 /* ----------------------------------------------------------------------------------- quantising */
 
+/* Now and then in one dimension, or the other way round. */
+static array moved_about(gen *g, array v) {
+    if (v.rank < 2 || dice_chance(&g->dice, 92)) return v;
+    array out = {.type = v.type, .rank = 1, .dims = {(int)gen_count(v)}};
+    if (v.rank > 2 || dice_chance(&g->dice, 50)) return gen_emit(g, out, "reshape(%s)", v.name);
+    out = v;
+    out.dims[0] = v.dims[1];
+    out.dims[1] = v.dims[0];
+    return gen_emit(g, out, "transpose(%s), dimensions={1,0}", v.name);
+}
+
 /* The largest element over all dimensions but `kept` (-1: none). */
 static array largest(gen *g, array v, double start, int kept) {
     array init = gen_constant(g, v.type, start), out = gen_shape(v.type, 0, NULL);
@@ -165,12 +217,15 @@ array gen_amax(gen *g, array v, int kept) {
 static array amax(gen *g, array v) {
     static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
     double start = DICE_PICK(&g->dice, starts);
+    v = moved_about(g, v);
     if (dice_chance(&g->dice, 5)) {
         array other = gen_emit(g, v, "negate(%s)", v.name);
         v = gen_binary(g, "maximum", v, other, true);
     } else if (dice_chance(&g->dice, 85)) {
         v = gen_emit(g, v, "abs(%s)", v.name);
     }
+    if (dice_chance(&g->dice, 8)) v = gen_convert(g, v, gen_wide_type(g));
+    v = moved_about(g, v);
     int last = v.rank > 1 && dice_chance(&g->dice, 16) ? v.rank - 1 : -1;
     array m = largest(g, v, start, last);
     return last >= 0 && dice_chance(&g->dice, 50) ? largest(g, m, start, -1) : m;
@@ -228,6 +283,7 @@ static void quantise(gen *g, array v) {
     }
     if (dice_chance(&g->dice, 10)) value = gen_convert(g, value, "f32");
     if (dice_chance(&g->dice, 75)) value = scaled(g, value);
+    if (dice_chance(&g->dice, 8)) value = step_view(g, value);
     if (dice_chance(&g->dice, 6)) gen_result(g, amax(g, value));
     if (dice_chance(&g->dice, 92)) value = gen_clamped(g, value, most);
     if (dice_chance(&g->dice, 4)) gen_result(g, value);
