@@ -845,29 +845,12 @@ MAKE(row) {
 
 MAKE(shaped) {
     UNUSED(count);
-    hlo_instr *value = args->instr;
-    const hlo_shape *shape = args[1].instr->shape;
-    int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
-    if (have == want) return hlo_resize_reshape(env, value, shape, out);
-    if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
-    return have > want ? hlo_resize_cut(env, value, shape, out)
-                       : hlo_resize_pad(env, value, shape->dims, out);
+    return hlo_resize_shaped(env, args->instr, args[1].instr->shape, out);
 }
 
 MAKE(seen) {
     UNUSED(count);
-    const hlo_instr *view = args[1].instr;
-    hlo_binding as[] = {args[0], args[2]};
-    if (view->op != HLO_OP_SLICE) return make_shaped(env, as, 2, out);
-    const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
-    hlo_instr *value = args->instr;
-    const hlo_shape *like = args[2].instr->shape, *shape = like;
-    if (!hlo_shape_same_dims(like, view->shape))
-        shape = hlo_shape_retype(env->context->module, view->shape, like->type);
-    *out = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &value);
-    if (!*out) return false;
-    hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);
-    return shape == like || hlo_resize_reshape(env, *out, like, out);
+    return hlo_resize_seen(env, args->instr, args[1].instr, args[2].instr->shape, out);
 }
 
 /* ------------------------------------------------------------------------------------- measures */

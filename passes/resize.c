@@ -74,3 +74,25 @@ bool hlo_resize_reshape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *sh
                : hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
     return *out != NULL;
 }
+
+bool hlo_resize_shaped(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
+                       hlo_instr **out) {
+    int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
+    if (have == want) return hlo_resize_reshape(env, value, shape, out);
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
+    return have > want ? hlo_resize_cut(env, value, shape, out)
+                       : hlo_resize_pad(env, value, shape->dims, out);
+}
+
+bool hlo_resize_seen(hlo_rule_env *env, hlo_instr *value, const hlo_instr *view,
+                     const hlo_shape *shape, hlo_instr **out) {
+    if (view->op != HLO_OP_SLICE) return hlo_resize_shaped(env, value, shape, out);
+    const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
+    const hlo_shape *part = shape;
+    if (!hlo_shape_same_dims(shape, view->shape))
+        part = hlo_shape_retype(env->context->module, view->shape, shape->type);
+    *out = hlo_rule_new(env, HLO_OP_SLICE, part, 1, &value);
+    if (!*out) return false;
+    hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);
+    return part == shape || hlo_resize_reshape(env, *out, shape, out);
+}

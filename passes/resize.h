@@ -24,4 +24,12 @@ bool hlo_resize_cut(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
 bool hlo_resize_reshape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
                         hlo_instr **out);
 
+/* Reshaped, or, if it has more or fewer elements, cut or with zeros behind. */
+bool hlo_resize_shaped(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
+                       hlo_instr **out);
+
+/* What `view`, a slice or a value of as many elements, shows of `value`, in that shape. */
+bool hlo_resize_seen(hlo_rule_env *env, hlo_instr *value, const hlo_instr *view,
+                     const hlo_shape *shape, hlo_instr **out);
+
 #endif
