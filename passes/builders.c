@@ -384,11 +384,10 @@ TEST(alpha_free) {
     return decode_product(args, &m) && m.alpha == 1;
 }
 
-TEST(scale_free) {
+TEST(a_scale_free) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
-    return decode_product(args, &m) && !(m.a_scale && m.b_scale) &&
-           !hlo_scale_modes[m.a_mode].along && !hlo_scale_modes[m.b_mode].along;
+    return decode_product(args, &m) && !m.a_scale;
 }
 
 TEST(rows_free) {
@@ -638,16 +637,6 @@ MAKE(scales) {
     hlo_scale_mode mode;
     return scale_mode(args, &mode) &&
            hlo_rows_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
-}
-
-MAKE(scale_or) {
-    UNUSED(env), UNUSED(count);
-    hlo_matmul m;
-    if (!decode(args->instr, &m)) return false;
-    bool of_b = args[1].number != 0, b_is_first = m.a_scale != NULL;
-    *out = of_b ? m.b_scale : m.a_scale;
-    if (!*out && of_b == b_is_first) *out = args[2].instr;
-    return true;
 }
 
 MAKE(joined_scale) {
