@@ -22,7 +22,7 @@ struct hlo_arena {
 
 /* A block or a pool's piece is a small share of what there is, so that little is left over. Where
  * it fills a large page it is one: these are faster to get and to walk over. */
-enum { ALIGN = 8, SHARE = 8, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10 };
+enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10 };
 enum { LARGE_PAGE = 2 << 20 };
 
 hlo_arena *hlo_arena_new(jmp_buf *recover) {
