@@ -175,15 +175,14 @@ static void load_analysis(const row *r, analysis *a, int64_t count, int64_t done
 }
 
 /* What zeros become by a scale that is infinite, NaN or too small to have a reciprocal is another
- * number where they are scaled elsewhere; of a scale that overflowed that number is finite. */
+ * number where they are scaled elsewhere; a scale that overflowed may be infinite there, too. */
 static void find_scales(const row *r, analysis *a, int64_t count) {
     bool divides = r->instr->op == HLO_OP_DIVIDE;
     for (uint32_t o = 0; o < 2; o++)
         for (int64_t i = 0; r->scales[o] && i < count; i++) {
             double scale = a->x[o].f64[i];
             bool good = divides ? fabs(scale) >= HLO_BOUND_FLUSHED : isfinite(scale);
-            if (!good && !isnan(a->x[1 - o].f64[i]) && !hlo_bound_overflowed(scale, a->sigma[o][i]))
-                a->anything[i] = true;
+            if (!good && !isnan(a->x[1 - o].f64[i])) a->anything[i] = true;
         }
 }
 

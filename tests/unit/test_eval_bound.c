@@ -604,26 +604,34 @@ static void zeros_may_have_the_other_sign(void **state) {
     hlo_module_free(s.module);
 }
 
-#define THIN(type)                                                                                 \
-    MODULE("(q: " type "[4,1], m: f32[4,1]) -> f32[4,1]",                                          \
-           "  %q = " type "[4,1]{1,0} parameter(0)\n  %m = f32[4,1]{1,0} parameter(1)\n"           \
-           "  %w = f32[4,1]{1,0} convert(%q)\n  ROOT %r = f32[4,1]{1,0} multiply(%w, %m)")
+#define THIN(type, wide)                                                                           \
+    MODULE("(q: " type "[4,1], m: " wide "[4,1]) -> " wide "[4,1]",                                \
+           "  %q = " type "[4,1]{1,0} parameter(0)\n  %m = " wide "[4,1]{1,0} parameter(1)\n"      \
+           "  %w = " wide "[4,1]{1,0} convert(%q)\n"                                               \
+           "  ROOT %r = " wide "[4,1]{1,0} multiply(%w, %m)")
 
 /* Scales of rows of one element look like any factor; quantised values do not look like scales. */
 static void rows_of_one_element_are_scaled(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    setup s = prepare(THIN("f8e5m2"), &recover);
+    setup s = prepare(THIN("f8e5m2", "f32"), &recover);
     static const double q[] = {0, 1, INFINITY, 1}, m[] = {INFINITY, INFINITY, 2, 2};
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, q[i]), set(&s.operands[1], i, m[i]);
     run(&s, true);
     for (int i = 0; i < 4; i++) assert_true(i < 2 ? isnan(at(&s.sigma, i)) : at(&s.sigma, i) == 0);
     hlo_module_free(s.module);
-    s = prepare(THIN("f32"), &recover);
+    s = prepare(THIN("f32", "f32"), &recover);
     set(&s.operands[1], 0, INFINITY);
     run(&s, true);
     assert_true(at(&s.sigma, 0) == 0);
+    hlo_module_free(s.module);
+    s = prepare(THIN("f8e5m2", "f16"),
+                &recover); /* by what overflowed, here and perhaps elsewhere */
+    set(&s.operands[0], 0, 1), set(&s.operands[1], 0, INFINITY);
+    set(&s.operand_sigmas[1], 0, 70000);
+    run(&s, true);
+    assert_true(isnan(at(&s.sigma, 0)));
     hlo_module_free(s.module);
 }
 
