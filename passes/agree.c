@@ -56,12 +56,17 @@ static const char *sharding_of(const char *sharding, int64_t index) {
     return sharding + strspn(sharding, " ");
 }
 
+/* Whether parts (NULL: not known) that are made since `mark`, and given back, keep all that must
+ * agree together. */
+static bool keep_together(const hlo_agreement *a, const hlo_division *parts, hlo_arena_mark mark) {
+    bool together = parts && hlo_division_within(a->among, parts);
+    hlo_arena_release(a->arena, mark);
+    return together;
+}
+
 static bool handed_alike(const hlo_agreement *a, const char *sharding) {
     hlo_arena_mark mark = hlo_arena_here(a->arena);
-    const hlo_division *parts = hlo_division_of_sharding(a->arena, sharding);
-    bool alike = parts && hlo_division_within(a->among, parts);
-    hlo_arena_release(a->arena, mark);
-    return alike;
+    return keep_together(a, hlo_division_of_sharding(a->arena, sharding), mark);
 }
 
 static bool agree_parameter(const hlo_agreement *a, const hlo_instr *parameter, int64_t index) {
@@ -112,10 +117,7 @@ static bool comes_whole(const hlo_instr *value, int64_t index) {
 
 static bool evened_out(const hlo_agreement *a, const hlo_instr *collective) {
     hlo_arena_mark mark = hlo_arena_here(a->arena);
-    const hlo_division *among = hlo_devices_among(a->arena, collective);
-    bool within = among && hlo_division_within(a->among, among);
-    hlo_arena_release(a->arena, mark);
-    return within;
+    return keep_together(a, hlo_devices_among(a->arena, collective), mark);
 }
 
 static bool agree_all(const hlo_agreement *a, const hlo_instr *value, unsigned *steps) {

@@ -88,7 +88,8 @@ void hlo_bound_round_chunk(hlo_type type, const double *value, const double *res
     bool overflows = rounds && options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
     for (int64_t i = 0; i < count; i++) {
         if (isnan(sigma[i])) sigma[i] = infinite;
-        if (dropped && rounds && !isinf(sigma[i]))
+        bool rounded = rounds || (isfinite(result[i]) && value[i] != result[i]);
+        if (dropped && rounded && !isinf(sigma[i]))
             sigma[i] = hypot(sigma[i], hlo_bound_last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];

@@ -226,8 +226,9 @@ hlo_range hlo_range_of(const hlo_instr *instr);
 void hlo_view_extent(const hlo_view *view, hlo_range *out_range);
 
 /* For a chunk: the sigmas of `value`, known to `sigma` and to lie in `range` (NULL: anywhere), once
- * rounded to `type`. `rounds`: whether
- * the operation rounds to the type at all. In place. */
+ * rounded to `type`, which gave `result`. `rounds`: whether the operation rounds to the type
+ * everywhere; else only what `result` differs from was rounded, such as small bf16 numbers to f16,
+ * which has more bits but less range. In place. */
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma);

@@ -161,6 +161,15 @@ static void bf16_roundings_that_may_be_dropped(void **state) {
     double ulp = 0x1p-7;
     assert_true(at(&s.sigma, 0) > 0.3 * ulp && at(&s.sigma, 0) < ulp);
     hlo_module_free(s.module);
+    /* f16 has all bits of bf16, but not below its normal numbers. */
+    s = prepare(MODULE("(x: bf16[4]) -> f16[4]", "  %x = bf16[4]{0} parameter(0)\n"
+                                                 "  ROOT %r = f16[4]{0} convert(%x)"),
+                &recover);
+    set(&s.operands[0], 0, 3.375 * 0x1p-24), set(&s.operands[0], 1, 1.5);
+    run(&s, true);
+    assert_true(at(&s.sigma, 0) > 0.3 * 0x1p-24 && at(&s.sigma, 0) < 0x1p-24);
+    assert_true(at(&s.sigma, 1) == 0);
+    hlo_module_free(s.module);
 }
 
 /* A number from a normal distribution, by the sum of twelve uniform ones. */
