@@ -167,7 +167,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
         copy->attr_count = comp->attr_count;
     }
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             copy_instr(&c, c.comps[comp->id], instr);
         if (comp->root) hlo_computation_set_root(c.comps[comp->id], c.instrs[comp->root->id]);
     }

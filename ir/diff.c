@@ -104,7 +104,7 @@ static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
         if (module->attrs[i].id == HLO_ATTR_IS_SCHEDULED) h.ordered = module->attrs[i].u.i;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         uint64_t sum = 0;
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hash_instr(&h, instr);
             sum = (h.ordered ? mix(sum, 0) : sum) + h.whole[instr->id];
         }
@@ -128,7 +128,7 @@ static const hlo_instr *first_lacking(const hashes *h, const hlo_computation *co
     hlo_arena_mark mark = hlo_arena_here(scratch);
     uint64_t *there = hlo_arena_array(scratch, other->instr_count, sizeof *there);
     size_t count = 0;
-    for (const hlo_instr *instr = other->first; instr; instr = instr->next)
+    for (const hlo_instr *instr = other->first; instr; instr = hlo_instr_next(instr))
         there[count++] = other_h->whole[instr->id];
     qsort(there, count, sizeof *there, by_value);
     const hlo_instr *found = comp->first;
@@ -152,7 +152,7 @@ static tagged *all_alone(const hashes *h, hlo_arena *scratch, size_t *out_count)
     tagged *all = hlo_arena_array(scratch, h->module->next_id, sizeof *all);
     size_t count = 0;
     for (const hlo_computation *comp = h->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             all[count++] = (tagged){h->alone[instr->id], (uint8_t)instr->op};
     qsort(all, count, sizeof *all, by_hash);
     *out_count = count;

@@ -322,6 +322,18 @@ struct hlo_instr {
     const char *name; /* without `%`; unique in the module */
 };
 
+/* The neighbour in the computation, NULL at its end. These are for whoever walks over all of it: as
+ * most instructions lie one behind the other, one farther on is asked of the memory meanwhile. */
+enum { HLO_INSTRS_AHEAD = 24 };
+static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
+    __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
+    return instr->next;
+}
+static inline hlo_instr *hlo_instr_prev(const hlo_instr *instr) {
+    __builtin_prefetch(instr - HLO_INSTRS_AHEAD);
+    return instr->prev;
+}
+
 struct hlo_computation {
     uint32_t id; /* unique in the module, below hlo_module.next_computation_id */
     const char *name;
@@ -381,6 +393,8 @@ struct hlo_module {
     hlo_doubt *doubts;       /* the last one first */
     struct hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
+    uint32_t laid;                    /* instructions when hlo_module_lay() was last called */
+    uint32_t laid_ids;                /* next_id then */
     uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
     bool attrs_seen[HLO_ATTR_COUNT];  /* whether any instruction has or has had the attribute */
     struct hlo_strings *strings;      /* interned */
@@ -460,6 +474,17 @@ void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
 void hlo_instr_remove(hlo_instr *instr);
 /* Moves it within its computation to stand before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
+
+/* In all its computations. */
+uint32_t hlo_module_instr_count(const hlo_module *module);
+/* Whether so much has been removed and made that a walk goes back and forth over memory of which
+ * most is of no use any more: then, the time for hlo_module_lay(). */
+bool hlo_module_is_sparse(const hlo_module *module);
+/* Lays all instructions and their operands anew: side by side, in their order, as in a module that
+ * was just read. Nothing else changes, ids and the order of use lists included. Returns in `arena`,
+ * by id, where each is now; NULL: in no computation. A pointer to one from elsewhere than the
+ * module is of no use afterwards, but for a snapshot's. */
+hlo_instr **hlo_module_lay(hlo_module *module, hlo_arena *arena);
 
 /* A copy of `instr` in a computation of the same module, with other operands (as many). A
  * parameter's copy is entered in comp->parameters. */

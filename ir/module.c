@@ -87,7 +87,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
 
 void hlo_computation_remove(hlo_computation *comp) {
     unlink_computation(comp);
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         comp->module->op_counts[instr->op]--;
     if (comp->module->entry == comp) comp->module->entry = NULL;
 }

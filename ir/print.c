@@ -724,10 +724,10 @@ static void put_body_line(out *o, const hlo_computation *comp, const hlo_instr *
 static void put_body(out *o, const hlo_computation *comp) {
     uint32_t number = 0;
     if (o->numbers)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             o->numbers[instr->id] = number++;
     put_char(o, '{');
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         put_body_line(o, comp, instr);
     put_line(o, o->depth);
     put_char(o, '}');
@@ -855,17 +855,17 @@ static bool tells_wrapped(const hlo_instr *start, const hlo_computation *called)
 static bool *find_hidden(const hlo_module *module) {
     bool any = false;
     for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr && !any; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr && !any; instr = hlo_instr_next(instr))
             any = instr->op == HLO_OP_ASYNC_START;
     if (!any) return NULL;
     caller_count count = {calloc(module->next_computation_id, sizeof *count.callers)};
     bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
     if (count.callers && hidden) {
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 hlo_instr_visit_called(instr, count_call, &count);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 const hlo_computation *called =
                     instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
                 if (called && count.callers[called->id] == 1 && called != module->entry)
@@ -932,7 +932,7 @@ static hlo_status check_extent(const hlo_module *module) {
     bool fits = e.of != NULL;
     for (const hlo_computation *comp = module->first; fits && comp; comp = comp->next) {
         e.now = (extent){.depth = 1, .instrs = comp->instr_count};
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             hlo_instr_visit_called(instr, add_called, &e);
         e.of[comp->id] = e.now;
         fits = e.now.depth <= MOST_DEPTH && e.now.instrs <= MOST_INSTRS;

@@ -56,7 +56,8 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
         r->parameters =
             hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
         instr_record **last = &r->instrs;
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next, last = &(*last)->next)
+        for (hlo_instr *instr = comp->first; instr;
+             instr = hlo_instr_next(instr), last = &(*last)->next)
             *last = record_instr(instr, arena);
         end = &r->next;
     }

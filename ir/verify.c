@@ -228,7 +228,7 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
         if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
             hlo_verify_error(v, comp->offset, "%%%s has %u parameters, but none of number %u",
                              comp->name, comp->parameter_count, i);
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         hlo_arena_mark mark = hlo_arena_here(v->scratch);
         check_instr(v, instr);
         hlo_arena_release(v->scratch, mark);

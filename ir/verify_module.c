@@ -53,7 +53,7 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
 /* Each has left itself as the meaning of its name. */
 static bool names_differ(const hlo_module *m) {
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (hlo_intern_meaning(instr->name).instr != instr) return false;
     return true;
 }
@@ -71,7 +71,7 @@ static void check_all_names(verifier *v) {
     if (differ) return;
     count = 0;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             names[count++] = (named){instr->name, instr->offset};
     check_names(v, names, count, "instructions");
 }
@@ -104,7 +104,8 @@ typedef struct call_frame {
 static call_frame frame_of(verifier *v, const hlo_computation *comp) {
     const size_t count = v->calls[comp->id];
     edge_list list = {.edges = hlo_arena_array(v->scratch, count, sizeof(call_edge))};
-    for (const hlo_instr *instr = comp->first; instr && list.count < count; instr = instr->next) {
+    for (const hlo_instr *instr = comp->first; instr && list.count < count;
+         instr = hlo_instr_next(instr)) {
         list.call = instr;
         hlo_instr_visit_called(instr, add_edge, &list);
     }
@@ -153,7 +154,7 @@ static void check_started(verifier *v, const call_edge *edge) {
     if (edge->call->op != HLO_OP_ASYNC_START) return;
     const hlo_instr *other = NULL;
     bool transfers = true;
-    for (const hlo_instr *instr = edge->called->first; instr; instr = instr->next) {
+    for (const hlo_instr *instr = edge->called->first; instr; instr = hlo_instr_next(instr)) {
         transfers &= is_transfer(instr->op);
         if (instr != edge->called->root && instr->op != HLO_OP_PARAMETER && !other) other = instr;
     }
@@ -224,7 +225,7 @@ static void check_channels(verifier *v) {
     const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
     size_t count = 0;
     for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
     qsort(all, count, sizeof *all, by_channel);
     for (size_t i = 1; i < count; i++) {

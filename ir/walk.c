@@ -45,7 +45,7 @@ static void place_all(walk *w, const hlo_instr *from) {
 
 const hlo_instr **hlo_walk_order(const hlo_computation *comp, uint32_t *numbers) {
     size_t most = 1; /* on the stack: each once for each that is computed from it */
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
         most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);
         numbers[instr->id] = (uint32_t)NOT_SEEN;
@@ -53,7 +53,7 @@ const hlo_instr **hlo_walk_order(const hlo_computation *comp, uint32_t *numbers)
     const hlo_instr **order = malloc((comp->instr_count + most) * sizeof *order);
     if (!order) return NULL;
     walk w = {.numbers = numbers, .order = order, .stack = order + comp->instr_count};
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         if (!instr->uses) place_all(&w, instr);
     return order;
 }

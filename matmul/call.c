@@ -298,7 +298,7 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
     hlo_tally errors = hlo_tally_new(max_errors);
     if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_matmul matmul;
             const char *why;
             if (!hlo_matmul_is_call(instr) && !hlo_matmul_is_wide_call(instr)) continue;

@@ -221,7 +221,7 @@ static void visit_kernel(weighing *w, const hlo_instr *instr) {
 /* Backwards: by the time that an instruction is looked at, the matmuls that read it are known. */
 static void visit_needed(weighing *w) {
     for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
             visit_matmul(w, instr);
             visit_kernel(w, instr);

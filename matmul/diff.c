@@ -65,7 +65,7 @@ static uint64_t hash_sizes(hlo_matmul_sizes size) {
 static void list_matmuls(side *s) {
     s->all = hlo_arena_array(s->scratch, s->module->next_id, sizeof *s->all);
     for (const hlo_computation *comp = s->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_matmul m;
             if (!read_matmul(instr, &m)) continue;
             const char *op_name = hlo_instr_op_name(instr);

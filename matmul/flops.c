@@ -137,7 +137,7 @@ bool hlo_flops_count(const hlo_module *module, hlo_flops *out) {
     if (!totals) return false;
     /* Callers stand behind what they call. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             count_instr(instr, totals, &totals[comp->id]);
     *out = module->entry ? totals[module->entry->id] : (hlo_flops){0};
     free(totals);

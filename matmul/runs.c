@@ -36,7 +36,7 @@ void hlo_runs(const hlo_module *module, double *out_runs) {
     if (!module->op_counts[HLO_OP_WHILE]) return;
     /* Callers stand behind what they call. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             double trips = instr->op == HLO_OP_WHILE ? hlo_loop_trips(instr) : 1;
             calls all = {out_runs, out_runs[comp->id] * trips};
             hlo_instr_visit_called(instr, count_call, &all);

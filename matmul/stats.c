@@ -45,7 +45,7 @@ void hlo_module_print_stats(const hlo_module *module, FILE *out) {
     counts c = {0};
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         c.computations++;
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             count_instr(&c, module, instr);
     }
     fprintf(out, "module %s\n", module->name);

@@ -259,7 +259,7 @@ static hlo_agreement *find_agreement(const hlo_pass_context *context, const hlo_
     a->count = module->next_computation_id;
     a->of = hlo_arena_zero(a->arena, a->count * sizeof *a->of);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *i = comp->first; i; i = i->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
             if (comp == module->entry || a->of[comp->id].reached) enter(a, i);
     return a;
 }

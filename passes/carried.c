@@ -113,7 +113,8 @@ const hlo_carried *hlo_carried_find(const hlo_module *module, hlo_arena *arena) 
         c->changed = false;
         /* Callers before what they call. */
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-            for (const hlo_instr *instr = comp->first; instr; instr = instr->next) visit(c, instr);
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                visit(c, instr);
     }
     return c;
 }

@@ -267,7 +267,7 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = hlo_walk_says(fused, comp->id) ? NULL : comp->first, *next; instr;
              instr = next) {
-            next = instr->next;
+            next = hlo_instr_next(instr);
             /* It may go with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
                 next = next->next;

@@ -170,7 +170,7 @@ static void merge_computation(hlo_pass_context *context, hlo_computation *comp, 
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     table seen = {.arena = context->scratch, .alone = alone};
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
-        next = instr->next;
+        next = hlo_instr_next(instr);
         if (instr->op == HLO_OP_PARAMETER || hlo_walk_says(effects->side, instr->id) ||
             hlo_walk_says(effects->random, instr->id) || hlo_walk_says(controlled, instr->id) ||
             hlo_op_chains(instr->op, HLO_OP_INVALID))

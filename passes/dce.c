@@ -41,7 +41,7 @@ hlo_status hlo_pass_dce(hlo_pass_context *context) {
             continue;
         }
         for (hlo_instr *instr = comp->last, *before; instr; instr = before) {
-            before = instr->prev;
+            before = hlo_instr_prev(instr);
             if (instr->use_count || instr == comp->root || instr->op == HLO_OP_PARAMETER ||
                 hlo_walk_says(effects.side, instr->id) || hlo_walk_says(k.named, instr->id)) {
                 keep(&k, instr);

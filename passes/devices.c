@@ -70,7 +70,7 @@ bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_m
     *out_marked = NULL;
     if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = i->next) {
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
             const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
             collective |= hlo_ops[i->op].flags & HLO_COLLECTIVE;
             manual |= hlo_devices_manual(i);
@@ -83,7 +83,7 @@ bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_m
 int64_t hlo_devices_free_channel(const hlo_module *module) {
     int64_t most = 0;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = i->next) {
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
             int64_t channel = hlo_instr_int(i, HLO_ATTR_CHANNEL_ID, 0);
             if (channel > most) most = channel;
         }

@@ -269,7 +269,7 @@ static bool take_batch(hlo_engine *e) {
     while (e->batch.count < most) {
         hlo_instr *instr = e->rest;
         if (instr) {
-            e->rest = instr->next;
+            e->rest = hlo_instr_next(instr);
             if (e->by_op[instr->op]) add(e, &e->batch, instr);
         } else {
             hlo_computation *comp = e->later;
@@ -282,6 +282,23 @@ static bool take_batch(hlo_engine *e) {
     return e->batch.count;
 }
 
+/* Asks memory for what rules will look at: first what the instruction points to, then, when that is
+ * there, its operands and a user. */
+static void prefetch(const hlo_engine *e, size_t at) {
+    enum { LATER = 8, SOON = 4, OPERANDS = 3 };
+    if (at + LATER < e->batch.count) {
+        const hlo_instr *later = e->batch.items[at + LATER];
+        __builtin_prefetch(later->operands);
+        __builtin_prefetch(later->uses);
+        __builtin_prefetch(later->attrs);
+    }
+    if (at + SOON >= e->batch.count) return;
+    const hlo_instr *soon = e->batch.items[at + SOON];
+    for (uint32_t i = 0; i < soon->operand_count && i < OPERANDS; i++)
+        __builtin_prefetch(hlo_instr_operand(soon, i));
+    if (soon->uses) __builtin_prefetch(soon->uses->user);
+}
+
 /* Whether anything fired. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
@@ -291,6 +308,7 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     e->later = e->context->module->first;
     while (!e->failed && take_batch(e))
         for (size_t i = 0; i < e->batch.count && !e->failed; i++) {
+            prefetch(e, i);
             if (e->batch.items[i]->parent) visit(e, env, e->batch.items[i]);
             for (size_t f = 0; f < e->follow_up.count && !e->failed; f++)
                 if (e->follow_up.items[f]->parent) visit(e, env, e->follow_up.items[f]);
@@ -343,9 +361,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->fused = hlo_walk_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
     e->old_ids = context->module->next_id;
-    uint64_t instrs = 0;
-    for (hlo_computation *c = context->module->first; c; c = c->next) instrs += c->instr_count;
-    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * instrs;
+    e->fuel =
+        FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)hlo_module_instr_count(context->module);
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && !e->failed; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         hlo_diag_emit(context->module, context->sink, HLO_ERROR, 0, 0,

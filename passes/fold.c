@@ -76,7 +76,7 @@ hlo_status hlo_pass_fold(hlo_pass_context *context) {
     bool *controlled = hlo_walk_controlled(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
-            next = instr->next;
+            next = hlo_instr_next(instr);
             if (hlo_walk_says(effects.side, instr->id) ||
                 hlo_walk_says(effects.random, instr->id) || hlo_walk_says(controlled, instr->id) ||
                 hlo_instr_user_count(instr) == 0 || !can_fold(instr))

@@ -138,7 +138,7 @@ static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
     if (!module->op_counts[HLO_OP_FUSION]) return NULL;
     bool *fuses = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fuses);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (instr->op == HLO_OP_FUSION) fuses[comp->id] = true;
     return fuses;
 }
@@ -151,7 +151,7 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     in.fuses = with_fusions(module, context->scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
-            next = instr->next;
+            next = hlo_instr_next(instr);
             hlo_computation *callee = callee_of(&in, instr);
             if (callee) inline_call(&in, instr, callee);
         }

@@ -295,7 +295,7 @@ static void check_all(hlo_pass_context *context, const hlo_module *module,
                  .needed = hlo_walk_needed(module, scratch),
                  .scale_of = hlo_arena_zero(scratch, 2 * module->next_id * sizeof *l.scale_of)};
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (l.needed[instr->id]) check(&l, instr);
 }
 

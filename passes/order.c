@@ -28,7 +28,7 @@ static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
 
 static void number(hlo_order *order, const hlo_computation *comp) {
     uint64_t key = 0;
-    for (const hlo_instr *i = comp->first; i; i = i->next) *at(order, i) = key += key_gap;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) *at(order, i) = key += key_gap;
 }
 
 hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena) {

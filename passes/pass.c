@@ -131,6 +131,8 @@ static hlo_status run_function(run *r, const pass *p) {
     uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     hlo_status status = p->rules ? hlo_rules_run(context, p->rules) : p->function(context);
+    if (status == HLO_OK && hlo_module_is_sparse(context->module))
+        hlo_remark_laid(context, hlo_module_lay(context->module, context->scratch));
     hlo_arena_release(context->scratch, mark);
     context->agreement = NULL;
     if (p->role == DECIDES) r->decided += context->changes - before;

@@ -88,6 +88,12 @@ void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const h
         bind(report, (uint32_t)(left - report->slots), to);
 }
 
+void hlo_remark_laid(hlo_pass_context *context, hlo_instr *const *laid) {
+    slot *slots = context->report->slots;
+    for (uint32_t i = 0; i < context->report->count; i++)
+        if (slots[i].instr && laid[slots[i].instr->id]) slots[i].instr = laid[slots[i].instr->id];
+}
+
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
     hlo_report *report = context->report;
     slot *original = find_slot(report, from);
@@ -171,7 +177,7 @@ void hlo_report_open(hlo_pass_context *context) {
     make_room_for_id(context->report, context->module->next_id);
     make_room(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (is_matmul(instr)) open_slot(context, instr);
 }
 

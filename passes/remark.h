@@ -23,6 +23,8 @@ hlo_reason hlo_reason_find(const char *name);
 /* `to` stands for the matmul `from` from now on; also where `to` stands for another one already
  * (two equal ones became one). */
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
+/* What stands for a matmul lies elsewhere: see hlo_module_lay(). */
+void hlo_remark_laid(hlo_pass_context *context, hlo_instr *const *laid);
 /* `from` keeps standing for itself, and its copy `to` gets a slot of its own. To be called when
  * `to` has its metadata. */
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);

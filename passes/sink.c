@@ -164,7 +164,7 @@ static void become_sliced(const hlo_entrance *e, uint32_t index, hlo_instr *slic
 
 static void sink_in(const hlo_entrance *e, hlo_computation *comp) {
     hlo_instr *parameter = comp->parameters[0];
-    for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
+    for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         int64_t index = instr->id < e->count_before ? hlo_sink_index(instr, parameter) : -1;
         if (index >= 0 && e->elements[index].sinks)
             become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
@@ -385,13 +385,13 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
     s.callers = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.callers);
     s.called = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.called);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             s.caller = instr;
             hlo_instr_visit_called(instr, note_called, &s);
         }
     /* Callers before what they call. */
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);
             if (instr->op == HLO_OP_CONDITIONAL) visit_branches(&s, instr);
         }

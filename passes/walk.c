@@ -6,7 +6,7 @@ bool *hlo_walk_controlled(const hlo_module *module, hlo_arena *arena) {
     if (!module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS]) return NULL;
     bool *controlled = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
             if (!attr) continue;
             controlled[instr->id] = true;
@@ -38,7 +38,7 @@ static bool has_op(const hlo_module *module, uint8_t flags) {
 static bool runs_together(const hlo_module *module) {
     if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (hlo_devices_manual(instr)) return true;
     return false;
 }
@@ -66,7 +66,7 @@ hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
     bool *random = hlo_arena_zero(arena, module->next_computation_id);
     bool together = runs_together(module);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             called_effects called = {.side = side, .random = random};
             hlo_instr_visit_called(instr, visit_called, &called);
             effects.side[instr->id] = own_side_effect(instr, together) || called.any_side ||
@@ -86,7 +86,7 @@ static unsigned char fp8_kind(hlo_type type) {
 unsigned char *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
     unsigned char *fp8 = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
             bool carries = scaled || instr->op == HLO_OP_CONVERT ||
                            (hlo_ops[instr->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) &&
@@ -123,7 +123,7 @@ bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena) {
     if (module->entry) called[module->entry->id] = true;
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (!called[comp->id]) continue;
-        for (const hlo_instr *instr = comp->last; instr; instr = instr->prev) {
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (instr == comp->root || instr->op == HLO_OP_PARAMETER ||
                 hlo_walk_says(effects.side, instr->id))
                 needed[instr->id] = true;
@@ -144,7 +144,7 @@ bool *hlo_walk_fused(const hlo_module *module, hlo_arena *arena) {
     if (!module->op_counts[HLO_OP_FUSION]) return NULL;
     bool *fused = hlo_arena_zero(arena, module->next_computation_id);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (fused[comp->id] || instr->op == HLO_OP_FUSION)
                 hlo_instr_visit_called(instr, note_fused, fused);
     return fused;

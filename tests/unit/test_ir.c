@@ -98,6 +98,7 @@ static void a_snapshot_brings_all_back(void **state) {
         hlo_instr_move(one, two);
         hlo_instr_remove(add);
         (void)hlo_computation_new(m, "other");
+        hlo_module_lay(m, m->arena);
         hlo_snapshot_restore(m, before);
         assert_ptr_equal(m->last, c);
         assert_ptr_equal(c->root, add);
@@ -116,12 +117,66 @@ static void a_snapshot_brings_all_back(void **state) {
     hlo_module_free(m);
 }
 
+static void laid_side_by_side_all_is_the_same(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_computation *c = hlo_computation_new(m, "main");
+    const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
+    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
+    hlo_instr_set_parameter(x, 0);
+    hlo_instr *twice[] = {x, x};
+    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, NULL);
+    hlo_instr *first = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &x, NULL);
+    hlo_instr_set_operand(add, 1, first);
+    hlo_instrs *named = hlo_arena_alloc(m->arena, sizeof *named + sizeof *named->v);
+    named->count = 1;
+    named->v[0] = first;
+    hlo_instr_set_attr(add, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
+    hlo_computation_set_root(c, add);
+    assert_false(hlo_module_is_sparse(m));
+    for (int i = 0; i < 9; i++)
+        hlo_instr_remove(hlo_instr_new(c, NULL, HLO_OP_NEGATE, scalar, 1, &x, NULL));
+    assert_true(hlo_module_is_sparse(m));
+    hlo_instr **laid = hlo_module_lay(m, m->arena);
+    assert_false(hlo_module_is_sparse(m));
+    assert_null(laid[first->id + 1]);
+    hlo_instr *new_x = laid[x->id], *new_first = laid[first->id], *new_add = laid[add->id];
+    assert_ptr_equal(new_x + 1, new_first);
+    assert_ptr_equal(new_first + 1, new_add);
+    assert_ptr_equal(c->first, new_x);
+    assert_ptr_equal(new_x->next, new_first);
+    assert_ptr_equal(new_first->next, new_add);
+    assert_null(new_add->next);
+    assert_ptr_equal(c->last, new_add);
+    assert_ptr_equal(new_add->prev, new_first);
+    assert_ptr_equal(new_first->prev, new_x);
+    assert_null(new_x->prev);
+    assert_int_equal(new_add->id, add->id);
+    assert_ptr_equal(c->parameters[0], new_x);
+    assert_ptr_equal(c->root, new_add);
+    assert_ptr_equal(hlo_instr_operand(new_add, 0), new_x);
+    assert_ptr_equal(hlo_instr_operand(new_add, 1), new_first);
+    assert_int_equal(new_x->use_count, 2);
+    assert_ptr_equal(new_x->uses, new_first->operands); /* newest first, as it was */
+    assert_ptr_equal(new_x->uses->user, new_first);
+    assert_ptr_equal(new_x->uses->next, new_add->operands);
+    assert_ptr_equal(new_x->uses->next->prev, new_x->uses);
+    assert_ptr_equal(new_x->uses->next->user, new_add);
+    assert_null(new_x->uses->next->next);
+    const hlo_attr *control = hlo_instr_attr(new_add, HLO_ATTR_CONTROL_PREDECESSORS);
+    assert_ptr_equal(control->u.instrs->v[0], new_first);
+    hlo_module_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(equal_shapes_are_one_pointer),
         cmocka_unit_test(uses_follow_their_definition),
         cmocka_unit_test(a_snapshot_brings_all_back),
+        cmocka_unit_test(laid_side_by_side_all_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
