@@ -182,7 +182,7 @@ static void find_scales(const row *r, analysis *a, int64_t count) {
         for (int64_t i = 0; r->scales[o] && i < count; i++) {
             double scale = a->x[o].f64[i];
             bool good = divides ? fabs(scale) >= HLO_BOUND_FLUSHED : isfinite(scale);
-            if (!good && !isnan(a->x[1 - o].f64[i])) a->anything[i] = true;
+            a->anything[i] |= !good;
         }
 }
 

@@ -521,15 +521,45 @@ static double narrowing(hlo_type operand, hlo_type result) {
     return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
 }
 
-/* A dot's operands: squares of the values and of their sigmas, and whether there are any. */
+/* A dot's operand: squares of the values and of their sigmas, and whether there are any. `repeats`:
+ * each sum has one element of it over and over. */
 typedef struct side {
     hlo_view values, sigmas;
-    bool exact;
+    bool exact, repeats;
 } side;
 
-static side side_of(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma) {
+static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    bool *equal = arg;
+    double x[HLO_CHUNK], y[HLO_CHUNK];
+    for (int64_t done = 0; done < count && *equal; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        hlo_lane_load_f64(HLO_TYPE_F64, data[0] + done * steps[0], steps[0], n, x);
+        hlo_lane_load_f64(HLO_TYPE_F64, data[1] + done * steps[1], steps[1], n, y);
+        for (int64_t i = 0; i < n; i++) *equal &= hlo_bound_same(x[i], y[i]);
+    }
+}
+
+/* Whether all elements along those dimensions are the first one. */
+static bool repeats_along(const hlo_view *f64, const hlo_ints *dims) {
+    hlo_dims strides;
+    memcpy(strides.v, f64->strides, f64->rank * sizeof *strides.v);
+    for (uint32_t i = 0; i < dims->count; i++) strides.v[dims->v[i]] = 0;
+    const hlo_view first = {HLO_TYPE_F64, f64->rank, f64->dims, strides.v, f64->data};
+    const hlo_view *views[] = {f64, &first};
+    bool equal = true;
+    hlo_walk walk;
+    hlo_walk_init(&walk, f64->rank, f64->dims, 2, views);
+    hlo_walk_run(&walk, compare_row, &equal);
+    return equal;
+}
+
+static side side_of(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma,
+                    const hlo_ints *contracting) {
     side s = {.exact = hlo_bound_is_exact(sigma), .values = squares(b, value, 0)};
-    if (!s.exact) s.sigmas = squares(b, sigma, (double)INFINITY);
+    if (s.exact) return s;
+    s.sigmas = squares(b, sigma, (double)INFINITY);
+    const hlo_view values = as_f64(b, value);
+    s.repeats = repeats_along(&values, contracting) && repeats_along(&s.sigmas, contracting);
     return s;
 }
 
@@ -542,6 +572,20 @@ static hlo_status add_errors(const hlo_bound_call *b, hlo_dot_dims dims, const s
         status = add_product(b, dims, &l->values, &r->sigmas, variance, why);
     if (!l->exact && !r->exact && status == HLO_OK)
         status = add_product(b, dims, &l->sigmas, &r->sigmas, variance, why);
+    return status;
+}
+
+/* Raises the variance to what a product with a sigma gives that all terms share. */
+static hlo_status raise_to_shared(const hlo_bound_call *b, hlo_dot_dims dims, const hlo_view *lhs,
+                                  const hlo_view *rhs, double *variance, const char **why) {
+    const hlo_view *result = b->call.results;
+    hlo_view l = as_f64(b, lhs), r = as_f64(b, rhs);
+    hlo_view product = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, result);
+    hlo_status status =
+        hlo_eval_dot_views(b->call.env, dims, &l, &r, &product, b->call.scratch, why);
+    const double *p = product.data;
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
+        variance[i] = fmax(variance[i], p[i] * p[i]);
     return status;
 }
 
@@ -581,7 +625,8 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         hlo_arena_release(scratch, mark);
         return HLO_OK;
     }
-    side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
+    side l = side_of(&b, lhs, lhs_sigma, dims.lhs_contracting);
+    side r = side_of(&b, rhs, rhs_sigma, dims.rhs_contracting);
     double *variance = new_variance(&b, 0), *errors = new_variance(&b, 0);
     /* Of operations that are fused the scales of the operands may come after the sum, even of one
      * term. */
@@ -597,9 +642,15 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     if (status == HLO_OK && real)
         status = add_product(&b, dims, &l.values, &r.values, variance, why);
     if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
+        errors[i] *= coherence(variance[i], value[i]);
+    if (l.repeats && status == HLO_OK)
+        status = raise_to_shared(&b, dims, lhs_sigma, rhs, errors, why);
+    if (r.repeats && status == HLO_OK)
+        status = raise_to_shared(&b, dims, lhs, rhs_sigma, errors, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
         double squares = variance[i], v = value[i];
-        variance[i] = errors[i] * coherence(squares, v);
+        variance[i] = errors[i];
         if (real)
             variance[i] += accumulation(u, terms, squares, v) + narrow * squares + by_f16 * v * v;
         if (real) variance[i] = with_own(variance[i], v, exact[i]);

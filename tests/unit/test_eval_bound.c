@@ -440,12 +440,30 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     setup s = prepare(DOT("f32", "1024"), &recover);
     for (int sign = 0; sign < 2; sign++) {
         for (int i = 0; i < 1024; i++) {
-            set(&s.operands[0], i, 1), set(&s.operand_sigmas[0], i, 0.001);
+            set(&s.operands[0], i, i ? 1 : 0.999), set(&s.operand_sigmas[0], i, 0.001);
             set(&s.operands[1], i, sign && i % 2 ? -1 : 1);
         }
         run(&s, false);
         double shared = sqrt(6) * 0.001 * 1024 / HLO_BOUND_LAMBDA;
         double expected = sign ? 0.001 * 32 : shared;
+        if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
+    }
+    hlo_module_free(s.module);
+}
+
+/* They are one number that has been quantised: either all are a step away or none is. */
+static void equal_operands_flip_together(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(DOT("f32", "1024"), &recover);
+    for (int which = 0; which < 2; which++) {
+        for (int i = 0; i < 1024; i++) {
+            set(&s.operands[which], i, 1), set(&s.operand_sigmas[which], i, 0.001);
+            set(&s.operands[!which], i, i % 3 - 0.5), set(&s.operand_sigmas[!which], i, 0);
+        }
+        run(&s, false);
+        double expected = 0.001 * (341 * (-0.5 + 0.5 + 1.5) - 0.5);
         if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
     }
     hlo_module_free(s.module);
@@ -625,7 +643,7 @@ static void rows_of_one_element_are_scaled(void **state) {
     jmp_buf recover;
     if (setjmp(recover)) fail();
     setup s = prepare(THIN("f8e5m2", "f32"), &recover);
-    static const double q[] = {0, 1, INFINITY, 1}, m[] = {INFINITY, INFINITY, 2, 2};
+    static const double q[] = {0, NAN, INFINITY, 1}, m[] = {INFINITY, INFINITY, 2, 2};
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, q[i]), set(&s.operands[1], i, m[i]);
     run(&s, true);
     for (int i = 0; i < 4; i++) assert_true(i < 2 ? isnan(at(&s.sigma, i)) : at(&s.sigma, i) == 0);
@@ -662,6 +680,7 @@ int main(void) {
         cmocka_unit_test(ends_of_types_are_rounded),
         cmocka_unit_test(tiny_products_may_be_zero),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
+        cmocka_unit_test(equal_operands_flip_together),
         cmocka_unit_test(what_an_execution_is_off_by_is_known),
         cmocka_unit_test(columns_may_differ_much),
         cmocka_unit_test(a_nan_may_be_a_number),
