@@ -13,7 +13,7 @@
 #include "passes/walk.h"
 
 enum { FIRINGS_PER_INSTR = 16, FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64, USERS_ABOVE = 2 };
-enum { BATCH = 256 }; /* instructions that are taken from the module at a time */
+enum { BATCH = 1024 }; /* instructions that are looked through at a time: as many as caches hold */
 
 typedef struct candidate {
     const hlo_rules *rules;
@@ -262,14 +262,17 @@ static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
 }
 
 /* The next part of the module; all of it at once where the order is not the module's. False at its
- * end. */
+ * end. What rules will look at is asked of the memory meanwhile, of instructions that no rule
+ * starts from as well: they are what it matches farther down. */
 static bool take_batch(hlo_engine *e) {
     const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
     e->batch.count = 0;
-    while (e->batch.count < most) {
+    for (size_t seen = 0; seen < most || !e->batch.count; seen++) {
         hlo_instr *instr = e->rest;
         if (instr) {
             e->rest = hlo_instr_next(instr);
+            __builtin_prefetch(instr->operands);
+            __builtin_prefetch(instr->attrs);
             if (e->by_op[instr->op]) add(e, &e->batch, instr);
         } else {
             hlo_computation *comp = e->later;
@@ -282,23 +285,6 @@ static bool take_batch(hlo_engine *e) {
     return e->batch.count;
 }
 
-/* Asks memory for what rules will look at: first what the instruction points to, then, when that is
- * there, its operands and a user. */
-static void prefetch(const hlo_engine *e, size_t at) {
-    enum { LATER = 8, SOON = 4, OPERANDS = 3 };
-    if (at + LATER < e->batch.count) {
-        const hlo_instr *later = e->batch.items[at + LATER];
-        __builtin_prefetch(later->operands);
-        __builtin_prefetch(later->uses);
-        __builtin_prefetch(later->attrs);
-    }
-    if (at + SOON >= e->batch.count) return;
-    const hlo_instr *soon = e->batch.items[at + SOON];
-    for (uint32_t i = 0; i < soon->operand_count && i < OPERANDS; i++)
-        __builtin_prefetch(hlo_instr_operand(soon, i));
-    if (soon->uses) __builtin_prefetch(soon->uses->user);
-}
-
 /* Whether anything fired. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
@@ -308,7 +294,6 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     e->later = e->context->module->first;
     while (!e->failed && take_batch(e))
         for (size_t i = 0; i < e->batch.count && !e->failed; i++) {
-            prefetch(e, i);
             if (e->batch.items[i]->parent) visit(e, env, e->batch.items[i]);
             for (size_t f = 0; f < e->follow_up.count && !e->failed; f++)
                 if (e->follow_up.items[f]->parent) visit(e, env, e->follow_up.items[f]);
