@@ -339,6 +339,11 @@ static bool behind_unknown(hlo_text *text, hlo_span at) {
            hlo_text_line_end(text, frame->op_at.offset) >= at.offset;
 }
 
+/* A word that nothing follows, not even the end of its line, may be what was left of another. */
+static const char *ends_text(const hlo_text *text, hlo_span at) {
+    return at.offset + at.length == text->size ? " at the end of the text" : "";
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t found = yypcontext_token(context);
@@ -359,7 +364,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     if (found == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else
-        hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s" : "unexpected '%s'%s",
-                       hlo_text_quote(text, at), list);
+        hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
+                       hlo_text_quote(text, at), ends_text(text, at), list);
     return 0;
 }

@@ -92,7 +92,8 @@ void hlo_text_names_later(hlo_text *text) {
 
 void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare) {
     if (!bare) comp->name = hlo_unique_name(text->module, HLO_NAME_COMPUTATION, comp->name);
-    for (hlo_instr *instr = text->names_later ? comp->first : NULL; instr; instr = instr->next)
+    for (hlo_instr *instr = text->names_later ? comp->first : NULL; instr;
+         instr = hlo_instr_next(instr))
         instr->name = hlo_unique_name(text->module, HLO_NAME_INSTR, instr->name);
     if (text->bodies.used) return;
     text->names_later = false;

@@ -211,10 +211,10 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
 
 static void read_parameters(hlo_proto *p, hlo_computation *comp) {
     int64_t count = 0;
-    for (hlo_instr *i = comp->first; i; i = i->next) count += i->op == HLO_OP_PARAMETER;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) count += i->op == HLO_OP_PARAMETER;
     comp->parameters = hlo_arena_zero(p->module->arena, (size_t)count * sizeof *comp->parameters);
     comp->parameter_count = (uint32_t)count;
-    for (hlo_instr *i = comp->first; i; i = i->next) {
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
         if (i->op != HLO_OP_PARAMETER) continue;
         int64_t number = i->u.parameter;
         if (number < 0 || number >= count || comp->parameters[number])

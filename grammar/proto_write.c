@@ -19,7 +19,7 @@ static void number(hlo_proto *p, const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next, comps++) {
         int64_t instrs = 0;
         p->computations[comp->id] = comps;
-        for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             p->instrs[instr->id] = comps << 32 | instrs++;
     }
 }
@@ -75,7 +75,7 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
     to->is_fusion_computation = fused;
     to->program_shape = program_shape(p, comp);
     to->instructions = hlo_arena_array(p->scratch, comp->instr_count, sizeof(void *));
-    for (const hlo_instr *instr = comp->first; instr; instr = instr->next)
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         to->instructions[to->n_instructions++] = write_instr(p, instr);
     p->kind = "computation";
     p->name = comp->name;
@@ -192,7 +192,7 @@ static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module)
     size_t count = 0;
     number(p, module);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next, count++)
-        for (const hlo_instr *i = comp->first; i; i = i->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
             if (i->op == HLO_OP_FUSION) hlo_instr_visit_called(i, mark, fused);
     to->computations = hlo_arena_array(p->scratch, count, sizeof(void *));
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)

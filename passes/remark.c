@@ -91,7 +91,7 @@ void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const h
 void hlo_remark_laid(hlo_pass_context *context, hlo_instr *const *laid) {
     slot *slots = context->report->slots;
     for (uint32_t i = 0; i < context->report->count; i++)
-        if (slots[i].instr && laid[slots[i].instr->id]) slots[i].instr = laid[slots[i].instr->id];
+        if (laid[slots[i].instr->id]) slots[i].instr = laid[slots[i].instr->id];
 }
 
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
@@ -203,6 +203,5 @@ void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
     report->input_costs = NULL; /* of what the module was meanwhile */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
-    for (uint32_t i = 0; i < mark->count; i++)
-        if (report->slots[i].instr) bind(report, i, report->slots[i].instr);
+    for (uint32_t i = 0; i < mark->count; i++) bind(report, i, report->slots[i].instr);
 }

@@ -172,7 +172,7 @@ static void weigh(hlo_pass_context *context) {
         hlo_costs_weigh(context->module, needed, hlo_target_find(context->target.sm), report->arena,
                         context->scratch);
     for (uint32_t i = 0; i < report->count; i++)
-        if (report->slots[i].instr) report->slots[i].weighed = report->slots[i].instr->id;
+        report->slots[i].weighed = report->slots[i].instr->id;
 }
 
 hlo_status hlo_pass_weigh(hlo_pass_context *context) {
@@ -258,7 +258,7 @@ static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
 }
 
 static bool is_present(const closing *c, const slot *s) {
-    return s->instr && c->present[s->instr->id];
+    return c->present[s->instr->id];
 }
 
 /* A dot of fp8 values as they are, in a kernel that a compiler has made. */

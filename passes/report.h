@@ -7,7 +7,7 @@
 #include "passes/remark.h"
 
 typedef struct slot {
-    const hlo_instr *instr; /* what stands for the matmul now; NULL: nothing */
+    const hlo_instr *instr; /* what stands for the matmul now, or did last */
     uint32_t same_as;       /* another slot that stands for it too, plus one; 0: none */
     uint32_t origin;        /* the slot that this one is a copy of, plus one; 0: none */
     bool copied;            /* other slots are copies of this one */

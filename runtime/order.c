@@ -145,7 +145,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     const hlo_computation *comp = b->comp->comp;
     order o = {.b = b, .instr_count = comp->instr_count};
     o.instrs = hlo_arena_array(arena, o.instr_count, sizeof *o.instrs);
-    for (const hlo_instr *i = comp->first; i; i = i->next) o.instrs[place_of(&o, i)] = i;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) o.instrs[place_of(&o, i)] = i;
     find_groups(&o, find_live(&o));
     o.wanted = hlo_arena_zero(arena, o.unit_count);
     o.state = hlo_arena_zero(arena, o.unit_count);

@@ -53,7 +53,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan->results_like = hlo_arena_zero(plan->arena, comps * sizeof *plan->results_like);
     wanted[module->entry->id] = true;
     for (const hlo_computation *c = module->last; c; c = c->prev)
-        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = i->next)
+        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = hlo_instr_next(i))
             want_called(plan, i, wanted);
     bool good = true;
     for (const hlo_computation *c = module->first; c; c = c->next) {

@@ -369,7 +369,7 @@ static void count_places(build *b) {
     const hlo_computation *comp = b->comp->comp;
     uint32_t last_id = 0, count = 0;
     b->first_id = UINT32_MAX;
-    for (const hlo_instr *i = comp->first; i; i = i->next) {
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
         if (i->id < b->first_id) b->first_id = i->id;
         if (i->id > last_id) last_id = i->id;
         count++;
@@ -378,7 +378,8 @@ static void count_places(build *b) {
     b->place = hlo_arena_array(arena, last_id - b->first_id + 1, sizeof *b->place);
     b->values = hlo_arena_zero(arena, count * sizeof *b->values);
     count = 0;
-    for (const hlo_instr *i = comp->first; i; i = i->next) b->place[i->id - b->first_id] = count++;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        b->place[i->id - b->first_id] = count++;
 }
 
 /* The layouts that the computation meets its caller with. */

@@ -64,7 +64,7 @@ static const char *refusal(const hlo_instr *instr) {
 static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count) {
     if (depth > MAX_DEPTH) return "computations are nested too deeply";
     if (c->parameter_count > MAX_OPERANDS) return "a computation has too many parameters";
-    for (const hlo_instr *i = c->first; i; i = i->next) {
+    for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
         if (!why && called(i)) why = survey(called(i), depth + 1, count);
         if (why) return why;
@@ -91,7 +91,7 @@ static uint32_t new_slot(builder *b, hlo_type type, void *constant) {
  * tuple, writes the leaves' to b->region->roots). */
 static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *args) {
     hlo_region *r = b->region;
-    for (const hlo_instr *i = c->first; i; i = i->next) {
+    for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         uint32_t in[MAX_OPERANDS] = {0}, *own = &b->slot_of[i->id];
         for (uint32_t o = 0; o < i->operand_count; o++)
             in[o] = b->slot_of[hlo_instr_operand(i, o)->id];

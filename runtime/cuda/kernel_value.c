@@ -199,7 +199,7 @@ static bool passes_on(hlo_op op) {
 const char *cuda_region_refusal(const hlo_computation *region) {
     const char *why = hlo_region_refusal(region);
     if (why) return "applies a computation that no kernel is made of";
-    for (const hlo_instr *i = region->first; i && !why; i = i->next) {
+    for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
         if (called(i))
             why = cuda_region_refusal(called(i));
         else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
@@ -213,12 +213,12 @@ const char *cuda_region_refusal(const hlo_computation *region) {
 
 void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out) {
     uint32_t first = UINT32_MAX, last = 0;
-    for (const hlo_instr *i = region->first; i; i = i->next) {
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
         if (i->id < first) first = i->id;
         if (i->id > last) last = i->id;
     }
     const char **values = hlo_arena_array(e->arena, last - first + 1, sizeof *values);
-    for (const hlo_instr *i = region->first; i; i = i->next) {
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
         const char **own = &values[i->id - first];
         const char **operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
         for (uint32_t o = 0; o < i->operand_count; o++)
