@@ -42,10 +42,29 @@ static void put_option(char letter, const char *name, option_kind kind, const ch
 }
 
 static void put_options(program_id program) {
+#define GROUP(modes, title)                                                                        \
+    if ((modes) & (int)program) {                                                                  \
+        fputs(".SS ", stdout);                                                                     \
+        put_text(title);                                                                           \
+        putchar('\n');                                                                             \
+    }
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
     if ((modes) & (int)program) put_option(letter, name, kind, argument, fallback, help);
 #include "options.def"
-#undef OPTION
+}
+
+static void put_example(const char *line, const char *meaning) {
+    fputs(".TP\n\\fB", stdout);
+    put_text(line);
+    fputs("\\fR\n", stdout);
+    put_text(meaning);
+    putchar('\n');
+}
+
+static void put_examples(program_id program) {
+#define EXAMPLE(of, line, meaning)                                                                 \
+    if (PROGRAM_##of == program) put_example(line, meaning);
+#include "program.def"
 }
 
 static void put_page(program_id program, const char *name, const char *operands, const char *brief,
@@ -57,6 +76,8 @@ static void put_page(program_id program, const char *name, const char *operands,
     put_text(more);
     fputs("\n.SH OPTIONS\n", stdout);
     put_options(program);
+    fputs(".SH EXAMPLES\n", stdout);
+    put_examples(program);
     fputs(".SH EXIT STATUS\n", stdout);
 #define STATUS(code, meaning) printf(".TP\n%d\n%s\n", code, meaning);
 #include "program.def"

@@ -25,7 +25,6 @@ static const row rows[OPTION_COUNT] = {
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
     [OPTION_##id] = {modes, letter, name, kind, argument, fallback, help},
 #include "options.def"
-#undef OPTION
 };
 
 /* getopt_long() returns this plus the option's id, so that letters stay themselves. */
@@ -55,6 +54,13 @@ static void print_usage(program_id program, FILE *out) {
 static unsigned terminal_width(int fd, unsigned otherwise) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : otherwise;
+}
+
+static void print_examples(program_id program, FILE *out) {
+    fputs("\nExamples:\n", out);
+#define EXAMPLE(of, line, meaning)                                                                 \
+    if (PROGRAM_##of == program) fprintf(out, "  %s\n      %s\n", line, meaning);
+#include "program.def"
 }
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 100, HELP_WIDTH_LEAST = 60 };
@@ -104,9 +110,13 @@ static void print_help(program_id program, FILE *out) {
     if (width < HELP_WIDTH_LEAST) width = HELP_WIDTH_LEAST;
     print_usage(program, out);
     const program_row *p = program_of(program);
-    fprintf(out, "%c%s.\n%s\n\n", toupper((unsigned char)*p->brief), p->brief + 1, p->more);
-    for (int id = 0; id < OPTION_COUNT; id++)
-        if (rows[id].modes & (int)program) print_option(&rows[id], width, out);
+    fprintf(out, "%c%s.\n%s\n", toupper((unsigned char)*p->brief), p->brief + 1, p->more);
+#define GROUP(group_modes, title)                                                                  \
+    if ((group_modes) & (int)program) fprintf(out, "\n%s:\n", title);
+#define OPTION(id, option_modes, letter, name, kind, argument, fallback, help)                     \
+    if ((option_modes) & (int)program) print_option(&rows[OPTION_##id], width, out);
+#include "options.def"
+    print_examples(program, out);
     fputs("\nExit status:\n", out);
 #define STATUS(code, meaning) fprintf(out, "  %d  %s\n", code, meaning);
 #include "program.def"
@@ -179,16 +189,37 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     return false;
 }
 
+/* Whether `text` may stand for `word`: it has the number of that target, or is the beginning of it
+ * in letters of either case. */
+static bool stands_for(option_kind kind, const char *text, const char *word) {
+    if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
+    const char digits[] = "0123456789", *number = word + strcspn(word, digits);
+    if (strncasecmp(text, "sm", 2) != 0) return false;
+    text += strcspn(text, digits);
+    return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
+}
+
+static void refuse_argument(program_id program, const row *r, const char *text) {
+    char words[128], *rest = words;
+    snprintf(words, sizeof words, "%s", r->argument);
+    hlo_suggestion near = hlo_suggest(r->kind == CHOICE ? text : "");
+    const char *meant = NULL;
+    for (const char *word; (word = strsep(&rest, "|"));) {
+        hlo_suggest_offer(&near, word);
+        if ((r->kind == CHOICE || r->kind == TARGET) && stands_for(r->kind, text, word))
+            meant = meant ? "" : word;
+    }
+    if (meant && *meant) near.best = meant;
+    const char name[] = {'-', r->name ? '-' : r->letter, '\0'};
+    options_refuse(program, "bad argument '%s' of %s%s, which takes %s%s", text, name,
+                   r->name ? r->name : "", r->argument, hlo_suggest_meant(&near));
+}
+
 /* `text` NULL: a flag. */
 static bool take(program_id program, const row *r, const char *text, option_value *out) {
     out->given = true;
     if (!text || read_value(r, text, out)) return true;
-    if (r->name)
-        options_refuse(program, "bad argument '%s' of --%s, which takes %s", text, r->name,
-                       r->argument);
-    else
-        options_refuse(program, "bad argument '%s' of -%c, which takes %s", text, r->letter,
-                       r->argument);
+    refuse_argument(program, r, text);
     return false;
 }
 

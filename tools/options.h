@@ -9,7 +9,6 @@
 typedef enum option_id {
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help) OPTION_##id,
 #include "options.def"
-#undef OPTION
     OPTION_COUNT
 } option_id;
 

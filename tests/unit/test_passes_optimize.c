@@ -261,7 +261,6 @@ static void test_defaults_of_programs(void **state) {
     } rows[] = {
 #define OPTION(id, programs, letter, name, kind, argument, fallback, help) {#id, fallback},
 #include "tools/options.def"
-#undef OPTION
     };
     hlo_pass_options options;
     hlo_pass_options_init(&options);
