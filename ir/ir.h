@@ -225,7 +225,8 @@ hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
 bool hlo_literal_format(const hlo_literal *literal, char *out, size_t size);
 /* Whether all elements have the same value; false for tuples, elided and empty ones. */
 bool hlo_literal_is_splat(const hlo_literal *literal);
-/* Element `index` of a real or integer array as a double. */
+/* Element `index` of a real or integer array as a double. What a value of a module is known to be
+ * is asked of hlo_known_element() and hlo_known_number(). */
 double hlo_literal_number(const hlo_literal *literal, int64_t index);
 /* Sets it, rounded to the type (ir/float.h). */
 void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value);
@@ -542,6 +543,16 @@ void hlo_instr_visit_called(const hlo_instr *instr,
  * element of its state from a constant, by a constant, to a constant. */
 #define HLO_TRIPS_UNKNOWN UINT64_MAX
 uint64_t hlo_while_trips(const hlo_instr *loop);
+
+/* Whether each element of the result is one of operand 0, or what a pad fills up with, bit for bit
+ * and of the same type: what moves elements, but no bitcast to another type. */
+bool hlo_instr_moves(const hlo_instr *instr);
+/* The number that an element is, or that all are, whatever the inputs: of constants and iotas, also
+ * moved about, joined and converted, each convert rounding. `index` counts in row-major order of
+ * the dimensions. False: it is not known, or no number that a double holds. All are one if they are
+ * so bit for bit: 0 and -0 differ. */
+bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
+bool hlo_known_number(const hlo_instr *value, double *out_number);
 
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);

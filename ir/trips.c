@@ -63,13 +63,13 @@ static form form_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, i
 }
 
 static form form_of(const hlo_instr *i, const scope *s, int depth) {
+    double number;
     if (!depth-- || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
         !hlo_type_is_integer(i->shape->type))
         return unknown();
+    if (hlo_known_number(i, &number) && number < (double)INT64_MAX)
+        return (form){CONSTANT, 0, (int64_t)number};
     switch (i->op) {
-    case HLO_OP_CONSTANT:
-        if (i->u.literal->elided) return unknown();
-        return (form){CONSTANT, 0, (int64_t)hlo_literal_number(i->u.literal, 0)};
     case HLO_OP_PARAMETER: return form_of_parameter(i, s, depth);
     case HLO_OP_GET_TUPLE_ELEMENT: return form_of_element(i, s, depth);
     case HLO_OP_CALL: return form_of_call(i, HLO_ATTR_TO_APPLY, s, depth);

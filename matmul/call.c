@@ -117,8 +117,8 @@ static bool is_f32_scalar(const hlo_shape *shape) {
 }
 
 static bool is_one(const hlo_instr *instr) {
-    return instr->op == HLO_OP_CONSTANT && instr->u.literal->data &&
-           hlo_literal_number(instr->u.literal, 0) == 1;
+    double number;
+    return hlo_known_number(instr, &number) && number == 1;
 }
 
 /* The next operand as a scale; false when there is none or it is no scalar. What a mode wants

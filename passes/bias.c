@@ -4,7 +4,7 @@
 #include "ir/eval/float.h"
 #include "passes/grain.h"
 
-enum { STEP_LIMIT = 256 };
+enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
 
 /* All dimensions but the last ones, which make up a row, are repetitions. */
 static bool row_grain(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
@@ -56,10 +56,13 @@ bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
     return view->op != HLO_OP_SLICE || spread_over(env, vector, view, result->shape, out);
 }
 
-static bool constant_fits(const hlo_literal *literal, hlo_type type) {
-    if (!literal->data || !hlo_type_is_float(literal->shape->type)) return false;
-    for (int64_t i = 0, count = hlo_shape_count(literal->shape); i < count; i++) {
-        double number = hlo_literal_number(literal, i);
+/* Whether each element is known, and is one of `type`. */
+static bool elements_fit(const hlo_instr *value, hlo_type type) {
+    int64_t count = hlo_shape_count(value->shape);
+    if (count > KNOWN_LIMIT && value->op != HLO_OP_CONSTANT) return false;
+    for (int64_t i = 0; i < count; i++) {
+        double number;
+        if (!hlo_known_element(value, i, &number)) return false;
         double again = hlo_float_decode(type, hlo_float_encode(type, number));
         if (again != number && number == number) return false;
     }
@@ -69,23 +72,11 @@ static bool constant_fits(const hlo_literal *literal, hlo_type type) {
 bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         if (!hlo_shape_is_array(value->shape)) return false;
-        if (value->shape->type == type) return true;
-        switch (value->op) {
-        case HLO_OP_CONSTANT: return constant_fits(value->u.literal, type);
-        case HLO_OP_ABS:
-        case HLO_OP_BITCAST:
-        case HLO_OP_BROADCAST:
-        case HLO_OP_CONVERT:
-        case HLO_OP_COPY:
-        case HLO_OP_DYNAMIC_SLICE:
-        case HLO_OP_GATHER:
-        case HLO_OP_NEGATE:
-        case HLO_OP_RESHAPE:
-        case HLO_OP_REVERSE:
-        case HLO_OP_SLICE:
-        case HLO_OP_TRANSPOSE: break;
-        default: return false;
-        }
+        if (value->shape->type == type || elements_fit(value, type)) return true;
+        bool sign = value->op == HLO_OP_ABS || value->op == HLO_OP_NEGATE;
+        if (!sign && value->op != HLO_OP_CONVERT &&
+            (!hlo_instr_moves(value) || value->op == HLO_OP_PAD))
+            return false;
         const hlo_instr *from = hlo_instr_operand(value, 0);
         if (value->op == HLO_OP_CONVERT && /* which rounds, if it is to no wider type */
             hlo_types[from->shape->type].bits >= hlo_types[value->shape->type].bits)

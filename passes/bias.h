@@ -14,8 +14,8 @@ bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr
 bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
                   const hlo_instr *view, hlo_instr **out);
 
-/* Whether every element of `value` is sure to be one of `type`: converted from it or from a type
- * that it holds, or constants. */
+/* Whether every element of `value` is sure to be one of `type`: converted from it, or a number that
+ * is known and is one. */
 bool hlo_bias_fits(const hlo_instr *value, hlo_type type);
 
 #endif

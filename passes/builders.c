@@ -155,27 +155,6 @@ TEST(leads_to) {
 
 /* --------------------------------------------------------------------------------------- values */
 
-bool hlo_constant_number(hlo_instr *value, double *out_number) {
-    hlo_instr *source = hlo_splat_source(value);
-    hlo_type types[4];
-    unsigned depth = 0;
-    while (source && source->op == HLO_OP_CONVERT && depth < 4) {
-        types[depth++] = source->shape->type;
-        source = hlo_splat_source(hlo_instr_operand(source, 0));
-    }
-    while (source && source->op != HLO_OP_CONSTANT && source->operand_count == 1 &&
-           hlo_ops[source->op].flags & HLO_MOVEMENT)
-        source = hlo_instr_operand(source, 0);
-    if (!source || source->op != HLO_OP_CONSTANT || !source->u.literal->data ||
-        !hlo_type_is_float(source->shape->type))
-        return false;
-    double number = hlo_literal_number(source->u.literal, 0);
-    while (depth-- > 0)
-        number = hlo_float_decode(types[depth], hlo_float_encode(types[depth], number));
-    *out_number = number;
-    return true;
-}
-
 TEST(allowed) {
     UNUSED(count);
     const hlo_pass_options *options = env->context->options;
@@ -217,16 +196,15 @@ TEST(agreed) {
 TEST(at_most) {
     UNUSED(env), UNUSED(count);
     double number;
-    return !has_instr(args) ||
-           (hlo_constant_number(args->instr, &number) && number <= args[1].number);
+    return !has_instr(args) || (hlo_known_number(args->instr, &number) && number <= args[1].number);
 }
 
 TEST(extremes) {
     UNUSED(env), UNUSED(count);
     double low, high;
     const hlo_shape *s = shape_of(args + 2);
-    if (!s || !hlo_type_is_float(s->type) || !hlo_constant_number(args[0].instr, &low) ||
-        !hlo_constant_number(args[1].instr, &high))
+    if (!s || !hlo_type_is_float(s->type) || !hlo_known_number(args[0].instr, &low) ||
+        !hlo_known_number(args[1].instr, &high))
         return false;
     double most = hlo_float_max(s->type);
     return low == -most && high == most;
@@ -516,7 +494,7 @@ static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     hlo_module *module = env->context->module;
     double number;
     if (hlo_shape_count(value->shape) != 1) {
-        if (value->op != HLO_OP_CONSTANT || !hlo_constant_number(value, &number)) return NULL;
+        if (!hlo_known_number(value, &number)) return NULL;
         value = hlo_rule_number(env, value->shape->type, number);
     }
     if (value->shape->rank) {
@@ -539,7 +517,7 @@ MAKE(reciprocal) {
     *out = NULL;
     if (!has_instr(args)) return true;
     double number;
-    if (hlo_constant_number(args->instr, &number)) {
+    if (hlo_known_number(args->instr, &number)) {
         *out = hlo_rule_number(env, HLO_TYPE_F32, 1 / number);
         return *out != NULL;
     }

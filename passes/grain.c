@@ -87,7 +87,7 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r, const 
 static bool is_reshape(const hlo_instr *instr) {
     if (instr->op != HLO_OP_BITCAST) return instr->op == HLO_OP_RESHAPE;
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    return instr->shape->type == from->type && hlo_shape_is_row_major(instr->shape) &&
+    return hlo_instr_moves(instr) && hlo_shape_is_row_major(instr->shape) &&
            hlo_shape_is_row_major(from);
 }
 

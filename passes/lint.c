@@ -28,25 +28,20 @@ static bool is_wide(const hlo_instr *instr) {
     return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
 }
 
-static bool only_moves(hlo_op op) {
-    return op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
-           op == HLO_OP_TRANSPOSE || op == HLO_OP_BROADCAST;
+/* All of the elements, none of them elsewhere. */
+static bool only_moves(const hlo_instr *value) {
+    hlo_op op = value->op;
+    return hlo_instr_moves(value) &&
+           (op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
+            op == HLO_OP_TRANSPOSE || op == HLO_OP_BROADCAST);
 }
 
 /* The value that this one is, moved about or in another wide type. */
 static const hlo_instr *source_of(const hlo_instr *value) {
-    while (only_moves(value->op) ||
+    while (only_moves(value) ||
            (value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0))))
         value = hlo_instr_operand(value, 0);
     return value;
-}
-
-/* Whether all elements are the same constant. */
-static bool is_number(const hlo_instr *value, double *out) {
-    value = source_of(value);
-    if (value->op != HLO_OP_CONSTANT || value->shape->rank || !value->u.literal->data) return false;
-    *out = hlo_literal_number(value->u.literal, 0);
-    return true;
 }
 
 /* Whether all elements are the same; the scalar then. */
@@ -67,18 +62,19 @@ typedef struct clamp {
 static bool read_clamp(const hlo_instr *instr, clamp *out) {
     if (instr->op == HLO_OP_CLAMP) {
         out->value = hlo_instr_operand(instr, 1);
-        return is_number(hlo_instr_operand(instr, 0), &out->low) &&
-               is_number(hlo_instr_operand(instr, 2), &out->high);
+        return hlo_known_number(hlo_instr_operand(instr, 0), &out->low) &&
+               hlo_known_number(hlo_instr_operand(instr, 2), &out->high);
     }
     if (instr->op != HLO_OP_MINIMUM && instr->op != HLO_OP_MAXIMUM) return false;
     hlo_op other = instr->op == HLO_OP_MINIMUM ? HLO_OP_MAXIMUM : HLO_OP_MINIMUM;
     double bounds[2];
     for (int outer = 0; outer < 2; outer++) {
         const hlo_instr *inner = hlo_instr_operand(instr, (uint32_t)(1 - outer));
-        if (!is_number(hlo_instr_operand(instr, (uint32_t)outer), &bounds[0]) || inner->op != other)
+        if (!hlo_known_number(hlo_instr_operand(instr, (uint32_t)outer), &bounds[0]) ||
+            inner->op != other)
             continue;
         for (uint32_t side = 0; side < 2; side++) {
-            if (!is_number(hlo_instr_operand(inner, side), &bounds[1])) continue;
+            if (!hlo_known_number(hlo_instr_operand(inner, side), &bounds[1])) continue;
             bool minimum = instr->op == HLO_OP_MINIMUM;
             *out = (clamp){hlo_instr_operand(inner, 1 - side), bounds[minimum], bounds[!minimum]};
             return true;
@@ -142,7 +138,7 @@ static void check_quantise(linting *l, const hlo_instr *instr) {
         hlo_remark_lint(l->context, HLO_WHY_LINT_CLAMP_BOUNDS, q.rounded,
                         "[%g, %g], where %s ends at %g", q.clamp.low, q.clamp.high,
                         hlo_types[type].name, most);
-    if (q.scaled && is_number(q.scaling.factor, &number) && number == 1)
+    if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
         hlo_remark_lint(l->context, HLO_WHY_LINT_UNIT_SCALE, instr, NULL);
 }
 
@@ -160,7 +156,7 @@ static bool undoes(const hlo_instr *quantised, const scaling *dequantise) {
     if (!q.scaled || q.scaling.divides != dequantise->divides)
         return !q.scaled || q.scaling.factor == dequantise->factor || !is_root(q.scaling.factor) ||
                !is_root(dequantise->factor);
-    if (is_number(q.scaling.factor, &a) && is_number(dequantise->factor, &b))
+    if (hlo_known_number(q.scaling.factor, &a) && hlo_known_number(dequantise->factor, &b))
         return (float)(a * b) == 1;
     return q.scaling.factor != dequantise->factor;
 }
@@ -169,10 +165,10 @@ static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_inst
     scaling s;
     double number;
     if (!read_scaling(user, &s) || source_of(s.value) != dequantised) return;
-    if (is_number(s.factor, &number) && number == 1)
+    if (hlo_known_number(s.factor, &number) && number == 1)
         hlo_remark_lint(l->context, HLO_WHY_LINT_UNIT_SCALE, user, NULL);
     const hlo_instr *value = hlo_instr_operand(dequantised, 0);
-    while (only_moves(value->op)) value = hlo_instr_operand(value, 0);
+    while (only_moves(value)) value = hlo_instr_operand(value, 0);
     const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
     if (!undoes(value, &s))
         hlo_remark_lint(l->context, HLO_WHY_LINT_OTHER_SCALE, user, "%s, of what %s quantises",
@@ -222,7 +218,7 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
     double number;
     if (of->op == HLO_OP_ABS || !is_maximum(reduce)) return;
     bool clamped = read_clamp(of, &c);
-    bool scaled = read_scaling(of, &s) && !is_number(s.factor, &number);
+    bool scaled = read_scaling(of, &s) && !hlo_known_number(s.factor, &number);
     if ((clamped || scaled) && is_rounded(l, of, CLAMP_STEPS))
         hlo_remark_lint(l->context, HLO_WHY_LINT_AMAX_LATE, reduce, "%s is %s already", of->name,
                         clamped ? "clamped" : "scaled");
@@ -240,10 +236,10 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
         scaling s;
         if (is_maximum(value)) {
             const hlo_instr *of = source_of(hlo_instr_operand(value, 0));
-            bool guarded = is_number(hlo_instr_operand(value, 1), &number) && number > 0;
+            bool guarded = hlo_known_number(hlo_instr_operand(value, 1), &number) && number > 0;
             return !guarded && (of->op == HLO_OP_ABS || of->shape->rank == 1) ? value : NULL;
         }
-        if (!read_scaling(value, &s) || !is_number(s.factor, &number)) return NULL;
+        if (!read_scaling(value, &s) || !hlo_known_number(s.factor, &number)) return NULL;
         value = s.value;
     }
     return NULL;
@@ -259,7 +255,7 @@ static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
         if (!l->needed[user->id] || user->op == HLO_OP_SELECT || user->op == HLO_OP_IS_FINITE)
             continue;
         bool passes = source_of(user) == source_of(value) ||
-                      (read_scaling(user, &s) && is_number(s.factor, &number));
+                      (read_scaling(user, &s) && hlo_known_number(s.factor, &number));
         if (!passes || !depth || !is_selected(l, user, depth - 1)) return false;
     }
     return true;

@@ -53,17 +53,9 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     return NULL;
 }
 
+/* Whether each element is one of operand 0, and no other operand says which. */
 static bool repeats(const hlo_instr *value) {
-    switch (value->op) {
-    case HLO_OP_BROADCAST:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_COPY:
-    case HLO_OP_TRANSPOSE:
-    case HLO_OP_SLICE:
-    case HLO_OP_REVERSE: return true;
-    case HLO_OP_BITCAST: return value->shape->type == hlo_instr_operand(value, 0)->shape->type;
-    default: return false;
-    }
+    return hlo_instr_moves(value) && value->operand_count == 1;
 }
 
 hlo_instr *hlo_splat_source(hlo_instr *value) {
@@ -85,12 +77,8 @@ static double rounded(hlo_type type, double number) {
 
 /* A number of a rule stands for what it is in the constant's type. */
 static bool is_constant(const hlo_instr *value, double number) {
-    if (value->op != HLO_OP_CONSTANT || !hlo_shape_is_array(value->shape)) return false;
-    const hlo_literal *literal = value->u.literal;
-    hlo_type type = value->shape->type;
-    return literal->data && (hlo_type_is_float(type) || hlo_type_is_integer(type)) &&
-           (hlo_shape_count(value->shape) == 1 || hlo_literal_is_splat(literal)) &&
-           hlo_literal_number(literal, 0) == rounded(type, number);
+    double known;
+    return hlo_known_number(value, &known) && known == rounded(value->shape->type, number);
 }
 
 /* ------------------------------------------------------------------------------------- bindings */
@@ -201,7 +189,7 @@ static bool wide(const hlo_instr *value) {
 
 bool hlo_chain_link(const hlo_instr *instr) {
     if (instr->op == HLO_OP_CONVERT) return wide(instr) && wide(hlo_instr_operand(instr, 0));
-    return hlo_ops[instr->op].flags & HLO_MOVEMENT;
+    return hlo_instr_moves(instr);
 }
 
 static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,

@@ -89,10 +89,6 @@ bool hlo_chain_link(const hlo_instr *instr);
  * `value` is no splat. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
-/* The number that a constant repeats, also through movement and converts, each of which rounds it.
- */
-bool hlo_constant_number(hlo_instr *value, double *out_number);
-
 /* What is known of the sign of all elements, whatever the inputs are. NaN may be among them. */
 typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
 hlo_sign hlo_sign_least(hlo_instr *value);

@@ -44,33 +44,21 @@ bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out) {
 
 bool hlo_filler_moves(hlo_instr *filler, bool scaled, hlo_type type) {
     double number;
-    if (!hlo_constant_number(filler, &number)) return false;
+    if (!hlo_known_number(filler, &number)) return false;
     if (number == 0 || isnan(number)) return true;
     return !scaled && hlo_float_decode(type, hlo_float_encode(type, number)) == number;
 }
 
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
-    const hlo_instr *from = hlo_instr_operand(link, 0);
     if (link->op == HLO_OP_CONVERT) return hlo_chain_link(link);
-    if (link->shape->type != from->shape->type) return false;
-    switch (link->op) {
-    case HLO_OP_BITCAST:
-    case HLO_OP_BROADCAST:
-    case HLO_OP_COPY:
-    case HLO_OP_DYNAMIC_SLICE:
-    case HLO_OP_GATHER:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_REVERSE:
-    case HLO_OP_SLICE:
-    case HLO_OP_TRANSPOSE: return true;
-    case HLO_OP_PAD: return hlo_filler_moves(hlo_instr_operand(link, 1), below->scale, below->from);
-    default: return false;
-    }
+    return hlo_instr_moves(link) &&
+           (link->op != HLO_OP_PAD ||
+            hlo_filler_moves(hlo_instr_operand(link, 1), below->scale, below->from));
 }
 
 hlo_instr *hlo_filler_carry(hlo_rule_env *env, hlo_instr *filler, hlo_type type) {
     double number;
-    if (!hlo_constant_number(filler, &number)) return NULL;
+    if (!hlo_known_number(filler, &number)) return NULL;
     hlo_module *module = env->context->module;
     hlo_instr *value = hlo_rule_number(env, type, number);
     if (!filler->shape->rank) return value;
@@ -195,7 +183,7 @@ static bool branch_moves(tree *t, hlo_instr *value);
 
 static bool is_filler(hlo_instr *value) {
     double number;
-    return hlo_constant_number(value, &number);
+    return hlo_known_number(value, &number);
 }
 
 /* One branch at least comes from an fp8 value; fillers are looked at when the scale is known. */

@@ -98,9 +98,10 @@ static const char *shape_of(const hlo_instr *instr, hlo_arena *arena) {
 }
 
 static const char *op_of(const hlo_instr *instr, hlo_arena *arena) {
-    const hlo_literal *literal = instr->op == HLO_OP_CONSTANT ? instr->u.literal : NULL;
-    if (literal && literal->data && is_scalar(instr) && hlo_type_is_float(instr->shape->type))
-        return hlo_arena_format(arena, "%g", hlo_literal_number(literal, 0));
+    double number;
+    if (instr->op == HLO_OP_CONSTANT && is_scalar(instr) && hlo_type_is_float(instr->shape->type) &&
+        hlo_known_number(instr, &number))
+        return hlo_arena_format(arena, "%g", number);
     const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     return hlo_arena_format(arena, "%s", target ? target : hlo_ops[instr->op].name);
 }

@@ -132,30 +132,22 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     return instr;
 }
 
-static hlo_literal *scalar_literal(hlo_rule_env *env, hlo_type type) {
-    hlo_module *module = env->context->module;
-    return hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
-}
-
-static hlo_instr *new_constant(hlo_rule_env *env, const hlo_literal *value) {
-    hlo_instr *constant = hlo_rule_new(env, HLO_OP_CONSTANT, value->shape, 0, NULL);
-    constant->u.literal = value;
-    return constant;
-}
-
 hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number) {
-    hlo_literal *one = scalar_literal(env, type);
+    hlo_module *module = env->context->module;
+    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
     hlo_literal_set_number(one, 0, number);
-    return new_constant(env, one);
+    hlo_instr *constant = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
+    constant->u.literal = one;
+    return constant;
 }
 
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
     hlo_module *module = env->context->module;
     hlo_type type = shape->type;
-    if (value->op == HLO_OP_CONSTANT && hlo_shape_count(value->shape) != 1) {
-        hlo_literal *one = scalar_literal(env, value->shape->type);
-        memcpy(one->data, value->u.literal->data, hlo_types[value->shape->type].bytes);
-        value = new_constant(env, one);
+    if (hlo_shape_count(value->shape) != 1) {
+        double number;
+        if (!hlo_known_number(value, &number)) return NULL;
+        value = hlo_rule_number(env, value->shape->type, number);
     }
     if (value->shape->rank)
         value = hlo_rule_new(env, HLO_OP_RESHAPE,
@@ -334,8 +326,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
         *(const hlo_shape **)(void *)member = value->shape;
         return true;
     case NUMBER:
-        if (!value || value->op != HLO_OP_CONSTANT || !value->u.literal->data) break;
-        *(double *)(void *)member = hlo_literal_number(value->u.literal, 0);
+        if (!value || !hlo_known_number(value, (double *)(void *)member)) break;
         return true;
     default: break;
     }

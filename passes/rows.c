@@ -74,7 +74,7 @@ static bool fills(hlo_instr *filler, const facts *f) {
 
 static bool is_filler(hlo_instr *value) {
     double number;
-    return hlo_constant_number(value, &number);
+    return hlo_known_number(value, &number);
 }
 
 static bool reads_select(reader *r, const hlo_instr *value, const hlo_grain *grain, facts *out) {
@@ -127,11 +127,9 @@ static bool reads(reader *r, hlo_instr *value, const hlo_grain *grain, facts *ou
     case HLO_OP_CONCATENATE: return reads_parts(r, value, grain, out);
     default: break;
     }
-    bool convert = value->op == HLO_OP_CONVERT;
-    if (!convert && !(hlo_ops[value->op].flags & HLO_MOVEMENT)) return false;
+    if (value->op != HLO_OP_CONVERT && !hlo_instr_moves(value)) return false;
     return hlo_grain_below(value, grain, &below) &&
            reads(r, hlo_instr_operand(value, 0), &below, out) &&
-           (convert || hlo_instr_operand(value, 0)->shape->type == value->shape->type) &&
            (value->op != HLO_OP_PAD || fills(hlo_instr_operand(value, 1), out));
 }
 
@@ -220,7 +218,7 @@ static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
     if (!depth || x->op != y->op || x->operand_count != y->operand_count ||
         !hlo_shape_compatible(x->shape, y->shape))
         return false;
-    if (hlo_constant_number(x, &a) && hlo_constant_number(y, &b)) return a == b;
+    if (hlo_known_number(x, &a) && hlo_known_number(y, &b)) return a == b;
     if (!is_plain(x) || !is_plain(y) || !same_dimensions(x, y)) return false;
     for (uint32_t i = 0; i < x->operand_count; i++)
         if (!same(hlo_instr_operand(x, i), hlo_instr_operand(y, i), depth - 1)) return false;

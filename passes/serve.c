@@ -33,7 +33,7 @@ static bool is_zero(hlo_instr *value) {
     double number;
     hlo_type type = value->shape->type;
     return (type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16) &&
-           hlo_constant_number(value, &number) && number == 0;
+           hlo_known_number(value, &number) && number == 0;
 }
 
 /* What moves elements and needs nothing else made for it. */
@@ -118,7 +118,7 @@ static void read_element(const hlo_entrance *e, uint32_t index) {
     what->sinks = reads_moved(value, &what->from) || reads_rows(value, what);
     if (what->sinks && loop) what->sinks = read_next(e, index, what);
     if (what->sinks && is_constant(what))
-        what->sinks = !what->dims && hlo_constant_number(what->from.scale, &number);
+        what->sinks = !what->dims && hlo_known_number(what->from.scale, &number);
 }
 
 /* -------------------------------------------------------------------------------------- serving */

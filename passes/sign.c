@@ -38,14 +38,10 @@ static hlo_sign reduced(const hlo_instr *value, unsigned *budget) {
     }
 }
 
-static hlo_sign constant_sign(hlo_instr *value) {
-    double number;
-    if (!hlo_constant_number(value, &number)) return HLO_SIGN_ANY;
-    return number > 0 ? HLO_SIGN_PLUS : number == 0 ? HLO_SIGN_ZERO : HLO_SIGN_ANY;
-}
-
 static hlo_sign sign_of(hlo_instr *value, unsigned *budget) {
-    if (value->op == HLO_OP_CONSTANT) return constant_sign(value);
+    double number;
+    if (hlo_known_number(value, &number))
+        return number > 0 ? HLO_SIGN_PLUS : number == 0 ? HLO_SIGN_ZERO : HLO_SIGN_ANY;
     if (!*budget || !hlo_shape_is_array(value->shape) || !hlo_type_is_float(value->shape->type))
         return HLO_SIGN_ANY;
     --*budget;

@@ -61,7 +61,7 @@ static hlo_instr *scale_in(const hlo_sinking *what, hlo_instr *before, hlo_instr
     if (!scale || what->scale_index >= 0)
         return scale ? take(before, tuple, what->scale_index) : NULL;
     double number;
-    hlo_constant_number(scale, &number);
+    hlo_known_number(scale, &number);
     return hlo_constant_scalar(before->parent, before, scale->shape->type, number);
 }
 

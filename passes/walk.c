@@ -88,9 +88,8 @@ unsigned char *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
-            bool carries = scaled || instr->op == HLO_OP_CONVERT ||
-                           (hlo_ops[instr->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) &&
-                            instr->operand_count);
+            bool carries = scaled || instr->op == HLO_OP_CONVERT || hlo_instr_moves(instr) ||
+                           (hlo_ops[instr->op].flags & HLO_COLLECTIVE && instr->operand_count);
             unsigned char *known = &fp8[instr->id];
             *known = fp8_kind(instr->shape->type);
             if (*known) continue;

@@ -310,7 +310,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
 }
 
 static bool only_moves(const hlo_instr *value) {
-    return value->op == HLO_OP_CONVERT || hlo_ops[value->op].flags & HLO_MOVEMENT;
+    return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
 /* Whether the value is one number, or one that is repeated along some dimension. */

@@ -23,15 +23,12 @@ static hlo_range hull(hlo_range a, hlo_range b) {
 }
 
 static hlo_range constant_range(const hlo_instr *instr) {
-    const hlo_literal *literal = instr->u.literal;
-    hlo_lane lane = hlo_lane_of(instr->shape->type);
     int64_t count = hlo_shape_count(instr->shape);
-    if (!literal->data || lane == HLO_LANE_C128 || count < 1 || count > MAX_SCANNED)
-        return anything;
+    if (count < 1 || count > MAX_SCANNED) return anything;
     hlo_range r = {(double)INFINITY, -(double)INFINITY};
     for (int64_t i = 0; i < count; i++) {
-        double value = hlo_literal_number(literal, i);
-        if (isnan(value)) return anything;
+        double value;
+        if (!hlo_known_element(instr, i, &value) || isnan(value)) return anything;
         r = hull(r, (hlo_range){value, value});
     }
     return r;
@@ -63,7 +60,8 @@ static hlo_range product(hlo_range a, hlo_range b) {
 /* Behind conversions and what only spreads or moves a whole value. */
 static const hlo_instr *behind(const hlo_instr *instr) {
     while (instr->op == HLO_OP_CONVERT || instr->op == HLO_OP_BROADCAST ||
-           instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_COPY)
+           instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY ||
+           (instr->op == HLO_OP_BITCAST && hlo_instr_moves(instr)))
         instr = hlo_instr_operand(instr, 0);
     return instr;
 }
@@ -130,11 +128,11 @@ static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     case HLO_OP_RESHAPE:
     case HLO_OP_TRANSPOSE:
     case HLO_OP_COPY:
-    case HLO_OP_BITCAST:
     case HLO_OP_SLICE:
     case HLO_OP_REVERSE:
     case HLO_OP_DYNAMIC_SLICE:
     case HLO_OP_GATHER: return o[0];
+    case HLO_OP_BITCAST: return hlo_instr_moves(instr) ? o[0] : anything;
     default: return anything;
     }
 }

@@ -33,9 +33,10 @@ typedef struct builder {
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };
 
-static bool passes_on(hlo_op op) {
-    return op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
-           op == HLO_OP_BROADCAST;
+/* Of one element: what moves it leaves it where it is. */
+static bool passes_on(const hlo_instr *i) {
+    return hlo_instr_moves(i) && (i->op == HLO_OP_RESHAPE || i->op == HLO_OP_BITCAST ||
+                                  i->op == HLO_OP_COPY || i->op == HLO_OP_BROADCAST);
 }
 
 static const hlo_computation *called(const hlo_instr *instr) {
@@ -49,7 +50,7 @@ static const char *refusal(const hlo_instr *instr) {
     bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
     if (!root_tuple && (!hlo_shape_is_array(instr->shape) || hlo_shape_count(instr->shape) != 1))
         return "a computation that is applied to elements works on arrays";
-    if (instr->op == HLO_OP_PARAMETER || root_tuple || passes_on(instr->op)) return NULL;
+    if (instr->op == HLO_OP_PARAMETER || root_tuple || passes_on(instr)) return NULL;
     if (instr->op == HLO_OP_CONSTANT)
         return instr->u.literal->data ? NULL : "a constant's value is elided";
     const hlo_computation *inner = called(instr);
@@ -101,7 +102,7 @@ static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *arg
             *own = new_slot(b, i->shape->type, i->u.literal->data);
         } else if (i->op == HLO_OP_TUPLE) {
             memcpy(r->roots, in, i->operand_count * sizeof in[0]);
-        } else if (passes_on(i->op)) {
+        } else if (passes_on(i)) {
             *own = in[0];
         } else if (called(i)) {
             *own = append(b, called(i), in);

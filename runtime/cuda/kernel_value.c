@@ -191,9 +191,10 @@ static const hlo_computation *called(const hlo_instr *instr) {
     return NULL;
 }
 
-static bool passes_on(hlo_op op) {
-    return op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
-           op == HLO_OP_BROADCAST;
+/* Of one element: what moves it leaves it where it is. */
+static bool passes_on(const hlo_instr *i) {
+    return hlo_instr_moves(i) && (i->op == HLO_OP_RESHAPE || i->op == HLO_OP_BITCAST ||
+                                  i->op == HLO_OP_COPY || i->op == HLO_OP_BROADCAST);
 }
 
 const char *cuda_region_refusal(const hlo_computation *region) {
@@ -203,7 +204,7 @@ const char *cuda_region_refusal(const hlo_computation *region) {
         if (called(i))
             why = cuda_region_refusal(called(i));
         else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
-                 !passes_on(i->op))
+                 !passes_on(i))
             why = cuda_elementwise_refusal(i);
         else if (i->op != HLO_OP_TUPLE)
             why = type_refusal(i->shape);
@@ -229,7 +230,7 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
             *own = emit_literal(e, i->u.literal, 0);
         else if (i->op == HLO_OP_TUPLE)
             memcpy(out, operands, i->operand_count * sizeof *operands);
-        else if (passes_on(i->op))
+        else if (passes_on(i))
             *own = operands[0];
         else if (called(i))
             emit_region(e, called(i), operands, own);
