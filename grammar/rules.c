@@ -20,14 +20,20 @@ typedef struct buffer {
     uint32_t count, room;
 } buffer;
 
+typedef struct slot_set {
+    bool has[HLO_RULE_SLOTS];
+} slot_set;
+
 struct rules_draft {
     buffer terms, args, attrs, ints, guards, actions, sets, roots, rules;
-    const char *phase, *measure, *lets;
+    const char *phase, *measure;
     uint16_t measure_code;
     /* of the rule at hand */
     const char *slots[HLO_RULE_SLOTS];
     bool chain[HLO_RULE_SLOTS];
     int8_t holds[HLO_RULE_SLOTS]; /* HOLDS_VALUE, or the hlo_attr_kind of an attribute */
+    slot_set partial; /* the variables that only some alternatives of the first root bind */
+    bool acting;      /* these are of no use in actions, which are at hand */
     uint32_t slot_count, expansions, depth;
     uint32_t size; /* terms, as often as a pattern comes to them */
     bool full;     /* MAX_TERMS is reached, and that is told */
@@ -169,6 +175,8 @@ static int16_t slot_holding(rules_parser *p, const frame *f, span where, bool bi
     for (uint32_t i = 0; i < d->slot_count; i++) {
         if (d->slots[i] != name) continue;
         check_holds(p, where, name, d->holds[i], holds);
+        if (d->acting && !bind && d->partial.has[i])
+            rules_fault(p, where, "not every alternative of the pattern binds %s", name);
         return (int16_t)i;
     }
     if (!bind)
@@ -306,7 +314,7 @@ static uint32_t lower_op(rules_parser *p, const frame *f, const node *n, hlo_op 
     if ((count < hlo_ops[op].min_operands && !rest) ||
         (hlo_ops[op].max_operands != HLO_ANY && count > hlo_ops[op].max_operands))
         rules_fault(p, n->where, "%s does not take %u operands", hlo_ops[op].name, count);
-    if (m != PATTERN && needs_shape(op) && !n->shape.last)
+    if (m != PATTERN && (count ? needs_shape(op) && !n->shape.last : !n->like))
         rules_fault(p, n->where, "the shape of %s cannot be inferred: say `like` or a type",
                     hlo_ops[op].name);
     uint32_t attrs = p->draft->attrs.count, attr_count = 0;
@@ -323,13 +331,28 @@ static uint32_t lower_op(rules_parser *p, const frame *f, const node *n, hlo_op 
     return index;
 }
 
-/* Whether argument `t` may stand for parameter `letter` of a function. */
-static bool fits(rules_parser *p, const hlo_rule_term *t, char letter) {
+char hlo_rule_letter(const hlo_rule_function *function, uint32_t index) {
+    const char *params = function->params;
+    const size_t length = strlen(params);
+    const bool many = length && params[length - 1] == '*';
+    if (many && index >= length - 2) return params[length - 2];
+    return index < length ? params[index] : 0;
+}
+
+static bool is_value(const hlo_rule_term *t) {
+    return t->kind != HLO_TERM_NUMBER && t->kind != HLO_TERM_WORD;
+}
+
+/* What the letter asks of an argument; NULL: `t` may be one, as far as can be seen before it stands
+ * for something (hlo_rule_fits() sees the rest). */
+static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
     switch (letter) {
-    case 'N': return t->kind == HLO_TERM_NUMBER;
-    case 'W': return t->kind == HLO_TERM_WORD;
-    case 'C': return t->kind == HLO_TERM_VAR && p->draft->chain[t->slot];
-    default: return t->kind != HLO_TERM_NUMBER && t->kind != HLO_TERM_WORD;
+    case 'N': return t->kind == HLO_TERM_NUMBER ? NULL : "a number";
+    case 'S':
+        return t->kind == HLO_TERM_NUMBER && (t->number == 0 || t->number == 1) ? NULL : "0 or 1";
+    case 'W': return t->kind == HLO_TERM_WORD ? NULL : "a word";
+    case 'C': return t->kind == HLO_TERM_VAR && p->draft->chain[t->slot] ? NULL : "a chain";
+    default: return is_value(t) ? NULL : "a value";
     }
 }
 
@@ -343,14 +366,9 @@ static void check_call(rules_parser *p, span where, const hlo_rule_function *fn,
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        char letter = many && i >= least ? fn->params[length - 2] : fn->params[i];
         uint32_t term = ((uint32_t *)p->draft->args.data)[first + i];
-        if (!fits(p, term_at(p, term), letter))
-            rules_fault(p, where, "argument %u of %s must be a %s", i + 1, fn->name,
-                        letter == 'N'   ? "number"
-                        : letter == 'W' ? "word"
-                        : letter == 'C' ? "chain"
-                                        : "value");
+        const char *want = wanted(p, term_at(p, term), hlo_rule_letter(fn, i));
+        if (want) rules_fault(p, where, "argument %u of %s must be %s", i + 1, fn->name, want);
     }
 }
 
@@ -437,6 +455,10 @@ static uint32_t lower_result(rules_parser *p, const frame *f, const node *n, mod
     return index;
 }
 
+static bool is_test_of_one(const hlo_rule_function *fn) {
+    return fn->kind == HLO_FUNCTION_TEST && (!strcmp(fn->params, "V") || !strcmp(fn->params, "A"));
+}
+
 static void lower_shape(rules_parser *p, const frame *f, const node *n, uint32_t index, mode m) {
     const char *name = name_of(p, n->shape);
     uint8_t kind;
@@ -446,13 +468,14 @@ static void lower_shape(rules_parser *p, const frame *f, const node *n, uint32_t
         code = (uint16_t)slot_of(p, f, n->shape, false);
         if (m == PATTERN) rules_fault(p, n->shape, "'like' belongs on the right-hand side");
     } else if (hlo_type_find(name, strlen(name)) != HLO_TYPE_INVALID) {
+        const hlo_type type = hlo_type_find(name, strlen(name));
         kind = HLO_SHAPE_TYPE;
-        code = (uint16_t)hlo_type_find(name, strlen(name));
+        code = (uint16_t)type;
+        if (!hlo_types[type].bits) rules_fault(p, n->shape, "%s has no elements", name);
     } else {
         int function = find_function(p, name);
         kind = HLO_SHAPE_IS;
-        if (function < 0 || m != PATTERN || strcmp(p->words->functions[function].params, "V") ||
-            p->words->functions[function].kind != HLO_FUNCTION_TEST)
+        if (function < 0 || m != PATTERN || !is_test_of_one(&p->words->functions[function]))
             rules_fault(p, n->shape, "'%s' is neither a type nor a test of one value", name);
         else
             code = (uint16_t)function;
@@ -550,11 +573,24 @@ void rules_let(rules_parser *p, span whole, span name, node *params, node *body)
     if (hlo_op_find(text, strlen(text)) != HLO_OP_INVALID || find_function(p, text) >= 0)
         rules_fault(p, name, "'%s' is an opcode or a function", text);
     let_node *let = rules_new(p, sizeof *let);
-    *let = (let_node){.next = p->lets, .name = name, .params = params, .body = body};
+    *let =
+        (let_node){.next = p->lets, .name = name, .whole = whole, .params = params, .body = body};
     p->lets = let;
-    p->draft->lets =
-        hlo_arena_format(p->owner->arena, "%s%.*s\n", p->draft->lets,
-                         (int)(whole.last - whole.first), p->owner->source + whole.first);
+}
+
+/* All definitions as they are written, a line end behind each. */
+static const char *text_of_lets(rules_parser *p) {
+    size_t size = 0;
+    for (const let_node *l = p->lets; l; l = l->next) size += l->whole.last - l->whole.first + 1;
+    char *text = hlo_arena_alloc(p->owner->arena, size + 1), *at = text + size;
+    *at = 0;
+    for (const let_node *l = p->lets; l; l = l->next) {
+        const size_t length = l->whole.last - l->whole.first;
+        *--at = '\n';
+        at -= length;
+        memcpy(at, p->owner->source + l->whole.first, length);
+    }
+    return text;
 }
 
 static int reason_code(rules_parser *p, span name) {
@@ -599,7 +635,11 @@ static void lower_guard(rules_parser *p, const guard_node *g) {
 static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *action) {
     hlo_rule_set sets[HLO_RULE_ARGS];
     uint32_t count = 0;
-    for (const set_node *s = list; s && count < HLO_RULE_ARGS; s = s->next) {
+    for (const set_node *s = list; s; s = s->next) {
+        if (count == HLO_RULE_ARGS) {
+            rules_fault(p, s->field, "too many fields");
+            break;
+        }
         const char *name = name_of(p, s->field);
         int field = find_word(p->words->fields, p->words->field_count, name);
         if (field < 0) rules_fault(p, s->field, "a matmul has no field '%s'", name);
@@ -643,22 +683,65 @@ static void lower_action(rules_parser *p, const action_node *a, int16_t root,
     }
 }
 
+/* Adds to `always` what the pattern binds whichever way it matches, to `ever` all that it may. */
+static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
+    const hlo_rule_term t = *term_at(p, index);
+    const uint32_t *args = (const uint32_t *)p->draft->args.data + t.first_arg;
+    const hlo_rule_attr *attrs = (const hlo_rule_attr *)p->draft->attrs.data + t.first_attr;
+    if (t.slot >= 0) always->has[t.slot] = ever->has[t.slot] = true;
+    for (uint32_t i = 0; i < t.attr_count; i++)
+        if (attrs[i].slot >= 0) always->has[attrs[i].slot] = ever->has[attrs[i].slot] = true;
+    if (t.kind != HLO_TERM_ALT) {
+        const uint32_t patterns = t.kind == HLO_TERM_DEFINE ? 1 : t.arg_count;
+        for (uint32_t i = 0; i < patterns; i++) add_bound(p, args[i], always, ever);
+        return;
+    }
+    uint8_t times[HLO_RULE_SLOTS] = {0};
+    for (uint32_t i = 0; i < t.arg_count; i++) {
+        slot_set one = {{false}};
+        add_bound(p, args[i], &one, ever);
+        for (uint32_t s = 0; s < p->draft->slot_count; s++) times[s] += one.has[s];
+    }
+    for (uint32_t s = 0; s < p->draft->slot_count; s++) always->has[s] |= times[s] == t.arg_count;
+}
+
+static void find_partial(rules_parser *p, uint32_t first_root) {
+    slot_set always = {{false}}, ever = {{false}};
+    add_bound(p, first_root, &always, &ever);
+    for (uint32_t s = 0; s < HLO_RULE_SLOTS; s++)
+        p->draft->partial.has[s] = ever.has[s] && !always.has[s];
+}
+
+/* The slot of a root that the rule gives no name. */
+static int16_t nameless_slot(rules_parser *p, span where) {
+    struct rules_draft *d = p->draft;
+    if (d->slot_count == HLO_RULE_SLOTS) {
+        rules_fault(p, where, "too many variables");
+        return 0;
+    }
+    d->chain[d->slot_count] = false;
+    d->holds[d->slot_count] = HOLDS_VALUE;
+    d->slots[d->slot_count] = hlo_intern_string(p->owner, "%root");
+    return (int16_t)d->slot_count++;
+}
+
 static int16_t lower_roots(rules_parser *p, const root_node *roots) {
-    int16_t first = -1;
     hlo_rule_root lowered[HLO_RULE_ARGS];
     uint32_t count = 0;
-    for (const root_node *r = roots; r && count < HLO_RULE_ARGS; r = r->next) {
+    for (const root_node *r = roots; r; r = r->next) {
+        if (count == HLO_RULE_ARGS) {
+            rules_fault(p, r->pattern->where, "too many roots");
+            break;
+        }
         uint32_t index = lower(p, NULL, r->pattern, PATTERN);
         if (term_at(p, index)->slot < 0) {
-            static const char anonymous[] = "%root";
-            if (p->draft->slot_count < HLO_RULE_SLOTS) {
-                p->draft->slots[p->draft->slot_count] = hlo_intern_string(p->owner, anonymous);
-                term_at(p, index)->slot = (int16_t)p->draft->slot_count++;
-            }
+            const int16_t slot = nameless_slot(p, r->pattern->where);
+            term_at(p, index)->slot = slot;
         }
-        if (!count) first = term_at(p, index)->slot;
         lowered[count++] = (hlo_rule_root){.term = index, .optional = r->optional};
     }
+    const int16_t first = term_at(p, lowered[0].term)->slot;
+    find_partial(p, lowered[0].term);
     for (uint32_t i = 0; i < count; i++)
         *(hlo_rule_root *)push(p, &p->draft->roots, sizeof lowered[0]) = lowered[i];
     return first;
@@ -668,6 +751,7 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
                 guard_node *guards, action_node *actions, span example) {
     struct rules_draft *d = p->draft;
     d->slot_count = d->expansions = d->depth = 0;
+    d->acting = false;
     if (!d->phase) rules_fault(p, name, "a rule stands in a phase");
     hlo_rule rule = {.name = name_of(p, name),
                      .phase = d->phase,
@@ -678,8 +762,8 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     rule.text = name_of(p, whole);
     rule.example = example.last ? name_of(p, example) : NULL;
     rule.offset = (uint32_t)name.first;
-    for (size_t i = 0; i < whole.first; i++) rule.line += p->owner->source[i] == '\n';
-    rule.line++;
+    while (p->counted < whole.first) p->lines += p->owner->source[p->counted++] == '\n';
+    rule.line = p->lines + 1;
 
     rule.first_root = d->roots.count;
     rule.root = lower_roots(p, roots);
@@ -689,6 +773,7 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     rule.guard_count = d->guards.count - rule.first_guard;
     if (subject.last) rule.subject = slot_of(p, NULL, subject, false);
 
+    d->acting = true;
     hlo_rule_action lowered[HLO_RULE_ARGS];
     uint32_t count = 0;
     bool remark = false;
@@ -716,28 +801,32 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     *(hlo_rule *)push(p, &d->rules, sizeof rule) = rule;
 }
 
+/* No file of rules is as large; what grows with the square of its size is bearable below. */
+enum { LARGEST_FILE = 1 << 20 };
+
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules) {
-    struct rules_draft draft = {.lets = ""};
+    struct rules_draft draft = {.phase = NULL};
     rules_parser p = {.owner = owner,
                       .words = words,
                       .sink = sink,
                       .faults = hlo_tally_new(max_errors),
                       .draft = &draft};
-    yyscan_t scanner;
-    if (rules_yylex_init_extra(&p, &scanner)) return HLO_OUT_OF_MEMORY;
-    int syntax = 2;
-    if (rules_yy_scan_bytes(owner->source, (int)owner->source_size, scanner))
-        syntax = rules_yyparse(scanner, &p);
-    rules_yylex_destroy(scanner);
     *out_rules = NULL;
-    if (syntax == 2) return HLO_OUT_OF_MEMORY;
+    if (owner->source_size > LARGEST_FILE) {
+        hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "rules of more than 1 MB");
+        return HLO_INVALID_INPUT;
+    }
+    yyscan_t scanner;
+    rules_yylex_init_extra(&p, &scanner);
+    rules_yy_scan_bytes(owner->source, (int)owner->source_size, scanner);
+    const bool syntax = rules_yyparse(scanner, &p) != 0;
     hlo_status status = hlo_tally_end(&p.faults, owner, sink);
     if (syntax || status != HLO_OK) return HLO_INVALID_INPUT;
 
     hlo_rules *rules = hlo_arena_zero(owner->arena, sizeof *rules);
     rules->file = owner->file;
-    rules->lets = draft.lets;
+    rules->lets = text_of_lets(&p);
     rules->doc = comment_text(&p, p.file_comment);
 #define TABLE(name) rules->name##s = draft.name##s.data, rules->name##_count = draft.name##s.count;
     HLO_RULE_TABLES(TABLE)

@@ -169,9 +169,13 @@ typedef enum hlo_function_kind {
 typedef struct hlo_rule_function {
     const char *name;
     uint8_t kind;       /* hlo_function_kind */
-    const char *params; /* a letter each: V value, C chain, W word, N number; a `*` behind the last:
-                           any number of it */
+    const char *params; /* a letter each: V value, A array, D dot, C chain, W word, N number, S 0 or
+                           1, small where there may be none; a `*` behind the last: any number of it
+                         */
 } hlo_rule_function;
+
+/* The letter of argument `index`; 0: there are not as many. */
+char hlo_rule_letter(const hlo_rule_function *function, uint32_t index);
 
 typedef struct hlo_rule_vocabulary {
     uint32_t function_count, reason_count, field_count;

@@ -13,6 +13,8 @@
 #include "grammar/rules_build.h"
 }
 %code {
+#include <string.h>
+
 #define YYLLOC_DEFAULT(current, rhs, n)                                  \
     do {                                                                 \
         (current).first = (n) ? YYRHSLOC(rhs, 1).first : YYRHSLOC(rhs, 0).last; \
@@ -21,16 +23,22 @@
 int rules_yylex(YYSTYPE *value, span *where, void *scanner);
 static void rules_yyerror(span *where, void *scanner, rules_parser *p, const char *text) {
     (void)scanner;
-    rules_fault(p, *where, "%s", text);
+    const bool deep = strcmp(text, "memory exhausted") == 0; /* YYMAXDEPTH, there is no other way */
+    rules_fault(p, *where, "%s", deep ? "this is nested too deep" : text);
 }
+#define YYMALLOC(size) hlo_arena_alloc(p->owner->arena, size)
+#define YYFREE(memory) ((void)(memory))
 #define NEW(type) rules_new(p, sizeof(type))
 #define NODE(kind, at) rules_node(p, kind, (at).first, (at).last)
-/* Lists are built in order: the head holds the chain, found by walking (they are short). */
-#define APPEND(type, list, item)             \
-    do {                                     \
-        type **end = &(list);                \
-        while (*end) end = &(*end)->next;    \
-        *end = (item);                       \
+/* Lists are built in order: the first item of one knows its last. */
+#define APPEND(type, list, item)                                    \
+    do {                                                            \
+        type *first = (list), *added = (item);                      \
+        if (first)                                                  \
+            (first->last ? first->last : first)->next = added;      \
+        else                                                        \
+            (list) = first = added;                                 \
+        first->last = added;                                        \
     } while (0)
 }
 

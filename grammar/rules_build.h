@@ -33,12 +33,12 @@ typedef enum node_kind {
 } node_kind;
 
 typedef struct ints {
-    struct ints *next;
+    struct ints *next, *last;
     double value;
 } ints;
 
 typedef struct attr_node {
-    struct attr_node *next;
+    struct attr_node *next, *last;
     span name; /* empty: `from %x` */
     hlo_rule_attr_kind kind;
     span word; /* word or variable */
@@ -47,7 +47,7 @@ typedef struct attr_node {
 } attr_node;
 
 typedef struct node {
-    struct node *next; /* the next argument */
+    struct node *next, *last; /* the next argument; of the first, the last one */
     node_kind kind;
     span where, name, field, bind, shape;
     bool like;
@@ -57,21 +57,21 @@ typedef struct node {
 } node;
 
 typedef struct guard_node {
-    struct guard_node *next;
+    struct guard_node *next, *last;
     bool negate;
     node *call;
     span reason, at;
 } guard_node;
 
 typedef struct set_node {
-    struct set_node *next;
+    struct set_node *next, *last;
     span field;
     bool add;
     node *value;
 } set_node;
 
 typedef struct action_node {
-    struct action_node *next;
+    struct action_node *next, *last;
     hlo_rule_action_kind kind;
     span target, operand, reason;
     node *value;
@@ -79,14 +79,14 @@ typedef struct action_node {
 } action_node;
 
 typedef struct root_node {
-    struct root_node *next;
+    struct root_node *next, *last;
     bool optional;
     node *pattern;
 } root_node;
 
 typedef struct let_node {
-    struct let_node *next;
-    span name;
+    struct let_node *next; /* the one before it */
+    span name, whole;
     node *params;
     node *body;
 } let_node;
@@ -98,6 +98,8 @@ typedef struct rules_parser {
     hlo_tally faults;
     size_t position; /* of the scanner */
     size_t example;  /* where the example being scanned starts */
+    size_t counted;  /* as far as line ends are counted, */
+    uint32_t lines;  /* and how many there are */
     span comment, rule_comment, file_comment;
     struct rules_draft *draft;
     let_node *lets;

@@ -591,6 +591,10 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
 bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
                      uint32_t *out_blamed);
 
+/* What hlo_module_verify() says of this one instruction, whose operands stand before it; NULL:
+ * nothing. In `scratch`. */
+const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
+
 /* ---------------------------------------------------------------------------------- diagnostics */
 
 /* The start of a line. */

@@ -190,13 +190,8 @@ static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
         if (i != first) note_operand(v, instr, i);
 }
 
-static void check_instr(verifier *v, const hlo_instr *instr) {
-    bool sound = true;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        sound &= check_order(v, instr, hlo_instr_operand(instr, i), "operand");
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
-        check_order(v, instr, control->u.instrs->v[i], "control predecessor");
+/* What it says of itself; `sound`: its operands stand before it. */
+static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
     hlo_verify_shape(v, instr->offset, instr->shape, "the shape");
     check_attrs(v, instr);
     hlo_verify_attrs(v, instr);
@@ -209,6 +204,33 @@ static void check_instr(verifier *v, const hlo_instr *instr) {
     if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
     hlo_verify_error(v, instr->offset, "%s", why);
     note_places(v, instr, blamed);
+}
+
+static void check_instr(verifier *v, const hlo_instr *instr) {
+    bool sound = true;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        sound &= check_order(v, instr, hlo_instr_operand(instr, i), "operand");
+    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+        check_order(v, instr, control->u.instrs->v[i], "control predecessor");
+    check_itself(v, instr, sound);
+}
+
+static void keep_first(void *message, const hlo_diag *diag) {
+    char *first = message;
+    if (diag->severity == HLO_ERROR && !*first)
+        snprintf(first, HLO_VERIFY_TEXT, "%s", diag->message);
+}
+
+const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch) {
+    char *first = hlo_arena_zero(scratch, HLO_VERIFY_TEXT);
+    const hlo_diag_sink sink = {.emit = keep_first, .user = first};
+    verifier v = {.module = instr->parent->module,
+                  .sink = &sink,
+                  .scratch = scratch,
+                  .errors = hlo_tally_new(1)};
+    check_itself(&v, instr, true);
+    return *first ? first : NULL;
 }
 
 static void count_call(void *count, hlo_computation *called) {

@@ -310,6 +310,17 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
     return hlo_tally_end(&errors, module, sink);
 }
 
+const char *hlo_matmul_incomplete(const hlo_matmul *m) {
+    if (!m->a || !m->b) return "a matmul has two operands";
+    if (!m->c != (m->beta == 0)) return "c and a beta that is not 0 go together";
+    if (!m->bias == hlo_epilogues[m->epilogue].bias)
+        return "a bias and an epilogue that adds one go together";
+    if ((!m->a_scale && m->a_mode != HLO_SCALE_SCALAR) ||
+        (!m->b_scale && m->b_mode != HLO_SCALE_SCALAR))
+        return "a scale mode needs its scales";
+    return NULL;
+}
+
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
     if (precision && strcmp(precision, "{default,default}") == 0) precision = NULL;

@@ -145,6 +145,10 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
  * False: its config or its results are wrong. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
+/* What one part of a matmul needs of the others and has not got; NULL: nothing. Only then may it be
+ * checked and written. */
+const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
+
 /* Whether every call of either kind in the module can be read; each that cannot is one error in
  * `sink` (HLO_INVALID_INPUT), at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the
  * others. hlo_module_verify() looks at no custom call. */

@@ -190,7 +190,9 @@ TEST(arrives) {
 
 TEST(agreed) {
     UNUSED(count);
-    return has_instr(args) && hlo_devices_agree(env->context, args[0].instr, args[1].instr);
+    const hlo_instr *sender = hlo_devices_sender(args[1].instr);
+    return hlo_ops[sender->op].flags & HLO_COLLECTIVE &&
+           hlo_devices_agree(env->context, args[0].instr, args[1].instr);
 }
 
 TEST(at_most) {
@@ -547,6 +549,7 @@ MAKE(carry) {
     *out = NULL;
     if (!has_instr(args + 1)) return true;
     hlo_instr *value = args[1].instr;
+    if (!hlo_shape_same_dims(value->shape, args->inner->shape)) return false;
     while (value && length-- > 0) value = hlo_link_carry(env, links[length], value);
     *out = value;
     return value != NULL;
@@ -570,9 +573,15 @@ MAKE(dequantised_tree) {
 
 MAKE(again) {
     UNUSED(count);
-    *out = args->instr->operand_count == 1 && hlo_op_chains(HLO_OP_INVALID, args->instr->op)
-               ? hlo_async_carry(env, args->instr, args[1].instr)
-               : hlo_link_carry(env, args->instr, args[1].instr);
+    const hlo_instr *instr = args->instr;
+    const bool ends = hlo_op_chains(HLO_OP_INVALID, instr->op);
+    const hlo_instr *sender = ends ? hlo_instr_operand(instr, 0) : instr;
+    const bool moves = hlo_ops[sender->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) || ends;
+    if (!moves || !sender->operand_count || (ends && sender->operand_count != 1) ||
+        !hlo_shape_same_dims(args[1].instr->shape, hlo_instr_operand(sender, 0)->shape))
+        return false;
+    *out = ends ? hlo_async_carry(env, instr, args[1].instr)
+                : hlo_link_carry(env, instr, args[1].instr);
     return *out != NULL;
 }
 
@@ -678,10 +687,10 @@ static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr 
 MAKE(max_over) {
     UNUSED(count);
     const hlo_instr *reduce = args->instr;
-    hlo_instr *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
+    const uint32_t rank = args[1].instr->shape->rank;
     int64_t dims[HLO_RULE_ARGS];
-    uint32_t rank = operands[0]->shape->rank;
-    if (rank > HLO_RULE_ARGS) return false;
+    if (!is_max(reduce) || rank > HLO_RULE_ARGS) return false;
+    hlo_instr *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
     for (uint32_t i = 0; i < rank; i++) dims[i] = i;
     *out = hlo_rule_new(env, HLO_OP_REDUCE, reduce->shape, 2, operands);
     if (!*out) return false;
@@ -693,7 +702,10 @@ MAKE(max_over) {
 
 MAKE(compose) {
     UNUSED(count);
-    const hlo_instr *outer = args->instr, *inner = hlo_instr_operand(outer, 0);
+    const hlo_instr *outer = args->instr;
+    const hlo_instr *inner = outer->operand_count ? hlo_instr_operand(outer, 0) : outer;
+    if ((outer->op != HLO_OP_SLICE && outer->op != HLO_OP_TRANSPOSE) || inner->op != outer->op)
+        return false;
     if (outer->op == HLO_OP_SLICE) return compose_slices(env, outer, out);
     const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
     const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
@@ -724,7 +736,9 @@ MAKE(placed_operand_b) {
 static bool beneath(const hlo_instr *call, bool b, hlo_instr **out) {
     hlo_matmul m;
     if (!decode(call, &m)) return false;
-    *out = hlo_instr_operand(b ? m.b : m.a, 0);
+    const hlo_instr *turned = b ? m.b : m.a;
+    if (turned->op != HLO_OP_TRANSPOSE && turned->op != HLO_OP_COPY) return false;
+    *out = hlo_instr_operand(turned, 0);
     return true;
 }
 
@@ -769,6 +783,7 @@ MAKE(padded_c) {
     *out = NULL;
     if (!m.c) return true;
     int64_t first[HLO_RULE_ARGS];
+    if (m.a_batch->count > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < m.a_batch->count; i++) first[i] = i;
     return hlo_resize_align(env, m.c, hlo_ints_new(env->context->module, m.a_batch->count, first),
                             out);
@@ -782,22 +797,29 @@ MAKE(padded_bias) {
     return !m.bias || hlo_resize_align(env, m.bias, NULL, out);
 }
 
+/* Where that is one dimension in memory, too. */
+static bool join(hlo_rule_env *env, hlo_instr *value, const hlo_matmul *m, hlo_instr **out) {
+    const uint32_t batch = m->a_batch->count;
+    if (!batch || (value && !batch_major(value->shape, batch))) return false;
+    return hlo_resize_join(env, value, batch, out);
+}
+
 MAKE(joined_a) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_resize_join(env, m.a, m.a_batch->count, out);
+    return decode(args->instr, &m) && join(env, m.a, &m, out);
 }
 
 MAKE(joined_b) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_resize_join(env, m.b, m.a_batch->count, out);
+    return decode(args->instr, &m) && join(env, m.b, &m, out);
 }
 
 MAKE(joined_c) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_resize_join(env, m.c, m.a_batch->count, out);
+    return decode(args->instr, &m) && join(env, m.c, &m, out);
 }
 
 MAKE(cut) {

@@ -44,8 +44,9 @@ struct hlo_engine {
     list batch;     /* next to be looked at */
     list follow_up; /* to be looked at before what is left of the batch */
     uint64_t fired, fuel;
-    const hlo_rule *last;
-    bool failed;
+    const hlo_rule *last; /* that fired; of a file, where one of these has */
+    bool given;           /* it is of a file */
+    hlo_status status;    /* nothing more is done when it is not HLO_OK */
 };
 
 static void add(hlo_engine *e, list *to, hlo_instr *instr) {
@@ -177,15 +178,41 @@ static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return hlo_rule_function_table[env->rule->measure_code].measure(env, value);
 }
 
-static void spend(hlo_engine *e, const hlo_rule *rule) {
+/* A rule of a file is at fault itself, where it stands there; one of ours is a bug. `at`: in the
+ * module. */
+static void blame(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at, const char *what) {
+    const hlo_module *source = given ? e->context->rules_source : e->context->module;
+    if (e->status != HLO_OK) return;
+    e->status = given ? HLO_INVALID_INPUT : HLO_INTERNAL;
+    hlo_diag_emit(source, e->context->sink, HLO_ERROR, given ? rule->offset : at,
+                  given ? strlen(rule->name) : 0, "rule %s %s", rule->name, what);
+    if (given && at) hlo_diag_emit(e->context->module, e->context->sink, HLO_NOTE, at, 1, "here");
+}
+
+static void blame_endless(hlo_engine *e) {
+    char what[128];
+    snprintf(what, sizeof what, "fires again and again: phase %s does not end", e->phase);
+    blame(e, e->last, e->given, 0, what);
+}
+
+static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
     e->fired++;
-    e->last = rule;
+    if (given || !e->given) e->last = rule;
+    e->given |= given;
     e->context->changes++;
     hlo_remark_fired(e->context, rule->name, 1);
-    if (e->fired < e->fuel) return;
-    e->failed = true;
-    hlo_diag_emit(e->context->module, e->context->sink, HLO_ERROR, 0, 0,
-                  "phase %s does not end: rule %s fires again and again", e->phase, rule->name);
+    if (e->fired >= e->fuel) blame_endless(e);
+}
+
+/* What has fired is right, and nearer to the end. */
+static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
+    char what[1024];
+    *what = '\0';
+    if (env->fault)
+        snprintf(what, sizeof what, "makes what does not verify: %s", env->fault);
+    else if (env->replacement && measure(env, env->replacement) >= before)
+        snprintf(what, sizeof what, "does not lower %s", env->rule->measure);
+    if (*what) blame(e, env->rule, given, env->like->offset, what);
 }
 
 /* Whether the rule fired at `root`. */
@@ -205,15 +232,10 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
     if (matched) {
         if (c->rule->subject >= 0) env->subject = env->slots[c->rule->subject].instr;
         int64_t before = measure(env, root);
-        if (hlo_rule_rewrite(env)) {
-            spend(e, c->rule);
-            if (env->replacement && measure(env, env->replacement) >= before && !e->failed) {
-                e->failed = true;
-                hlo_diag_emit(e->context->module, e->context->sink, HLO_ERROR, root->offset, 0,
-                              "rule %s does not lower %s", c->rule->name, c->rule->measure);
-            }
-            return true;
-        }
+        const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
+        if (fired) spend(e, c->rule, given);
+        if (fired || env->fault) check_firing(e, env, given, before);
+        if (fired) return true;
     }
     judge(e, env, env->reason, env->blocker);
     return false;
@@ -223,7 +245,8 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
         return; /* dead, or kept for its effects alone */
-    for (const candidate *c = e->by_op[instr->op]; c && instr->parent && !e->failed; c = c->next)
+    for (const candidate *c = e->by_op[instr->op]; c && instr->parent && e->status == HLO_OK;
+         c = c->next)
         if (try_rule(e, env, c, instr)) {
             if (instr->parent) push_one(e, instr);
             return;
@@ -292,10 +315,10 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     hlo_remark_begin(e->context);
     e->rest = NULL;
     e->later = e->context->module->first;
-    while (!e->failed && take_batch(e))
-        for (size_t i = 0; i < e->batch.count && !e->failed; i++) {
+    while (e->status == HLO_OK && take_batch(e))
+        for (size_t i = 0; i < e->batch.count && e->status == HLO_OK; i++) {
             if (e->batch.items[i]->parent) visit(e, env, e->batch.items[i]);
-            for (size_t f = 0; f < e->follow_up.count && !e->failed; f++)
+            for (size_t f = 0; f < e->follow_up.count && e->status == HLO_OK; f++)
                 if (e->follow_up.items[f]->parent) visit(e, env, e->follow_up.items[f]);
             e->follow_up.count = 0;
         }
@@ -332,6 +355,13 @@ static bool any_may_match(const hlo_engine *e) {
     return false;
 }
 
+/* What no instruction shows by itself: order, starts without ends, calls. */
+static void check_phase(hlo_engine *e) {
+    const hlo_verify_options few = {.max_errors = 1};
+    if (hlo_module_verify(e->context->module, &few, e->context->sink) != HLO_OK)
+        blame(e, e->last, true, 0, "leaves a module that does not verify");
+}
+
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
     e->context = context;
@@ -348,11 +378,10 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->old_ids = context->module->next_id;
     e->fuel =
         FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)hlo_module_instr_count(context->module);
-    for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && !e->failed; sweeps++) {
+    for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
-        hlo_diag_emit(context->module, context->sink, HLO_ERROR, 0, 0,
-                      "phase %s does not end: rule %s still fires", phase, e->last->name);
-        return HLO_INTERNAL;
+        blame_endless(e);
     }
-    return e->failed ? HLO_INTERNAL : HLO_OK;
+    if (e->given && e->status == HLO_OK) check_phase(e);
+    return e->status;
 }

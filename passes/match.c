@@ -6,9 +6,11 @@
  * the match back to the last choice. */
 #include "passes/match.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "ir/eval/float.h"
+#include "passes/vocabulary.h"
 
 enum { FUEL = 4096, USER_LIMIT = 64, CLIMB_LIMIT = 4 };
 
@@ -117,11 +119,39 @@ static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr
 
 /* ---------------------------------------------------------------------------------------- terms */
 
+static bool is_value(const hlo_binding *arg) {
+    return arg->kind == HLO_BOUND_VALUE || arg->kind == HLO_BOUND_CHAIN;
+}
+
+static bool fits(const hlo_binding *arg, char letter) {
+    switch (letter) {
+    case 'A': return is_value(arg) && hlo_shape_is_array(arg->instr->shape);
+    case 'C': return arg->kind == HLO_BOUND_CHAIN;
+    case 'D': return is_value(arg) && arg->instr->op == HLO_OP_DOT;
+    case 'N':
+    case 'S': return arg->kind == HLO_BOUND_NUMBER;
+    case 'V': return is_value(arg);
+    case 'W': return arg->kind == HLO_BOUND_WORD;
+    default: return !is_value(arg) || fits(arg, (char)toupper((unsigned char)letter));
+    }
+}
+
+bool hlo_rule_fits(uint16_t function, const hlo_binding *args, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!fits(&args[i], hlo_rule_letter(&hlo_rule_words.functions[function], i))) return false;
+    return true;
+}
+
+static bool holds(hlo_rule_env *env, uint16_t function, const hlo_binding *args, uint32_t count) {
+    return hlo_rule_fits(function, args, count) &&
+           hlo_rule_function_table[function].test(env, args, count);
+}
+
 static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
     if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
     if (t->shape_kind != HLO_SHAPE_IS) return true;
     hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
-    return hlo_rule_function_table[t->shape_code].test(env, &arg, 1);
+    return holds(env, t->shape_code, &arg, 1);
 }
 
 static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
@@ -360,7 +390,7 @@ static bool guard_holds(hlo_rule_env *env, const hlo_rule_guard *g) {
     hlo_binding args[HLO_RULE_SLOTS];
     for (uint32_t a = 0; a < g->arg_count; a++)
         args[a] = hlo_rule_argument(env, term_at(env, env->rules->args[g->first_arg + a]));
-    return hlo_rule_function_table[g->function].test(env, args, g->arg_count) != g->negate;
+    return holds(env, g->function, args, g->arg_count) != g->negate;
 }
 
 static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {

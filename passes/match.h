@@ -53,7 +53,8 @@ typedef struct hlo_rule_env {
     /* Why it did not fire: the first reason that came up; HLO_WHY_COUNT: none. */
     hlo_reason reason;
     const hlo_instr *blocker;
-    bool unbuildable;       /* a term could not be made */
+    bool unbuildable;  /* a term could not be made */
+    const char *fault; /* what is wrong with what a rule of a file has made; NULL. In scratch */
     hlo_instr *replacement; /* what the root has become, for the measure */
     /* Where and for what new instructions are made. */
     hlo_instr *before;
@@ -98,6 +99,9 @@ hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number);
 
 /* `value`, which has one element or repeats one, repeated over `shape`. NULL: it cannot be made. */
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape);
+
+/* Whether the arguments are what builder.def says that the function takes. */
+bool hlo_rule_fits(uint16_t function, const hlo_binding *args, uint32_t count);
 
 /* An argument of a guard or of a builder: a variable, a result, a number or a word. */
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term);

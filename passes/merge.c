@@ -133,7 +133,8 @@ hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_
     uint32_t count = 0;
     if (!read_share(first, shared, &a) || !read_share(second, shared, &b) ||
         !add_parts(a.other.fp8, a.free, parts, &count) ||
-        !add_parts(b.other.fp8, b.free, parts, &count))
+        !add_parts(b.other.fp8, b.free, parts, &count) || !same_but_free(&a, &b) ||
+        first->shape->rank != second->shape->rank)
         return NULL;
     hlo_module *module = env->context->module;
     hlo_instr *value = join(env, count, parts, a.free);
@@ -164,6 +165,7 @@ hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_
 hlo_instr *hlo_dots_part(hlo_rule_env *env, hlo_instr *merged, const hlo_instr *part, bool last) {
     const hlo_shape *shape = part->shape;
     int64_t slices[3 * HLO_RULE_ARGS];
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != merged->shape->rank) return NULL;
     for (uint32_t i = 0; i < shape->rank; i++) {
         slices[3 * i] = last ? merged->shape->dims[i] - shape->dims[i] : 0;
         slices[3 * i + 1] = slices[3 * i] + shape->dims[i];

@@ -107,8 +107,7 @@ static hlo_status verify(const run *r, const char *after) {
         hlo_matmul_verify(r->context.module, most, r->context.sink) == HLO_OK)
         return HLO_OK;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
-                  "the module fails to verify after '%s', which is a bug of hlo-fp8%s", after,
-                  r->context.options->rules ? ", or of the rules that were given" : "");
+                  "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
     return HLO_INTERNAL;
 }
 
@@ -328,6 +327,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     if (options->rules)
         status = hlo_rules_load(options->rules, options->max_errors, options->sink, &r.rules,
                                 &r.context.rules);
+    r.context.rules_source = r.rules;
     if (status == HLO_OK && options->rules) status = check_phases(&r);
     if (status != HLO_OK) {
         hlo_module_free(r.rules);

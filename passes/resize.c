@@ -54,7 +54,7 @@ bool hlo_resize_join(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_in
 
 bool hlo_resize_cut(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
     int64_t slices[3 * HLO_RULE_ARGS];
-    if (shape->rank > HLO_RULE_ARGS) return false;
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
     for (uint32_t i = 0; i < shape->rank; i++) {
         slices[3 * i] = 0;
         slices[3 * i + 1] = shape->dims[i];

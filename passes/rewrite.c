@@ -117,7 +117,9 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
         if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
     }
     hlo_module *module = env->context->module;
-    const hlo_shape *like = t->shape_kind == HLO_SHAPE_LIKE ? slot_shape(env, t->shape_code) : NULL;
+    const bool is_like = t->shape_kind == HLO_SHAPE_LIKE;
+    const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
+    if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
     hlo_instr *instr =
         hlo_rule_new(env, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
     if (!instr) return NULL;
@@ -125,8 +127,10 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     if (like) return instr;
     const hlo_shape *shape = hlo_infer(module, t->code, t->arg_count, operands, instr->attr_count,
                                        instr->attrs, NULL, 0);
-    if (t->shape_kind == HLO_SHAPE_TYPE)
-        shape = hlo_shape_retype(module, shape ? shape : operands[0]->shape, t->shape_code);
+    if (t->shape_kind == HLO_SHAPE_TYPE) {
+        const hlo_shape *dims = shape ? shape : operands[0]->shape;
+        shape = hlo_shape_is_array(dims) ? hlo_shape_retype(module, dims, t->shape_code) : NULL;
+    }
     if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
     instr->shape = shape;
     return instr;
@@ -144,6 +148,7 @@ hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number) {
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
     hlo_module *module = env->context->module;
     hlo_type type = shape->type;
+    if (!hlo_shape_is_array(shape) || !hlo_shape_is_array(value->shape)) return NULL;
     if (hlo_shape_count(value->shape) != 1) {
         double number;
         if (!hlo_known_number(value, &number)) return NULL;
@@ -163,7 +168,8 @@ hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *
 
 static hlo_instr *build_constant(hlo_rule_env *env, const hlo_rule_term *t) {
     const hlo_shape *shape = slot_shape(env, t->shape_code);
-    if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    if (!shape || !(hlo_type_is_float(shape->type) || hlo_type_is_integer(shape->type)))
+        return hlo_rule_refuse(env, NULL, NULL), NULL;
     return hlo_rule_splat(env, hlo_rule_number(env, shape->type, t->number), shape);
 }
 
@@ -185,7 +191,8 @@ static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
         if (env->unbuildable) return NULL;
     }
     hlo_instr *out = NULL;
-    if (!hlo_rule_function_table[t->code].make(env, args, t->arg_count, &out)) {
+    if (!hlo_rule_fits(t->code, args, t->arg_count) ||
+        !hlo_rule_function_table[t->code].make(env, args, t->arg_count, &out)) {
         env->unbuildable = true;
         return NULL;
     }
@@ -207,8 +214,9 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
     case HLO_TERM_SPLAT: {
         hlo_instr *value = build(env, env->rules->args[t->first_arg]);
         const hlo_shape *shape = slot_shape(env, t->shape_code);
-        if (!value || !shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
-        return hlo_rule_splat(env, value, shape);
+        value = value && shape ? hlo_rule_splat(env, value, shape) : NULL;
+        if (!value) hlo_rule_refuse(env, NULL, NULL);
+        return value;
     }
     case HLO_TERM_FUNCTION: return build_function(env, t);
     default: return NULL;
@@ -249,6 +257,12 @@ static uint32_t join_dims(uint32_t count, const int64_t *list, int64_t gone, int
     return kept;
 }
 
+static bool all_below(const hlo_ints *dims, uint32_t rank) {
+    for (uint32_t i = 0; i < dims->count; i++)
+        if (dims->v[i] < 0 || dims->v[i] >= rank) return false;
+    return true;
+}
+
 /* `first`, `last` or `joined` of an operand with one contracting and one free dimension; `beneath`
  * of one that is a transpose. */
 static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
@@ -260,7 +274,8 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "beneath") == 0) {
         const hlo_instr *turned =
             member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
-        if (turned->op != HLO_OP_TRANSPOSE && turned->op != HLO_OP_COPY)
+        if ((turned->op != HLO_OP_TRANSPOSE && turned->op != HLO_OP_COPY) ||
+            !all_below(*member, turned->shape->rank))
             return hlo_rule_refuse(env, NULL, NULL);
         *member = hlo_matmul_dims_beneath(turned, *member);
         return true;
@@ -275,6 +290,7 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
 static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
                       const hlo_instr *source) {
     if (value && value != *member) {
+        if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
         uint32_t budget = DEPEND_LIMIT;
         if (depends(env, value, source, &budget))
             return hlo_rule_refuse(env, "depends-on-result", value);
@@ -295,7 +311,8 @@ static bool set_mode(hlo_rule_env *env, const char *word, hlo_scale_mode *member
 static bool set_type(hlo_rule_env *env, const char *word, void *member) {
     const hlo_shape **shape = member;
     hlo_type type = hlo_type_find(word, strlen(word));
-    if (type == HLO_TYPE_INVALID) return hlo_rule_refuse(env, NULL, NULL);
+    if (type == HLO_TYPE_INVALID || !hlo_types[type].bits || !*shape)
+        return hlo_rule_refuse(env, NULL, NULL);
     *shape = hlo_shape_retype(env->context->module, *shape, type);
     return true;
 }
@@ -321,6 +338,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     case FLAG: *(bool *)member = value != NULL; return true;
     case TYPE:
         if (!value) break;
+        if (!hlo_shape_is_array(value->shape)) break;
         if (!hlo_shape_same_dims(value->shape, m->d)) /* a view of the result */
             return set_type(env, hlo_types[value->shape->type].name, member);
         *(const hlo_shape **)(void *)member = value->shape;
@@ -369,6 +387,8 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
         return hlo_rule_refuse(env, NULL, NULL), NULL;
     for (uint32_t i = 0; i < action->set_count; i++)
         if (!set_field(env, &env->rules->sets[action->first_set + i], &m, source)) return NULL;
+    env->fault = hlo_matmul_incomplete(&m);
+    if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
     why = hlo_matmul_check(&m, &env->context->target);
     if (why) return hlo_rule_refuse(env, why, NULL), NULL;
@@ -394,6 +414,7 @@ static bool add_change(hlo_rule_env *env, change *changes, uint32_t *count, hlo_
     if (!to || from == to ||
         (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
         return hlo_rule_refuse(env, NULL, NULL);
+    if (to != env->before && !bring_before(env, to)) return false;
     if (from == env->root) env->replacement = to;
     changes[(*count)++] = (change){.from = from, .to = to};
     return true;
@@ -493,6 +514,26 @@ static bool is_fused(const change *c) {
     return c->from->op == HLO_OP_DOT && hlo_matmul_is_call(c->to);
 }
 
+static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
+    const char *why = hlo_instr_fault(instr, scratch);
+    hlo_matmul m;
+    if (!why && hlo_matmul_is_call(instr) && hlo_matmul_decode(instr, &m, &why) == HLO_OK)
+        why = NULL;
+    return why;
+}
+
+/* What a rule of a file makes is looked at, at once and in full: all else that is done to a module
+ * counts on one that verifies. What stands around it is the same, or is looked at after the phase
+ * (engine.c). */
+static void check_made(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id,
+                       const operand_change *operands, uint32_t operand_count) {
+    hlo_arena *scratch = env->context->scratch;
+    for (const hlo_instr *i = env->before->prev; i != mark && !env->fault; i = i->prev)
+        if (i->id >= first_id) env->fault = fault_of(i, scratch);
+    for (uint32_t i = 0; i < operand_count && !env->fault; i++)
+        if (operands[i].user->parent) env->fault = fault_of(operands[i].user, scratch);
+}
+
 bool hlo_rule_rewrite(hlo_rule_env *env) {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];
@@ -503,6 +544,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     const hlo_instr *mark = env->before->prev;
     env->unbuildable = false;
     env->replacement = NULL;
+    env->fault = NULL;
     if (!prepare(env, changes, &change_count, operands, &operand_count)) {
         hlo_rule_take_back(env, mark, first_id);
         return false;
@@ -526,6 +568,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
         hlo_engine_push(env->engine, operands[i].user);
         hlo_engine_bury(env->engine, operands[i].from);
     }
+    if (env->rules == env->context->rules) check_made(env, mark, first_id, operands, operand_count);
     for (uint32_t i = 0; i < change_count; i++)
         if (!changes[i].follow) hlo_engine_bury(env->engine, changes[i].from);
     return true;

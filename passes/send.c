@@ -95,7 +95,9 @@ hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const 
     bool moves_anywhere = op_at_once(sender->op) == HLO_OP_COLLECTIVE_PERMUTE;
     int64_t along = moves_anywhere ? -1 : dims->count == 1 ? dims->v[0] : -2;
     path p = {.length = 0};
-    if (along < -1 || each->rank > HLO_RULE_ARGS || each->rank != all->rank) return NULL;
+    if (!(hlo_ops[sender->op].flags & HLO_COLLECTIVE) || along < -1 || each->rank > HLO_RULE_ARGS ||
+        each->rank != all->rank)
+        return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
     bool agree = agrees(env, &p, scale, collective) && coarsen(&p, each, -1, scale) &&
