@@ -400,12 +400,9 @@ TEST(overwritable) {
     return has_instr(args) && decode(args->instr, &m) && may_overwrite(&m);
 }
 
-TEST(pads_amax) {
+TEST(amax_of_part) {
     UNUSED(env), UNUSED(count);
-    hlo_matmul m;
-    if (!has_instr(args) || !decode(args[1].instr, &m)) return false;
-    return args[2].instr->op == HLO_OP_SLICE ||
-           (m.bias && hlo_matmul_extents(&m).m % HLO_MATMUL_ALIGNMENT);
+    return has_instr(args) && args[1].instr->op == HLO_OP_SLICE;
 }
 
 TEST(placed_a) {
@@ -752,16 +749,28 @@ MAKE(beneath_b) {
     return beneath(args->instr, true, out);
 }
 
+/* An operand, addend or bias of the call at aligned sizes. An abs-max sees what is added too, and
+ * of zeros nothing is sure there: times an infinity they are NaN, and a bias stands in their rows.
+ * So rows and columns are repeated then, whatever is in them. What is added along the contracting
+ * dimension is 0 in both operands, and so is its product. */
+static bool padded(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
+                   const hlo_ints *contracting, hlo_instr **out) {
+    *out = value;
+    if (!value) return true;
+    return m->amax ? hlo_resize_repeat(env, value, batch, contracting, out)
+                   : hlo_resize_align(env, value, batch, out);
+}
+
 MAKE(padded_a) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_resize_align(env, m.a, m.a_batch, out);
+    return decode(args->instr, &m) && padded(env, &m, m.a, m.a_batch, m.a_contracting, out);
 }
 
 MAKE(padded_b) {
     UNUSED(count);
     hlo_matmul m;
-    return decode(args->instr, &m) && hlo_resize_align(env, m.b, m.b_batch, out);
+    return decode(args->instr, &m) && padded(env, &m, m.b, m.b_batch, m.b_contracting, out);
 }
 
 MAKE(padded_a_scale) {
@@ -780,21 +789,17 @@ MAKE(padded_c) {
     UNUSED(count);
     hlo_matmul m;
     if (!decode(args->instr, &m)) return false;
-    *out = NULL;
-    if (!m.c) return true;
     int64_t first[HLO_RULE_ARGS];
     if (m.a_batch->count > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < m.a_batch->count; i++) first[i] = i;
-    return hlo_resize_align(env, m.c, hlo_ints_new(env->context->module, m.a_batch->count, first),
-                            out);
+    const hlo_ints *batch = hlo_ints_new(env->context->module, m.a_batch->count, first);
+    return padded(env, &m, m.c, batch, NULL, out);
 }
 
 MAKE(padded_bias) {
     UNUSED(count);
     hlo_matmul m;
-    if (!decode(args->instr, &m)) return false;
-    *out = NULL;
-    return !m.bias || hlo_resize_align(env, m.bias, NULL, out);
+    return decode(args->instr, &m) && padded(env, &m, m.bias, NULL, NULL, out);
 }
 
 /* Where that is one dimension in memory, too. */

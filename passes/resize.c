@@ -33,6 +33,46 @@ bool hlo_resize_align(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch
     return hlo_resize_pad(env, value, dims, out);
 }
 
+static const hlo_shape *with_size(hlo_rule_env *env, const hlo_shape *shape, uint32_t dim,
+                                  int64_t size) {
+    int64_t dims[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = i == dim ? size : shape->dims[i];
+    return hlo_shape_with_layout(env->context->module, shape->type, shape->rank, dims,
+                                 shape->layout ? shape->layout->minor_to_major : NULL);
+}
+
+/* Once more and again along `dim`, up to the size. */
+static hlo_instr *repeated(hlo_rule_env *env, hlo_instr *value, uint32_t dim, int64_t size) {
+    hlo_instr *parts[HLO_MATMUL_ALIGNMENT], *rest = value;
+    int64_t each = value->shape->dims[dim], d = dim;
+    if (size == each) return value;
+    int64_t count = (size + each - 1) / each;
+    if (size % each &&
+        !hlo_resize_cut(env, value, with_size(env, value->shape, dim, size % each), &rest))
+        return NULL;
+    for (int64_t i = 0; i < count; i++) parts[i] = i + 1 < count ? value : rest;
+    const hlo_shape *shape = with_size(env, value->shape, dim, size);
+    hlo_instr *made = hlo_rule_new(env, HLO_OP_CONCATENATE, shape, (uint32_t)count, parts);
+    if (made) hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, 1, &d);
+    return made;
+}
+
+bool hlo_resize_repeat(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch,
+                       const hlo_ints *zeros, hlo_instr **out) {
+    const hlo_shape *old = value->shape;
+    int64_t dims[HLO_RULE_ARGS];
+    if (old->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < old->rank; i++) {
+        bool padded = zeros && hlo_ints_contain(zeros, i);
+        dims[i] = padded ? hlo_size_aligned(old->dims[i]) : old->dims[i];
+    }
+    if (!hlo_resize_pad(env, value, dims, out)) return false;
+    for (uint32_t i = 0; *out && i < old->rank; i++)
+        if (!(batch && hlo_ints_contain(batch, i)))
+            *out = repeated(env, *out, i, hlo_size_aligned((*out)->shape->dims[i]));
+    return *out != NULL;
+}
+
 bool hlo_resize_join(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_instr **out) {
     *out = value;
     if (!value) return true;

@@ -1,5 +1,5 @@
-/* Values of other dimensions: with zeros behind, cut, reshaped. What is asked for is put into
- * `out`, `value` itself where that is it; false: it cannot be made. */
+/* Values of other dimensions: with zeros or more of the same behind, cut, reshaped. What is asked
+ * for is put into `out`, `value` itself where that is it; false: it cannot be made. */
 #ifndef HLO_PASSES_RESIZE_H
 #define HLO_PASSES_RESIZE_H
 
@@ -13,6 +13,11 @@ bool hlo_resize_pad(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hl
 
 /* The same up to aligned sizes, in the dimensions that `batch` (NULL: none) does not hold. */
 bool hlo_resize_align(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out);
+
+/* The same, but what is there stands there again, from its beginning on, in all dimensions that
+ * `zeros` (NULL: none) does not hold. */
+bool hlo_resize_repeat(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch,
+                       const hlo_ints *zeros, hlo_instr **out);
 
 /* The first `batch` dimensions, which come first in memory too, as one. `value` may be NULL, and
  * stays it. */
