@@ -79,6 +79,7 @@ typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;          /* a copy to look for lints in; NULL */
     hlo_module *rules;           /* holds context.rules; NULL */
+    bool telling;                /* the report is asked for, or decides what is kept */
     uint64_t decided;            /* changes by passes that decide */
     uint64_t tidied[PASS_COUNT]; /* of passes that tidy: the age() of what they left; 0: none */
 } run;
@@ -199,16 +200,17 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     if (!options->verify_none)
         status = hlo_matmul_verify(context->module, options->max_errors, context->sink);
     if (status != HLO_OK) return status;
-    hlo_report_open(context);
-    if (options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
+    if (r->telling) hlo_report_open(context);
+    if (r->telling && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
-    if (status == HLO_OK && !options->verify_none && !options->verify_each)
+    if (status == HLO_OK && *options->passes && !options->verify_none && !options->verify_each)
         status = verify(r, options->passes);
     if (status != HLO_OK) return status;
+    if (!r->telling) return HLO_OK;
     if (options->lint) hlo_lint_as_left(context);
     hlo_report_close(context);
-    return status;
+    return HLO_OK;
 }
 
 /* The module is again as it came, and the report knows what is to stay wide. */
@@ -321,7 +323,8 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                .cuda = options->cuda_major * 100 + options->cuda_minor,
                                .scales = options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL},
                     .options = options,
-                    .sink = options->sink}};
+                    .sink = options->sink},
+        .telling = out_report || options->min_gain > 0};
     hlo_status status = hlo_pass_options_check(options);
     if (status != HLO_OK) return status;
     if (options->rules)

@@ -163,10 +163,11 @@ static int lint_order(const void *a, const void *b) {
 
 /* ---------------------------------------------------------------------------------------- costs */
 
-/* Notes what each matmul costs as it is now, unless that has been noted before. */
+/* Notes what each matmul costs as it is now, unless that has been noted before, or nothing is to be
+ * told of any. */
 static void weigh(hlo_pass_context *context) {
     hlo_report *report = context->report;
-    if (report->input_costs) return;
+    if (report->input_costs || !report->slots) return;
     const bool *needed = hlo_walk_needed(context->module, context->scratch);
     report->input_costs =
         hlo_costs_weigh(context->module, needed, hlo_target_find(context->target.sm), report->arena,

@@ -23,6 +23,18 @@ typedef struct opt_job {
     hlo_history **histories; /* of its modules; their reports are borrowed, and `count` is 0 */
 } opt_job;
 
+static bool wants_remarks(const option_value *values) {
+    return values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given ||
+           values[OPTION_REMARKS_FILE].given || values[OPTION_LINT].given;
+}
+
+/* Whether the reports of modules are printed or judged; making one takes longer than reading. */
+static bool wants_reports(const option_value *values) {
+    return wants_remarks(values) || values[OPTION_REPORT].given ||
+           values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
+           values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given;
+}
+
 static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
@@ -30,7 +42,7 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     if (!values[OPTION_NO_VERIFY].given)
         status = hlo_module_verify(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
-    status = hlo_module_optimize(module, &job->pass, out_report);
+    status = hlo_module_optimize(module, &job->pass, wants_reports(values) ? out_report : NULL);
     if (status != HLO_OK) return status;
     if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
     if (values[OPTION_STATS].given) hlo_module_print_stats(module, stderr);
@@ -217,10 +229,8 @@ static hlo_status rewrite(const opt_job *job) {
     }
     product products[PRODUCTS_MOST];
     size_t count = 0;
-    const char *remarks = values[OPTION_REMARKS_FILE].text;
-    if (values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given ||
-        values[OPTION_LINT].given || remarks)
-        products[count++] = (product){remarks, stderr, print_remarks};
+    if (wants_remarks(values))
+        products[count++] = (product){values[OPTION_REMARKS_FILE].text, stderr, print_remarks};
     if (values[OPTION_REPORT].given)
         products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
     products[count++] = (product){values[OPTION_OUTPUT].text, stdout, print_modules};

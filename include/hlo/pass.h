@@ -97,7 +97,7 @@ typedef struct hlo_report hlo_report;
 
 /* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused
  * leaves it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report
- * (which may be asked for with NULL when it is not wanted). HLO_INVALID_INPUT: a cuBLASLt matmul
+ * (out_report NULL: it is not wanted, and not made). HLO_INVALID_INPUT: a cuBLASLt matmul
  * call in the module has operands, results or a config that do not fit each other
  * (hlo_module_verify() does not look inside custom calls). HLO_INVALID_USAGE as
  * hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify, a bug of the library;
