@@ -8,12 +8,16 @@
 /* Of the heap; what grows beyond lies in blocks that the library asks large pages for by itself. */
 enum { LARGE_PAGE = 2 << 20, FIRST = 24 << 20, MOST = 32 << 20 };
 
+/* What lies in front of the first large page, taken so that nothing is put there. */
+__attribute__((used)) static void *lead;
+
 void heap_use_large_pages(void) {
     mallopt(M_MMAP_THRESHOLD, MOST);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
     char *room = malloc(FIRST);
     if (!room) return;
-    const size_t lead = LARGE_PAGE - (uintptr_t)room % LARGE_PAGE;
-    madvise(room + lead, (FIRST - lead) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+    const size_t before = LARGE_PAGE - (uintptr_t)room % LARGE_PAGE;
+    madvise(room + before, (FIRST - before) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
     free(room);
+    lead = malloc(before);
 }
