@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "matmul/product.h"
+
 /* Instructions that one kernel may hold; what lies further back is taken to be in memory. Keeps the
  * whole linear. */
 enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
@@ -52,15 +54,8 @@ static double bytes_of(const hlo_shape *shape) {
     return bytes < 0 ? 0 : (double)bytes;
 }
 
-static bool is_matmul(const hlo_instr *instr) {
-    return instr->op == HLO_OP_DOT || hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
-}
-
-static bool read_matmul(const hlo_instr *instr, hlo_matmul *out) {
-    const char *why;
-    if (instr->op != HLO_OP_DOT) return hlo_matmul_decode(instr, out, &why) == HLO_OK;
-    hlo_matmul_from_dot(instr, out);
-    return true;
+static bool is_product(const hlo_instr *instr) {
+    return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
 }
 
 static bool is_fused(const hlo_instr *instr) {
@@ -93,7 +88,7 @@ static void note_source(weighing *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
-    if (!is_matmul(maker)) return;
+    if (!is_product(maker)) return;
     for (uint32_t i = 0; i < w->owner_count; i++)
         if (w->owners[i] == maker) return;
     if (w->owner_count < OWNERS_MOST) w->owners[w->owner_count++] = maker;
@@ -156,7 +151,8 @@ static bool is_wanted(const weighing *w, const hlo_instr *instr) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
-        if (w->needed[user->id] && !is_fused(user) && !is_matmul(user) && user->op != HLO_OP_REDUCE)
+        if (w->needed[user->id] && !is_fused(user) && !is_product(user) &&
+            user->op != HLO_OP_REDUCE)
             return true;
     }
     return false;
@@ -172,42 +168,61 @@ static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *t
     return bits == 32 ? target->bf16_tflops / 2.0 : target->bf16_tflops;
 }
 
-static double roofline(const hlo_matmul_sizes *size, double bytes, double peak,
-                       const hlo_target_info *target) {
-    double flops = 2.0 * (double)size->batch * (double)size->m * (double)size->n * (double)size->k;
-    if (peak == 0) return 0;
-    return fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
+static double roofline(double flops, double bytes, double peak, const hlo_target_info *target) {
+    return peak == 0 ? 0 : fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
 }
 
-static hlo_cost weigh_alone(const hlo_instr *instr, const hlo_matmul *m,
-                            const hlo_target_info *target) {
-    hlo_matmul_sizes size = hlo_matmul_extents(m);
+static double bytes_of_matmul(const hlo_matmul *m) {
     const hlo_instr *read[] = {m->a,       m->b,       m->c,       m->bias,
                                m->a_scale, m->b_scale, m->c_scale, m->d_scale};
     double bytes = bytes_of(m->d) + (m->aux ? bytes_of(m->aux) : 0);
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i]) bytes += bytes_of(read[i]->shape);
-    double peak = peak_of(m->a->shape->type, m->b->shape->type, hlo_matmul_is_call(instr), target);
-    return (hlo_cost){bytes, roofline(&size, bytes, peak, target)};
+    return bytes;
+}
+
+/* Of results in a tuple, bytes are workspace. */
+static double bytes_of_results(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return bytes_of(shape);
+    double bytes = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        const hlo_type type = shape->elements[i]->type;
+        if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8) bytes += bytes_of(shape->elements[i]);
+    }
+    return bytes;
+}
+
+static hlo_cost weigh_alone(const hlo_instr *instr, const hlo_product *p,
+                            const hlo_target_info *target) {
+    hlo_matmul m;
+    double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, p->fp8, target);
+    if (hlo_product_matmul(instr, &m)) {
+        bytes = bytes_of_matmul(&m);
+    } else {
+        bytes = bytes_of_results(instr->shape);
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            bytes += bytes_of(hlo_instr_operand(instr, i)->shape);
+    }
+    return (hlo_cost){bytes, roofline(p->flops, bytes, peak, target)};
 }
 
 static void visit_matmul(weighing *w, const hlo_instr *instr) {
-    hlo_matmul m;
-    if (!is_matmul(instr) || !read_matmul(instr, &m)) return;
+    hlo_product p;
+    if (!is_product(instr) || !hlo_product_read(instr, &p)) return;
     bool dot = instr->op == HLO_OP_DOT;
-    const hlo_instr *read[] = {operand_memory(m.a, dot), operand_memory(m.b, dot)};
+    const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
     for (int i = 0; i < 2; i++) w->readers[read[i]->id]++;
     w->matmuls[w->matmul_count++] = instr;
 }
 
 static void weigh_matmul(weighing *w, const hlo_instr *instr) {
-    hlo_matmul m;
+    hlo_product p;
     hlo_costs *costs = w->costs;
-    if (!read_matmul(instr, &m)) return;
+    if (!hlo_product_read(instr, &p)) return;
     bool dot = instr->op == HLO_OP_DOT;
-    const hlo_instr *read[] = {operand_memory(m.a, dot), operand_memory(m.b, dot)};
+    const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
     weight *made = weight_of(w, instr);
-    made->self = weigh_alone(instr, &m, costs->target);
+    made->self = weigh_alone(instr, &p, costs->target);
     for (int i = 0; i < 2; i++)
         made->before += costs->kernel[read[i]->id] / w->readers[read[i]->id];
 }
@@ -231,9 +246,7 @@ static void visit_needed(weighing *w) {
 hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,
                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch) {
     const uint32_t ids = module->next_id;
-    /* No more than these are matmuls. */
-    const size_t most =
-        (size_t)module->op_counts[HLO_OP_DOT] + (size_t)module->op_counts[HLO_OP_CUSTOM_CALL];
+    const size_t most = hlo_product_most(module);
     hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
     weighing *w = hlo_arena_zero(scratch, sizeof *w);
     costs->target = target;
@@ -272,7 +285,7 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
     hlo_matmul m;
     const hlo_target_info *target = costs->target;
-    if (!read_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
+    if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {m.a, m.b};
     double bytes = bytes_of(m.d), kernels = costs->weights[costs->weight_of[instr->id]].before;
@@ -285,7 +298,8 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
         bool made = costs->kernel[operand_memory(read[i], dot)->id] > 0;
         kernels += elements + (made ? -1 : 1) * bytes_of(shape);
     }
-    hlo_matmul_sizes size = hlo_matmul_extents(&m);
-    return roofline(&size, bytes, target->fp8_tflops, target) +
-           fmax(kernels, 0) / (1e9 * target->memory_gbs);
+    hlo_product p;
+    return !hlo_product_read(instr, &p) ? 0
+                                        : roofline(p.flops, bytes, target->fp8_tflops, target) +
+                                              fmax(kernels, 0) / (1e9 * target->memory_gbs);
 }

@@ -25,7 +25,7 @@ typedef struct hlo_cost {
 /* The costs of all matmuls of a module, by instruction id. */
 typedef struct hlo_costs hlo_costs;
 
-/* Weighs the matmuls (dots and cuBLASLt calls of both kinds) of a module. `needed`: by instruction
+/* Weighs what multiplies matrices (product.h) in a module. `needed`: by instruction
  * id, what runs at all. Linear in the size of the module; lives in `arena`, and leaves in `scratch`
  * (which may be the same) what is not needed afterwards. */
 hlo_costs *hlo_costs_weigh(const hlo_module *module, const bool *needed,

@@ -4,7 +4,7 @@
 #include <xxhash.h>
 
 #include "ir/diff.h"
-#include "matmul/call.h"
+#include "matmul/product.h"
 
 typedef struct matmul {
     const hlo_instr *instr;
@@ -29,15 +29,6 @@ static const char *shape_text(hlo_arena *scratch, const hlo_shape *shape) {
     char *text = hlo_arena_alloc(scratch, length + 1);
     hlo_shape_format(shape, false, text, length + 1);
     return text;
-}
-
-static bool read_matmul(const hlo_instr *instr, hlo_matmul *out) {
-    const char *why;
-    if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr))
-        return hlo_matmul_decode(instr, out, &why) == HLO_OK;
-    if (instr->op != HLO_OP_DOT) return false;
-    hlo_matmul_from_dot(instr, out);
-    return true;
 }
 
 static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m) {
@@ -67,7 +58,7 @@ static void list_matmuls(side *s) {
     for (const hlo_computation *comp = s->module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_matmul m;
-            if (!read_matmul(instr, &m)) continue;
+            if (!hlo_product_matmul(instr, &m)) continue;
             const char *op_name = hlo_instr_op_name(instr);
             matmul *one = &s->all[s->count];
             *one = (matmul){.instr = instr,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matmul/product.h"
 #include "matmul/runs.h"
 
 static double elements(const hlo_shape *shape) {
@@ -19,28 +20,12 @@ static double operand_elements(const hlo_instr *instr, uint32_t index) {
     return index < instr->operand_count ? elements(hlo_instr_operand(instr, index)->shape) : 0;
 }
 
-/* Two for each element of the result and each of the kernel that goes into it. */
-static double convolution(const hlo_instr *instr) {
-    const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
-    const char *kernel = labels ? strchr(labels, '_') : NULL;
-    const char *outputs = kernel ? strchr(kernel, 'o') : NULL;
-    const hlo_shape *shape = hlo_instr_operand(instr, 1)->shape;
-    if (!outputs || outputs - kernel > shape->rank) return 0;
-    const int64_t features = shape->dims[outputs - kernel - 1];
-    if (features < 1) return 0;
-    return 2 * elements(instr->shape) * elements(shape) / (double)features;
-}
-
-static void count_matmul(const hlo_instr *instr, hlo_flops *out) {
-    hlo_matmul matmul;
-    const char *why;
-    if (instr->op == HLO_OP_DOT)
-        hlo_matmul_from_dot(instr, &matmul);
-    else if (!hlo_matmul_is_call(instr) || hlo_matmul_decode(instr, &matmul, &why) != HLO_OK)
-        return;
-    const hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
-    *(instr->op == HLO_OP_DOT ? &out->dots : &out->calls) +=
-        2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+static void count_product(const hlo_instr *instr, hlo_flops *out) {
+    hlo_product product;
+    if (!hlo_product_read(instr, &product)) return;
+    *(instr->op == HLO_OP_CUSTOM_CALL   ? &out->calls
+      : instr->op == HLO_OP_CONVOLUTION ? &out->convolutions
+                                        : &out->dots) += product.flops;
 }
 
 /* How often a reduction and its kind apply their computation. */
@@ -123,12 +108,10 @@ static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flo
         out->elementwise += elements(instr->shape);
     else if (instr->op == HLO_OP_RNG)
         out->transcendentals += elements(instr->shape);
-    else if (instr->op == HLO_OP_CONVOLUTION)
-        out->convolutions += convolution(instr);
     else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
         for (uint32_t i = 0; i < instr->operand_count; i++)
             out->reductions += operand_elements(instr, i);
-    count_matmul(instr, out);
+    count_product(instr, out);
     if (instr->attr_bits & HLO_ATTR_BIT_CALLS) count_calls(instr, totals, out);
 }
 

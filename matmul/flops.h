@@ -6,7 +6,7 @@
 
 /* Of one execution. */
 typedef struct hlo_flops {
-    double dots, calls;  /* 2mnk, batches included */
+    double dots, calls;  /* dots of every kind; calls of libraries that multiply matrices */
     double convolutions; /* padding and holes counted as elements */
     double elementwise;  /* one for each element of the result */
     double reductions;   /* what reductions, scatters and all-reduces apply to elements */

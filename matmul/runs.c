@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* `"known_trip_count":{"n":"5"}` of a loop's backend config; 0 where it says nothing. */
 static double noted_trips(const hlo_instr *loop) {
@@ -27,18 +28,20 @@ typedef struct calls {
 
 static void count_call(void *user, hlo_computation *called) {
     const calls *all = user;
-    double *runs = &all->runs[called->id];
-    if (all->times > *runs) *runs = all->times;
+    all->runs[called->id] += all->times;
 }
 
 void hlo_runs(const hlo_module *module, double *out_runs) {
-    for (uint32_t i = 0; i < module->next_computation_id; i++) out_runs[i] = 1;
-    if (!module->op_counts[HLO_OP_WHILE]) return;
+    memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
+    if (module->entry) out_runs[module->entry->id] = 1;
     /* Callers stand behind what they call. */
-    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (out_runs[comp->id] == 0) continue;
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
             double trips = instr->op == HLO_OP_WHILE ? hlo_loop_trips(instr) : 1;
             calls all = {out_runs, out_runs[comp->id] * trips};
             hlo_instr_visit_called(instr, count_call, &all);
         }
+    }
 }

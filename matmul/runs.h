@@ -8,9 +8,9 @@
  * it follows from the loop; 1 where neither tells. */
 double hlo_loop_trips(const hlo_instr *loop);
 
-/* By computation id, how often one execution of the module runs it: the product of the trips of the
- * loops round it. What is called from several places runs as often
- * as the place that runs most. `out_runs` has room for module->next_computation_id. */
+/* By computation id, how often one execution of the module runs it: for each place that calls it,
+ * as often as that runs, times the trips of a loop; every branch of a conditional once; 0: the
+ * entry does not reach it. `out_runs` has room for module->next_computation_id. */
 void hlo_runs(const hlo_module *module, double *out_runs);
 
 #endif

@@ -31,7 +31,7 @@ static void print_flops(const hlo_flops *flops, FILE *out) {
         double count;
     } rows[] = {
         {"FLOPs of dots", flops->dots},
-        {"FLOPs of FP8 calls", flops->calls},
+        {"FLOPs of library calls", flops->calls},
         {"FLOPs of convolutions", flops->convolutions},
         {"FLOPs of elementwise ops", flops->elementwise},
         {"FLOPs of reductions", flops->reductions},

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "matmul/call.h"
+#include "matmul/product.h"
 
 enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
 enum { MOST = BEFORE_MOST + BEHIND_MOST + 1 };
@@ -32,7 +32,7 @@ static const hlo_instr *shown(const hlo_instr *value) {
 }
 
 static bool is_matmul(const hlo_instr *instr) {
-    return instr->op == HLO_OP_DOT || hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
+    return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
 }
 
 static bool add(search *s, const hlo_instr *instr, int step, uint32_t most) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "passes/report.h"
+#include "passes/walk.h"
 
 hlo_reason hlo_reason_find(const char *name) {
     int reason = 0;
@@ -47,10 +48,6 @@ static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
     report->slots[index] = (slot){.reason = HLO_WHY_COUNT, .offset = instr->offset};
     bind(report, index, instr);
     return &report->slots[index];
-}
-
-static bool is_matmul(const hlo_instr *instr) {
-    return instr->op == HLO_OP_DOT || hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
 }
 
 hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
@@ -105,7 +102,6 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->origin = origin + 1;
     made->reason = original->reason;
     made->blocker = original->blocker;
-    made->flops = original->flops;
     made->around = original->around;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
@@ -168,7 +164,6 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
     hlo_report *report = context->report;
     slot *made = add_slot(report, matmul);
     made->was = hlo_report_describe(report, matmul);
-    made->flops = hlo_report_flops(matmul);
     if (context->options->surroundings) made->around = hlo_neighbourhood_of(matmul, report->arena);
 }
 
@@ -176,9 +171,12 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
 void hlo_report_open(hlo_pass_context *context) {
     make_room_for_id(context->report, context->module->next_id);
     make_room(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
+    if (!hlo_product_most(context->module)) return;
+    const bool *reached = hlo_walk_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (is_matmul(instr)) open_slot(context, instr);
+        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+             instr = hlo_instr_next(instr))
+            if (hlo_product_kind_of(instr) != HLO_PRODUCT_NONE) open_slot(context, instr);
 }
 
 hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {

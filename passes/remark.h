@@ -1,10 +1,10 @@
 /* Verdicts while passes run: which matmul became what, and why not.
  *
- * Every dot and every matmul call of the module has a slot from the start. A pass that replaces a
- * dot by another, or by a call, says so with hlo_remark_follow(), so that the slot follows it;
- * copies of a dot made by inlining get slots of their own with hlo_remark_copy(). What has no slot
- * (the instruction is no matmul, or nothing is to be told and the report was never opened) is
- * ignored by all of these. */
+ * Everything that multiplies matrices (matmul/product.h), in a computation that the entry reaches,
+ * has a slot from the start. A pass that replaces a dot by another, or by a call, says so with
+ * hlo_remark_follow(), so that the slot follows it; copies of a dot made by inlining get slots of
+ * their own with hlo_remark_copy(). What has no slot (the instruction is no matmul, or nothing is
+ * to be told and the report was never opened) is ignored by all of these. */
 #ifndef HLO_PASSES_REMARK_H
 #define HLO_PASSES_REMARK_H
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "matmul/runs.h"
-#include "passes/carried.h"
+#include "passes/judge.h"
 #include "passes/lint.h"
 #include "passes/report.h"
 #include "passes/walk.h"
@@ -95,36 +95,26 @@ static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
                             hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
 }
 
-/* A call that cannot be read is described as any instruction. */
-static bool read_matmul(const hlo_instr *instr, hlo_matmul *out) {
-    const char *why;
-    if (instr->op != HLO_OP_DOT) return hlo_matmul_decode(instr, out, &why) == HLO_OK;
-    hlo_matmul_from_dot(instr, out);
-    return true;
-}
-
 hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *instr) {
     hlo_arena *arena = report->arena;
     hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
     hlo_matmul matmul;
-    if (read_matmul(instr, &matmul)) {
-        verdict.shape = shape_text(arena, matmul.d);
-        verdict.operands = hlo_arena_format(arena, "%s %s", shape_text(arena, matmul.a->shape),
-                                            shape_text(arena, matmul.b->shape));
-        if (instr->op != HLO_OP_DOT) verdict.epilogue = epilogue_text(arena, &matmul);
-    } else {
-        verdict.shape = shape_text(arena, instr->shape);
+    hlo_product product;
+    verdict.shape = shape_text(arena, instr->shape);
+    verdict.operation = hlo_ops[instr->op].name;
+    if (hlo_product_read(instr, &product)) {
+        verdict.shape = shape_text(arena, product.d);
+        verdict.operands = hlo_arena_format(arena, "%s %s", shape_text(arena, product.a->shape),
+                                            shape_text(arena, product.b->shape));
+        verdict.flops = product.flops;
+        if (instr->op == HLO_OP_CUSTOM_CALL)
+            verdict.operation = copy_text(arena, hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
+        if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul))
+            verdict.epilogue = epilogue_text(arena, &matmul);
     }
     verdict.op_name = copy_text(arena, hlo_instr_op_name(instr));
     set_source(report, instr, &verdict);
     return verdict;
-}
-
-double hlo_report_flops(const hlo_instr *instr) {
-    hlo_matmul matmul;
-    if (!read_matmul(instr, &matmul)) return 0;
-    hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
-    return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
 }
 
 /* ---------------------------------------------------------------------------------------- lints */
@@ -188,11 +178,8 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
-    const bool *present;        /* by instruction id: something needs it */
-    const bool *fused;          /* by computation id */
-    const unsigned char *fp8;   /* by instruction id, see hlo_walk_fp8(); once it is asked for */
-    const hlo_carried *carried; /* once it is asked for */
-    hlo_arena *scratch;
+    const bool *present; /* by instruction id: something needs it */
+    hlo_judging *judging;
     const hlo_module *module;
     uint32_t line, line_start; /* of the last position: its number in the file, its offset */
     const char *file;
@@ -203,42 +190,6 @@ static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, cons
     verdict->message = hlo_reason_text(reason);
     verdict->hint = hlo_reason_hint(reason);
     verdict->blocker = copy_text(c->report->arena, blocker);
-}
-
-/* The same where an operand does not come from fp8 by a way that rules follow: is there another? */
-static void set_carried_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
-    const hlo_module *module = dot->parent->module;
-    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    if (!c->carried) c->carried = hlo_carried_find(module, c->scratch);
-    bool l = hlo_carried_from_fp8(c->carried, left), r = hlo_carried_from_fp8(c->carried, right);
-    hlo_reason reason = HLO_WHY_NOT_QUANTISED;
-    const hlo_instr *at = NULL;
-    if (l && r) {
-        at = hlo_carried_blocker(c->carried, c->fp8[left->id] ? right : left, &reason);
-        if (!at) reason = HLO_WHY_DEQUANTISE_NOT_RECOGNISED;
-    } else if (l || r) {
-        reason = HLO_WHY_ONE_OPERAND_WIDE;
-        at = l ? right : left;
-    }
-    set_reason(c, verdict, reason, at ? at->name : NULL);
-}
-
-/* Why a dot is wide of which no pass has said anything. */
-static void set_plain_reason(closing *c, hlo_verdict *verdict, const hlo_instr *dot) {
-    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    if (!c->fp8) c->fp8 = hlo_walk_fp8(dot->parent->module, c->scratch);
-    unsigned char l = c->fp8[left->id], r = c->fp8[right->id];
-    if (!l || !r) {
-        set_carried_reason(c, verdict, dot);
-        return;
-    }
-    if ((l | r) & HLO_FROM_OTHER_FP8)
-        set_reason(c, verdict, HLO_WHY_OPERAND_NOT_FP8,
-                   (l & HLO_FROM_OTHER_FP8 ? left : right)->name);
-    else if (hlo_walk_says(c->fused, dot->parent->id))
-        set_reason(c, verdict, HLO_WHY_INSIDE_FUSION, NULL);
-    else
-        set_reason(c, verdict, HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
 /* Verdicts and lints are each in text order, so the lines between two positions are counted once.
@@ -262,11 +213,18 @@ static bool is_present(const closing *c, const slot *s) {
     return c->present[s->instr->id];
 }
 
-/* A dot of fp8 values as they are, in a kernel that a compiler has made. */
-static bool is_fused_fp8(const closing *c, const hlo_instr *instr) {
-    return instr->op == HLO_OP_DOT && hlo_walk_says(c->fused, instr->parent->id) &&
-           hlo_type_is_fp8(hlo_instr_operand(instr, 0)->shape->type) &&
-           hlo_type_is_fp8(hlo_instr_operand(instr, 1)->shape->type);
+/* What multiplies matrices and is no FP8 call of ours or of XLA's. */
+static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
+    const hlo_judgement judgement = hlo_judge(c->judging, now->instr, now->reason);
+    verdict->kind = judgement.kind;
+    verdict->fusion = judgement.fusion;
+    if (judgement.kind == HLO_VERDICT_FP8)
+        verdict->epilogue = *judgement.epilogue ? judgement.epilogue : verdict->operation;
+    else if (judgement.reason == now->reason)
+        set_reason(c, verdict, now->reason, now->blocker);
+    else
+        set_reason(c, verdict, judgement.reason,
+                   judgement.blocker ? judgement.blocker->name : NULL);
 }
 
 /* For the next run; what is to stay wide already, and is a call all the same, was one in the input.
@@ -309,13 +267,8 @@ static hlo_verdict judge(closing *c, const slot *s) {
         verdict.epilogue = call.epilogue;
         verdict.kind = now->reason == HLO_WHY_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
         if (now->reason != HLO_WHY_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
-    } else if (is_fused_fp8(c, now->instr)) {
-        verdict.kind = HLO_VERDICT_FP8;
-        verdict.epilogue = "in a fusion";
-    } else if (now->reason != HLO_WHY_COUNT) {
-        set_reason(c, &verdict, now->reason, now->blocker);
     } else {
-        set_plain_reason(c, &verdict, now->instr);
+        judge_other(c, &verdict, now);
     }
     if (report->around && verdict.kind != HLO_VERDICT_WIDE)
         report->around[report->verdict_count].side[1] =
@@ -324,7 +277,6 @@ static hlo_verdict judge(closing *c, const slot *s) {
     if (is_present(c, now)) set_costs(c, &verdict, s, now);
     verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
-    verdict.flops = s->flops;
     return verdict;
 }
 
@@ -355,10 +307,9 @@ void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
     closing c = {.report = report,
-                 .scratch = context->scratch,
+                 .judging = hlo_judging_new(module, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
-                 .fused = hlo_walk_fused(module, context->scratch),
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_walk_needed(module, context->scratch);
     weigh(context);

@@ -3,6 +3,7 @@
 #define HLO_PASSES_REPORT_H
 
 #include "matmul/cost.h"
+#include "matmul/product.h"
 #include "passes/neighbourhood.h"
 #include "passes/remark.h"
 
@@ -14,8 +15,7 @@ typedef struct slot {
     hlo_reason reason;      /* HLO_WHY_COUNT: none */
     uint64_t judged;        /* the value of report->judging when `instr` was given it */
     const char *blocker;
-    uint32_t offset; /* in the module's source */
-    double flops;
+    uint32_t offset;                 /* in the module's source */
     const hlo_neighbourhood *around; /* as the module had it; NULL: not kept */
     uint32_t
         weighed;     /* the id of what stood for the matmul when report->input_costs were weighed */
@@ -71,7 +71,5 @@ extern const char *const hlo_reason_pages[HLO_WHY_COUNT];
 
 /* The facts of a matmul that a verdict tells: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *matmul);
-/* Floating-point operations of one execution. */
-double hlo_report_flops(const hlo_instr *matmul);
 
 #endif

@@ -62,6 +62,12 @@ const hlo_verdict *tell_next_lint(const telling *t, size_t *report, size_t *inde
     return NULL;
 }
 
+/* By what two digits behind the point show. */
+bool tell_is_slower(const hlo_verdict *v) {
+    return v->kind != HLO_VERDICT_WIDE && v->input_seconds > 0 &&
+           v->seconds > 1.005 * v->input_seconds;
+}
+
 tell_summary tell_sum_up(const hlo_report *const *reports, size_t count) {
     tell_summary s = {0};
     const telling all = {.reports = reports, .count = count, .which = HLO_REMARKS_ALL};
@@ -70,6 +76,7 @@ tell_summary tell_sum_up(const hlo_report *const *reports, size_t count) {
         s.total++;
         s.kinds[v->kind]++;
         if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
+        s.slower += tell_is_slower(v);
         s.flops += v->runs * v->flops;
         if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->runs * v->flops;
         if (v->input_seconds == 0 || v->seconds == 0) continue;

@@ -11,6 +11,7 @@ enum { TELL_KINDS = HLO_VERDICT_LINT + 1 };
 typedef struct tell_summary {
     size_t total; /* of matmuls */
     size_t kinds[TELL_KINDS], reasons[TELL_KINDS][HLO_WHY_COUNT];
+    size_t slower; /* FP8, and slower so by roofline */
     double flops, fp8_flops;
     double input_seconds, seconds; /* of the verdicts of which both are known */
 } tell_summary;
@@ -27,6 +28,8 @@ typedef struct telling {
 extern const char *const tell_kinds[TELL_KINDS]; /* names of hlo_verdict_kind */
 
 tell_summary tell_sum_up(const hlo_report *const *reports, size_t count);
+/* Whether it is FP8 and takes longer than it took wide, by roofline. */
+bool tell_is_slower(const hlo_verdict *v);
 /* FP8, with or without something missed. */
 size_t tell_fp8_count(const tell_summary *sum);
 /* The next verdict that is told after (*report, *index), which start at 0, 0; NULL: no more. */

@@ -32,9 +32,10 @@ static json_t *seconds_value(double seconds) {
 
 static json_t *json_of(const hlo_verdict *v) {
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:f, s:f, s:f, s:f, "
+                     "s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
                      "s:o, s:o, s:o}",
-                     "verdict", tell_kinds[v->kind], "reason", tell_string(v->reason), "message",
+                     "verdict", tell_kinds[v->kind], "operation", tell_string(v->operation),
+                     "fusion", tell_string(v->fusion), "reason", tell_string(v->reason), "message",
                      tell_string(v->message), "hint", tell_string(v->hint), "instruction",
                      tell_string(v->instr), "shape", tell_string(v->shape), "input_shape",
                      tell_string(v->input_shape), "operands", tell_string(v->operands), "epilogue",

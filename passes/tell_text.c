@@ -101,8 +101,11 @@ static void tell_summary_line(const telling *t) {
 static void fill_text(const hlo_verdict *v, cells out) {
     snprintf(out[SHAPE], CELL, "%s", v->shape);
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
-    snprintf(out[OUTCOME], CELL, "%s%s%s", v->epilogue, *v->epilogue && v->reason ? ", " : "",
-             v->reason ? v->reason : "");
+    int used = snprintf(out[OUTCOME], CELL, "%s%s%s", v->epilogue,
+                        *v->epilogue && v->reason ? ", " : "", v->reason ? v->reason : "");
+    if (tell_is_slower(v) && used >= 0 && used < CELL)
+        snprintf(out[OUTCOME] + used, (size_t)(CELL - used), "%sslower (%.2fx)", used ? ", " : "",
+                 v->input_seconds / v->seconds);
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
     fill_source(v, out[SOURCE]);
 }
@@ -143,6 +146,12 @@ hlo_status tell_text(const telling *t) {
         for (const hlo_verdict *v; (v = next[list](t, &report, &index));) tell_row(t, &form, v);
     }
     tell_reasons(t->out, has_reason, t->coloured);
+    if (t->sum.slower)
+        fprintf(t->out,
+                "slower: FP8 takes longer than the wide matmul did, by roofline\n    %shint: "
+                "--min-gain=1 leaves such matmuls wide; --remarks-format=costs has the "
+                "numbers%s\n",
+                t->coloured ? HINT_COLOUR : "", t->coloured ? NO_COLOUR : "");
     tell_summary_line(t);
     return HLO_OK;
 }

@@ -80,7 +80,8 @@ hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena) {
 
 static unsigned char fp8_kind(hlo_type type) {
     if (type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2) return HLO_FROM_FP8;
-    return hlo_type_is_fp8(type) ? HLO_FROM_OTHER_FP8 : 0;
+    /* Only scales are powers of two. */
+    return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU ? HLO_FROM_OTHER_FP8 : 0;
 }
 
 unsigned char *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
@@ -104,6 +105,17 @@ unsigned char *hlo_walk_fp8(const hlo_module *module, hlo_arena *arena) {
 
 static void need_computation(void *needed, hlo_computation *called) {
     ((bool *)needed)[called->id] = true;
+}
+
+bool *hlo_walk_reached(const hlo_module *module, hlo_arena *arena) {
+    bool *reached = hlo_arena_zero(arena, module->next_computation_id);
+    if (module->entry) reached[module->entry->id] = true;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+             instr = hlo_instr_next(instr))
+            if (instr->attr_bits & HLO_ATTR_BIT_CALLS)
+                hlo_instr_visit_called(instr, need_computation, reached);
+    return reached;
 }
 
 static void need_inputs(const hlo_instr *instr, bool *needed) {

@@ -28,6 +28,9 @@ hlo_effects hlo_walk_effects(const hlo_module *module, hlo_arena *arena);
  * a root, a parameter, an effect, or an input or control predecessor of what is needed. */
 bool *hlo_walk_needed(const hlo_module *module, hlo_arena *arena);
 
+/* By computation id: whether the entry, or what it calls, calls it by any attribute. */
+bool *hlo_walk_reached(const hlo_module *module, hlo_arena *arena);
+
 /* What a value comes from by movement, conversion and scaling alone: f8e4m3fn or f8e5m2, so that a
  * matmul of it may become an FP8 one, or another float of 8 bits. */
 enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };

@@ -58,7 +58,8 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 
 /* What became of one matmul. Strings are borrowed from the report. */
 typedef enum hlo_verdict_kind {
-    HLO_VERDICT_FP8,    /* a fused FP8 call */
+    HLO_VERDICT_FP8, /* a fused FP8 call, or a library's call or kernel that multiplies fp8 values
+                      */
     HLO_VERDICT_MISSED, /* a fused FP8 call; a cheaper form of it was missed, `reason` says why */
     HLO_VERDICT_WIDE,   /* not FP8; `reason` says why */
     HLO_VERDICT_LINT    /* no matmul: what is likely wrong with a scale, an amax or a conversion */
@@ -71,8 +72,13 @@ typedef struct hlo_verdict {
     const char *shape;       /* of the result, e.g. "bf16[32,64]" */
     const char *input_shape; /* of the result of the matmul as it was in the input */
     const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
+    const char *operation;   /* as it was in the input: "dot", "ragged-dot", "convolution", or the
+                                target of a call,
+                                "__cublas$lt$matmul" */
+    const char *fusion;      /* where it lies at the end, "a Triton fusion"; NULL: in no fusion */
     const char *epilogue; /* of the call: "RELU", with " +row-scales" or " +block-scales", " +amax"
-                             and " +fp8-output"; "" when wide */
+                             and " +fp8-output", or where else it is multiplied, "in a Triton
+                             fusion"; "" when wide */
     const char *reason;   /* a stable id, e.g. "not-quantised"; NULL when there is none */
     const char *message;  /* the reason as a sentence; NULL when there is none */
     const char *hint;     /* the smallest edit that mends it; NULL when there is no reason */
@@ -84,7 +90,8 @@ typedef struct hlo_verdict {
     uint32_t line, column;   /* of the dot there */
     double runs;  /* how often one execution of the module runs it; loops of unknown length count
                      once */
-    double flops; /* floating-point operations of one execution, 2*batch*m*n*k */
+    double flops; /* floating-point operations of one execution: of a matmul 2*batch*m*n*k; 0: not
+                     known */
     /* Bytes read and written by one execution and the seconds that it takes by a roofline for the
      * target, with the kernels around it that quantise, dequantise, transpose, pad and the like
      * (docs/cost.md): before the rewriter ran, and after all. 0 seconds: not known. */
@@ -107,7 +114,8 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
 
 void hlo_report_free(hlo_report *report); /* NULL is allowed */
 
-/* One verdict per dot of the module as it was, in text order. */
+/* One verdict for everything that multiplies matrices in the module as it was and that its entry
+ * reaches, in text order: dots, ragged and scaled ones, convolutions, calls of libraries. */
 size_t hlo_report_count(const hlo_report *report);
 const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
 

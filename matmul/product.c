@@ -1,0 +1,246 @@
+/* What multiplies matrices, and how many operations it takes. */
+#include "matmul/product.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum counting {
+    MATMUL,  /* 2*batch*m*n*k of an hlo_matmul */
+    FREE,    /* each element of A meets each of B's free dimensions, groups aside */
+    COLUMNS, /* each element of A meets each column of the result */
+    /* 2*m*n*k of three matrices without batches, however they lie: k, m and n each divide two */
+    MATRICES,
+    /* Of a convolution, 2 for each element of the result of the forward one and each of the kernel
+       that goes into it. */
+    FORWARD,
+    BACKWARD_INPUT,
+    BACKWARD_FILTER,
+    KERNEL_COLUMNS, /* the same, the output features being the kernel's last dimension */
+    ATTENTION,      /* cuDNN's, by its config */
+    ATTENTION_BACKWARD,
+    TE_ATTENTION, /* TransformerEngine's, by its attributes */
+    TE_ATTENTION_BACKWARD
+} counting;
+
+typedef struct product_row {
+    const char *target; /* NULL: an opcode */
+    hlo_product_kind kind;
+    uint32_t b;
+    counting flops;
+} product_row;
+
+static const product_row op_rows[HLO_OP_COUNT] = {
+#define HLO_PRODUCT_OP(opcode, kind, flops)                                                        \
+    [HLO_OP_##opcode] = {NULL, HLO_PRODUCT_##kind, 1, flops},
+#define HLO_PRODUCT_CALL(target, kind, b, flops)
+#define HLO_PRODUCT_FUSION(name, kind)
+#include "matmul/product.def"
+#undef HLO_PRODUCT_OP
+#undef HLO_PRODUCT_CALL
+#undef HLO_PRODUCT_FUSION
+};
+
+static const product_row call_rows[] = {
+#define HLO_PRODUCT_OP(opcode, kind, flops)
+#define HLO_PRODUCT_CALL(target, kind, b, flops) {target, HLO_PRODUCT_##kind, b, flops},
+#define HLO_PRODUCT_FUSION(name, kind)
+#include "matmul/product.def"
+#undef HLO_PRODUCT_OP
+#undef HLO_PRODUCT_CALL
+#undef HLO_PRODUCT_FUSION
+};
+
+static const struct {
+    const char *name;
+    hlo_fusion_maker maker;
+} fusion_rows[] = {
+#define HLO_PRODUCT_OP(opcode, kind, flops)
+#define HLO_PRODUCT_CALL(target, kind, b, flops)
+#define HLO_PRODUCT_FUSION(name, kind) {name, HLO_FUSION_##kind},
+#include "matmul/product.def"
+#undef HLO_PRODUCT_OP
+#undef HLO_PRODUCT_CALL
+#undef HLO_PRODUCT_FUSION
+};
+
+static bool is_called(const char *name, const char *target) {
+    size_t length = strlen(target);
+    if (target[length - 1] == '*') return strncmp(name, target, length - 1) == 0;
+    return strcmp(name, target) == 0;
+}
+
+/* NULL: it multiplies no matrices. */
+static const product_row *find_row(const hlo_instr *instr) {
+    if (instr->op != HLO_OP_CUSTOM_CALL)
+        return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
+    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    if (!name || (*name != '_' && *name != 't')) return NULL;
+    for (size_t i = 0; i < sizeof call_rows / sizeof *call_rows; i++)
+        if (is_called(name, call_rows[i].target)) return &call_rows[i];
+    return NULL;
+}
+
+hlo_product_kind hlo_product_kind_of(const hlo_instr *instr) {
+    const product_row *row = find_row(instr);
+    return row ? row->kind : HLO_PRODUCT_NONE;
+}
+
+size_t hlo_product_most(const hlo_module *module) {
+    size_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
+    for (unsigned op = 0; op < HLO_OP_COUNT; op++)
+        if (op_rows[op].kind) most += module->op_counts[op];
+    return most;
+}
+
+bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul) {
+    const char *why;
+    if (instr->op == HLO_OP_DOT) {
+        hlo_matmul_from_dot(instr, out_matmul);
+        return true;
+    }
+    return (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) &&
+           hlo_matmul_decode(instr, out_matmul, &why) == HLO_OK;
+}
+
+hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
+    const char *config = hlo_instr_str(fusion, HLO_ATTR_BACKEND_CONFIG);
+    json_t *json = config ? json_loads(config, 0, NULL) : NULL;
+    const char *name =
+        json_string_value(json_object_get(json_object_get(json, "fusion_backend_config"), "kind"));
+    hlo_fusion_maker maker = HLO_FUSION_XLA;
+    for (size_t i = 0; name && i < sizeof fusion_rows / sizeof *fusion_rows; i++)
+        if (strcmp(name, fusion_rows[i].name) == 0) maker = fusion_rows[i].maker;
+    json_decref(json);
+    return maker;
+}
+
+/* --------------------------------------------------------------------------------------- counts */
+
+static double elements(const hlo_shape *shape) {
+    const int64_t count = hlo_shape_is_array(shape) ? hlo_shape_count(shape) : 0;
+    return count < 0 ? 0 : (double)count;
+}
+
+static double last_dimension(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && shape->rank && shape->dims[shape->rank - 1] > 0
+               ? (double)shape->dims[shape->rank - 1]
+               : 0;
+}
+
+static double count_matmul(const hlo_instr *instr) {
+    hlo_matmul matmul;
+    if (!hlo_product_matmul(instr, &matmul)) return 0;
+    const hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
+    return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+}
+
+static double count_free(const hlo_instr *instr, const hlo_product *p) {
+    const hlo_shape *b = p->b->shape;
+    double free = 1;
+    for (uint32_t i = 0; hlo_shape_is_array(b) && i < b->rank; i++)
+        if (!hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS), i) &&
+            !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS), i) &&
+            !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_GROUP_DIMS), i))
+            free *= b->dims[i] > 0 ? (double)b->dims[i] : 0;
+    return 2 * elements(p->a->shape) * free;
+}
+
+/* `out` and `kernel`: of the forward convolution. */
+static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
+    const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
+    const char *kernel_labels = labels ? strchr(labels, '_') : NULL;
+    const char *features = kernel_labels ? strchr(kernel_labels, 'o') : NULL;
+    if (!features || !hlo_shape_is_array(kernel) || features - kernel_labels > kernel->rank)
+        return 0;
+    const int64_t size = kernel->dims[features - kernel_labels - 1];
+    return size < 1 ? 0 : 2 * elements(out) * elements(kernel) / (double)size;
+}
+
+/* Forward, scores from queries and keys and the result from scores and values; backward, the scores
+ * once more, and the gradients of queries, keys, values and scores. */
+static double attention(double scores, double query_dim, double value_dim, bool backward) {
+    return 2 * scores * (backward ? 3 * query_dim + 2 * value_dim : query_dim + value_dim);
+}
+
+static double json_number(const json_t *json) {
+    double number =
+        json_is_string(json) ? strtod(json_string_value(json), NULL) : json_number_value(json);
+    return number > 0 ? number : 0;
+}
+
+/* The scores' dimensions stand in the config; those of heads are the operands' last ones. */
+static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
+    const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
+    json_t *json = config && instr->operand_count > 2 ? json_loads(config, 0, NULL) : NULL;
+    const json_t *dims =
+        json_object_get(json_object_get(json_object_get(json, "cudnn_fmha_backend_config"),
+                                        "intermediate_tensor_shape"),
+                        "dimensions");
+    double scores = json_array_size(dims) > 0;
+    for (size_t i = 0; i < json_array_size(dims); i++)
+        scores *= json_number(json_array_get(dims, i));
+    json_decref(json);
+    return scores == 0 ? 0
+                       : attention(scores, last_dimension(hlo_instr_operand(instr, 0)->shape),
+                                   last_dimension(hlo_instr_operand(instr, 2)->shape), backward);
+}
+
+/* `NAME = 12 : i64` in the text of attributes; 0: there is none. */
+static double attribute(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    if (!at || strncmp(at += strlen(name), " = ", 3) != 0) return 0;
+    double number = strtod(at + 3, NULL);
+    return number > 0 ? number : 0;
+}
+
+static double count_te_attention(const hlo_instr *instr, bool backward) {
+    const char *text = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
+    if (!text) return 0;
+    double scores = attribute(text, "input_batch") * attribute(text, "attn_heads") *
+                    attribute(text, "q_max_seqlen") * attribute(text, "kv_max_seqlen");
+    return attention(scores, attribute(text, "qk_head_dim"), attribute(text, "v_head_dim"),
+                     backward);
+}
+
+static double count(const hlo_instr *instr, const hlo_product *p, counting how) {
+    const hlo_shape *a = p->a->shape, *b = p->b->shape, *d = p->d;
+    switch (how) {
+    case MATMUL: return count_matmul(instr);
+    case FREE: return count_free(instr, p);
+    case COLUMNS: return 2 * elements(a) * last_dimension(d);
+    case MATRICES: return 2 * sqrt(elements(a) * elements(b) * elements(d));
+    case FORWARD: return count_window(instr, d, b);
+    case BACKWARD_INPUT: return count_window(instr, a, b);
+    case BACKWARD_FILTER: return count_window(instr, b, d);
+    case KERNEL_COLUMNS:
+        return last_dimension(b) > 0 ? 2 * elements(d) * elements(b) / last_dimension(b) : 0;
+    case ATTENTION:
+    case ATTENTION_BACKWARD: return count_cudnn_attention(instr, how == ATTENTION_BACKWARD);
+    case TE_ATTENTION:
+    case TE_ATTENTION_BACKWARD: return count_te_attention(instr, how == TE_ATTENTION_BACKWARD);
+    }
+    return 0;
+}
+
+static bool is_narrow(const hlo_instr *factor) {
+    const hlo_type type = factor->shape->type;
+    return hlo_type_is_float(type) && hlo_types[type].bits <= 8;
+}
+
+bool hlo_product_read(const hlo_instr *instr, hlo_product *out_product) {
+    const product_row *row = find_row(instr);
+    if (!row || instr->operand_count <= row->b) return false;
+    hlo_product *p = out_product;
+    *p = (hlo_product){.kind = row->kind,
+                       .a = hlo_instr_operand(instr, 0),
+                       .b = hlo_instr_operand(instr, row->b),
+                       .d = instr->shape};
+    while (p->d->type == HLO_TYPE_TUPLE && p->d->rank) p->d = p->d->elements[0];
+    p->flops = count(instr, p, row->flops);
+    p->narrow = is_narrow(p->a) && is_narrow(p->b);
+    p->fp8 = p->narrow && (row->kind == HLO_PRODUCT_FP8_CALL || row->kind == HLO_PRODUCT_LIBRARY ||
+                           row->kind == HLO_PRODUCT_ATTENTION);
+    return true;
+}
