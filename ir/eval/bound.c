@@ -283,6 +283,23 @@ static void add_product(const row *r, analysis *a, int64_t count) {
     }
 }
 
+static bool may_be_zero(const analysis *a, uint32_t operand, int64_t i) {
+    return fabs(a->x[operand].f64[i]) <= LAMBDA * a->sigma[operand][i];
+}
+
+/* A product of what may be infinite and what may be 0, and a quotient of two that may both be the
+ * one or the other, may be NaN. */
+static void note_nans(const row *r, analysis *a, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        bool large[] = {isinf(a->sigma[0][i]), isinf(a->sigma[1][i])};
+        bool small[] = {may_be_zero(a, 0, i), may_be_zero(a, 1, i)};
+        a->anything[i] |=
+            r->instr->op == HLO_OP_MULTIPLY
+                ? (large[0] && small[1]) || (small[0] && large[1])
+                : (large[0] && large[1]) || (small[0] && small[1] && !isnan(a->value[i]));
+    }
+}
+
 static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row *r = arg;
     bool discrete =
@@ -303,7 +320,9 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             if (!r->squares) add_changes(r, &a, o, n);
         }
         if (r->squares || (discrete && uncertain > 1)) add_changes(r, &a, r->arity, n);
-        if (r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares) add_product(r, &a, n);
+        bool product = r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares;
+        if (product) add_product(r, &a, n);
+        if (product || (r->instr->op == HLO_OP_DIVIDE && !discrete)) note_nans(r, &a, n);
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
         finish(r, &a, (double)r->op->ulps, n, at, steps);
     }

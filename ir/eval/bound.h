@@ -6,10 +6,10 @@
  * or f16 rounding happens. With each array of values goes an f32 array `sigma` of the same
  * dimensions: the size, like a standard deviation, of the difference between the two at that
  * element. A difference is accepted up to HLO_BOUND_LAMBDA * sigma. Sigma 0 says that the element
- * must be equal, infinity that it may be any number or infinite, NaN that nothing is known. An
- * element that is not finite and has a finite sigma above 0 overflowed when it was rounded to its
- * type: sigma is then its size before that, or 2^119 if that is less, and what does not round there
- * may go on with this number, or one that is larger.
+ * must be equal, infinity that it may be any number or infinite, and NaN where it is a number here;
+ * NaN that nothing is known. An element that is not finite and has a finite sigma above 0
+ * overflowed when it was rounded to its type: sigma is then its size before that, or 2^119 if that
+ * is less, and what does not round there may go on with this number, or one that is larger.
  *
  * Method. Rounding errors are taken to be independent, with mean zero and at most the unit
  * roundoff u of the type: then they add up in quadrature, and a sum of K terms is off by about

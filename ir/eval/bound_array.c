@@ -651,7 +651,7 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
         double squares = variance[i], v = value[i];
         variance[i] = errors[i];
-        if (real)
+        if (real && isfinite(v))
             variance[i] += accumulation(u, terms, squares, v) + narrow * squares + by_f16 * v * v;
         if (real) variance[i] = with_own(variance[i], v, exact[i]);
     }

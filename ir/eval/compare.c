@@ -76,7 +76,9 @@ static void judge(hlo_bound_comparison *c, element e, bool step, int64_t index, 
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
     if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
-    if (isinf(e.bound) || isnan(e.bound) || (finite && ratio <= 1 + 1e-6)) {
+    /* How large an infinity is no bound says, but that it is a NaN there must be a reason. */
+    bool turned = (isinf(e.a) && isnan(e.b)) || (isnan(e.a) && isinf(e.b));
+    if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;
         c->steps += step;
         return;

@@ -68,6 +68,11 @@ static double at(const hlo_view *view, int64_t index) {
 
 #define MODULE(parameters, root) "HloModule m\n\nENTRY %e " parameters " {\n" root "\n}\n"
 #define X "  %x = f32[4]{0} parameter(0)\n"
+#define DOT(type, k)                                                                               \
+    MODULE("(x: " type "[" k "], y: " type "[" k "]) -> " type "[]",                               \
+           "  %x = " type "[" k "]{0} parameter(0)\n  %y = " type "[" k "]{0} parameter(1)\n"      \
+           "  ROOT %r = " type "[] dot(%x, %y), lhs_contracting_dims={0}, "                        \
+           "rhs_contracting_dims={0}")
 #define Y "  %y = f32[4]{0} parameter(1)\n"
 
 static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
@@ -257,6 +262,61 @@ static void comparing_counts_every_case(void **state) {
     assert_int_equal(c.equal, 3);
 }
 
+/* However little is known of its size, an infinity is no NaN; where nothing is known it may be. */
+static void an_infinity_is_no_nan(void **state) {
+    (void)state;
+    static const int64_t dims[] = {4}, strides[] = {1};
+    float a[] = {INFINITY, NAN, INFINITY, INFINITY}, b[] = {NAN, INFINITY, 5, NAN};
+    float s[] = {INFINITY, INFINITY, INFINITY, NAN};
+    hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, s};
+    hlo_bound_comparison c;
+    hlo_bound_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.violations, 2);
+    assert_int_equal(c.within, 2);
+}
+
+/* A product of infinities is infinite, and nothing about it is unsure. */
+static void a_dot_of_infinities_is_exact(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(DOT("f32", "4"), &recover);
+    for (int i = 0; i < 4; i++) {
+        set(&s.operands[0], i, i == 2 ? (double)INFINITY : 3);
+        set(&s.operands[1], i, 2);
+    }
+    for (int dropped = 0; dropped < 2; dropped++) {
+        run(&s, dropped);
+        assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0);
+    }
+    hlo_module_free(s.module);
+}
+
+/* 0 times what may be infinite, and 0 over 0 where both only may be that, may be NaN. */
+static void what_may_be_nan_is_anything(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    static const char *const modules[] = {
+        MODULE("(x: f32[4], y: f32[4]) -> f32[4]",
+               X "  %y = f32[4]{0} parameter(1)\n  ROOT %r = f32[4]{0} multiply(%x, %y)"),
+        MODULE("(x: f32[4], y: f32[4]) -> f32[4]",
+               X "  %y = f32[4]{0} parameter(1)\n  ROOT %r = f32[4]{0} divide(%x, %y)")};
+    for (int m = 0; m < 2; m++) {
+        setup s = prepare(modules[m], &recover);
+        for (int i = 0; i < 4; i++) {
+            set(&s.operands[0], i, i < 2 ? 0.001 : 3), set(&s.operand_sigmas[0], i, 0.001);
+            set(&s.operands[1], i, m ? 0.001 : 4);
+            set(&s.operand_sigmas[1], i, i % 2 ? 0 : m ? 0.001 : (double)INFINITY);
+        }
+        run(&s, false);
+        for (int i = 0; i < 4; i++)
+            if (isnan(at(&s.sigma, i)) != (i == 0)) fail_msg("%d: %g", i, at(&s.sigma, i));
+        hlo_module_free(s.module);
+    }
+}
+
 static void perturbing_moves_by_sigma(void **state) {
     (void)state;
     enum { COUNT = 4096 };
@@ -424,12 +484,6 @@ static void ends_of_types_are_rounded(void **state) {
     assert_int_equal(c.within, 1);
     assert_int_equal(c.worst_index, 1);
 }
-
-#define DOT(type, k)                                                                               \
-    MODULE("(x: " type "[" k "], y: " type "[" k "]) -> " type "[]",                               \
-           "  %x = " type "[" k "]{0} parameter(0)\n  %y = " type "[" k "]{0} parameter(1)\n"      \
-           "  ROOT %r = " type "[] dot(%x, %y), lhs_contracting_dims={0}, "                        \
-           "rhs_contracting_dims={0}")
 
 /* Errors of a sum's terms add up like random ones, and are no less than what one that all of them
  * share makes. */
@@ -671,6 +725,9 @@ int main(void) {
         cmocka_unit_test(bf16_roundings_that_may_be_dropped),
         cmocka_unit_test(errors_are_about_as_large_as_the_bound),
         cmocka_unit_test(comparing_counts_every_case),
+        cmocka_unit_test(an_infinity_is_no_nan),
+        cmocka_unit_test(a_dot_of_infinities_is_exact),
+        cmocka_unit_test(what_may_be_nan_is_anything),
         cmocka_unit_test(perturbing_moves_by_sigma),
         cmocka_unit_test(exact_sums_have_no_error),
         cmocka_unit_test(a_value_twice_moves_in_both_places),
