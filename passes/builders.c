@@ -1,4 +1,5 @@
 /* The functions of builder.def. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -362,6 +363,13 @@ TEST(alpha_free) {
     UNUSED(env), UNUSED(count);
     hlo_matmul m;
     return decode_product(args, &m) && m.alpha == 1;
+}
+
+TEST(normal) {
+    UNUSED(env), UNUSED(count);
+    double number;
+    if (!has_instr(args) || !hlo_constant_number(args->instr, &number)) return has_instr(args);
+    return isnormal((float)number) && isnormal((float)(1 / number));
 }
 
 TEST(a_scale_free) {

@@ -61,6 +61,19 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
     return &arrays->items[arrays->count++];
 }
 
+void hlo_array_extend(hlo_array *array) {
+    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    int unused = 8 - hlo_types[type].bits;
+    if (unused <= 0 || type == HLO_TYPE_PRED) return;
+    bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED;
+    unsigned char *bytes = array->data;
+    for (size_t i = 0; i < array->size; i++) {
+        unsigned char high = (unsigned char)(bytes[i] << unused);
+        bytes[i] = is_signed ? (unsigned char)((signed char)high >> unused)
+                             : (unsigned char)(high >> unused);
+    }
+}
+
 hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
                              const int64_t *dims, const void *data) {
     hlo_type id = hlo_type_find(type, strlen(type));
@@ -70,6 +83,7 @@ hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank
     hlo_array *array = hlo_arrays_add(arrays, id, rank, dims, false);
     if (!array) return HLO_OUT_OF_MEMORY;
     if (data) memcpy(array->data, data, array->size);
+    hlo_array_extend(array);
     return HLO_OK;
 }
 

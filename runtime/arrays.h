@@ -14,6 +14,10 @@ struct hlo_arrays {
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
+/* Brings elements of fewer than 8 bits, whose bytes come from elsewhere, to the form of a literal:
+ * what is above the element's own bits is its sign, or 0. ml_dtypes leaves 0 there. */
+void hlo_array_extend(hlo_array *array);
+
 /* compare.c: raises judge->noise to what a perturbed execution's array shows. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
 

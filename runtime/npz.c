@@ -174,6 +174,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_sh
     if (!read_bytes(file, array->data, array->size)) return fail(r, index, "it is cut short");
     if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
         return HLO_OUT_OF_MEMORY;
+    hlo_array_extend(array);
     return HLO_OK;
 }
 
@@ -249,6 +250,10 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     memcpy(file + lead, text, (size_t)length);
     file[header - 1] = '\n';
     if (array->size) memcpy(file + header, array->data, array->size);
+    unsigned char own =
+        (unsigned char)(0xff >> (8 - hlo_types[type].bits)); /* as ml_dtypes has it */
+    for (size_t i = 0; hlo_types[type].bits < 8 && i < array->size; i++)
+        file[header + i] = (char)((unsigned char)file[header + i] & own);
     *out_size = header + array->size;
     return file;
 }

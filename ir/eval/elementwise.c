@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
 
 /* ----------------------------------------------------------------------------- making the loops */
@@ -60,12 +61,12 @@ typedef double _Complex complex128;
 #define MATH(name, ulps, function)                                                                 \
     LOOP1(name##_f32, float, float, function##f(x))                                                \
     LOOP1(name##_f64, double, double, function(x))                                                 \
-    KERNEL(name, {1, HLO_OUT_SAME, ulps, {FLOATS(name)}})
+    KERNEL(name, {1, HLO_OUT_SAME, ulps, 0, {FLOATS(name)}})
 #define MATH_COMPLEX(name, ulps, function)                                                         \
     LOOP1(name##_f32, float, float, function##f(x))                                                \
     LOOP1(name##_f64, double, double, function(x))                                                 \
     LOOP1(name##_c128, complex128, complex128, c##function(x))                                     \
-    KERNEL(name, {1, HLO_OUT_SAME, ulps, {FLOATS(name), COMPLEX(name)}})
+    KERNEL(name, {1, HLO_OUT_SAME, ulps, 0, {FLOATS(name), COMPLEX(name)}})
 
 /* ---------------------------------------------------------------------------------- one operand */
 
@@ -97,54 +98,54 @@ LOOP1(abs_f64, double, double, fabs(x))
 LOOP1(abs_s64, int64_t, int64_t, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
 LOOP1(abs_u64, uint64_t, uint64_t, x)
 LOOP1(abs_c128, complex128, double, cabs(x))
-KERNEL(abs, {1, HLO_OUT_REAL, 0, {FLOATS(abs), INTS(abs), COMPLEX(abs)}})
+KERNEL(abs, {1, HLO_OUT_REAL, 0, 0, {FLOATS(abs), INTS(abs), COMPLEX(abs)}})
 
 LOOP1(negate_f32, float, float, -x)
 LOOP1(negate_f64, double, double, -x)
 LOOP1(negate_u64, uint64_t, uint64_t, 0 - x)
 LOOP1(negate_c128, complex128, complex128, -x)
-KERNEL(negate, {1, HLO_OUT_SAME, 0, {FLOATS(negate), WRAPS(negate), COMPLEX(negate)}})
+KERNEL(negate, {1, HLO_OUT_SAME, 0, 0, {FLOATS(negate), WRAPS(negate), COMPLEX(negate)}})
 
 LOOP1(logistic_f32, float, float, 1 / (1 + expf(-x)))
 LOOP1(logistic_f64, double, double, 1 / (1 + exp(-x)))
 LOOP1(logistic_c128, complex128, complex128, 1 / (1 + cexp(-x)))
-KERNEL(logistic, {1, HLO_OUT_SAME, 8, {FLOATS(logistic), COMPLEX(logistic)}})
+KERNEL(logistic, {1, HLO_OUT_SAME, 8, 0, {FLOATS(logistic), COMPLEX(logistic)}})
 
 LOOP1(rsqrt_f32, float, float, 1 / sqrtf(x))
 LOOP1(rsqrt_f64, double, double, 1 / sqrt(x))
 LOOP1(rsqrt_c128, complex128, complex128, 1 / csqrt(x))
-KERNEL(rsqrt, {1, HLO_OUT_SAME, 4, {FLOATS(rsqrt), COMPLEX(rsqrt)}})
+KERNEL(rsqrt, {1, HLO_OUT_SAME, 4, 0, {FLOATS(rsqrt), COMPLEX(rsqrt)}})
 
 LOOP1(sign_f32, float, float, x > 0 ? 1 : x < 0 ? -1 : x)
 LOOP1(sign_f64, double, double, x > 0 ? 1 : x < 0 ? -1 : x)
 LOOP1(sign_s64, int64_t, int64_t, (x > 0) - (x < 0))
 LOOP1(sign_u64, uint64_t, uint64_t, x > 0)
 LOOP1(sign_c128, complex128, complex128, x == 0 ? x : x / cabs(x))
-KERNEL(sign, {1, HLO_OUT_SAME, 0, {FLOATS(sign), INTS(sign), COMPLEX(sign)}})
+KERNEL(sign, {1, HLO_OUT_SAME, 0, 0, {FLOATS(sign), INTS(sign), COMPLEX(sign)}})
 
 LOOP1(is_finite_f32, float, uint64_t, isfinite(x) != 0)
 LOOP1(is_finite_f64, double, uint64_t, isfinite(x) != 0)
-KERNEL(is_finite, {1, HLO_OUT_PRED, 0, {FLOATS(is_finite)}})
+KERNEL(is_finite, {1, HLO_OUT_PRED, 0, 0, {FLOATS(is_finite)}})
 
 LOOP1(real_f32, float, float, x)
 LOOP1(real_f64, double, double, x)
 LOOP1(real_c128, complex128, double, creal(x))
-KERNEL(real, {1, HLO_OUT_REAL, 0, {FLOATS(real), COMPLEX(real)}})
+KERNEL(real, {1, HLO_OUT_REAL, 0, 0, {FLOATS(real), COMPLEX(real)}})
 LOOP1(imag_f32, float, float, 0 * x)
 LOOP1(imag_f64, double, double, 0 * x)
 LOOP1(imag_c128, complex128, double, cimag(x))
-KERNEL(imag, {1, HLO_OUT_REAL, 0, {FLOATS(imag), COMPLEX(imag)}})
+KERNEL(imag, {1, HLO_OUT_REAL, 0, 0, {FLOATS(imag), COMPLEX(imag)}})
 
 /* Bits of an element, without what sign extension put above them. */
 #define LOW(x) ((uint64_t)(x) << (64 - l->bits) >> (64 - l->bits))
 #define HIGH(x) ((int64_t)((uint64_t)(x) << (64 - l->bits)) >> (64 - l->bits))
 
 LOOP1(not_u64, uint64_t, uint64_t, LOW(~x))
-KERNEL(not, {1, HLO_OUT_SAME, 0, {WRAPS(not )}})
+KERNEL(not, {1, HLO_OUT_SAME, 0, 0, {WRAPS(not )}})
 LOOP1(popcnt_u64, uint64_t, uint64_t, __builtin_popcountll(LOW(x)))
-KERNEL(popcnt, {1, HLO_OUT_SAME, 0, {WRAPS(popcnt)}})
+KERNEL(popcnt, {1, HLO_OUT_SAME, 0, 0, {WRAPS(popcnt)}})
 LOOP1(clz_u64, uint64_t, uint64_t, LOW(x) ? __builtin_clzll(LOW(x)) - (64 - l->bits) : l->bits)
-KERNEL(clz, {1, HLO_OUT_SAME, 0, {WRAPS(clz)}})
+KERNEL(clz, {1, HLO_OUT_SAME, 0, 0, {WRAPS(clz)}})
 
 /* --------------------------------------------------------------------------------- two operands */
 
@@ -153,7 +154,7 @@ KERNEL(clz, {1, HLO_OUT_SAME, 0, {WRAPS(clz)}})
     LOOP2(name##_f64, double, double, x op y)                                                      \
     LOOP2(name##_u64, uint64_t, uint64_t, x op y)                                                  \
     LOOP2(name##_c128, complex128, complex128, x op y)                                             \
-    KERNEL(name, {2, HLO_OUT_SAME, ulps, {FLOATS(name), WRAPS(name), COMPLEX(name)}})
+    KERNEL(name, {2, HLO_OUT_SAME, ulps, 0, {FLOATS(name), WRAPS(name), COMPLEX(name)}})
 ARITHMETIC(add, 1, +)
 ARITHMETIC(subtract, 1, -)
 ARITHMETIC(multiply, 1, *)
@@ -169,26 +170,23 @@ LOOP2(divide_f64, double, double, x / y)
 LOOP2(divide_s64, int64_t, int64_t, divide_signed(x, y))
 LOOP2(divide_u64, uint64_t, uint64_t, y ? x / y : UINT64_MAX)
 LOOP2(divide_c128, complex128, complex128, x / y)
-KERNEL(divide, {2, HLO_OUT_SAME, 2, {FLOATS(divide), INTS(divide), COMPLEX(divide)}})
+KERNEL(divide, {2, HLO_OUT_SAME, 2, 0, {FLOATS(divide), INTS(divide), COMPLEX(divide)}})
 LOOP2(remainder_f32, float, float, fmodf(x, y))
 LOOP2(remainder_f64, double, double, fmod(x, y))
 LOOP2(remainder_s64, int64_t, int64_t, remainder_signed(x, y))
 LOOP2(remainder_u64, uint64_t, uint64_t, y ? x % y : x)
-KERNEL(remainder, {2, HLO_OUT_SAME, 0, {FLOATS(remainder), INTS(remainder)}})
+KERNEL(remainder, {2, HLO_OUT_SAME, 0, 0, {FLOATS(remainder), INTS(remainder)}})
 
-/* NaN when either operand is. */
-#define LARGER(x, y) (((x > y) | (x != x)) ? x : y)
-#define SMALLER(x, y) (((x < y) | (x != x)) ? x : y)
-LOOP2(maximum_f32, float, float, LARGER(x, y))
-LOOP2(maximum_f64, double, double, LARGER(x, y))
+LOOP2(maximum_f32, float, float, HLO_LARGER(x, y))
+LOOP2(maximum_f64, double, double, HLO_LARGER(x, y))
 LOOP2(maximum_s64, int64_t, int64_t, x > y ? x : y)
 LOOP2(maximum_u64, uint64_t, uint64_t, x > y ? x : y)
-KERNEL(maximum, {2, HLO_OUT_SAME, 0, {FLOATS(maximum), INTS(maximum)}})
-LOOP2(minimum_f32, float, float, SMALLER(x, y))
-LOOP2(minimum_f64, double, double, SMALLER(x, y))
+KERNEL(maximum, {2, HLO_OUT_SAME, 0, 0, {FLOATS(maximum), INTS(maximum)}})
+LOOP2(minimum_f32, float, float, HLO_SMALLER(x, y))
+LOOP2(minimum_f64, double, double, HLO_SMALLER(x, y))
 LOOP2(minimum_s64, int64_t, int64_t, x < y ? x : y)
 LOOP2(minimum_u64, uint64_t, uint64_t, x < y ? x : y)
-KERNEL(minimum, {2, HLO_OUT_SAME, 0, {FLOATS(minimum), INTS(minimum)}})
+KERNEL(minimum, {2, HLO_OUT_SAME, 0, 0, {FLOATS(minimum), INTS(minimum)}})
 
 static uint64_t power_wrapped(uint64_t base, uint64_t exponent) {
     uint64_t result = 1;
@@ -205,11 +203,11 @@ LOOP2(power_f64, double, double, pow(x, y))
 LOOP2(power_s64, int64_t, int64_t, power_signed(x, y))
 LOOP2(power_u64, uint64_t, uint64_t, power_wrapped(x, y))
 LOOP2(power_c128, complex128, complex128, cpow(x, y))
-KERNEL(power, {2, HLO_OUT_SAME, 8, {FLOATS(power), INTS(power), COMPLEX(power)}})
+KERNEL(power, {2, HLO_OUT_SAME, 8, 0, {FLOATS(power), INTS(power), COMPLEX(power)}})
 
 LOOP2(atan2_f32, float, float, atan2f(x, y))
 LOOP2(atan2_f64, double, double, atan2(x, y))
-KERNEL(atan2, {2, HLO_OUT_SAME, 4, {FLOATS(atan2)}})
+KERNEL(atan2, {2, HLO_OUT_SAME, 4, 0, {FLOATS(atan2)}})
 
 /* CMPLX() is not there with every compiler that the C library is used with. */
 static complex128 complex_of(double real, double imaginary) {
@@ -220,23 +218,23 @@ static complex128 complex_of(double real, double imaginary) {
 }
 LOOP2(complex_f32, float, complex128, complex_of((double)x, (double)y))
 LOOP2(complex_f64, double, complex128, complex_of(x, y))
-KERNEL(complex, {2, HLO_OUT_COMPLEX, 0, {FLOATS(complex)}})
+KERNEL(complex, {2, HLO_OUT_COMPLEX, 0, 0, {FLOATS(complex)}})
 
 #define BITWISE(name, op)                                                                          \
     LOOP2(name##_u64, uint64_t, uint64_t, x op y)                                                  \
-    KERNEL(name, {2, HLO_OUT_SAME, 0, {WRAPS(name)}})
+    KERNEL(name, {2, HLO_OUT_SAME, 0, 0, {WRAPS(name)}})
 BITWISE(and, &)
 BITWISE(or, |)
 BITWISE(xor, ^)
 
 #define SHIFTS(y) (LOW(y) < (uint64_t)l->bits)
 LOOP2(shift_left_u64, uint64_t, uint64_t, SHIFTS(y) ? x << LOW(y) : 0)
-KERNEL(shift_left, {2, HLO_OUT_SAME, 0, {WRAPS(shift_left)}})
+KERNEL(shift_left, {2, HLO_OUT_SAME, 0, 0, {WRAPS(shift_left)}})
 LOOP2(shift_right_logical_u64, uint64_t, uint64_t, SHIFTS(y) ? LOW(x) >> LOW(y) : 0)
-KERNEL(shift_right_logical, {2, HLO_OUT_SAME, 0, {WRAPS(shift_right_logical)}})
+KERNEL(shift_right_logical, {2, HLO_OUT_SAME, 0, 0, {WRAPS(shift_right_logical)}})
 LOOP2(shift_right_arithmetic_u64, uint64_t, uint64_t,
       HIGH(x) >> (SHIFTS(y) ? LOW(y) : (uint64_t)l->bits - 1))
-KERNEL(shift_right_arithmetic, {2, HLO_OUT_SAME, 0, {WRAPS(shift_right_arithmetic)}})
+KERNEL(shift_right_arithmetic, {2, HLO_OUT_SAME, 0, 0, {WRAPS(shift_right_arithmetic)}})
 
 static uint64_t high_product(uint64_t x, uint64_t y, int bits) {
     __extension__ typedef unsigned __int128 wide;
@@ -248,29 +246,31 @@ static int64_t high_product_signed(int64_t x, int64_t y, int bits) {
 }
 LOOP2(mulhi_s64, int64_t, int64_t, high_product_signed(x, y, l->bits))
 LOOP2(mulhi_u64, uint64_t, uint64_t, high_product(x, y, l->bits))
-KERNEL(mulhi, {2, HLO_OUT_SAME, 0, {INTS(mulhi)}})
+KERNEL(mulhi, {2, HLO_OUT_SAME, 0, 0, {INTS(mulhi)}})
 
 /* ------------------------------------------------------------------------------- three operands */
 
-LOOP3(clamp_f32, float, float, float, SMALLER(LARGER(x, y), z))
-LOOP3(clamp_f64, double, double, double, SMALLER(LARGER(x, y), z))
+LOOP3(clamp_f32, float, float, float, HLO_SMALLER(HLO_LARGER(x, y), z))
+LOOP3(clamp_f64, double, double, double, HLO_SMALLER(HLO_LARGER(x, y), z))
 LOOP3(clamp_s64, int64_t, int64_t, int64_t, x > y ? (x < z ? x : z) : (y < z ? y : z))
 LOOP3(clamp_u64, uint64_t, uint64_t, uint64_t, x > y ? (x < z ? x : z) : (y < z ? y : z))
-KERNEL(clamp, {3, HLO_OUT_SAME, 0, {FLOATS(clamp), INTS(clamp)}})
+KERNEL(clamp, {3, HLO_OUT_SAME, 0, 0, {FLOATS(clamp), INTS(clamp)}})
 
+/* Floats that would be widened are moved as their codes, payloads of NaN and all. */
 LOOP3(select_f32, uint64_t, float, float, x ? y : z)
 LOOP3(select_f64, uint64_t, double, double, x ? y : z)
 LOOP3(select_u64, uint64_t, uint64_t, uint64_t, x ? y : z)
 LOOP3(select_c128, uint64_t, complex128, complex128, x ? y : z)
-KERNEL(select, {3, HLO_OUT_SAME, 0, {FLOATS(select), WRAPS(select), COMPLEX(select)}})
+KERNEL(select, {3, HLO_OUT_SAME, 0, 16, {FLOATS(select), WRAPS(select), COMPLEX(select)}})
 
 /* -------------------------------------------------------------------------------------- compare */
 
-/* Floats in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as integers. */
-static int64_t total_f64(double value) {
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits < 0 ? INT64_MIN - bits - 1 : bits;
+/* A code's place in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN. What the formats
+ * without -0 have in its place is -NaN. */
+static inline uint64_t total(uint64_t code, const hlo_lanes *l) {
+    uint64_t size = code & ~l->sign;
+    if (!(code & l->sign)) return code | l->sign;
+    return l->signed_zero ? l->sign - 1 - size : (l->sign - size) & (l->sign - 1);
 }
 
 #define COMPARE(name, op)                                                                          \
@@ -278,24 +278,23 @@ static int64_t total_f64(double value) {
     LOOP2(name##_f64, double, uint64_t, x op y)                                                    \
     LOOP2(name##_s64, int64_t, uint64_t, x op y)                                                   \
     LOOP2(name##_u64, uint64_t, uint64_t, x op y)                                                  \
-    LOOP2(name##_total_f32, float, uint64_t, total_f64((double)x) op total_f64((double)y))         \
-    LOOP2(name##_total_f64, double, uint64_t, total_f64(x) op total_f64(y))
+    LOOP2(name##_total, uint64_t, uint64_t, total(x, l) op total(y, l))
 #define COMPARES(name)                                                                             \
     {                                                                                              \
-        2, HLO_OUT_PRED, 0, {                                                                      \
+        2, HLO_OUT_PRED, 0, 0, {                                                                   \
             FLOATS(name), INTS(name)                                                               \
         }                                                                                          \
     }
 #define COMPARES_EQUAL(name)                                                                       \
     {                                                                                              \
-        2, HLO_OUT_PRED, 0, {                                                                      \
+        2, HLO_OUT_PRED, 0, 0, {                                                                   \
             FLOATS(name), INTS(name), COMPLEX(name)                                                \
         }                                                                                          \
     }
 #define COMPARES_TOTAL(name)                                                                       \
     {                                                                                              \
-        2, HLO_OUT_PRED, 0, {                                                                      \
-            FLOATS(name##_total), INTS(name)                                                       \
+        2, HLO_OUT_PRED, 0, 64, {                                                                  \
+            [HLO_LANE_S64] = name##_s64, [HLO_LANE_U64] = name##_total                             \
         }                                                                                          \
     }
 COMPARE(eq, ==)
@@ -329,16 +328,28 @@ const hlo_kernel hlo_eval_compare = {.run = hlo_elementwise_run,
 
 /* ----------------------------------------------------------------------------- reduce-precision */
 
+hlo_type hlo_reduced_type(hlo_type type) {
+    if (hlo_types[type].bits > 8) return type;
+    return type == HLO_TYPE_F8E8M0FNU ? HLO_TYPE_F32 : HLO_TYPE_F16;
+}
+
 /* The nearest value with `mantissa` bits, counted from the last place of subnormals where the value
  * is one of `type`. A narrower exponent than the type's overflows to infinity and underflows to
- * zero. */
+ * zero. Ties go to the even code: without a mantissa, to the even exponent. */
 static double reduce_precision(double value, hlo_type type, int exponent, int mantissa) {
     if (value == 0 || !isfinite(value)) return value;
-    int wide = type == HLO_TYPE_F64 ? 11 : type == HLO_TYPE_F16 ? 5 : 8;
-    int lowest = 3 - (1 << (wide - 1)), bias = (1 << (exponent - 1)) - 1, at;
+    type = hlo_reduced_type(type);
+    int digits = hlo_float_precision(type), wide = hlo_types[type].bits - digits;
+    int highest = (1 << (wide - 1)) - 1, bias = (1 << (exponent - 1)) - 1, at;
     frexp(value, &at); /* value = [0.5, 1) * 2^at */
-    int place = (at > lowest ? at : lowest) - mantissa - 1;
-    double rounded = ldexp(rint(ldexp(value, -place)), place);
+    double rounded = value;
+    if (mantissa < digits - 1) {
+        bool normal = at > 1 - highest;
+        int place = (normal ? at - 1 : 1 - highest) - mantissa;
+        double units = ldexp(value, -place);
+        bool down = mantissa == 0 && normal && fabs(units) == 1.5 && (at - 1 + highest) % 2 == 0;
+        rounded = ldexp(down ? copysign(1, value) : rint(units), place);
+    }
     if (exponent >= wide) return rounded;
     if (fabs(rounded) >= ldexp(1, bias + 1)) return copysign((double)INFINITY, value);
     return fabs(rounded) < ldexp(1, 1 - bias) ? copysign(0.0, value) : rounded;
@@ -361,7 +372,7 @@ static void reduce_precision_f32(const hlo_lanes *l) {
     for (int64_t i = 0; i < l->count; i++)
         out[i] = (float)reduce_precision((double)in[i], l->instr->shape->type, exponent, mantissa);
 }
-KERNEL(reduce_precision, {1, HLO_OUT_SAME, 0, {FLOATS(reduce_precision)}})
+KERNEL(reduce_precision, {1, HLO_OUT_SAME, 0, 0, {FLOATS(reduce_precision)}})
 
 /* ----------------------------------------------------------------------------------- the driver */
 
@@ -372,9 +383,26 @@ const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr) {
     return which < 0 ? NULL : &kernel->ops[which];
 }
 
+hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type) {
+    if (!hlo_type_is_float(type) || hlo_types[type].bits > op->codes) return type;
+    switch (hlo_types[type].bytes) {
+    case 1: return HLO_TYPE_U8;
+    case 2: return HLO_TYPE_U16;
+    case 4: return HLO_TYPE_U32;
+    default: return HLO_TYPE_U64;
+    }
+}
+
+hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type) {
+    hlo_lane lane = hlo_lane_of(hlo_elementwise_type(op, type));
+    return lane == HLO_LANE_NONE ? NULL : op->loop[lane];
+}
+
 typedef struct driver {
     const hlo_instr *instr;
     const hlo_elementwise *op;
+    uint64_t sign; /* as hlo_lanes has it */
+    bool signed_zero;
     hlo_type types[3], result;
     hlo_lane lane, produced;
 } driver;
@@ -389,7 +417,11 @@ static void run_row(void *arg, int64_t count, char *const *data, const int64_t *
                   (result != HLO_LANE_U64 || d->result == HLO_TYPE_U64);
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
-        hlo_lanes lanes = {.count = n, .bits = hlo_types[d->types[0]].bits, .instr = d->instr};
+        hlo_lanes lanes = {.count = n,
+                           .bits = hlo_types[d->types[0]].bits,
+                           .sign = d->sign,
+                           .signed_zero = d->signed_zero,
+                           .instr = d->instr};
         for (uint32_t i = 0; i < d->op->arity; i++)
             lanes.in[i] = hlo_lane_view(d->types[i], data[i + 1] + done * steps[i + 1],
                                         steps[i + 1], n, &in[i]);
@@ -411,11 +443,14 @@ hlo_status hlo_elementwise_run(hlo_call *call) {
     if (!d.op) return hlo_call_refuse(call, "the attributes of this operation have no meaning");
     const hlo_view *views[4] = {&call->results[0]};
     for (uint32_t i = 0; i < d.op->arity; i++) {
-        d.types[i] = call->operands[i].type;
+        d.types[i] = hlo_elementwise_type(d.op, call->operands[i].type);
         views[i + 1] = &call->operands[i];
     }
-    d.result = call->results[0].type;
+    d.result = hlo_elementwise_type(d.op, call->results[0].type);
     d.lane = hlo_lane_of(d.types[d.op->arity - 1]);
+    hlo_type last = call->operands[d.op->arity - 1].type;
+    if (d.types[d.op->arity - 1] != last) d.sign = hlo_float_sign(last);
+    d.signed_zero = d.sign && !isnan(hlo_float_decode(last, d.sign));
     if (d.lane == HLO_LANE_NONE || !d.op->loop[d.lane])
         return hlo_call_refuse(call, "this operation has no meaning for this element type");
     hlo_lane real = d.lane == HLO_LANE_C128 ? HLO_LANE_F64 : d.lane;

@@ -46,7 +46,7 @@ const char *hlo_call_refusal(const hlo_instr *instr) {
         const hlo_elementwise *op = hlo_kernel_elementwise(instr);
         if (!op) return "the attributes of this operation have no meaning";
         hlo_type type = hlo_instr_operand(instr, instr->operand_count - 1)->shape->type;
-        if (!op->loop[hlo_lane_of(type)])
+        if (!hlo_elementwise_loop(op, type))
             return "this operation has no meaning for this element type";
     }
     if (hlo_instr_attr(instr, HLO_ATTR_TO_APPLY))

@@ -147,6 +147,10 @@ double hlo_float_max(hlo_type type) {
     return magnitude(f, largest_code(f));
 }
 
+uint64_t hlo_float_sign(hlo_type type) {
+    return sign_bit(&formats[type]);
+}
+
 int hlo_float_precision(hlo_type type) {
     return formats[type].mantissa + 1;
 }

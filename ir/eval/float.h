@@ -6,7 +6,8 @@
 
 #include "ir/ir.h"
 
-/* The value of an element's bits. NaN payloads are not kept. */
+/* The value of an element's bits. A NaN keeps its sign, where the format has two of them, and not
+ * its payload. */
 double hlo_float_decode(hlo_type type, uint64_t bits);
 /* The nearest element, ties to even. What is too large becomes infinity where the format has one,
  * else NaN (f8e4m3fn), as HLO's `convert` has it; NaN becomes the format's NaN. */
@@ -29,6 +30,8 @@ void hlo_float_encode_row(hlo_type type, const float *in, int64_t count, void *o
 
 /* The largest finite value. */
 double hlo_float_max(hlo_type type);
+/* The bit of an element that is its sign; 0 where the format has none. */
+uint64_t hlo_float_sign(hlo_type type);
 /* Bits of the significand, the hidden one included: the unit roundoff is 2^-precision. */
 int hlo_float_precision(hlo_type type);
 

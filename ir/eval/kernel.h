@@ -43,6 +43,8 @@ typedef struct hlo_lanes {
     const void *in[3];
     void *out;
     int bits;               /* of the element type */
+    uint64_t sign;          /* its sign bit, where it is a float whose code is in the lanes; or 0 */
+    bool signed_zero;       /* such a float has -0; else that code is its NaN */
     const hlo_instr *instr; /* for attributes */
 } hlo_lanes;
 typedef void hlo_loop(const hlo_lanes *lanes);
@@ -50,12 +52,14 @@ typedef void hlo_loop(const hlo_lanes *lanes);
 typedef enum hlo_out { HLO_OUT_SAME, HLO_OUT_PRED, HLO_OUT_REAL, HLO_OUT_COMPLEX } hlo_out;
 
 /* An elementwise operation: a loop for every lane that it has a meaning for. The lane is that of
- * the last operand; operand 0 of select alone has a lane of its own. */
+ * the last operand; operand 0 of select alone has a lane of its own. What looks at bits, or only
+ * moves them, works on codes: floats loaded as the unsigned integers in the same bytes. */
 typedef struct hlo_elementwise {
     uint8_t arity;
-    uint8_t out; /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
-    float ulps;  /* what the error of two good implementations may be, in units of roundoff of the
-                    type computed in; 0 when the result is exact or has no rounding */
+    uint8_t out;   /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
+    float ulps;    /* what the error of two good implementations may be, in units of roundoff of the
+                      type computed in; 0 when the result is exact or has no rounding */
+    uint8_t codes; /* floats of at most so many bits are loaded, and stored, as their codes */
     hlo_loop *loop[HLO_LANE_COUNT];
 } hlo_elementwise;
 
@@ -76,8 +80,15 @@ typedef struct hlo_kernel {
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Sets the reason and fails. */
 hlo_status hlo_call_refuse(hlo_call *call, const char *why);
+/* The type whose bits reduce-precision counts for elements of `type`: as XLA has it, f16 for all of
+ * at most 8 bits that it holds. */
+hlo_type hlo_reduced_type(hlo_type type);
 /* Which of the kernel's operations `instr` is; NULL when none. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
+/* The type as which `op` loads elements of `type`. */
+hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type);
+/* The loop of `op` on elements of `type`; NULL when it has no meaning for them. */
+hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 
 /* ---------------------------------------------------------------------------------------- lanes */
 
@@ -98,6 +109,9 @@ size_t hlo_lane_size(hlo_lane lane);
  * nearest even and wraps integers. */
 void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes);
 void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, int64_t step);
+/* Of two floats: NaN when either is; -0 is below 0. */
+#define HLO_LARGER(x, y) (((x) > (y)) | ((x) != (x)) | (((x) == (y)) & !signbit(x)) ? (x) : (y))
+#define HLO_SMALLER(x, y) (((x) < (y)) | ((x) != (x)) | (((x) == (y)) & !!signbit(x)) ? (x) : (y))
 /* From one lane to another as a C cast does, but NaN and out of range to integers as HLO converts.
  */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);

@@ -15,16 +15,15 @@
          ? ((c) & ((1 << (M)) - 1)) * SCALE(1 - (B) - (M))                                         \
          : (((c) & ((1 << (M)) - 1)) + (1 << (M))) *                                               \
                SCALE((((c) >> (M)) & ((1 << (E)) - 1)) - (B) - (M)))
-#define SIGNED(c, E, M, B)                                                                         \
-    ((((c) >> ((E) + (M))) & 1) ? -MAGNITUDE(c, E, M, B) : MAGNITUDE(c, E, M, B))
+#define WITH_SIGN(c, E, M, x) ((((c) >> ((E) + (M))) & 1) ? -(x) : (x))
+#define SIGNED(c, E, M, B) WITH_SIGN(c, E, M, MAGNITUDE(c, E, M, B))
 #define REST(c, E, M) ((c) & ((1 << ((E) + (M))) - 1))
 #define VALUE_IEEE(c, E, M, B)                                                                     \
     (REST(c, E, M) >> (M) < (1 << (E)) - 1 ? SIGNED(c, E, M, B)                                    \
-     : REST(c, E, M) & ((1 << (M)) - 1)    ? (double)NAN                                           \
-     : (c) >> ((E) + (M)) & 1              ? -(double)INFINITY                                     \
-                                           : (double)INFINITY)
+     : REST(c, E, M) & ((1 << (M)) - 1)    ? WITH_SIGN(c, E, M, (double)NAN)                       \
+                                           : WITH_SIGN(c, E, M, (double)INFINITY))
 #define VALUE_FN(c, E, M, B)                                                                       \
-    (REST(c, E, M) == (1 << ((E) + (M))) - 1 ? (double)NAN : SIGNED(c, E, M, B))
+    (REST(c, E, M) == (1 << ((E) + (M))) - 1 ? WITH_SIGN(c, E, M, (double)NAN) : SIGNED(c, E, M, B))
 #define VALUE_FNUZ(c, E, M, B) ((c) == 1 << ((E) + (M)) ? (double)NAN : SIGNED(c, E, M, B))
 #define VALUE_FINITE(c, E, M, B) SIGNED(c, E, M, B)
 #define VALUE_E8M0(c, E, M, B) ((c) == 255 ? (double)NAN : SCALE((c) - (B)))

@@ -48,8 +48,8 @@ static void fold_f64(hlo_op op, int64_t count, const void *in, char *acc, int64_
     switch (op) {
     case HLO_OP_ADD: FOLD(double, a + b);
     case HLO_OP_MULTIPLY: FOLD(double, a *b);
-    case HLO_OP_MAXIMUM: FOLD(double, a != a ? a : b != b ? b : a > b ? a : b);
-    case HLO_OP_MINIMUM: FOLD(double, a != a ? a : b != b ? b : a < b ? a : b);
+    case HLO_OP_MAXIMUM: FOLD(double, HLO_LARGER(a, b));
+    case HLO_OP_MINIMUM: FOLD(double, HLO_SMALLER(a, b));
     default: return;
     }
 }

@@ -99,9 +99,17 @@ static float saturate(float x, float limit) {
     return x > limit ? limit : x < -limit ? -limit : x;
 }
 
+/* Whether the call reads A, B and their scales. With an alpha of 0 it does not: what is infinite or
+ * NaN there does not reach D. */
+static bool multiplies(const hlo_matmul *m) {
+    return m->alpha != 0;
+}
+
 static float product_scale(const hlo_job *job, const parts *p, bool scalar) {
     float alpha = (float)p->matmul.alpha;
-    return scalar ? alpha * scale(job, p->a_scale) * scale(job, p->b_scale) : alpha;
+    return scalar && multiplies(&p->matmul)
+               ? alpha * scale(job, p->a_scale) * scale(job, p->b_scale)
+               : alpha;
 }
 
 static double factor(const epilogue *e, int64_t i) {
@@ -167,7 +175,10 @@ typedef struct product {
 static cpu_scales read_scales(const cpu_device *cpu, const hlo_job *job) {
     const parts *p = job->state;
     const hlo_matmul *m = &p->matmul;
-    cpu_scales scales = {.a_mode = m->a_mode, .b_mode = m->b_mode, .size = hlo_matmul_extents(m)};
+    cpu_scales scales = {.size = hlo_matmul_extents(m)};
+    if (!multiplies(m)) return scales;
+    scales.a_mode = m->a_mode;
+    scales.b_mode = m->b_mode;
     if (cpu_scales_scalar(&scales)) return scales;
     scales.a = widen(cpu, job, p->a_scale);
     scales.b = widen(cpu, job, p->b_scale);
@@ -181,6 +192,14 @@ static const float *roots(const cpu_device *cpu, const double *variance, size_t 
     float *sigma = hlo_arena_array(cpu->scratch, count, sizeof *sigma);
     for (size_t i = 0; i < count; i++) sigma[i] = (float)sqrt(variance[i]);
     return sigma;
+}
+
+/* The product that is not computed: zeros, and exact. */
+static void no_product(const cpu_device *cpu, const hlo_job *job, size_t count, product *out) {
+    memset(job->scratch, 0, count * sizeof(float));
+    if (!job->bounded) return;
+    out->copy = hlo_arena_zero(cpu->scratch, count * sizeof(float));
+    out->sigma = out->copy;
 }
 
 static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *out,
@@ -197,6 +216,10 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     hlo_dims strides;
     hlo_view values = dense_f32(d, job->scratch, &strides);
     *out = (product){.scales = read_scales(cpu, job)};
+    if (!multiplies(m)) {
+        no_product(cpu, job, count, out);
+        return HLO_OK;
+    }
     bool inside = cpu_scales_inside(&out->scales);
     double *variance = NULL;
     if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
@@ -302,6 +325,7 @@ static double scale_sigma(const hlo_job *job, int operand) {
 /* The product of the two scales is wrong by what each is, and its own rounding. */
 static double product_scale_sigma(const hlo_job *job, const parts *p) {
     double a = scale(job, p->a_scale), b = scale(job, p->b_scale), alpha = p->matmul.alpha;
+    if (!multiplies(&p->matmul)) return 0;
     return fabs(alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * b) +
                               squared(scale_sigma(job, p->b_scale) * a) + squared(0x1p-23 * a * b));
 }

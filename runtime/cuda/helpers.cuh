@@ -377,12 +377,21 @@ template <typename T> static inline T op_remainder(T x, T y) {
     return y ? (T)(x % y) : x;
 }
 
-/* NaN when either operand is. */
+/* NaN when either operand is; -0 is below 0. */
+static inline bool is_minus(float x) {
+    return bits_as<uint>(x) >> 31;
+}
+static inline bool is_minus(double x) {
+    return bits_as<uint64>(x) >> 63;
+}
+template <typename T> static inline bool is_minus(T x) {
+    return x < (T)0;
+}
 template <typename T> static inline T op_maximum(T x, T y) {
-    return x > y || x != x ? x : y;
+    return x > y || x != x || (x == y && !is_minus(x)) ? x : y;
 }
 template <typename T> static inline T op_minimum(T x, T y) {
-    return x < y || x != x ? x : y;
+    return x < y || x != x || (x == y && is_minus(x)) ? x : y;
 }
 
 static inline float op_power(float x, float y) {
@@ -491,22 +500,29 @@ COMPARE(GE, >=)
 
 /* ----------------------------------------------------------------------------- reduce-precision */
 
-/* The nearest value with `mantissa` bits, counted from the last place of subnormals where the value
- * is one of a type whose exponent has `wide` bits. A narrower exponent overflows to infinity and
- * underflows to zero. */
-static inline double op_reduce_precision(double x, int wide, int exponent, int mantissa) {
+/* As the CPU has it (ir/eval/elementwise.c), of a type with `wide` and `digits` bits of exponent and
+ * significand. */
+static inline double op_reduce_precision(double x, int wide, int digits, int exponent,
+                                         int mantissa) {
     if (x == 0 || x - x != 0) return x;
-    const int lowest = 3 - (1 << (wide - 1)), bias = (1 << (exponent - 1)) - 1;
+    const int highest = (1 << (wide - 1)) - 1, bias = (1 << (exponent - 1)) - 1;
     int at;
     frexp(x, &at);
-    const int place = (at > lowest ? at : lowest) - mantissa - 1;
-    const double rounded = ldexp(rint(ldexp(x, -place)), place);
+    double rounded = x;
+    if (mantissa < digits - 1) {
+        const bool normal = at > 1 - highest;
+        const int place = (normal ? at - 1 : 1 - highest) - mantissa;
+        const double units = ldexp(x, -place);
+        const bool down =
+            mantissa == 0 && normal && fabs(units) == 1.5 && (at - 1 + highest) % 2 == 0;
+        rounded = ldexp(down ? copysign(1.0, x) : rint(units), place);
+    }
     if (exponent >= wide) return rounded;
     if (fabs(rounded) >= ldexp(1.0, bias + 1)) return copysign((double)float_inf(), x);
     return fabs(rounded) < ldexp(1.0, 1 - bias) ? copysign(0.0, x) : rounded;
 }
-static inline float op_reduce_precision(float x, int wide, int exponent, int mantissa) {
-    return (float)op_reduce_precision((double)x, wide, exponent, mantissa);
+static inline float op_reduce_precision(float x, int wide, int digits, int exponent, int mantissa) {
+    return (float)op_reduce_precision((double)x, wide, digits, exponent, mantissa);
 }
 
 /* --------------------------------------------------------------------------------------- places */

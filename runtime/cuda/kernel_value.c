@@ -82,7 +82,7 @@ const char *cuda_elementwise_refusal(const hlo_instr *instr) {
     if (why || instr->op == HLO_OP_CONVERT) return why;
     const hlo_elementwise *op = hlo_kernel_elementwise(instr);
     const hlo_instr *last = hlo_instr_operand(instr, instr->operand_count - 1);
-    if (!op || !op->loop[hlo_lane_of(last->shape->type)])
+    if (!op || !hlo_elementwise_loop(op, last->shape->type))
         return "has no meaning for this element type";
     return NULL;
 }
@@ -122,13 +122,14 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
         text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);
     if (counts_bits(instr->op))
         text = hlo_arena_format(e->arena, "%s, %d", text, hlo_types[type].bits);
-    if (instr->op == HLO_OP_REDUCE_PRECISION)
-        text = hlo_arena_format(e->arena, "%s, %d, %d, %d", text,
-                                type == HLO_TYPE_F64   ? 11
-                                : type == HLO_TYPE_F16 ? 5
-                                                       : 8,
-                                (int)hlo_instr_int(instr, HLO_ATTR_EXPONENT_BITS, 8),
-                                (int)hlo_instr_int(instr, HLO_ATTR_MANTISSA_BITS, 23));
+    if (instr->op == HLO_OP_REDUCE_PRECISION) {
+        hlo_type reduced = hlo_reduced_type(type);
+        int digits = hlo_float_precision(reduced);
+        text =
+            hlo_arena_format(e->arena, "%s, %d, %d, %d, %d", text, hlo_types[reduced].bits - digits,
+                             digits, (int)hlo_instr_int(instr, HLO_ATTR_EXPONENT_BITS, 8),
+                             (int)hlo_instr_int(instr, HLO_ATTR_MANTISSA_BITS, 23));
+    }
     return hlo_arena_format(e->arena, "%s)", text);
 }
 

@@ -2,11 +2,10 @@
 """Single operations on the CPU backend are XLA's.
 
 Each case is a small module that both run on the same inputs: every conversion, every elementwise operation
-on every type that XLA's CPU compiler takes, and what jax lowers slicing, indexing, sorting, reducing
+on every type that XLA's CPU compiler takes (_sweep.py), and what jax lowers slicing, indexing, sorting, reducing
 and multiplying to, at sizes where indices run out of bounds and windows hang over edges.
 Integers, predicates, conversions and what only moves elements must be equal. For the rest the
-difference may be as many units of roundoff of the type as the table of operations says
-(ir/eval/elementwise.c), or what a sum of that length may lose.
+difference may be what a sum of that length may lose.
 """
 import os
 import subprocess
@@ -14,7 +13,7 @@ import sys
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ['JAX_SKIP_CUDA_CONSTRAINTS_CHECK'] = '1'
-os.environ['XLA_FLAGS'] = '--xla_allow_excess_precision=false'
+os.environ['XLA_FLAGS'] = '--xla_allow_excess_precision=false --xla_backend_optimization_level=0'
 
 import jax
 import jax.numpy as jnp
@@ -25,16 +24,19 @@ from jax._src.lib import xla_client
 from jaxlib import _hlo, _jax
 
 import _script
+import _sweep
 
 FLOATS = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
           'f8e4m3fn': ml_dtypes.float8_e4m3fn, 'f8e5m2': ml_dtypes.float8_e5m2,
           'f8e4m3': ml_dtypes.float8_e4m3, 'f8e3m4': ml_dtypes.float8_e3m4,
           'f8e4m3fnuz': ml_dtypes.float8_e4m3fnuz, 'f8e5m2fnuz': ml_dtypes.float8_e5m2fnuz,
-          'f8e4m3b11fnuz': ml_dtypes.float8_e4m3b11fnuz}
+          'f8e4m3b11fnuz': ml_dtypes.float8_e4m3b11fnuz, 'f8e8m0fnu': ml_dtypes.float8_e8m0fnu,
+          'f4e2m1fn': ml_dtypes.float4_e2m1fn}
 INTEGERS = {'s8': np.int8, 's16': np.int16, 's32': np.int32, 's64': np.int64,
             'u8': np.uint8, 'u16': np.uint16, 'u32': np.uint32, 'u64': np.uint64}
-TYPES = {**FLOATS, **INTEGERS, 'pred': np.bool_}
-NARROW = [d for d in FLOATS.values() if d not in (np.float32, np.float64, np.float16)]
+FOURS = {'s2': ml_dtypes.int2, 'u2': ml_dtypes.uint2, 's4': ml_dtypes.int4, 'u4': ml_dtypes.uint4}
+TYPES = {**FLOATS, **INTEGERS, **FOURS, 'pred': np.bool_}
+NARROW = [d for d in [*FLOATS.values(), *FOURS.values()] if d not in (np.float32, np.float64, np.float16)]
 COUNT = 1 << 12
 ROUNDOFF = {np.dtype(np.float32): 2.0 ** -24, np.dtype(ml_dtypes.bfloat16): 2.0 ** -8,
             np.dtype(np.complex64): 2.0 ** -24}
@@ -116,6 +118,8 @@ def module(parameters, lines):
 def numbers(name):
     if name == 'pred':
         return RNG.integers(0, 2, COUNT).astype(bool)
+    if name in FOURS:
+        return RNG.integers(0, 16, COUNT).astype(np.uint8).view(np.int8).astype(TYPES[name])
     if name in INTEGERS:
         limits = np.iinfo(TYPES[name])
         wide = RNG.integers(limits.min, limits.max, COUNT, dtype=TYPES[name], endpoint=True)
@@ -133,46 +137,11 @@ def numbers(name):
 
 def conversions(run):
     for source in TYPES:
-        lines = [(f'to {t}', t, 'convert(%x)') for t in TYPES]
+        # XLA's CPU makes the largest integer of every f4e2m1fn but 0.
+        lines = [(f'to {t}', t, 'convert(%x)') for t in TYPES
+                 if source != 'f4e2m1fn' or t in FLOATS or t == 'pred']
         run.compare(f'convert {source}', module([('x', source)], lines), [numbers(source)], exactly,
                     [label for label, _, _ in lines])
-
-
-ULPS = {'exponential': 4, 'exponential-minus-one': 8, 'log': 4, 'log-plus-one': 4, 'logistic': 8,
-        'rsqrt': 4, 'sqrt': 2, 'sine': 4, 'cosine': 4, 'tan': 8, 'tanh': 8, 'cbrt': 4, 'erf': 8,
-        'atan2': 4, 'power': 8, 'divide': 2, 'add': 1, 'subtract': 1, 'multiply': 1}
-EXACT = 'abs ceil floor negate round-nearest-afz round-nearest-even sign'.split()
-EXACT2 = 'maximum minimum remainder'.split()
-
-
-def elementwise(run):
-    def within_ulps(label, want, dtype):
-        # XLA takes subnormals for zero.
-        return ULPS.get(label, 0) * ROUNDOFF[dtype] * np.abs(want) + 2.0 ** -126
-    for name in ('f32', 'bf16'):
-        unary = EXACT + [o for o in ULPS if o not in ('atan2', 'power', 'divide', 'add', 'subtract',
-                                                     'multiply')]
-        binary = EXACT2 + ['atan2', 'power', 'divide', 'add', 'subtract', 'multiply']
-        lines = [(o, name, f'{o}(%x)') for o in unary] + [(o, name, f'{o}(%x, %y)') for o in binary]
-        lines += [(f'{d} {k}', 'pred', f'compare(%x, %y), direction={d}, type={k}')
-                  for d in 'EQ NE LT LE GT GE'.split() for k in ('FLOAT', 'TOTALORDER')]
-        lines += [('is-finite', 'pred', 'is-finite(%x)'), ('clamp', name, 'clamp(%y, %x, %z)')]
-        lines += [(f'reduce-precision {e} {m}', name,
-                   f'reduce-precision(%x), exponent_bits={e}, mantissa_bits={m}')
-                  for e, m in ((5, 10), (8, 7), (4, 3), (5, 2))]
-        text = module([(v, name) for v in 'xyz'], lines)
-        run.compare(name, text, [numbers(name) for _ in 'xyz'], lambda label, want, dtype:
-                    0 if dtype == np.bool_ else within_ulps(label, want, dtype),
-                    [label for label, _, _ in lines])
-    for name in INTEGERS:
-        # XLA has sign of signed integers only; of a power, its exponent's low bits only.
-        unary = 'negate not popcnt count-leading-zeros'.split() + ['abs', 'sign'] * (name[0] == 's')
-        binary = ('add subtract multiply divide remainder maximum minimum and or xor shift-left '
-                  'shift-right-arithmetic shift-right-logical').split()
-        lines = [(o, name, f'{o}(%x)') for o in unary] + [(o, name, f'{o}(%x, %y)') for o in binary]
-        lines += [(d, 'pred', f'compare(%x, %y), direction={d}') for d in ('EQ', 'LT', 'GE')]
-        run.compare(name, module([('x', name), ('y', name)], lines), [numbers(name), numbers(name)],
-                    exactly, [label for label, _, _ in lines])
 
 
 def real(*shape):
@@ -281,7 +250,7 @@ def arrays(run):
 def main():
     run = Runner(_script.parser().parse_args())
     conversions(run)
-    elementwise(run)
+    _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
     arrays(run)
     print(f'{run.cases} results, {run.failures} differ')
     return run.failures != 0
