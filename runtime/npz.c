@@ -252,7 +252,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     if (array->size) memcpy(file + header, array->data, array->size);
     unsigned char own =
         (unsigned char)(0xff >> (8 - hlo_types[type].bits)); /* as ml_dtypes has it */
-    for (size_t i = 0; hlo_types[type].bits < 8 && i < array->size; i++)
+    for (size_t i = 0; hlo_types[type].bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
         file[header + i] = (char)((unsigned char)file[header + i] & own);
     *out_size = header + array->size;
     return file;

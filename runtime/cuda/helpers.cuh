@@ -471,24 +471,19 @@ template <typename T> static inline T op_clamp(T x, T y, T z) {
 
 /* -------------------------------------------------------------------------------------- compare */
 
-/* Floats in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as integers. */
-static inline int total(float x) {
-    const int bits = bits_as<int>(x);
-    return bits < 0 ? (int)(0x80000000u - (uint)bits - 1) : bits;
-}
-static inline int64 total(double x) {
-    const int64 bits = bits_as<int64>(x);
-    return bits < 0 ? (int64)(0x8000000000000000ull - (uint64)bits - 1) : bits;
-}
-template <typename T> static inline T total(T x) {
-    return x;
+/* A float's code in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as the CPU has it
+ * (ir/eval/elementwise.c). */
+static inline uint64 total(uint64 code, uint64 sign, bool signed_zero) {
+    const uint64 size = code & ~sign;
+    if (!(code & sign)) return code | sign;
+    return signed_zero ? sign - 1 - size : (sign - size) & (sign - 1);
 }
 #define COMPARE(name, op)                                                                          \
     template <typename T> static inline bool compare_##name(T x, T y) {                            \
         return x op y;                                                                             \
     }                                                                                              \
-    template <typename T> static inline bool compare_##name##_total(T x, T y) {                    \
-        return total(x) op total(y);                                                               \
+    static inline bool compare_##name##_total(uint64 x, uint64 y, uint64 sign, bool signed_zero) { \
+        return total(x, sign, signed_zero) op total(y, sign, signed_zero);                         \
     }
 COMPARE(EQ, ==)
 COMPARE(NE, !=)

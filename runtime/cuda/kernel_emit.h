@@ -174,6 +174,8 @@ void emit_elements_end(emit *e);
 /* The result of a computation on scalars: `in` are its parameters' values, `out` gets the values
  * of the leaves of its root. */
 void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out);
+/* Whether an elementwise instruction looks at its operands' cells, and not at their values. */
+bool emit_takes_codes(const hlo_instr *instr);
 /* The expression of one elementwise instruction, not yet rounded to its type. */
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
 /* The same as a variable, rounded: a value or a cell. */

@@ -278,7 +278,7 @@ static const char *pull_elementwise(emit *e, const hlo_instr *instr, const emit_
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
         bool same = operand->shape->rank == index->rank;
-        in[i] = emit_pull(e, operand, same ? index : scalar_index(e), false);
+        in[i] = emit_pull(e, operand, same ? index : scalar_index(e), emit_takes_codes(instr));
     }
     return emit_elementwise(e, instr, in, cell);
 }

@@ -101,12 +101,28 @@ static bool counts_bits(hlo_op op) {
     }
 }
 
+bool emit_takes_codes(const hlo_instr *instr) {
+    const char *order = hlo_instr_str(instr, HLO_ATTR_TYPE);
+    return instr->op == HLO_OP_COMPARE && order && strcmp(order, "TOTALORDER") == 0 &&
+           hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
+}
+
+/* A compare in the total order, of codes. */
+static const char *total_compare(emit *e, const hlo_instr *instr, const char *const *in) {
+    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+    const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
+                       : type == HLO_TYPE_F64 ? "bits_as<uint64>"
+                                              : "";
+    uint64_t sign = hlo_float_sign(type);
+    return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
+                            hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
+                            (unsigned long long)sign,
+                            sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
+}
+
 static const char *function_of(emit *e, const hlo_instr *instr) {
-    if (instr->op == HLO_OP_COMPARE) {
-        const char *type = hlo_instr_str(instr, HLO_ATTR_TYPE);
-        return hlo_arena_format(e->arena, "compare_%s%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION),
-                                type && strcmp(type, "TOTALORDER") == 0 ? "_total" : "");
-    }
+    if (instr->op == HLO_OP_COMPARE)
+        return hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION));
     char *name = hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
     for (char *at = name; *at; at++)
         if (*at == '-') *at = '_';
@@ -117,6 +133,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     if (instr->op == HLO_OP_SELECT)
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
+    if (emit_takes_codes(instr)) return total_compare(e, instr, in);
     const char *text = hlo_arena_format(e->arena, "%s(%s", function_of(e, instr), in[0]);
     for (uint32_t i = 1; i < instr->operand_count; i++)
         text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);
@@ -225,6 +242,8 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
         const char **operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
         for (uint32_t o = 0; o < i->operand_count; o++)
             operands[o] = values[hlo_instr_operand(i, o)->id - first];
+        for (uint32_t o = 0; emit_takes_codes(i) && o < i->operand_count; o++)
+            operands[o] = emit_cell(e, hlo_instr_operand(i, o)->shape->type, operands[o]);
         if (i->op == HLO_OP_PARAMETER)
             *own = in[i->u.parameter];
         else if (i->op == HLO_OP_CONSTANT)
