@@ -296,12 +296,22 @@ struct hlo_use {
     hlo_use *next, *prev; /* in def's use list */
 };
 
+/* What holds an instruction in its place: passes/pin.h. */
+typedef enum hlo_pin {
+    HLO_PIN_NONE,
+    HLO_PIN_EFFECT,  /* it does more than compute its result */
+    HLO_PIN_SPACE,   /* it reads or writes another memory space than the default one */
+    HLO_PIN_CONTROL, /* it is an end of a control dependency */
+    HLO_PIN_THREAD   /* the host runs it, or another thread than the module's own */
+} hlo_pin;
+
 /* There are many, and every pass walks over all of them: they lie together in memory, in the order
  * in which they were made. What a walk asks of every one comes first, what is asked of few last. */
 struct hlo_instr {
     hlo_op op : 8;
-    uint32_t attr_count : 23;
+    uint32_t attr_count : 20;
     bool queued : 1; /* in the worklist of the pass that runs; false between passes */
+    hlo_pin pin : 3; /* set when a run of passes begins */
     uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
     hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
@@ -398,8 +408,10 @@ struct hlo_module {
     uint32_t laid_ids;                /* next_id then */
     uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
     bool attrs_seen[HLO_ATTR_COUNT];  /* whether any instruction has or has had the attribute */
-    struct hlo_strings *strings;      /* interned */
-    struct hlo_shapeset *shapes;      /* interned */
+    bool spaces_seen;                 /* whether any shape has a memory space of its own */
+    struct hlo_journal *journal; /* what is made is noted there; NULL: see hlo_journal_open() */
+    struct hlo_strings *strings; /* interned */
+    struct hlo_shapeset *shapes; /* interned */
 };
 
 /* An empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
@@ -487,6 +499,20 @@ bool hlo_module_is_sparse(const hlo_module *module);
  * module is of no use afterwards, but for a snapshot's. */
 hlo_instr **hlo_module_lay(hlo_module *module, hlo_arena *arena);
 
+/* What is made, so that it can be unmade. In `arena`. */
+typedef struct hlo_journal hlo_journal;
+hlo_journal *hlo_journal_new(hlo_arena *arena);
+/* Notes there, from nothing on, every instruction and computation that is made until
+ * hlo_journal_close(). */
+void hlo_journal_open(hlo_journal *journal, hlo_module *module);
+void hlo_journal_close(hlo_module *module);
+/* How many module->journal has noted. */
+uint32_t hlo_journal_count(const hlo_module *module);
+/* Unmakes all but the first `kept` of them, the last one first. The module is as it was then, down
+ * to names and the order of use lists; ids are not given out again. Nothing older may use them, and
+ * nothing older may have changed. */
+void hlo_journal_back(hlo_module *module, uint32_t kept);
+
 /* A copy of `instr` in a computation of the same module, with other operands (as many). A
  * parameter's copy is entered in comp->parameters. */
 hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
@@ -499,6 +525,10 @@ void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
 /* Every use of `from`, and its place as root, becomes one of `to`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
+/* Gives `to`, made to stand in the place of `from`, what `from` says beside what it computes: of
+ * metadata, frontend attributes, and, where both have the same dimensions, sharding and original
+ * value, each that `to` does not have. */
+void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
 /* Uses as operand, plus one when it is the root of its computation. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);
 

@@ -1,5 +1,5 @@
-/* Putting an instruction, a computation or a use into its list: what module.c and snapshot.c share.
- * None of them may be in one already. */
+/* Putting an instruction, a computation or a use into its list: what module.c, snapshot.c and
+ * journal.c share. None of them may be in one already. */
 #ifndef HLO_IR_LINK_H
 #define HLO_IR_LINK_H
 
@@ -11,5 +11,10 @@ void hlo_computation_place(hlo_computation *comp);
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
 /* First in the use list of `def`. */
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
+
+/* Notes what was made, the one that is not NULL, in module->journal: its name was made of
+ * `interned`, NULL: it has none. */
+void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
+                      const char *interned);
 
 #endif

@@ -78,10 +78,11 @@ static void unlink_computation(hlo_computation *comp) {
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
     comp->id = module->next_computation_id++;
-    if (name)
-        comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, hlo_intern_string(module, name));
+    const char *interned = name ? hlo_intern_string(module, name) : NULL;
+    if (name) comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, interned);
     comp->module = module;
     hlo_computation_place(comp);
+    if (module->journal) hlo_journal_note(module, NULL, comp, interned);
     return comp;
 }
 
@@ -142,9 +143,9 @@ hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
     return hlo_instr_new_interned(comp, before, op, shape, operand_count, operands, interned);
 }
 
-hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                                 const hlo_shape *shape, uint32_t operand_count,
-                                 hlo_instr *const *operands) {
+static hlo_instr *new_instr(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                            const hlo_shape *shape, uint32_t operand_count,
+                            hlo_instr *const *operands) {
     hlo_module *module = comp->module;
     hlo_instr *instr = hlo_pool_alloc(module->arena, &module->instrs, sizeof *instr);
     *instr = (hlo_instr){
@@ -157,11 +158,20 @@ hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_o
     return instr;
 }
 
+hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
+                                 const hlo_shape *shape, uint32_t operand_count,
+                                 hlo_instr *const *operands) {
+    hlo_instr *instr = new_instr(comp, before, op, shape, operand_count, operands);
+    if (comp->module->journal) hlo_journal_note(comp->module, instr, NULL, NULL);
+    return instr;
+}
+
 hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
                                   const hlo_shape *shape, uint32_t operand_count,
                                   hlo_instr *const *operands, const char *interned) {
-    hlo_instr *instr = hlo_instr_new_unnamed(comp, before, op, shape, operand_count, operands);
+    hlo_instr *instr = new_instr(comp, before, op, shape, operand_count, operands);
     instr->name = hlo_unique_name(comp->module, HLO_NAME_INSTR, interned);
+    if (comp->module->journal) hlo_journal_note(comp->module, instr, NULL, interned);
     return instr;
 }
 
@@ -187,6 +197,7 @@ hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_in
                                     operands, instr->name);
     hlo_instr_take_attrs(copy, instr->attrs, instr->attr_count);
     copy->offset = instr->offset;
+    copy->pin = instr->pin;
     if (copy->op == HLO_OP_CONSTANT) copy->u = instr->u;
     if (copy->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
     return copy;
@@ -235,6 +246,17 @@ void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to) {
     if (from->parent->root == from) from->parent->root = to;
 }
 
+void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_METADATA, HLO_ATTR_FRONTEND_ATTRIBUTES,
+                                      HLO_ATTR_SHARDING, HLO_ATTR_ORIGIN};
+    const bool alike = hlo_shape_is_array(from->shape) && hlo_shape_is_array(to->shape) &&
+                       hlo_shape_same_dims(from->shape, to->shape);
+    for (size_t i = 0; i < (alike ? 4 : 2); i++) {
+        const hlo_attr *attr = hlo_instr_attr(from, ids[i]);
+        if (attr && !hlo_instr_attr(to, ids[i])) hlo_instr_set_attr(to, *attr);
+    }
+}
+
 uint32_t hlo_instr_user_count(const hlo_instr *instr) {
     return instr->use_count + (instr->parent && instr->parent->root == instr);
 }
@@ -250,7 +272,7 @@ static uint32_t attr_bits(hlo_attr_id id) {
 
 void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count) {
     instr->attrs = attrs;
-    instr->attr_count = count & 0x7fffff;
+    instr->attr_count = count & 0xfffff;
     instr->attr_bits = 0;
     bool *seen = instr->parent->module->attrs_seen;
     for (uint32_t i = 0; i < count; i++) {

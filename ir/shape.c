@@ -80,6 +80,7 @@ static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {
             hlo_arena_copy(arena, l->minor_to_major, s->rank * sizeof *l->minor_to_major);
         if (l->rest) l->rest = hlo_intern_string(module, l->rest);
         s->layout = l;
+        module->spaces_seen |= l->memory_space != 0;
     }
     return s;
 }

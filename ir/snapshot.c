@@ -1,6 +1,7 @@
 #include "ir/snapshot.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #include "ir/intern.h"
 #include "ir/link.h"
@@ -101,4 +102,30 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
         hlo_computation_place(r->comp);
         restore_computation(r->comp, r);
     }
+}
+
+static void mix(uint64_t *hash, const void *bytes, size_t size) {
+    *hash = XXH3_64bits_withSeed(bytes, size, *hash);
+}
+
+static void mix_instr(uint64_t *hash, const hlo_instr *instr) {
+    const uint32_t numbers[] = {instr->op, instr->attr_count, instr->id, instr->operand_count,
+                                instr->use_count};
+    const void *pointers[] = {instr, instr->shape, instr->attrs, instr->parent, instr->name};
+    mix(hash, numbers, sizeof numbers);
+    mix(hash, pointers, sizeof pointers);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        mix(hash, &instr->operands[i].def, sizeof instr->operands[i].def);
+    for (const hlo_use *use = instr->uses; use; use = use->next) mix(hash, &use, sizeof use);
+}
+
+uint64_t hlo_module_fingerprint(const hlo_module *module) {
+    uint64_t hash = 0;
+    mix(&hash, module->op_counts, sizeof module->op_counts);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        const void *pointers[] = {comp, comp->root, comp->name, comp->first, comp->last};
+        mix(&hash, pointers, sizeof pointers);
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) mix_instr(&hash, i);
+    }
+    return hash;
 }

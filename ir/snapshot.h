@@ -15,4 +15,8 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
  * made since are no longer in it. May be done any number of times. */
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot);
 
+/* A hash of all that passes may change, with names, order and use lists: where two differ, the
+ * module has changed in between. */
+uint64_t hlo_module_fingerprint(const hlo_module *module);
+
 #endif
