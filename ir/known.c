@@ -214,7 +214,7 @@ static const hlo_instr *taken(const hlo_instr *get) {
 /* Element `at` of `value`, in row-major order. */
 static bool element(const hlo_instr *value, int64_t at, unsigned *steps, cell *out) {
     const hlo_shape *shape = value->shape;
-    if ((*steps)++ >= STEP_LIMIT || !hlo_shape_is_array(shape) || shape->dynamic ||
+    if ((*steps)++ >= STEP_LIMIT || value->pin || !hlo_shape_is_array(shape) || shape->dynamic ||
         shape->rank > HLO_LARGEST_RANK || at < 0 || at >= hlo_shape_count(shape))
         return false;
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
@@ -249,7 +249,7 @@ static bool element(const hlo_instr *value, int64_t at, unsigned *steps, cell *o
  * repeated is not looked at as often. */
 static bool one_all_over(const hlo_instr *value, unsigned *steps, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
-    if (count < 1 || (*steps)++ >= STEP_LIMIT) return false;
+    if (count < 1 || (*steps)++ >= STEP_LIMIT || value->pin) return false;
     if (count == 1) return element(value, 0, steps, out);
     cell part;
     switch (value->op) {

@@ -327,8 +327,9 @@ static bool is_donated(const hlo_instr *parameter) {
 
 /* The addend dies here, and is neither somebody else's nor written anywhere else. */
 static bool may_overwrite(const hlo_matmul *m) {
-    return m->c && !m->in_place && m->c->shape == m->d && hlo_instr_user_count(m->c) == 1 &&
-           m->c->op != HLO_OP_CONSTANT && (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
+    return m->c && !m->in_place && !m->c->pin && m->c->shape == m->d &&
+           hlo_instr_user_count(m->c) == 1 && m->c->op != HLO_OP_CONSTANT &&
+           (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
 }
 
 TEST(aligned) {

@@ -6,10 +6,10 @@
  * behind the dot.
  *
  * Needs: nothing.
- * Keeps: dots in that form already; dots whose operands do not both come from fp8 values, which can
- *        never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
- * Numerics: unchanged, except for the order in which products are summed.
- * Tests: testdata/passes/collapse-dots/ */
+ * Keeps: what is pinned; dots in that form already; dots whose operands do not both come from fp8
+ * values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions. Numerics:
+ * unchanged, except for the order in which products are summed. Tests:
+ * testdata/passes/collapse-dots/ */
 #include "passes/passes.h"
 #include "passes/remark.h"
 #include "passes/walk.h"
@@ -157,7 +157,7 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
         hlo_instr_attr(dot, HLO_ATTR_OPERAND_PRECISION))
         return NULL;
     hlo_instr *transpose = dot->uses->user;
-    if (transpose->op != HLO_OP_TRANSPOSE) return NULL;
+    if (transpose->op != HLO_OP_TRANSPOSE || transpose->pin) return NULL;
     const int64_t *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS)->v;
     for (; at < first; at++)
         if (order[at] != at) return NULL;
@@ -195,6 +195,7 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     set_dim(made, HLO_ATTR_LHS_CONTRACTING_DIMS, left, CONTRACTING);
     set_dim(made, HLO_ATTR_RHS_BATCH_DIMS, right, BATCH);
     set_dim(made, HLO_ATTR_RHS_CONTRACTING_DIMS, right, CONTRACTING);
+    if (!hlo_shape_same_dims(dot->shape, shape)) hlo_instr_drop_attr(made, HLO_ATTR_SHARDING);
     hlo_remark_follow(context, dot, made);
     const hlo_shape *want = result->shape;
     hlo_instr *value =
@@ -204,6 +205,7 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
                                                   hlo_shape_array(module, want->type, want->rank, want->dims), made);
     if (result == result->parent->root && value->shape != want && result != dot)
         value = insert(dot, HLO_OP_COPY, want, value);
+    hlo_instr_inherit(value, result);
     hlo_instr_replace_uses(result, value);
     if (result != dot) hlo_instr_remove(result);
     hlo_instr_remove(dot);
@@ -236,7 +238,7 @@ static bool is_static(const hlo_instr *instr) {
 }
 
 static void visit(hlo_pass_context *context, hlo_instr *dot, reach *r) {
-    if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return;
+    if (dot->op != HLO_OP_DOT || dot->operand_count != 2 || dot->pin) return;
     hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     const hlo_ints *left_batch = hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS);
     const hlo_ints *right_batch = hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS);

@@ -2,8 +2,7 @@
  * and attributes other than metadata. The first one stays.
  *
  * Needs: operands before users.
- * Keeps: side effects, random numbers, what takes part in a control dependency, collectives with a
- *        channel; metadata of the first.
+ * Keeps: what is pinned, random numbers, collectives with a channel; metadata of the first.
  * Numerics: unchanged.
  * Tests: testdata/passes/cse/ */
 #include <string.h>
@@ -166,14 +165,13 @@ static void merge(hlo_pass_context *context, table *seen, hlo_instr *instr, hlo_
 }
 
 static void merge_computation(hlo_pass_context *context, hlo_computation *comp, bool *alone,
-                              const hlo_effects *effects, const bool *controlled) {
+                              const hlo_effects *effects) {
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     table seen = {.arena = context->scratch, .alone = alone};
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         next = hlo_instr_next(instr);
-        if (instr->op == HLO_OP_PARAMETER || hlo_walk_says(effects->side, instr->id) ||
-            hlo_walk_says(effects->random, instr->id) || hlo_walk_says(controlled, instr->id) ||
-            hlo_op_chains(instr->op, HLO_OP_INVALID))
+        if (instr->op == HLO_OP_PARAMETER || instr->pin ||
+            hlo_walk_says(effects->random, instr->id) || hlo_op_chains(instr->op, HLO_OP_INVALID))
             continue;
         alone[instr->id] = is_alone(instr);
         if (alone[instr->id]) continue;
@@ -185,9 +183,8 @@ static void merge_computation(hlo_pass_context *context, hlo_computation *comp, 
 
 hlo_status hlo_pass_cse(hlo_pass_context *context) {
     hlo_effects effects = hlo_walk_effects(context->module, context->scratch);
-    bool *controlled = hlo_walk_controlled(context->module, context->scratch);
     bool *alone = hlo_arena_zero(context->scratch, context->module->next_id);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        merge_computation(context, comp, alone, &effects, controlled);
+        merge_computation(context, comp, alone, &effects);
     return HLO_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/snapshot.h"
 #include "passes/match.h"
 #include "passes/order.h"
 #include "passes/walk.h"
@@ -30,10 +31,6 @@ struct hlo_engine {
     hlo_pass_context *context;
     const char *phase;
     candidate *by_op[HLO_OP_COUNT];
-    uint32_t old_ids; /* below it, the module's own instructions: */
-    bool asked;       /* the next two have been */
-    bool *controlled; /* takes part in a control dependency */
-    bool *effects;    /* does more than compute its result */
     uint32_t sweep;
     const bool *fused; /* by computation id: left as it is; not of those that rules make */
     uint32_t fused_count;
@@ -87,21 +84,13 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
-static bool removable(hlo_engine *e, const hlo_instr *instr) {
-    if (!instr->parent || instr->use_count || instr->parent->root == instr ||
-        instr->op == HLO_OP_PARAMETER)
-        return false;
-    if (instr->id >= e->old_ids) return true;
-    if (!e->asked) {
-        e->asked = true;
-        e->controlled = hlo_walk_controlled(e->context->module, e->context->scratch);
-        e->effects = hlo_walk_effects(e->context->module, e->context->scratch).side;
-    }
-    return !hlo_walk_says(e->controlled, instr->id) && !hlo_walk_says(e->effects, instr->id);
+static bool removable(const hlo_instr *instr) {
+    return instr->parent && !instr->use_count && instr->parent->root != instr &&
+           instr->op != HLO_OP_PARAMETER && !instr->pin;
 }
 
 void hlo_engine_bury(hlo_engine *engine, hlo_instr *instr) {
-    if (!removable(engine, instr)) return;
+    if (!removable(instr)) return;
     hlo_instr *operands[HLO_RULE_ARGS];
     uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
     for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
@@ -215,6 +204,17 @@ static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int
     if (*what) blame(e, env->rule, given, env->like->offset, what);
 }
 
+/* Of the module as it is, in builds that check themselves; 0: not looked at. */
+static uint64_t fingerprint(const hlo_engine *e) {
+#ifdef HLO_CHECKS
+    enum { MOST_INSTRS = 2048 };
+    if (hlo_module_instr_count(e->context->module) <= MOST_INSTRS)
+        return hlo_module_fingerprint(e->context->module);
+#endif
+    (void)e;
+    return 0;
+}
+
 /* Whether the rule fired at `root`. */
 static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_instr *root) {
     env->rules = c->rules;
@@ -232,10 +232,13 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_i
     if (matched) {
         if (c->rule->subject >= 0) env->subject = env->slots[c->rule->subject].instr;
         int64_t before = measure(env, root);
+        const uint64_t print = fingerprint(e);
         const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
         if (fired) spend(e, c->rule, given);
         if (fired || env->fault) check_firing(e, env, given, before);
         if (fired) return true;
+        if (print != fingerprint(e))
+            blame(e, c->rule, false, root->offset, "was refused, and has changed the module");
     }
     judge(e, env, env->reason, env->blocker);
     return false;
@@ -369,13 +372,13 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
     env->context = context;
     env->engine = e;
+    env->journal = hlo_journal_new(context->scratch);
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++)
         enter_phase(e, env, hlo_rules_builtin[i]);
     if (context->rules) enter_phase(e, env, context->rules);
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_walk_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->old_ids = context->module->next_id;
     e->fuel =
         FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)hlo_module_instr_count(context->module);
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {

@@ -1,11 +1,10 @@
 /* Computes what depends on constants alone.
  *
  * Needs: operands before users.
- * Keeps: anything with more than LIMIT elements; broadcasts, which say more than the values they
- *        stand for; fp8 arrays, which a matmul may want as they are. The folded operands stay for
- *        dead code elimination.
- * Numerics: the evaluator's, which is the CPU backend's.
- * Tests: testdata/passes/constant-folding/ */
+ * Keeps: what is pinned; anything with more than LIMIT elements; broadcasts, which say more than
+ * the values they stand for; fp8 arrays, which a matmul may want as they are. The folded operands
+ * stay for dead code elimination. Numerics: the evaluator's, which is the CPU backend's. Tests:
+ * testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"
 #include "passes/passes.h"
 #include "passes/walk.h"
@@ -18,7 +17,7 @@ static bool is_small_array(const hlo_shape *shape) {
 }
 
 static bool is_known(const hlo_instr *operand) {
-    return operand->op == HLO_OP_CONSTANT && is_small_array(operand->shape) &&
+    return operand->op == HLO_OP_CONSTANT && !operand->pin && is_small_array(operand->shape) &&
            !operand->u.literal->elided &&
            (!hlo_type_is_fp8(operand->shape->type) || hlo_shape_count(operand->shape) == 1);
 }
@@ -73,19 +72,16 @@ static const hlo_literal *value_of(hlo_pass_context *context, const hlo_instr *i
 
 hlo_status hlo_pass_fold(hlo_pass_context *context) {
     hlo_effects effects = hlo_walk_effects(context->module, context->scratch);
-    bool *controlled = hlo_walk_controlled(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
-            if (hlo_walk_says(effects.side, instr->id) ||
-                hlo_walk_says(effects.random, instr->id) || hlo_walk_says(controlled, instr->id) ||
+            if (instr->pin || hlo_walk_says(effects.random, instr->id) ||
                 hlo_instr_user_count(instr) == 0 || !can_fold(instr))
                 continue;
             const hlo_literal *literal = value_of(context, instr);
             if (!literal) continue;
             hlo_instr *constant = hlo_constant_new(comp, instr, literal);
-            const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
-            if (metadata) hlo_instr_set_attr(constant, *metadata);
+            hlo_instr_inherit(constant, instr);
             constant->offset = instr->offset;
             hlo_instr_replace_uses(instr, constant);
             hlo_instr_remove(instr);

@@ -173,7 +173,7 @@ static bool below_pad(const hlo_instr *link, const hlo_grain *grain, hlo_grain *
 
 bool hlo_grain_below(const hlo_instr *link, const hlo_grain *grain, hlo_grain *out_below) {
     const hlo_instr *operand = hlo_instr_operand(link, 0);
-    if (!hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
+    if (link->pin || !hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
         hlo_shape_count(operand->shape) < 1)
         return false;
     switch (link->op) {
@@ -427,6 +427,7 @@ static hlo_instr *sample_elementwise(hlo_rule_env *env, hlo_instr *value, const 
 hlo_instr *hlo_grain_sample(hlo_rule_env *env, hlo_instr *value, const hlo_grain *grain) {
     hlo_grain below;
     if (is_trivial(value->shape, grain)) return value;
+    if (value->pin) return first_of(env, value, grain);
     if (hlo_ops[value->op].flags & HLO_ELEMENTWISE && value->op != HLO_OP_CONVERT &&
         value->op != HLO_OP_COPY && value->operand_count)
         return sample_elementwise(env, value, grain);

@@ -1,14 +1,17 @@
 /* Replaces each call by the instructions of the computation that it calls.
  *
  * Needs: callees before callers.
- * Keeps: composites, asynchronous computations (an execution thread of their own), computations
- * with fusions, calls that take part in a control dependency. Called computations stay for dead
+ * Keeps: what is pinned, and calls that say that they are to stay (pin.h); computations with
+ * fusions, and those whose parameters control dependencies name. Called computations stay for dead
  * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
  * frame stays that of the callee, which is where the user wrote the operation; the caller's fills
- * in where there is none. Numerics: unchanged. Tests: testdata/passes/inline/ */
+ * in where there is none.
+ * Numerics: unchanged.
+ * Tests: testdata/passes/inline/ */
 #include <string.h>
 
 #include "passes/passes.h"
+#include "passes/pin.h"
 #include "passes/remark.h"
 #include "passes/walk.h"
 
@@ -18,7 +21,6 @@ enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
-    const bool *controlled;
     const bool *fuses;  /* by id of a computation: see with_fusions() */
     hlo_instr **copies; /* by id of the callee's instruction */
     uint32_t room;      /* of `copies` */
@@ -37,11 +39,12 @@ static void warn(inliner *in, const hlo_instr *call) {
 }
 
 static hlo_computation *callee_of(inliner *in, const hlo_instr *instr) {
-    if (instr->op != HLO_OP_CALL || hlo_instr_int(instr, HLO_ATTR_IS_COMPOSITE, 0)) return NULL;
-    if (hlo_walk_says(in->controlled, instr->id)) return NULL;
+    if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (!callee || callee->attr_count || hlo_walk_says(in->fuses, callee->id)) return NULL;
+    if (callee->attr_count || hlo_walk_says(in->fuses, callee->id)) return NULL;
     if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
+    for (uint32_t i = 0; i < callee->parameter_count; i++)
+        if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
     if (callee->instr_count <= in->budget) return callee;
     warn(in, instr);
     return NULL;
@@ -116,6 +119,7 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
 
 static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     hlo_module *module = callee->module;
+    const uint32_t first_made = module->next_id;
     if (in->room < module->next_id) {
         in->room = 2 * module->next_id;
         in->copies = hlo_arena_array(in->context->scratch, in->room, sizeof *in->copies);
@@ -127,6 +131,9 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     hlo_instr *result = in->copies[callee->root->id];
     if (result->shape != call->shape && hlo_shape_is_array(call->shape))
         result = hlo_instr_new(call->parent, call, HLO_OP_COPY, call->shape, 1, &result, NULL);
+    const hlo_attr *sharding = hlo_instr_attr(call, HLO_ATTR_SHARDING);
+    if (sharding && result->id >= first_made && !hlo_instr_attr(result, HLO_ATTR_SHARDING))
+        hlo_instr_set_attr(result, *sharding);
     hlo_instr_replace_uses(call, result);
     hlo_instr_remove(call);
     in->budget -= callee->instr_count;
@@ -147,7 +154,6 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
     inliner in = {.context = context, .budget = BUDGET};
-    in.controlled = hlo_walk_controlled(module, context->scratch);
     in.fuses = with_fusions(module, context->scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {

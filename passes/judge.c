@@ -3,6 +3,7 @@
 
 #include "matmul/product.h"
 #include "passes/carried.h"
+#include "passes/pin.h"
 #include "passes/walk.h"
 
 struct hlo_judging {
@@ -95,6 +96,7 @@ static hlo_judgement judge_carried(hlo_judging *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     if (!j->carried) j->carried = hlo_carried_find(j->module, j->arena);
     bool l = hlo_carried_from_fp8(j->carried, left), r = hlo_carried_from_fp8(j->carried, right);
+    if (l && r && hlo_pin_is_scheduled(j->module)) return wide(HLO_WHY_SCHEDULED, NULL);
     if (l && r) {
         hlo_reason reason;
         const hlo_instr *at =
@@ -106,15 +108,34 @@ static hlo_judgement judge_carried(hlo_judging *j, const hlo_instr *dot) {
     return narrow ? wide(HLO_WHY_NARROW_OPERAND, narrow) : wide(HLO_WHY_ONE_OPERAND_WIDE, other);
 }
 
+static unsigned char fp8_of(hlo_judging *j, const hlo_instr *value) {
+    if (!j->fp8) j->fp8 = hlo_walk_fp8(j->module, j->arena);
+    return j->fp8[value->id];
+}
+
+/* What is pinned of a dot that could be FP8 otherwise; NULL: nothing. */
+static const hlo_instr *find_pinned(hlo_judging *j, const hlo_instr *dot) {
+    const hlo_instr *pinned = dot->op == HLO_OP_DOT ? hlo_pin_of_dot(dot) : NULL;
+    if (!pinned || !fp8_of(j, hlo_instr_operand(dot, 0)) || !fp8_of(j, hlo_instr_operand(dot, 1)))
+        return NULL;
+    return pinned;
+}
+
+static bool is_dynamic(const hlo_instr *value) {
+    return value->shape->dynamic || hlo_shape_count(value->shape) < 0;
+}
+
 static hlo_judgement judge_dot(hlo_judging *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    if (!j->fp8) j->fp8 = hlo_walk_fp8(j->module, j->arena);
-    unsigned char l = j->fp8[left->id], r = j->fp8[right->id];
+    unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
     if (!l || !r) return judge_carried(j, dot);
     if ((l | r) & HLO_FROM_OTHER_FP8)
         return wide(HLO_WHY_OPERAND_NOT_FP8, l & HLO_FROM_OTHER_FP8 ? left : right);
     if (hlo_walk_says(j->fused, dot->parent->id))
         return wide(makers[maker_of(j, dot->parent)].reason, NULL);
+    if (hlo_pin_is_scheduled(j->module)) return wide(HLO_WHY_SCHEDULED, NULL);
+    if (is_dynamic(left) || is_dynamic(right))
+        return wide(HLO_WHY_DYNAMIC_DIMENSION, is_dynamic(left) ? left : right);
     return wide(HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
@@ -139,8 +160,11 @@ hlo_judgement hlo_judge(hlo_judging *j, const hlo_instr *instr, hlo_reason said)
     const hlo_fusion_maker maker = fused ? maker_of(j, instr->parent) : HLO_FUSION_XLA;
     hlo_product product = {0};
     hlo_product_read(instr, &product);
+    const hlo_instr *pinned = find_pinned(j, instr);
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
+    else if (pinned)
+        judgement = wide(hlo_pin_reason(pinned), pinned == instr ? NULL : pinned);
     else if (said != HLO_WHY_COUNT)
         judgement = wide(said, NULL);
     else if (maker == HLO_FUSION_CPU)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ir/eval/float.h"
+#include "passes/pin.h"
 #include "passes/vocabulary.h"
 
 enum { FUEL = 4096, USER_LIMIT = 64, CLIMB_LIMIT = 4 };
@@ -57,7 +58,7 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
 
 /* Whether each element is one of operand 0, and no other operand says which. */
 static bool repeats(const hlo_instr *value) {
-    return hlo_instr_moves(value) && value->operand_count == 1;
+    return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
 }
 
 hlo_instr *hlo_splat_source(hlo_instr *value) {
@@ -176,10 +177,13 @@ static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value
         if (attrs[i].kind == HLO_RULE_SLOT) saved[i] = env->slots[attrs[i].slot];
         if (!attr_is(env, &attrs[i], hlo_instr_attr(value, attrs[i].id))) break;
     }
+    const hlo_instr *pinned = env->pinned;
+    if (value->pin) env->pinned = value;
     bool ok = i == t->attr_count && match_operands(env, t, value, false, next);
     if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_ops[value->op].flags & HLO_COMMUTES &&
         hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
         ok = match_operands(env, t, value, true, next);
+    if (!ok) env->pinned = pinned;
     for (; !ok && i-- > 0;)
         if (attrs[i].kind == HLO_RULE_SLOT) env->slots[attrs[i].slot] = saved[i];
     return ok;
@@ -206,8 +210,11 @@ static bool match_result(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *v
     if (!free && (slot->kind != HLO_BOUND_VALUE || slot->instr != call)) return false;
     if (hlo_rule_result_index(call, t->code) != hlo_instr_int(value, HLO_ATTR_INDEX, -2))
         return false;
+    const hlo_instr *pinned = env->pinned;
+    if (value->pin || call->pin) env->pinned = value->pin ? value : call;
     if (free) *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = call};
     if (match_goals(env, next)) return true;
+    env->pinned = pinned;
     if (free) slot->kind = HLO_BOUND_NOT;
     return false;
 }
@@ -218,6 +225,7 @@ static bool wide(const hlo_instr *value) {
 }
 
 bool hlo_chain_link(const hlo_instr *instr) {
+    if (instr->pin) return false;
     if (instr->op == HLO_OP_CONVERT) return wide(instr) && wide(hlo_instr_operand(instr, 0));
     return hlo_instr_moves(instr);
 }
@@ -408,24 +416,31 @@ bool hlo_rule_may_fire(hlo_rule_env *env) {
     return true;
 }
 
+/* The first one counts. */
+static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *blocker) {
+    if (env->reason != HLO_WHY_COUNT) return;
+    env->reason = reason;
+    env->blocker = blocker;
+    if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;
+}
+
 static bool guards_hold(hlo_rule_env *env) {
     for (uint32_t i = 0; i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
         if (guard_holds(env, g)) continue;
-        if (g->reason != HLO_RULE_NO_REASON && env->reason == HLO_WHY_COUNT) {
-            env->reason = g->reason;
-            if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;
-            if (g->at >= 0 && env->slots[g->at].kind != HLO_BOUND_NOT)
-                env->blocker = env->slots[g->at].instr;
-        }
+        bool at = g->at >= 0 && env->slots[g->at].kind != HLO_BOUND_NOT;
+        if (g->reason != HLO_RULE_NO_REASON)
+            give_reason(env, g->reason, at ? env->slots[g->at].instr : env->blocker);
         return false;
     }
-    return true;
+    if (env->pinned) give_reason(env, hlo_pin_reason(env->pinned), env->pinned);
+    return !env->pinned;
 }
 
 bool hlo_rule_match(hlo_rule_env *env) {
     memset(env->slots, 0, env->rule->slot_count * sizeof env->slots[0]);
     env->next_root = 1;
+    env->pinned = NULL;
     env->fuel = FUEL;
     env->reason = HLO_WHY_COUNT;
     env->blocker = NULL;

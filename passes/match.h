@@ -48,14 +48,19 @@ typedef struct hlo_rule_env {
     hlo_instr *root;
     const hlo_instr *subject; /* whose verdict it is about; NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
-    uint32_t next_root; /* roots matched so far */
-    uint32_t fuel;      /* steps that the match may still take */
+    uint32_t next_root;      /* roots matched so far */
+    uint32_t fuel;           /* steps that the match may still take */
+    const hlo_instr *pinned; /* one of what is matched, but for leaves; NULL: none is */
     /* Why it did not fire: the first reason that came up; HLO_WHY_COUNT: none. */
     hlo_reason reason;
     const hlo_instr *blocker;
     bool unbuildable;  /* a term could not be made */
     const char *fault; /* what is wrong with what a rule of a file has made; NULL. In scratch */
-    hlo_instr *replacement; /* what the root has become, for the measure */
+    hlo_instr *replacement;      /* what the root has become, for the measure */
+    hlo_journal *journal;        /* what has been made for it */
+    struct hlo_rule_move *moves; /* to be made once all is checked */
+    uint32_t move_count, move_room;
+    uint32_t first_id; /* of what is made */
     /* Where and for what new instructions are made. */
     hlo_instr *before;
     const hlo_instr *like;
@@ -84,10 +89,10 @@ bool hlo_rule_may_fire(hlo_rule_env *env);
 /* Index of the result in the call's tuple; -1 when it has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
 /* Whether a chain may have `instr` as a link: movement, or a convert from one wide type (f32, bf16,
- * f16) to another. */
+ * f16) to another; not pinned. */
 bool hlo_chain_link(const hlo_instr *instr);
 /* The value that `value` repeats: it has one element, or is a constant of equal elements. NULL when
- * `value` is no splat. */
+ * `value` is no splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
 /* What is known of the sign of all elements, whatever the inputs are. NaN may be among them. */
@@ -111,9 +116,13 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* A new instruction before env->before, with metadata and offset of env->like. */
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands);
-/* Removes what was made between `mark`, which stood right before the place, and the place, and has
- * an id from `first_id` on and no user. */
-void hlo_rule_take_back(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id);
+/* How much has been planned, and a return to there: what was made since is unmade, and nothing that
+ * was to be moved since is. */
+typedef struct hlo_rule_mark {
+    uint32_t made, moves;
+} hlo_rule_mark;
+hlo_rule_mark hlo_rule_here(const hlo_rule_env *env);
+void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark);
 /* Sets env->reason, when there is none yet, by name. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 

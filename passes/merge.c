@@ -75,7 +75,11 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
            same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
                      hlo_instr_str(second, HLO_ATTR_OPERAND_PRECISION)) &&
            same_text(hlo_instr_str(first, HLO_ATTR_ALGORITHM),
-                     hlo_instr_str(second, HLO_ATTR_ALGORITHM));
+                     hlo_instr_str(second, HLO_ATTR_ALGORITHM)) &&
+           same_text(hlo_instr_str(first, HLO_ATTR_FRONTEND_ATTRIBUTES),
+                     hlo_instr_str(second, HLO_ATTR_FRONTEND_ATTRIBUTES)) &&
+           same_text(hlo_instr_str(first, HLO_ATTR_SHARDING),
+                     hlo_instr_str(second, HLO_ATTR_SHARDING));
 }
 
 /* ------------------------------------------------------------------------------------- building */
@@ -84,7 +88,7 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
 static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
     const hlo_ints *order = NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (values[i]->op != HLO_OP_TRANSPOSE) return NULL;
+        if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin) return NULL;
         const hlo_ints *own = hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS);
         if (order && !same_ints(order, own)) return NULL;
         order = own;
@@ -118,7 +122,7 @@ static hlo_instr *join(hlo_rule_env *env, uint32_t count, hlo_instr *const *valu
 /* Adds the value, or what it puts together along that dimension itself. */
 static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
     const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
-    bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim;
+    bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;
     uint32_t more = joins ? value->operand_count : 1;
     if (*count + more > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < more; i++)

@@ -8,7 +8,7 @@
 enum { TREE_LIMIT = 256 };
 
 static bool from_fp8(const hlo_instr *value) {
-    if (value->op != HLO_OP_CONVERT) return false;
+    if (value->op != HLO_OP_CONVERT || value->pin) return false;
     hlo_type from = hlo_instr_operand(value, 0)->shape->type, to = value->shape->type;
     return (from == HLO_TYPE_F8E4M3FN || from == HLO_TYPE_F8E5M2) &&
            (to == HLO_TYPE_F32 || to == HLO_TYPE_BF16 || to == HLO_TYPE_F16);
@@ -16,6 +16,7 @@ static bool from_fp8(const hlo_instr *value) {
 
 bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
     hlo_instr *convert = value, *scale = NULL;
+    if (value->pin) return false;
     if (value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE) {
         bool second = value->op == HLO_OP_MULTIPLY && !from_fp8(hlo_instr_operand(value, 0));
         convert = hlo_instr_operand(value, second);
@@ -29,7 +30,7 @@ bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
 }
 
 bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out) {
-    if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
+    if ((value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) || value->pin) return false;
     for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
         hlo_instr *scaled = hlo_instr_operand(value, i);
         while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
@@ -206,7 +207,7 @@ static bool branches_move(tree *t, const hlo_instr *join) {
 static bool branch_moves(tree *t, hlo_instr *value) {
     if (!t->fuel) return false;
     t->fuel--;
-    if (value->operand_count > HLO_RULE_ARGS) return false;
+    if (value->operand_count > HLO_RULE_ARGS || value->pin) return false;
     if (value->op == HLO_OP_SELECT || value->op == HLO_OP_CONCATENATE)
         return branches_move(t, value);
     return hlo_chain_link(value)

@@ -10,6 +10,7 @@
 #include "passes/lint.h"
 #include "passes/match.h"
 #include "passes/passes.h"
+#include "passes/pin.h"
 #include "passes/remark.h"
 
 typedef enum role { PREPARES, TIDIES, DECIDES } role;
@@ -126,6 +127,7 @@ static uint64_t age(const run *r) {
 static hlo_status run_function(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
     uint64_t *tidied = &r->tidied[p - passes];
+    if (hlo_pin_is_scheduled(context->module)) return HLO_OK;
     if (p->role == TIDIES && *tidied == age(r)) return HLO_OK;
     double start = context->options->time_passes ? seconds_now() : 0;
     uint64_t before = context->changes;
@@ -201,6 +203,7 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
         status = hlo_matmul_verify(context->module, options->max_errors, context->sink);
     if (status != HLO_OK) return status;
     if (r->telling) hlo_report_open(context);
+    if (*options->passes) hlo_pin_module(context->module, context->scratch);
     if (r->telling && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);

@@ -43,7 +43,8 @@ int64_t hlo_placing_turns(const hlo_rule_env *env, const hlo_matmul *m, bool b) 
     const hlo_ints **contracting = b ? &beneath.b_contracting : &beneath.a_contracting;
     int64_t turns = 0;
     while (turns < HLO_CHAIN_LIMIT &&
-           ((*operand)->op == HLO_OP_TRANSPOSE || (*operand)->op == HLO_OP_COPY)) {
+           ((*operand)->op == HLO_OP_TRANSPOSE || (*operand)->op == HLO_OP_COPY) &&
+           !(*operand)->pin) {
         *batch = hlo_matmul_dims_beneath(*operand, *batch);
         *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
         *operand = hlo_instr_operand(*operand, 0);

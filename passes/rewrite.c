@@ -2,10 +2,15 @@
  *
  * Everything new is made before one place, the first of the roots that are replaced. A needed value
  * that stands behind that place (a scale defined after the matmul's first user) is moved before it,
- * which is possible exactly when it does not depend on what is replaced. */
+ * which is possible exactly when it does not depend on what is replaced.
+ *
+ * A firing is planned, checked, and then carried out. Until then nothing that was there has
+ * changed: what is to be moved is only noted, what is made has no users but what is made later, and
+ * if a check fails it is unmade, without a trace. */
 #include <string.h>
 
 #include "passes/match.h"
+#include "passes/pin.h"
 
 enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024 };
 
@@ -25,26 +30,72 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 
 /* --------------------------------------------------------------------------------------- places */
 
-/* Moves `value`, with what it is computed from, before the place. */
-static bool bring(hlo_rule_env *env, hlo_instr *value, uint32_t *budget) {
-    if (value != env->before && hlo_engine_before(env->engine, value, env->before)) return true;
-    if (value == env->before || !*budget) return hlo_rule_refuse(env, "depends-on-result", value);
-    --*budget;
+typedef struct hlo_rule_move {
+    hlo_instr *instr, *place;
+    hlo_instr *after; /* what stood right before the place then; NULL: nothing */
+} hlo_rule_move;
+
+hlo_rule_mark hlo_rule_here(const hlo_rule_env *env) {
+    return (hlo_rule_mark){hlo_journal_count(env->context->module), env->move_count};
+}
+
+void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark) {
+    hlo_journal_back(env->context->module, mark.made);
+    env->move_count = mark.moves;
+}
+
+static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *value) {
+    for (uint32_t i = 0; i < env->move_count; i++)
+        if (env->moves[i].instr == value) return &env->moves[i];
+    return NULL;
+}
+
+/* Whether `value` stands before the place, or will. */
+static bool is_brought(const hlo_rule_env *env, const hlo_instr *value) {
+    if (value == env->before) return false;
+    if (hlo_engine_before(env->engine, value, env->before)) return true;
+    const hlo_rule_move *move = find_move(env, value);
+    return move &&
+           (move->place == env->before || hlo_engine_before(env->engine, move->place, env->before));
+}
+
+static void grow_moves(hlo_rule_env *env) {
+    env->move_room = 2 * env->move_room + 8;
+    hlo_rule_move *grown =
+        hlo_arena_array(env->context->scratch, env->move_room, sizeof *env->moves);
+    if (env->move_count) memcpy(grown, env->moves, env->move_count * sizeof *grown);
+    env->moves = grown;
+}
+
+/* Plans to move `value`, with what it is computed from, before the place. */
+static bool bring(hlo_rule_env *env, hlo_instr *value) {
+    if (is_brought(env, value)) return true;
+    if (value == env->before || env->move_count == MOVE_LIMIT || find_move(env, value))
+        return hlo_rule_refuse(env, "depends-on-result", value);
+    if (value->pin)
+        return hlo_rule_refuse(env, hlo_reason_name((size_t)hlo_pin_reason(value)), value);
     for (uint32_t i = 0; i < value->operand_count; i++)
-        if (!bring(env, hlo_instr_operand(value, i), budget)) return false;
-    hlo_engine_move(env->engine, value, env->before);
+        if (!bring(env, hlo_instr_operand(value, i))) return false;
+    if (env->move_count == MOVE_LIMIT) return hlo_rule_refuse(env, "depends-on-result", value);
+    if (env->move_count == env->move_room) grow_moves(env);
+    env->moves[env->move_count++] = (hlo_rule_move){value, env->before, env->before->prev};
     return true;
 }
 
-static bool bring_before(hlo_rule_env *env, hlo_instr *value) {
-    uint32_t budget = MOVE_LIMIT;
-    return bring(env, value, &budget);
+/* Each goes where new instructions were being made when it was planned. */
+static void move_all(hlo_rule_env *env) {
+    for (uint32_t i = 0; i < env->move_count; i++) {
+        const hlo_rule_move *m = &env->moves[i], *last = i ? m - 1 : NULL;
+        const bool again = last && last->after == m->after && last->place == m->place;
+        hlo_instr *after = again ? last->instr : m->after;
+        hlo_engine_move(env->engine, m->instr, after ? after->next : m->place->parent->first);
+    }
 }
 
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands) {
     for (uint32_t i = 0; i < count; i++)
-        if (!bring_before(env, operands[i])) return NULL;
+        if (!bring(env, operands[i])) return NULL;
     hlo_instr *instr =
         hlo_instr_new(env->before->parent, env->before, op, shape, count, operands, NULL);
     instr->offset = env->like->offset;
@@ -294,7 +345,7 @@ static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
         uint32_t budget = DEPEND_LIMIT;
         if (depends(env, value, source, &budget))
             return hlo_rule_refuse(env, "depends-on-result", value);
-        if (!bring_before(env, value)) return false;
+        if (!bring(env, value)) return false;
     }
     *member = value;
     return true;
@@ -408,13 +459,25 @@ static hlo_instr *call_replacement(hlo_rule_env *env, hlo_instr *call) {
     return hlo_matmul_result(call, 0);
 }
 
+static bool says_the_same(const hlo_instr *from, const hlo_instr *to, hlo_attr_id id) {
+    const char *text = hlo_instr_str(from, id), *other = hlo_instr_str(to, id);
+    return !text || text == other;
+}
+
+/* Whether what `from` says beside what it computes would be lost with it: `to` was there before,
+ * and says something else. */
+static bool loses(const hlo_rule_env *env, const hlo_instr *from, const hlo_instr *to) {
+    return to->id < env->first_id && (!says_the_same(from, to, HLO_ATTR_FRONTEND_ATTRIBUTES) ||
+                                      !says_the_same(from, to, HLO_ATTR_SHARDING));
+}
+
 static bool add_change(hlo_rule_env *env, change *changes, uint32_t *count, hlo_instr *from,
                        hlo_instr *to) {
     if (!from) return true; /* an optional root that was not found */
-    if (!to || from == to ||
+    if (!to || from == to || loses(env, from, to) ||
         (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
         return hlo_rule_refuse(env, NULL, NULL);
-    if (to != env->before && !bring_before(env, to)) return false;
+    if (to != env->before && !bring(env, to)) return false;
     if (from == env->root) env->replacement = to;
     changes[(*count)++] = (change){.from = from, .to = to};
     return true;
@@ -435,13 +498,6 @@ static void find_place(hlo_rule_env *env) {
     }
     const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
     env->like = subject ? subject : env->root;
-}
-
-void hlo_rule_take_back(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id) {
-    for (hlo_instr *i = env->before->prev, *prev; i != mark; i = prev) {
-        prev = i->prev;
-        if (i->id >= first_id && !i->use_count) hlo_instr_remove(i);
-    }
 }
 
 static void replace_operand(hlo_instr *user, const hlo_instr *from, hlo_instr *to) {
@@ -525,13 +581,28 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
 /* What a rule of a file makes is looked at, at once and in full: all else that is done to a module
  * counts on one that verifies. What stands around it is the same, or is looked at after the phase
  * (engine.c). */
-static void check_made(hlo_rule_env *env, const hlo_instr *mark, uint32_t first_id,
-                       const operand_change *operands, uint32_t operand_count) {
+static void check_made(hlo_rule_env *env, const hlo_instr *mark, const operand_change *operands,
+                       uint32_t operand_count) {
     hlo_arena *scratch = env->context->scratch;
     for (const hlo_instr *i = env->before->prev; i != mark && !env->fault; i = i->prev)
-        if (i->id >= first_id) env->fault = fault_of(i, scratch);
+        if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
     for (uint32_t i = 0; i < operand_count && !env->fault; i++)
         if (operands[i].user->parent) env->fault = fault_of(operands[i].user, scratch);
+}
+
+/* What is said of matmuls goes with them. */
+static void follow(hlo_rule_env *env, const change *c) {
+    hlo_remark_follow(env->context, c->from, c->to);
+    if (hlo_engine_judges(env->engine) || is_fused(c)) hlo_remark_clear(env->context, c->to);
+    hlo_instr_inherit(c->to, c->from);
+}
+
+static void replace(hlo_rule_env *env, const change *c) {
+    hlo_engine_push(env->engine, c->to);
+    for (hlo_use *use = c->from->uses; use; use = use->next)
+        hlo_engine_push(env->engine, use->user);
+    if (c->to->id >= env->first_id) hlo_instr_inherit(c->to, c->from);
+    hlo_instr_replace_uses(c->from, c->to);
 }
 
 bool hlo_rule_rewrite(hlo_rule_env *env) {
@@ -539,36 +610,30 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     operand_change operands[HLO_RULE_ARGS];
     uint32_t change_count = 0, operand_count = 0;
     hlo_module *module = env->context->module;
-    uint32_t first_id = module->next_id;
+    env->first_id = module->next_id;
     find_place(env);
     const hlo_instr *mark = env->before->prev;
     env->unbuildable = false;
     env->replacement = NULL;
     env->fault = NULL;
-    if (!prepare(env, changes, &change_count, operands, &operand_count)) {
-        hlo_rule_take_back(env, mark, first_id);
-        return false;
-    }
-    for (uint32_t i = 0; i < change_count; i++) {
-        if (!changes[i].follow) continue;
-        hlo_remark_follow(env->context, changes[i].from, changes[i].to);
-        if (hlo_engine_judges(env->engine) || is_fused(&changes[i]))
-            hlo_remark_clear(env->context, changes[i].to);
-    }
+    env->move_count = 0;
+    hlo_journal_open(env->journal, module);
+    bool whole = prepare(env, changes, &change_count, operands, &operand_count);
+    if (!whole) hlo_journal_back(module, 0);
+    hlo_journal_close(module);
+    if (!whole) return false;
+    move_all(env);
+    for (uint32_t i = 0; i < change_count; i++)
+        if (changes[i].follow) follow(env, &changes[i]);
     for (hlo_instr *i = env->before->prev; i != mark; i = i->prev) hlo_engine_push(env->engine, i);
-    for (uint32_t i = 0; i < change_count; i++) {
-        if (changes[i].follow) continue;
-        hlo_engine_push(env->engine, changes[i].to);
-        for (hlo_use *use = changes[i].from->uses; use; use = use->next)
-            hlo_engine_push(env->engine, use->user);
-        hlo_instr_replace_uses(changes[i].from, changes[i].to);
-    }
+    for (uint32_t i = 0; i < change_count; i++)
+        if (!changes[i].follow) replace(env, &changes[i]);
     for (uint32_t i = 0; i < operand_count; i++) {
         replace_operand(operands[i].user, operands[i].from, operands[i].to);
         hlo_engine_push(env->engine, operands[i].user);
         hlo_engine_bury(env->engine, operands[i].from);
     }
-    if (env->rules == env->context->rules) check_made(env, mark, first_id, operands, operand_count);
+    if (env->rules == env->context->rules) check_made(env, mark, operands, operand_count);
     for (uint32_t i = 0; i < change_count; i++)
         if (!changes[i].follow) hlo_engine_bury(env->engine, changes[i].from);
     return true;

@@ -119,7 +119,7 @@ static bool reads(reader *r, hlo_instr *value, const hlo_grain *grain, facts *ou
         *out = (facts){.type = value->shape->type};
         return true;
     }
-    if (!is_wide(value->shape)) return false;
+    if (!is_wide(value->shape) || value->pin) return false;
     switch (value->op) {
     case HLO_OP_MULTIPLY:
     case HLO_OP_DIVIDE: return reads_factor(r, value, grain, out);
@@ -344,13 +344,13 @@ static bool sample_of(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hl
 }
 
 bool hlo_rows_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const hlo_instr *bad, *mark = env->before->prev;
-    uint32_t first = env->context->module->next_id;
+    const hlo_instr *bad;
+    const hlo_rule_mark mark = hlo_rule_here(env);
     hlo_instr *sample;
     if (!hlo_rows_readable(dot, side, HLO_SCALE_SCALAR, &bad)) return false;
     /* Whether parts have the same factors is seen only when these are made. */
     bool scalar = sample_of(env, dot, side, HLO_SCALE_SCALAR, &sample);
-    hlo_rule_take_back(env, mark, first);
+    hlo_rule_back(env, mark);
     return scalar;
 }
 

@@ -117,6 +117,7 @@ hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const 
 /* The operand that is scaled or limited, all others being one number over and over; -1: none is. */
 static int scaled_operand(const hlo_instr *instr) {
     int found = -1;
+    if (instr->pin) return -1;
     switch (instr->op) {
     case HLO_OP_CONVERT: return hlo_type_is_float(instr->shape->type) ? 0 : -1;
     case HLO_OP_CLAMP:
@@ -143,7 +144,7 @@ hlo_instr *hlo_send_quantises(const hlo_instr *convert) {
         int which = scaled_operand(v);
         if (which < 0) return NULL;
         v = hlo_instr_operand(v, (uint32_t)which);
-        if (hlo_instr_user_count(v) != 1 || !hlo_shape_is_array(v->shape)) return NULL;
+        if (hlo_instr_user_count(v) != 1 || !hlo_shape_is_array(v->shape) || v->pin) return NULL;
         if (v->op == HLO_OP_ALL_GATHER || v->op == HLO_OP_ALL_TO_ALL)
             return v->operand_count == 1 && hlo_types[v->shape->type].bits > 8 ? (hlo_instr *)v
                                                                                : NULL;

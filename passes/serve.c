@@ -11,14 +11,19 @@ int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple) {
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
 }
 
+bool hlo_sink_is_held(const hlo_instr *instr) {
+    bool calls = instr->op == HLO_OP_WHILE || instr->op == HLO_OP_CONDITIONAL;
+    return instr->pin && !(instr->pin == HLO_PIN_EFFECT && calls);
+}
+
 /* -------------------------------------------------------------------------------------- reading */
 
 /* Times or over an array that differs along some dimensions. */
 static bool reads_rows(hlo_instr *value, hlo_sinking *out) {
-    if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return false;
+    if ((value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) || value->pin) return false;
     for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
         hlo_instr *factor = hlo_instr_operand(value, !i);
-        if (factor->op != HLO_OP_BROADCAST ||
+        if (factor->op != HLO_OP_BROADCAST || factor->pin ||
             !hlo_dequantised_read(hlo_instr_operand(value, i), &out->from) || out->from.scale)
             continue;
         out->from.scale = hlo_instr_operand(factor, 0);
@@ -51,7 +56,8 @@ static bool reads_moved(hlo_instr *value, hlo_dequantised *out) {
 /* Puts one slice along dimension 0, which is dequantised, into what `state` has there. */
 static bool reads_stack(hlo_instr *update, const hlo_instr *state, uint32_t index,
                         hlo_sinking *out) {
-    if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE ||
+    if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin ||
+        hlo_instr_operand(update, 0)->pin ||
         hlo_sink_index(hlo_instr_operand(update, 0), state) != index ||
         hlo_instr_operand(update, 0)->use_count != 1 || update->use_count != 1)
         return false;
@@ -64,7 +70,7 @@ static bool reads_stack(hlo_instr *update, const hlo_instr *state, uint32_t inde
 }
 
 static bool is_sending(const hlo_instr *instr) {
-    return instr->operand_count == 1 &&
+    return instr->operand_count == 1 && !instr->pin &&
            (instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_TO_ALL ||
             instr->op == HLO_OP_COLLECTIVE_PERMUTE);
 }
@@ -209,20 +215,20 @@ static bool serves(walk *w, const hlo_instr *value, const way *last);
 static bool elements_serve(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
-        if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT) return false;
+        if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT || use->user->pin) return false;
         if (hlo_sink_index(use->user, tuple) == index && !serves(w, use->user, last)) return false;
     }
     return true;
 }
 
 static bool called_serves(walk *w, const hlo_computation *comp, int64_t index, const way *last) {
-    return comp && comp->parameter_count == 1 && w->e->callers[comp->id] &&
-           elements_serve(w, comp->parameters[0], index, last);
+    return comp && comp->parameter_count == 1 && !comp->parameters[0]->pin &&
+           w->e->callers[comp->id] && elements_serve(w, comp->parameters[0], index, last);
 }
 
 static bool loop_serves(walk *w, const hlo_instr *loop, int64_t index, const way *last) {
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (body->root->op != HLO_OP_TUPLE || body->parameter_count != 1 ||
+    if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
         hlo_sink_index(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) !=
             index)
         return false;
@@ -248,6 +254,7 @@ static bool handed_serves(walk *w, const hlo_instr *tuple, int64_t index, const 
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
+        if (hlo_sink_is_held(user)) return false;
         if (user->op == HLO_OP_WHILE
                 ? !loop_serves(w, user, index, last)
                 : !branch_serves(w, user, (uint32_t)(use - user->operands), index, last))
@@ -285,6 +292,7 @@ static bool dot_serves(walk *w, const hlo_use *use, const way *last) {
 
 static bool use_serves(walk *w, const hlo_use *use, const way *last) {
     const hlo_instr *user = use->user, *value = use->def;
+    if (hlo_sink_is_held(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (hlo_sink_is_next(w->e, user, use, w->index)) return true;
         /* A loop farther in hands it on. */

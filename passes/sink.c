@@ -3,11 +3,10 @@
  * sends on, or puts into an array.
  *
  * Needs: calls inlined.
- * Keeps: what is used for anything but matmuls whose other operand comes from fp8 as well;
- *        computations with several callers; shardings.
- * Numerics: exact: the same is computed, where it is used. A slice of values that have a scale for
- *           each slice is scaled after slicing.
- * Tests: testdata/passes/sink-dequantise/ */
+ * Keeps: what is pinned, but for loops and branches with effects in them; what is used for anything
+ * but matmuls whose other operand comes from fp8 as well; computations with several callers;
+ * shardings. Numerics: exact: the same is computed, where it is used. A slice of values that have a
+ * scale for each slice is scaled after slicing. Tests: testdata/passes/sink-dequantise/ */
 #include "passes/sink.h"
 #include <string.h>
 
@@ -318,7 +317,7 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
         return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
         int64_t index = hlo_sink_index(use->user, tuple);
-        if (index < 0 || index >= count) return false;
+        if (index < 0 || index >= count || hlo_sink_is_held(use->user)) return false;
     }
     return true;
 }
@@ -326,14 +325,17 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
 static bool add_called(const sinker *s, hlo_entrance *e, hlo_computation *comp) {
     if (!comp || !s->callers[comp->id] || comp->parameter_count != 1 || !comp->root) return false;
     const hlo_instr *parameter = comp->parameters[0];
-    if (!only_elements_used(parameter, e->count) || speaks_of_elements(parameter)) return false;
+    if (!only_elements_used(parameter, e->count) || speaks_of_elements(parameter) ||
+        hlo_sink_is_held(parameter))
+        return false;
     e->called[e->called_count++] = comp;
     return true;
 }
 
 static void enter(hlo_entrance *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
-    if (e->tuple->op == HLO_OP_TUPLE && e->count && !speaks_of_elements(e->tuple) &&
+    if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_sink_is_held(e->tuple) &&
+        !hlo_sink_is_held(e->user) && !speaks_of_elements(e->tuple) &&
         !speaks_of_elements(e->user)) {
         e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
         if (hlo_sink_choose(e)) sink(e);
@@ -359,8 +361,8 @@ static void visit_loop(const sinker *s, hlo_instr *loop) {
     if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
         return;
     if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
-        !speaks_of_elements(body->root) && only_elements_used(loop, e.count) &&
-        body->root->operand_count == e.count)
+        !speaks_of_elements(body->root) && !hlo_sink_is_held(body->root) &&
+        only_elements_used(loop, e.count) && body->root->operand_count == e.count)
         enter(&e);
 }
 

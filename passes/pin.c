@@ -1,0 +1,183 @@
+/* See pin.h. */
+#include "passes/pin.h"
+
+#include <string.h>
+
+#include "passes/walk.h"
+
+/* ----------------------------------------------------------------------------------- attributes */
+
+/* Past the value, which may be a string or nest. */
+static const char *end_of_value(const char *at) {
+    unsigned depth = 0;
+    for (bool quoted = false; *at; at++) {
+        if (*at == '\\' && quoted && at[1])
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        else if (quoted)
+            continue;
+        else if (*at == '{')
+            depth++;
+        else if ((*at == ',' || *at == '}') && !depth)
+            break;
+        else if (*at == '}')
+            depth--;
+    }
+    return at;
+}
+
+/* Whether the entry is `key="value"`; any value, where that is NULL. */
+static bool is_entry(const char *entry, const char *key, const char *value) {
+    const size_t length = strlen(key);
+    if (strncmp(entry, key, length) || entry[length] != '=') return false;
+    if (!value) return true;
+    const size_t size = strlen(value);
+    entry += length + 1;
+    return *entry == '"' && !strncmp(entry + 1, value, size) && entry[size + 1] == '"';
+}
+
+typedef bool entry_test(const char *entry);
+
+static bool any_frontend(const hlo_instr *instr, entry_test *test) {
+    const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    for (at = at && *at == '{' ? at + 1 : NULL; at && *at && *at != '}';) {
+        while (*at == ' ') at++;
+        if (test(at)) return true;
+        at = end_of_value(at);
+        at += *at == ',';
+    }
+    return false;
+}
+
+static bool says_host(const char *entry) {
+    return is_entry(entry, "_xla_compute_type", "host");
+}
+
+/* What is said of a call may be meant for all that it calls, and would be lost. */
+static bool forbids_inlining(const char *entry) {
+    return !is_entry(entry, "inlineable", "true");
+}
+
+/* --------------------------------------------------------------------------------------- places */
+
+static bool in_space(const hlo_shape *shape) {
+    return shape->layout && shape->layout->memory_space;
+}
+
+/* Whether a value goes from or to another memory space; a tuple, and what hands one on, does not
+ * look at it. */
+static bool crosses_space(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_CALL:
+    case HLO_OP_CONDITIONAL:
+    case HLO_OP_OPT_BARRIER:
+    case HLO_OP_TUPLE:
+    case HLO_OP_WHILE: return false;
+    default: break;
+    }
+    if (in_space(instr->shape)) return true;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (in_space(hlo_instr_operand(instr, i)->shape)) return true;
+    return false;
+}
+
+static bool has_own_thread(const hlo_computation *comp) {
+    for (uint32_t i = 0; i < comp->attr_count; i++)
+        if (comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD && strcmp(comp->attrs[i].u.str, "main"))
+            return true;
+    return false;
+}
+
+static void note_called(void *threads, hlo_computation *called) {
+    ((bool *)threads)[called->id] = true;
+}
+
+/* By computation id: what something else runs than what runs the entry, and what that calls. NULL:
+ * nothing is. */
+static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
+    bool any =
+        module->op_counts[HLO_OP_ASYNC_START] || module->attrs_seen[HLO_ATTR_FRONTEND_ATTRIBUTES];
+    for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
+        any = comp->attr_count;
+    if (!any) return NULL;
+    bool *threads = hlo_arena_zero(scratch, module->next_computation_id);
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        threads[comp->id] |= has_own_thread(comp);
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            if (threads[comp->id] || i->op == HLO_OP_ASYNC_START || any_frontend(i, says_host))
+                hlo_instr_visit_called(i, note_called, threads);
+    }
+    return threads;
+}
+
+void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
+    const bool *effects = hlo_walk_effects(module, scratch).side;
+    const bool *controlled = hlo_walk_controlled(module, scratch);
+    const bool *threads = find_threads(module, scratch);
+    if (!effects && !controlled && !threads && !module->spaces_seen) return;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            i->pin = hlo_walk_says(threads, comp->id) || any_frontend(i, says_host) ? HLO_PIN_THREAD
+                     : hlo_walk_says(controlled, i->id)        ? HLO_PIN_CONTROL
+                     : module->spaces_seen && crosses_space(i) ? HLO_PIN_SPACE
+                     : hlo_walk_says(effects, i->id)           ? HLO_PIN_EFFECT
+                                                               : HLO_PIN_NONE;
+}
+
+hlo_reason hlo_pin_reason(const hlo_instr *pinned) {
+    switch (pinned->pin) {
+    case HLO_PIN_THREAD: return HLO_WHY_OTHER_THREAD;
+    case HLO_PIN_CONTROL: return HLO_WHY_CONTROL_DEPENDENCY;
+    case HLO_PIN_SPACE: return HLO_WHY_MEMORY_SPACE;
+    default: return HLO_WHY_SIDE_EFFECT;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- passes */
+
+enum { STEP_LIMIT = 256 };
+
+static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
+    if (!*steps || hlo_type_is_fp8(value->shape->type)) return NULL;
+    --*steps;
+    const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
+    const bool joins = value->op == HLO_OP_CONCATENATE || value->op == HLO_OP_SELECT;
+    if (!scaled && !joins && value->op != HLO_OP_CONVERT &&
+        !(hlo_ops[value->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE)))
+        return NULL;
+    if (value->pin) return value;
+    for (uint32_t i = 0; i < (scaled || joins ? value->operand_count : value->operand_count > 0);
+         i++) {
+        const hlo_instr *found = pinned_below(hlo_instr_operand(value, i), steps);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
+    unsigned steps = STEP_LIMIT;
+    const hlo_instr *found = dot->pin ? dot : NULL;
+    for (uint32_t i = 0; i < dot->operand_count && !found; i++)
+        found = pinned_below(hlo_instr_operand(dot, i), &steps);
+    return found;
+}
+
+/* Shardy makes its manual regions of computations that are called so. */
+static bool is_manual_body(const hlo_computation *comp) {
+    return strstr(comp->name, "shmap_body") ||
+           strstr(comp->name, "xla.sdy.manual_computation_body");
+}
+
+bool hlo_pin_lets_inline(const hlo_instr *call) {
+    const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
+    return (!call->pin || call->pin == HLO_PIN_EFFECT) && called && !is_manual_body(called) &&
+           !hlo_instr_int(call, HLO_ATTR_IS_COMPOSITE, 0) &&
+           !hlo_instr_attr(call, HLO_ATTR_BACKEND_CONFIG) && !any_frontend(call, forbids_inlining);
+}
+
+bool hlo_pin_is_scheduled(const hlo_module *module) {
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == HLO_ATTR_IS_SCHEDULED) return module->attrs[i].u.i;
+    return false;
+}
