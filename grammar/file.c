@@ -1,51 +1,18 @@
 /* Files of HLO text and binary modules: gz-compressed ones, and those that hold several modules. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include "grammar/text.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
+#include "ir/file.h"
 
-/* What a file holds; malloc'ed. */
-typedef struct content {
-    char *bytes;
-    size_t size, room;
-} content;
-
-static bool grow(content *c) {
-    size_t room = c->room ? c->room * 2 : 1 << 16;
-    char *grown = realloc(c->bytes, room);
-    if (!grown) return false;
-    c->bytes = grown;
-    c->room = room;
-    return true;
-}
+static const char no_memory[] = "no memory";
 
 enum { LARGEST_FILE = INT32_MAX, COUNTED = 1 << 26 };
 
-/* False with errno set. */
-static bool read_all(FILE *file, content *out) {
-    struct stat about;
-    bool sized = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
-    out->room = sized ? (size_t)about.st_size + 1 : 1 << 16;
-    if (sized && about.st_size > LARGEST_FILE) return errno = EFBIG, false;
-    errno = 0;
-    out->bytes = malloc(out->room);
-    while (out->bytes) {
-        out->size += fread(out->bytes + out->size, 1, out->room - out->size, file);
-        if (ferror(file)) break;
-        if (out->size < out->room) return true;
-        if (out->size > LARGEST_FILE) return errno = EFBIG, false;
-        if (!grow(out)) break;
-    }
-    if (!errno) errno = out->bytes ? EIO : ENOMEM;
-    return false;
-}
-
-static bool is_packed(const content *c) {
+static bool is_packed(const hlo_content *c) {
     return c->size > 2 && memcmp(c->bytes, "\x1f\x8b", 2) == 0;
 }
 
@@ -62,7 +29,7 @@ static const char *inflate_some(z_stream *z, char *to, size_t room, size_t *out_
             status = end ? Z_OK : inflateReset(z);
         }
         if (status == Z_MEM_ERROR)
-            why = strerror(ENOMEM);
+            why = no_memory;
         else if (status == Z_BUF_ERROR && z->avail_out)
             why = "the compressed data ends too early";
         else if (status != Z_OK && status != Z_BUF_ERROR)
@@ -79,7 +46,7 @@ static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
     size_t made = sizeof unused;
     const char *why = NULL;
     *out_count = 0;
-    if (inflateCopy(&ahead, z) != Z_OK) return strerror(ENOMEM);
+    if (inflateCopy(&ahead, z) != Z_OK) return no_memory;
     while (!why && made == sizeof unused && *out_count <= most) {
         why = inflate_some(&ahead, unused, sizeof unused, &made);
         *out_count += made;
@@ -89,17 +56,17 @@ static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
 }
 
 /* What unpacks to much is counted first, so that no more memory is taken than it needs. */
-static const char *inflate_all(z_stream *z, content *out) {
+static const char *inflate_all(z_stream *z, hlo_content *out) {
     for (;;) {
         if (out->size >= COUNTED) {
             size_t rest, made;
             const char *why = count_rest(z, LARGEST_FILE - out->size, &rest);
             char *grown = why ? NULL : realloc(out->bytes, out->size + rest + 1);
-            if (!grown) return why ? why : strerror(ENOMEM);
-            *out = (content){grown, out->size + rest, out->size + rest + 1};
+            if (!grown) return why ? why : no_memory;
+            *out = (hlo_content){grown, out->size + rest, out->size + rest + 1};
             return inflate_some(z, grown + out->size - rest, rest, &made);
         }
-        if (out->size == out->room && !grow(out)) return strerror(ENOMEM);
+        if (out->size == out->room && !hlo_content_grow(out)) return no_memory;
         size_t made, room = out->room - out->size;
         const char *why = inflate_some(z, out->bytes + out->size, room, &made);
         out->size += made;
@@ -107,11 +74,11 @@ static const char *inflate_all(z_stream *z, content *out) {
     }
 }
 
-static const char *unpack(content *c) {
+static const char *unpack(hlo_content *c) {
     enum { GZIP_ONLY = 16 + MAX_WBITS };
     z_stream z = {.next_in = (Bytef *)c->bytes, .avail_in = (uInt)c->size};
-    content out = {.bytes = NULL};
-    if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return strerror(ENOMEM);
+    hlo_content out = {.bytes = NULL};
+    if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return no_memory;
     const char *why = inflate_all(&z, &out);
     inflateEnd(&z);
     free(c->bytes);
@@ -119,23 +86,12 @@ static const char *unpack(content *c) {
     return why;
 }
 
-static hlo_status cannot_read(const char *path, const hlo_diag_sink *sink, const char *why) {
-    char message[256];
-    snprintf(message, sizeof message, "cannot read the file: %s", why);
-    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = path};
-    if (sink) sink->emit(sink->user, &diag);
-    return HLO_INVALID_INPUT;
-}
-
 /* The text in the file at `path`; the caller frees it whatever the status. */
-static hlo_status load(const char *path, const hlo_diag_sink *sink, content *out) {
-    *out = (content){.bytes = NULL};
-    bool standard = strcmp(path, "-") == 0;
-    FILE *file = standard ? stdin : fopen(path, "rb");
-    const char *why = !file || !read_all(file, out) ? strerror(errno) : NULL;
-    if (file && !standard) fclose(file);
-    if (!why && is_packed(out)) why = unpack(out);
-    return why ? cannot_read(path, sink, why) : HLO_OK;
+static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content *out) {
+    const hlo_status status = hlo_file_read(path, sink, out);
+    const char *why = status == HLO_OK && is_packed(out) ? unpack(out) : NULL;
+    if (why == no_memory) return HLO_OUT_OF_MEMORY;
+    return why ? hlo_file_refuse(path, sink, why) : status;
 }
 
 static const char *shown_name(const char *path) {
@@ -150,7 +106,7 @@ static hlo_status parse_binary(const char *bytes, size_t size, const char *name,
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module) {
     *out_module = NULL;
-    content text;
+    hlo_content text;
     hlo_status status = load(path, sink, &text);
     if (status == HLO_OK) {
         bool binary = hlo_proto_recognise(text.bytes, text.size);
@@ -212,7 +168,7 @@ static uint32_t count_lines(const char *from, const char *end) {
 }
 
 /* Every part is read, also behind one that is wrong. */
-static hlo_status parse_parts(const content *text, const char *name,
+static hlo_status parse_parts(const hlo_content *text, const char *name,
                               const hlo_parse_options *options, const hlo_diag_sink *sink,
                               module_list *list) {
     const char *from = text->bytes, *end = from + text->size;
@@ -241,7 +197,7 @@ static hlo_status parse_parts(const content *text, const char *name,
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count) {
-    content text;
+    hlo_content text;
     module_list list = {.modules = NULL};
     hlo_status status = load(path, sink, &text);
     bool binary = status == HLO_OK && hlo_proto_recognise(text.bytes, text.size);

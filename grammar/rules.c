@@ -686,11 +686,12 @@ static void lower_action(rules_parser *p, const action_node *a, int16_t root,
 /* Adds to `always` what the pattern binds whichever way it matches, to `ever` all that it may. */
 static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
     const hlo_rule_term t = *term_at(p, index);
-    const uint32_t *args = (const uint32_t *)p->draft->args.data + t.first_arg;
-    const hlo_rule_attr *attrs = (const hlo_rule_attr *)p->draft->attrs.data + t.first_attr;
+    const uint32_t *args = t.arg_count ? (const uint32_t *)p->draft->args.data + t.first_arg : NULL;
     if (t.slot >= 0) always->has[t.slot] = ever->has[t.slot] = true;
-    for (uint32_t i = 0; i < t.attr_count; i++)
-        if (attrs[i].slot >= 0) always->has[attrs[i].slot] = ever->has[attrs[i].slot] = true;
+    for (uint32_t i = 0; i < t.attr_count; i++) {
+        const int16_t slot = ((const hlo_rule_attr *)p->draft->attrs.data)[t.first_attr + i].slot;
+        if (slot >= 0) always->has[slot] = ever->has[slot] = true;
+    }
     if (t.kind != HLO_TERM_ALT) {
         const uint32_t patterns = t.kind == HLO_TERM_DEFINE ? 1 : t.arg_count;
         for (uint32_t i = 0; i < patterns; i++) add_bound(p, args[i], always, ever);

@@ -159,6 +159,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     to->source_line = from->source_line;
     copy_tables(&c, &from->tables);
     copy_doubts(&c, from->doubts);
+    to->verified = from->verified;
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
         hlo_computation *copy = hlo_computation_new(to, comp->name);
         c.comps[comp->id] = copy;

@@ -402,6 +402,7 @@ struct hlo_module {
     size_t source_size;
     uint32_t source_line;    /* of the file, at which `source` begins */
     hlo_doubt *doubts;       /* the last one first */
+    bool verified;           /* it was, and only passes have changed it since */
     struct hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
     uint32_t laid;                    /* instructions when hlo_module_lay() was last called */
@@ -620,6 +621,11 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
 #define HLO_NOWHERE UINT32_MAX
 bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
                      uint32_t *out_blamed);
+
+/* Verifies a module that has not been: all that looks deeper than its text, the passes and the
+ * backends, counts on one that verifies, and asks here. `max_errors`: see hlo_verify_options. */
+hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
+                                      const hlo_diag_sink *sink);
 
 /* What hlo_module_verify() says of this one instruction, whose operands stand before it; NULL:
  * nothing. In `scratch`. */

@@ -303,5 +303,12 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     hlo_status status = hlo_tally_end(&v.errors, module, sink);
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
+    ((hlo_module *)module)->verified = status == HLO_OK; /* as it is: nothing else changes */
     return status;
+}
+
+hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
+                                      const hlo_diag_sink *sink) {
+    const hlo_verify_options options = {.max_errors = max_errors};
+    return module->verified ? HLO_OK : hlo_module_verify(module, &options, sink);
 }

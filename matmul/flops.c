@@ -43,7 +43,7 @@ static double applications(const hlo_instr *instr) {
             for (const char *at = word->id == HLO_ATTR_SIZE ? word->u.str : NULL; at;) {
                 taps *= strtod(at, NULL);
                 at = strchr(at, 'x');
-                at += at != NULL;
+                if (at) at++;
             }
         }
         return results * (taps - 1);

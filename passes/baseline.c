@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/file.h"
 #include "passes/report.h"
 
 /* What a matmul is known by from run to run. */
@@ -95,10 +96,15 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     json_error_t error;
     keys old = {0}, now = {0};
     if (why_size) *why = '\0';
-    json_t *document = json_load_file(path, 0, &error);
+    hlo_content text;
+    hlo_status status = hlo_file_read(path, sink, &text);
+    json_t *document = status == HLO_OK ? json_loadb(text.bytes, text.size, 0, &error) : NULL;
+    free(text.bytes);
+    if (status != HLO_OK) return status;
+    if (!document && json_error_code(&error) == json_error_out_of_memory) return HLO_OUT_OF_MEMORY;
     if (!document) return refuse(sink, path, error.line, error.column, error.text);
     old.v = malloc((json_array_size(json_object_get(document, "dots")) + 1) * sizeof *old.v);
-    hlo_status status = old.v ? collect(reports, count, &now) : HLO_OUT_OF_MEMORY;
+    status = old.v ? collect(reports, count, &now) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK && !read_keys(document, &old))
         status = refuse(sink, path, 0, 0, "this is not what --remarks-format=json writes");
     const key *first = NULL;

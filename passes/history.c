@@ -54,11 +54,11 @@ static hlo_status read_stage(hlo_history *h, const char *path, const hlo_pass_op
     hlo_module *module;
     hlo_status status = hlo_module_parse_file(path, options->sink, &module);
     if (status != HLO_OK) return status;
+    status = hlo_module_ensure_verified(module, options->max_errors, options->sink);
     hlo_pass_options quiet = *options;
-    /* What XLA has written need not be what it would read: half-way, layouts may be open. */
     quiet.verify_none = true;
     quiet.sink = NULL;
-    status = hlo_module_optimize(module, &quiet, &out->report);
+    if (status == HLO_OK) status = hlo_module_optimize(module, &quiet, &out->report);
     hlo_module_free(module);
     if (status != HLO_OK) return status;
     out->count = hlo_report_count(out->report);

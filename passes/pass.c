@@ -199,9 +199,6 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
     hlo_status status = HLO_OK;
-    if (!options->verify_none)
-        status = hlo_matmul_verify(context->module, options->max_errors, context->sink);
-    if (status != HLO_OK) return status;
     if (r->telling) hlo_report_open(context);
     if (*options->passes) hlo_pin_module(context->module, context->scratch);
     if (r->telling && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
@@ -257,7 +254,10 @@ static hlo_status run_caught(run *r) {
     context->report = hlo_report_new(context->options->framework_files, &recover);
     if (!context->scratch || !context->lasting || !context->report) return HLO_OUT_OF_MEMORY;
     hlo_arena_set_recover(context->module->arena, &recover);
-    return run_until_all_gain(r, &recover);
+    const unsigned most = context->options->max_errors;
+    hlo_status status = hlo_module_ensure_verified(context->module, most, context->sink);
+    if (status == HLO_OK) status = hlo_matmul_verify(context->module, most, context->sink);
+    return status == HLO_OK ? run_until_all_gain(r, &recover) : status;
 }
 
 /* -------------------------------------------------------------------------------------- options */
@@ -335,7 +335,8 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                 &r.context.rules);
     r.context.rules_source = r.rules;
     if (status == HLO_OK && options->rules) status = check_phases(&r);
-    if (status != HLO_OK) {
+    const bool nothing = !*options->passes && !out_report && options->verify_none;
+    if (status != HLO_OK || nothing) {
         hlo_module_free(r.rules);
         return status;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zip.h>
 
+#include "ir/file.h"
 #include "runtime/arrays.h"
 
 enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64 };
@@ -191,14 +192,19 @@ static hlo_status read_member(const npz_reader *r, const hlo_shape *shape, size_
 
 static hlo_status open_archive(npz_reader *r) {
     int code;
+    hlo_status status = hlo_file_check(r->path, r->sink);
+    if (status != HLO_OK) return status;
     r->archive = zip_open(r->path, ZIP_RDONLY, &code);
     if (r->archive) return HLO_OK;
+    if (code == ZIP_ER_MEMORY) return HLO_OUT_OF_MEMORY;
     zip_error_t error;
     zip_error_init_with_code(&error, code);
-    hlo_diag diag = {.severity = HLO_ERROR, .message = zip_error_strerror(&error), .file = r->path};
-    if (r->sink) r->sink->emit(r->sink->user, &diag);
+    const char *why = code == ZIP_ER_OPNOTSUPP
+                          ? "an archive is not read from its start on, as a pipe is"
+                          : zip_error_strerror(&error);
+    status = hlo_file_refuse(r->path, r->sink, why);
     zip_error_fini(&error);
-    return HLO_INVALID_INPUT;
+    return status;
 }
 
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,

@@ -137,6 +137,8 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     const hlo_backend *backend = find_backend(options->backend);
     if (!backend || ((options->bounds || options->perturbed) && !backend->keeps_bounds))
         return HLO_INVALID_USAGE;
+    const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
+    if (verified != HLO_OK) return verified;
     jmp_buf recover;
     hlo_plan *plan = calloc(1, sizeof *plan);
     if (!plan || !(plan->arena = hlo_arena_new(&recover))) {

@@ -1,14 +1,70 @@
 #include "output.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The temporary files that there are, for one who may be called at any time. */
+enum { MOST_TEMPORARIES = 8 };
+static char *volatile temporaries[MOST_TEMPORARIES];
+
+static const int stopping[] = {SIGHUP, SIGINT, SIGTERM};
+enum { STOPPING = sizeof stopping / sizeof *stopping };
+
+/* The signal does again what it did before; it is held back until this has returned. */
+static void remove_temporaries(int number) {
+    for (int i = 0; i < MOST_TEMPORARIES; i++)
+        if (temporaries[i]) unlink(temporaries[i]);
+    raise(number);
+}
+
+/* One that is ignored, as nohup has it, stays so. */
+static void catch_signals(void) {
+    static bool caught;
+    if (caught) return;
+    caught = true;
+    for (int i = 0; i < STOPPING; i++) {
+        struct sigaction action = {.sa_handler = remove_temporaries, .sa_flags = (int)SA_RESETHAND},
+                         old;
+        if (sigaction(stopping[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(stopping[i], &action, NULL);
+    }
+}
+
+/* Between the two, what is done with a temporary file and what is known of it are one. */
+static void hold_signals(sigset_t *out_before) {
+    sigset_t held;
+    sigemptyset(&held);
+    for (int i = 0; i < STOPPING; i++) sigaddset(&held, stopping[i]);
+    sigprocmask(SIG_BLOCK, &held, out_before);
+}
+
+static void let_signals(const sigset_t *before) {
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* `from` NULL: a new one, `to` NULL: there is none any more. */
+static bool change_temporary(const char *from, char *to) {
+    for (int i = 0; i < MOST_TEMPORARIES; i++)
+        if (temporaries[i] == from) {
+            temporaries[i] = to;
+            return true;
+        }
+    return false;
+}
+
 /* Leaves errno as it is. */
 static void forget(output *out) {
     int why = errno;
-    if (out->temporary) unlink(out->temporary);
+    sigset_t before;
+    hold_signals(&before);
+    if (out->temporary) {
+        unlink(out->temporary);
+        change_temporary(out->temporary, NULL);
+    }
+    let_signals(&before);
     free(out->temporary);
     free(out->final);
     *out = (output){.name = out->name};
@@ -26,9 +82,15 @@ static mode_t usual_mode(void) {
 static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     if (asprintf(&path, "%s.XXXXXX", out->final) < 0) return NULL;
-    int fd = mkstemp(path);
+    catch_signals();
+    sigset_t before;
+    hold_signals(&before);
+    int fd = mkstemp(path), why = errno;
+    if (fd >= 0) change_temporary(NULL, path);
+    let_signals(&before);
     if (fd < 0) {
         free(path);
+        errno = why;
         return NULL;
     }
     out->temporary = path;
@@ -70,12 +132,24 @@ bool output_end(output *out) {
     return whole;
 }
 
-bool output_close(output *out, bool keep) {
-    bool done = output_end(out);
-    if (done && keep && out->final && (done = rename(out->temporary, out->final) == 0)) {
+static bool put_in_place(output *out) {
+    sigset_t before;
+    hold_signals(&before);
+    const bool done = rename(out->temporary, out->final) == 0;
+    const int why = errno;
+    if (done) {
+        change_temporary(out->temporary, NULL);
         free(out->temporary);
         out->temporary = NULL;
     }
+    let_signals(&before);
+    errno = why;
+    return done;
+}
+
+bool output_close(output *out, bool keep) {
+    bool done = output_end(out);
+    if (done && keep && out->final) done = put_in_place(out);
     forget(out);
     return done;
 }

@@ -1,4 +1,5 @@
-/* Files that appear whole or not at all. */
+/* Files that appear whole or not at all, also when SIGHUP, SIGINT or SIGTERM ends the program,
+ * which they do as ever. */
 #ifndef HLO_TOOLS_OUTPUT_H
 #define HLO_TOOLS_OUTPUT_H
 

@@ -41,7 +41,7 @@ typedef struct hlo_pass_options {
     const char *framework_files;
     unsigned max_errors;     /* that are said of a module or a file of rules; 0: HLO_MOST_ERRORS */
     bool verify_each;        /* verify after every pass, not only at the end */
-    bool verify_none;        /* not even at the end */
+    bool verify_none;        /* not even at the end; what comes in is verified all the same */
     bool surroundings;       /* keep what is around each matmul for hlo_reports_page() */
     bool lint;               /* look for what is likely wrong with scales */
     bool time_passes;        /* record times for hlo_report_print_times() */
@@ -104,11 +104,13 @@ typedef struct hlo_report hlo_report;
 
 /* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused
  * leaves it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report
- * (out_report NULL: it is not wanted, and not made). HLO_INVALID_INPUT: a cuBLASLt matmul
- * call in the module has operands, results or a config that do not fit each other
- * (hlo_module_verify() does not look inside custom calls). HLO_INVALID_USAGE as
- * hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify, a bug of the library;
- * diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be freed. */
+ * (out_report NULL: it is not wanted, and not made; without passes, and with verify_none, nothing
+ * is done then). HLO_INVALID_INPUT: the module, which is verified if it has not been, does not
+ * verify; a cuBLASLt matmul call in it has operands, results or a config that do not fit each other
+ * (hlo_module_verify() does not look inside custom calls); or a rule of options->rules is at fault.
+ * HLO_INVALID_USAGE as hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify,
+ * a bug of the library; diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be
+ * freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 

@@ -111,11 +111,11 @@ typedef struct hlo_plan_options {
 
 void hlo_plan_options_init(hlo_plan_options *options);
 
-/* Makes a plan for the entry computation. `module` must have been verified and outlive the plan,
- * unchanged. Everything is looked up and allocated here. On HLO_OK the caller frees *out_plan.
- * HLO_INVALID_USAGE: no backend is called so, or it keeps no bounds. HLO_INVALID_INPUT: the backend
- * is not on this machine, or does not run an instruction; one error in `sink` for each, at its
- * place in the text. HLO_OUT_OF_MEMORY. */
+/* Makes a plan for the entry computation. `module` must outlive the plan, unchanged; it is verified
+ * if it has not been. Everything is looked up and allocated here. On HLO_OK the caller frees
+ * *out_plan. HLO_INVALID_USAGE: no backend is called so, or it keeps no bounds. HLO_INVALID_INPUT:
+ * the module does not verify, the backend is not on this machine, or does not run an instruction;
+ * one error in `sink` for each, at its place in the text. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 void hlo_plan_free(hlo_plan *plan); /* NULL is allowed */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ir/file.h"
 #include "runtime/cuda/autotune.h"
 
 static const char version_key[] = "hlo-fp8 autotune cache", entries_key[] = "algorithms";
@@ -37,7 +38,16 @@ static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char
         return *out_cache ? HLO_OK : HLO_OUT_OF_MEMORY;
     }
     json_error_t error;
-    json_t *cache = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    hlo_content text;
+    hlo_status status = hlo_file_read(path, NULL, &text);
+    if (status != HLO_OK) {
+        free(text.bytes);
+        if (status != HLO_INVALID_INPUT) return status;
+        return no_cache(device, "it is no file that can be read", why, size);
+    }
+    json_t *cache = json_loadb(text.bytes, text.size, JSON_REJECT_DUPLICATES, &error);
+    free(text.bytes);
+    if (!cache && json_error_code(&error) == json_error_out_of_memory) return HLO_OUT_OF_MEMORY;
     if (!cache) {
         char reason[JSON_ERROR_TEXT_LENGTH + 32];
         snprintf(reason, sizeof reason, "line %d: %s", error.line, error.text);

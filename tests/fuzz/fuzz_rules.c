@@ -1,8 +1,14 @@
 /* Any bytes: the grammar of rewrite rules refuses them, or reads tables whose indices stay inside
- * them. */
+ * them; and then a run with these rules, on their own examples and on one of ours, leaves a valid
+ * module, or says what is wrong with the rules. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "hlo/text.h"
 #include "passes/match.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,6 +41,44 @@ static void check_rule(const hlo_rules *rules, const hlo_rule *rule) {
     check_range(rule->first_action, rule->action_count, rules->action_count);
 }
 
+static const char every_phase[] =
+    "algebra,fp8-devices,move-dequantise,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
+    "epilogue,fp8-rescale,fp8-geometry,algebra";
+
+static void run_on(const char *example, const char *path) {
+    hlo_module *module = NULL;
+    if (hlo_module_parse(example, strlen(example), "fuzz", NULL, &module) != HLO_OK) return;
+    if (hlo_module_verify(module, NULL, NULL) == HLO_OK) {
+        hlo_pass_options options;
+        hlo_pass_options_init(&options);
+        options.rules = path;
+        options.passes = every_phase;
+        options.cuda_minor = 9;
+        options.verify_each = options.merge_dots = options.allow_bias_rounding = true;
+        if (hlo_module_optimize(module, &options, NULL) == HLO_INTERNAL) abort();
+    }
+    hlo_module_free(module);
+}
+
+/* An example of ours, by number. */
+static const char *our_example(size_t number) {
+    const hlo_rules *file = hlo_rules_builtin[number % hlo_rules_builtin_count];
+    const hlo_rule *rule = &file->rules[number / hlo_rules_builtin_count % file->rule_count];
+    return rule->example ? rule->example : file->rules[0].example;
+}
+
+static void run_with(const uint8_t *data, size_t size, const hlo_rules *rules) {
+    enum { EXAMPLES = 4 };
+    const int file = memfd_create("rules", 0);
+    if (file < 0 || write(file, data, size) != (ssize_t)size) abort();
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    for (uint32_t i = 0; i < rules->rule_count && i < EXAMPLES; i++)
+        if (rules->rules[i].example) run_on(rules->rules[i].example, path);
+    run_on(our_example(size), path);
+    close(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hlo_module *owner;
     const hlo_rules *rules;
@@ -42,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     check_terms(rules);
     for (uint32_t i = 0; i < rules->rule_count; i++) check_rule(rules, &rules->rules[i]);
+    run_with(data, size, rules);
     hlo_module_free(owner);
     return 0;
 }

@@ -1,0 +1,60 @@
+/* Any bytes that are a module, verified or not: it is printed in every form, counted and compared
+ * with itself, and the passes refuse it or leave a valid module. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hlo/pass.h"
+#include "hlo/proto.h"
+#include "hlo/text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void print_all(const hlo_module *module, FILE *out) {
+    hlo_module_print_stats(module, out);
+    for (int form = HLO_PRINT_LONG; form <= HLO_PRINT_NO_LARGE_CONSTANTS; form++) {
+        hlo_print_options shown;
+        hlo_print_options_init(&shown, (hlo_print_form)form);
+        if (hlo_module_print(module, &shown, out) != HLO_OK) abort();
+    }
+    for (int form = HLO_PROTO_BINARY; form <= HLO_PROTO_TEXT; form++)
+        if (hlo_module_print_proto(module, (hlo_proto_format)form, NULL, out) == HLO_INTERNAL)
+            abort();
+}
+
+static void tell_all(const hlo_report *report, FILE *out) {
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLOURED; format++)
+        if (hlo_reports_print(&report, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, out) !=
+            HLO_OK)
+            abort();
+    if (hlo_reports_page(&report, 1, NULL, NULL, out) != HLO_OK) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static FILE *out;
+    if (!out) out = fopen("/dev/null", "w");
+    hlo_module *module = NULL, *clone = NULL;
+    if (!out || size == 0 ||
+        hlo_module_parse((const char *)data, size, "fuzz", NULL, &module) != HLO_OK)
+        return 0;
+    print_all(module, out);
+    if (hlo_module_clone(module, &clone) != HLO_OK) abort();
+    if (hlo_module_diff(module, clone, out) != HLO_OK) abort();
+    hlo_module_free(clone);
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.verify_none = true;
+    options.surroundings = options.lint = true;
+    options.cuda_minor = 9;
+    hlo_report *report = NULL;
+    const hlo_status status = hlo_module_optimize(module, &options, &report);
+    if (status == HLO_OK) {
+        if (hlo_module_verify(module, NULL, NULL) != HLO_OK) abort();
+        tell_all(report, out);
+        hlo_report_free(report);
+    } else if (status != HLO_INVALID_INPUT && status != HLO_OUT_OF_MEMORY) {
+        abort();
+    }
+    hlo_module_free(module);
+    return 0;
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""A program that a signal ends leaves no temporary file, and ends by that signal; one that is to be ignored is.
+
+usage: stopping.py hlo-fp8-opt MODULE
+
+The first of two outputs has been opened when the second, a FIFO that nobody reads, holds the program up.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def wait_for(folder, count):
+    for _ in range(2000):
+        if len(list(folder.glob("remarks.txt.*"))) == count:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"not {count} temporary files: {sorted(folder.iterdir())}")
+
+
+def stop(program, module, number, ignored=False):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        os.mkfifo(folder / "fifo")
+        how = signal.SIG_IGN if ignored else signal.SIG_DFL
+        command = [program, f"--remarks-file={folder}/remarks.txt", f"--report={folder}/fifo", "-o", f"{folder}/out", module]
+        started = subprocess.Popen(command, preexec_fn=lambda: signal.signal(number, how))
+        wait_for(folder, 1)
+        started.send_signal(number)
+        if ignored:
+            time.sleep(0.2)
+            assert started.poll() is None, "an ignored signal has ended it"
+            with open(folder / "fifo", "rb") as reader:
+                reader.read()
+            assert started.wait() == 0
+            left = {"fifo", "remarks.txt", "out"}
+        else:
+            assert started.wait() == -number, (number, started.returncode)
+            left = {"fifo"}
+        found = {path.name for path in folder.iterdir()}
+        assert found == left, (number, found)
+
+
+def main():
+    program, module = sys.argv[1:]
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
+        stop(program, module, number)
+    stop(program, module, signal.SIGHUP, ignored=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
