@@ -1,4 +1,4 @@
-# Installing: the programs with their manual pages, the static library, its headers, and how CMake and pkg-config find them.
+# Installing: the programs with their manual pages and completions, the static library, its headers, and how CMake and pkg-config find them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
@@ -6,6 +6,12 @@ set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
 install(TARGETS hlofp8 EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/bash/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/zsh/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/fish/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} FILE hlofp8-targets.cmake)

@@ -10,6 +10,14 @@ mkdir -p "$work"
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/prefix"
 
+# Where shells look for completions, and man for pages.
+for program in hlo-fp8-opt hlo-fp8-run; do
+    for file in bash-completion/completions/$program zsh/site-functions/_$program \
+        fish/vendor_completions.d/$program.fish man/man1/$program.1; do
+        test -s "$work/prefix/share/$file" || { echo "$file is not installed"; exit 1; }
+    done
+done
+
 cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }

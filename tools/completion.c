@@ -1,0 +1,258 @@
+/* completion SHELL PROGRAM: prints how bash, zsh or fish completes the command line of hlo-fp8-opt
+ * or hlo-fp8-run, from the table that --help comes from. Runs while building. */
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hlo/pass.h"
+#include "options.h"
+
+typedef struct row {
+    int modes;
+    char letter;
+    const char *name;
+    option_kind kind;
+    const char *argument, *help;
+} row;
+
+static const row rows[] = {
+#define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
+    {modes, letter, name, kind, argument, help},
+#include "options.def"
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_ROOM = 8192 };
+
+/* ------------------------------------------------------------------------ what an argument may be
+ */
+
+/* As options.def has the forms of arguments. */
+typedef struct choice {
+    char words[WORDS_ROOM]; /* with spaces between them */
+    bool list;              /* of words, with commas between them */
+    bool folders, files;
+    char ending[16]; /* of the files; "" for any */
+} choice;
+
+static void add_word(choice *c, const char *word, size_t length) {
+    const size_t used = strlen(c->words);
+    snprintf(c->words + used, sizeof c->words - used, "%s%.*s", used ? " " : "", (int)length, word);
+}
+
+static bool is_word(const char *form, size_t length, const char *word) {
+    return length == strlen(word) && memcmp(form, word, length) == 0;
+}
+
+static void add_form(choice *c, const char *form, size_t length) {
+    static const char more[] = ",...";
+    const size_t size = sizeof more - 1;
+    if (length > size && memcmp(form + length - size, more, size) == 0) {
+        c->list = true;
+        length -= size;
+    }
+    if (is_word(form, length, "PASS")) {
+        for (size_t i = 0; i < hlo_pass_count(); i++)
+            add_word(c, hlo_pass_name(i), strlen(hlo_pass_name(i)));
+    } else if (is_word(form, length, "REASON")) {
+        for (size_t i = 0; i < hlo_reason_count(); i++)
+            add_word(c, hlo_reason_name(i), strlen(hlo_reason_name(i)));
+    } else if (is_word(form, length, "DIR")) {
+        c->folders = true;
+    } else if (strncmp(form, "FILE", 4) == 0) {
+        c->files = true;
+        snprintf(c->ending, sizeof c->ending, "%.*s", (int)length - 4, form + 4);
+    } else if (!isupper((unsigned char)*form)) {
+        add_word(c, form, length);
+    }
+}
+
+static choice choice_of(const char *argument) {
+    choice made = {.words = ""};
+    while (argument && *argument) {
+        const size_t length = strcspn(argument, "|");
+        add_form(&made, argument, length);
+        argument += length + (argument[length] == '|');
+    }
+    made.list &= *made.words != '\0';
+    return made;
+}
+
+/* --------------------------------------------------------------------------------------- bash */
+
+/* All options, to be offered. */
+static void bash_options(program_id program) {
+    const char *between = "";
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program)) continue;
+        if (r->letter) printf("%s-%c", between, r->letter);
+        if (r->name)
+            printf("%s--%s%s", r->letter ? " " : between, r->name, r->kind == FLAG ? "" : "=");
+        between = " ";
+    }
+}
+
+/* Those whose argument may be the next word, as a pattern. */
+static void bash_takers(program_id program) {
+    const char *between = "";
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program) || r->kind == FLAG || r->kind == MAYBE) continue;
+        if (r->letter) printf("%s-%c", between, r->letter);
+        if (r->name) printf("%s--%s", r->letter ? "|" : between, r->name);
+        between = "|";
+    }
+}
+
+static void bash_arguments(program_id program) {
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program) || !r->argument) continue;
+        const choice c = choice_of(r->argument);
+        if (!*c.words && !c.folders && !c.files) continue;
+        const char letter[] = {r->letter ? r->letter : '-', '\0'};
+        printf("    -%s%s) ", letter, r->name ? r->name : "");
+        if (*c.words) printf("words='%s' ", c.words);
+        if (c.list) fputs("list=yes ", stdout);
+        if (c.folders) fputs("files=/ ", stdout);
+        if (c.files) printf("files='*%s' ", c.ending);
+        puts(";;");
+    }
+}
+
+static void print_bash(program_id program, const char *name) {
+    printf("# Completes the command line of %s in bash.\n_%s() {\n", name, name);
+    fputs("    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}\n"
+          "    local option= before= words= list= files=\n"
+          "    COMPREPLY=()\n"
+          "    # Bash takes a word apart at its `=`, unless it is told otherwise.\n"
+          "    if [[ $word == --*=* ]]; then\n"
+          "        option=${word%%=*} before=${word%%=*}= word=${word#*=}\n"
+          "    elif [[ $word == = ]]; then\n"
+          "        option=$last word=\n"
+          "    elif [[ $last == = ]]; then\n"
+          "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "    else\n"
+          "        case $last in\n"
+          "        ",
+          stdout);
+    bash_takers(program);
+    fputs(") option=$last ;;\n"
+          "        esac\n"
+          "    fi\n"
+          "    case $option in\n",
+          stdout);
+    bash_arguments(program);
+    fputs("    '') if [[ $word == -* ]]; then words='", stdout);
+    bash_options(program);
+    fputs("'; else files='*'; fi ;;\n"
+          "    esac\n"
+          "    if [[ $list && $word == *,* ]]; then\n"
+          "        before+=${word%,*}, word=${word##*,}\n"
+          "    fi\n"
+          "    mapfile -t COMPREPLY < <(\n"
+          "        [[ $words ]] && compgen -W \"$words\" -- \"$word\"\n"
+          "        [[ $files ]] && compgen -d -- \"$word\"\n"
+          "        [[ $files == [*]* ]] && compgen -f -X \"!$files\" -- \"$word\"\n"
+          "    )\n"
+          "    COMPREPLY=(\"${COMPREPLY[@]/#/\"$before\"}\")\n"
+          "    [[ $files ]] && compopt -o filenames 2>/dev/null\n"
+          "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n"
+          "    return 0\n"
+          "}\n",
+          stdout);
+    printf("complete -F _%s %s\n", name, name);
+}
+
+/* ---------------------------------------------------------------------------------------- zsh */
+
+/* In the brackets of a specification. */
+static void zsh_help(const char *text) {
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            printf(*text == ']' || *text == '[' || *text == '\\' ? "\\%c" : "%c", *text);
+}
+
+static void zsh_action(const choice *c) {
+    if (c->list)
+        printf("_sequence compadd - %s", c->words);
+    else if (c->files && *c->words)
+        printf("{compadd - %s; _files}", c->words);
+    else if (c->files)
+        printf(*c->ending ? "_files -g \"*%s\"" : "_files", c->ending);
+    else if (c->folders)
+        fputs("_files -/", stdout);
+    else
+        printf(*c->words ? "(%s)" : " ", c->words);
+}
+
+static void zsh_option(const row *r, bool letter) {
+    fputs(" \\\n    '", stdout);
+    if (letter)
+        printf("-%c%s[", r->letter, r->argument ? "+" : "");
+    else
+        printf("--%s%s[", r->name, !r->argument ? "" : r->kind == MAYBE ? "=-" : "=");
+    zsh_help(r->help);
+    putchar(']');
+    if (r->argument) {
+        const choice c = choice_of(r->argument);
+        printf("%s:%s:", r->kind == MAYBE ? ":" : "", r->argument);
+        zsh_action(&c);
+    }
+    putchar('\'');
+}
+
+static void print_zsh(program_id program, const char *name) {
+    printf("#compdef %s\n_arguments -s :", name);
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program)) continue;
+        if (r->letter) zsh_option(r, true);
+        if (r->name) zsh_option(r, false);
+    }
+    puts(" \\\n    '*:FILE:_files'");
+}
+
+/* --------------------------------------------------------------------------------------- fish */
+
+static void fish_argument(option_kind kind, const choice *c) {
+    if (kind != MAYBE) fputs(c->files && !*c->ending ? " -r -F" : " -x", stdout);
+    if (c->list)
+        printf(" -a '(__fish_complete_list , \"string split \\\" \\\" \\\"%s\\\"\")'", c->words);
+    else if (*c->words)
+        printf(" -a '%s'", c->words);
+    else if (*c->ending)
+        printf(" -a '(__fish_complete_suffix %s)'", c->ending);
+    else if (c->folders)
+        fputs(" -a '(__fish_complete_directories)'", stdout);
+}
+
+static void print_fish(program_id program, const char *name) {
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program)) continue;
+        const choice c = choice_of(r->argument);
+        printf("complete -c %s", name);
+        if (r->letter) printf(" -s %c", r->letter);
+        if (r->name) printf(" -l %s", r->name);
+        if (r->argument) fish_argument(r->kind, &c);
+        fputs(" -d '", stdout);
+        for (const char *at = r->help; *at; at++) printf(*at == '\'' ? "\\%c" : "%c", *at);
+        puts("'");
+    }
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *shell;
+        void (*print)(program_id program, const char *name);
+    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+    bool found = false;
+#define PROGRAM(id, name, operands, brief, more)                                                   \
+    for (size_t i = 0; i < sizeof shells / sizeof *shells && argc == 3; i++)                       \
+        if (strcmp(argv[1], shells[i].shell) == 0 && strcmp(argv[2], name) == 0) {                 \
+            shells[i].print(PROGRAM_##id, name);                                                   \
+            found = true;                                                                          \
+        }
+#include "program.def"
+    if (!found) fputs("usage: completion bash|zsh|fish hlo-fp8-opt|hlo-fp8-run\n", stderr);
+    return !found || fflush(stdout) != 0 ? 2 : 0;
+}
