@@ -24,8 +24,7 @@ static const row rows[] = {
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_ROOM = 8192 };
 
-/* ------------------------------------------------------------------------ what an argument may be
- */
+/* ---------------------------------------------------------------------- what an argument may be */
 
 /* As options.def has the forms of arguments. */
 typedef struct choice {
@@ -78,7 +77,7 @@ static choice choice_of(const char *argument) {
     return made;
 }
 
-/* --------------------------------------------------------------------------------------- bash */
+/* ----------------------------------------------------------------------------------------- bash */
 
 /* All options, to be offered. */
 static void bash_options(program_id program) {
@@ -162,7 +161,7 @@ static void print_bash(program_id program, const char *name) {
     printf("complete -F _%s %s\n", name, name);
 }
 
-/* ---------------------------------------------------------------------------------------- zsh */
+/* ------------------------------------------------------------------------------------------ zsh */
 
 /* In the brackets of a specification. */
 static void zsh_help(const char *text) {
@@ -212,7 +211,7 @@ static void print_zsh(program_id program, const char *name) {
     puts(" \\\n    '*:FILE:_files'");
 }
 
-/* --------------------------------------------------------------------------------------- fish */
+/* ----------------------------------------------------------------------------------------- fish */
 
 static void fish_argument(option_kind kind, const choice *c) {
     if (kind != MAYBE) fputs(c->files && !*c->ending ? " -r -F" : " -x", stdout);

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,9 +357,26 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
 /* In a file lines may be long, but not as long as a module that is all one line. */
 enum { DIAG_WIDTH = 400 };
 
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+/* Whether a warning was given of that file in these words: it stands for all that are like it. */
+static bool said_before(const hlo_diag *diag) {
+    static void *said; /* a tree of texts */
+    char *text;
+    if (asprintf(&text, "%s: %s", diag->file ? diag->file : "", diag->message) < 0) return false;
+    char **found = tsearch(text, &said, compare_texts);
+    const bool before = found && *found != text;
+    if (before || !found) free(text);
+    return before;
+}
+
 static void print_diag(void *user, const hlo_diag *diag) {
+    static bool quiet; /* the last warning was not printed, nor are the notes behind it */
     (void)user;
-    hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));
+    if (diag->severity != HLO_NOTE) quiet = diag->severity == HLO_WARNING && said_before(diag);
+    if (!quiet) hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));
 }
 
 const hlo_diag_sink options_sink = {.emit = print_diag};

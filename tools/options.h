@@ -76,7 +76,7 @@ bool options_suit(program_id program, const options *from, int modes);
  * when the library has no such pass, target or version. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
-/* A sink that prints diagnostics to standard error. */
+/* A sink that prints diagnostics to standard error; a warning once for each file. */
 extern const hlo_diag_sink options_sink;
 
 #endif
