@@ -332,11 +332,21 @@ static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
-/* Whether the value is one number, or one that is repeated along some dimension. */
+/* Whether the value is one number, or one that is repeated along some dimension; or what is
+ * computed of such values, element by element. Looks down to `depth`. */
+static bool is_scale_at(const hlo_instr *value, int depth) {
+    if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
+    bool moves = only_moves(value);
+    if (!depth || !value->operand_count || !(moves || hlo_ops[value->op].flags & HLO_ELEMENTWISE))
+        return false;
+    for (uint32_t o = 0; o < (moves ? 1 : value->operand_count); o++)
+        if (!is_scale_at(hlo_instr_operand(value, o), depth - 1)) return false;
+    return true;
+}
+
 static bool is_scale(const hlo_instr *value) {
-    while (hlo_shape_count(value->shape) != 1 && value->op != HLO_OP_BROADCAST && only_moves(value))
-        value = hlo_instr_operand(value, 0);
-    return hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST;
+    enum { DEPTH = 8 };
+    return is_scale_at(value, DEPTH);
 }
 
 /* Whether it is made of quantised values, scaled or not. */

@@ -601,7 +601,7 @@ static void note_overflows(const hlo_bound_call *b, const double *value, bool in
     for (int64_t i = 0; i < hlo_view_count(result); i++)
         if (inherited && !isfinite(value[i]))
             s[i] = HLO_BOUND_ANYTHING;
-        else if (saturates && !isfinite(f[i]) && isfinite(value[i]) && s[i] == 0)
+        else if (saturates && !isfinite(f[i]) && !isnan(value[i]) && s[i] == 0)
             s[i] = hlo_bound_overflow(value[i]);
     hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
 }

@@ -90,13 +90,17 @@ static double draw_factor(dice *d, bool may_be_zero) {
     return factors[first + (size_t)dice_below(d, sizeof factors / sizeof *factors - first)];
 }
 
-static void put_nan(const hlo_array *array, dice *d) {
+/* NaNs, or infinities, which are NaN where a type has none. */
+static void put_nonfinite(const hlo_array *array, bool endless, dice *d) {
     hlo_type type = type_of(array);
     size_t width = hlo_types[type].bytes, count = array->size / width;
     if (!count) return;
     char *data = array->data;
     for (int i = 1 + dice_below(d, 3); i > 0; i--)
-        hlo_number_store(type, data + width * (size_t)dice_below(d, count), (double)NAN);
+        hlo_number_store(type, data + width * (size_t)dice_below(d, count),
+                         !endless             ? (double)NAN
+                         : dice_chance(d, 30) ? -(double)INFINITY
+                                              : (double)INFINITY);
 }
 
 static void make_positive(const hlo_array *array) {
@@ -111,7 +115,7 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
     if (hlo_arrays_draw(module, seed, NULL, &inputs) != HLO_OK) return NULL;
     dice d = {.state = seed}, other = {.state = seed ^ UINT64_MAX / 3};
     bool with_nan = dice_chance(&d, 6), infinite = dice_chance(&d, 4);
-    bool positive = dice_chance(&other, 10);
+    bool positive = dice_chance(&other, 10), endless = dice_chance(&other, 6);
     const hlo_computation *entry = module->entry;
     for (uint32_t i = 0; i < entry->parameter_count && i < hlo_arrays_count(inputs); i++) {
         const hlo_array *array = hlo_arrays_at(inputs, i);
@@ -126,7 +130,8 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
             scale_array(array, draw_factor(&d, kind == 'm'));
         else if (hlo_type_is_fp8(type_of(array)) && dice_chance(&d, 15))
             scale_array(array, draw_factor(&d, true));
-        if (with_nan && !scales) put_nan(array, &d);
+        if (with_nan && !scales) put_nonfinite(array, false, &d);
+        if (endless && !scales && dice_chance(&other, 50)) put_nonfinite(array, true, &other);
     }
     return inputs;
 }

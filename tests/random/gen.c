@@ -85,6 +85,7 @@ void gen_result(gen *g, array value) {
 }
 
 array gen_constant(gen *g, const char *type, double value) {
+    if (dice_chance(&g->dice, 8)) return gen_of_table(g, type, value);
     return gen_emit(g, gen_shape(type, 0, NULL), "constant(%.17g)", value);
 }
 

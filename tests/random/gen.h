@@ -4,6 +4,7 @@
  *               wrapped in
  *   operand.c   what is multiplied: quantised values, dequantised, moved about
  *   result.c    what is done with the product
+ *   table.c     numbers that stand in tables
  *   handed.c    loops and branches into which operands are handed */
 #ifndef HLO_TESTS_RANDOM_GEN_H
 #define HLO_TESTS_RANDOM_GEN_H
@@ -62,7 +63,7 @@ array gen_shape(const char *type, int rank, const int *dims);
 array gen_emit(gen *g, array shape, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A new parameter. `prefix` begins its name: `m` what may be 0, `d` what divides, `p` anything. */
 array gen_parameter(gen *g, char prefix, array shape);
-array gen_constant(gen *g, const char *type, double value);
+array gen_constant(gen *g, const char *type, double value); /* now and then gen_of_table() */
 /* `scalar` at every place of an array of that shape and the scalar's type. */
 array gen_splat(gen *g, array scalar, array shape);
 array gen_convert(gen *g, array value, const char *type);
@@ -75,6 +76,11 @@ int64_t gen_count(array shape);
 array gen_scale(gen *g, const char *type, bool divides);
 const char *gen_wide_type(gen *g);
 bool gen_is_fp8(const char *type);
+
+/* table.c: a scalar, taken out of a constant that has other numbers as well. */
+array gen_of_table(gen *g, const char *type, double number);
+/* A value of that wide type that has the bytes of a parameter of another one. */
+array gen_bits(gen *g, array shape);
 
 /* sent.c: a value of that shape from other devices; `make` makes what each has. */
 typedef array gen_maker(gen *g, array shape, void *arg);

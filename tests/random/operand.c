@@ -329,7 +329,8 @@ static array requantised(gen *g, array x) {
 
 static array dequantised(gen *g, array shape) {
     int form = dice_below(&g->dice, 20);
-    if (form == 0) return gen_parameter(g, 'p', shape);
+    if (form == 0)
+        return dice_chance(&g->dice, 20) ? gen_bits(g, shape) : gen_parameter(g, 'p', shape);
     if (dice_chance(&g->dice, 6)) return requantised(g, gen_parameter(g, 'p', shape));
     array value = gen_convert(g, quantised(g, shape), shape.type);
     if (form < 4) return value;

@@ -18,7 +18,7 @@ static array step_bias(gen *g, array v) {
     } else if (dice_chance(&g->dice, 12)) {
         row = gen_splat(g, gen_parameter(g, 'p', gen_shape(type, 0, NULL)), row);
     } else {
-        row = gen_parameter(g, 'p', row);
+        row = dice_chance(&g->dice, 6) ? gen_bits(g, row) : gen_parameter(g, 'p', row);
     }
     row = gen_convert(g, row, v.type);
     row = gen_emit(g, v, "broadcast(%s), dimensions={%d}", row.name, at);
