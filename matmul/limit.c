@@ -18,6 +18,7 @@ typedef struct facts {
     bool d_batch_minor, d_n_minor;
     bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
     int64_t batch;
+    bool scales_used; /* the call is for XLA of 2026 */
 } facts;
 
 /* The minor-most dimension; batch dimensions of one element do not count, as m and n, which are
@@ -94,6 +95,7 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
         .target = hlo_target_find(target->sm),
         .cuda = target->cuda,
         .epilogue = &hlo_epilogues[m->epilogue],
+        .scales_used = target->scales == HLO_SCALES_USED,
         .a = side_facts(m->a->shape, m->a_batch, m->a_contracting),
         .b = side_facts(m->b->shape, m->b_batch, m->b_contracting),
         .d_fp8 = hlo_type_is_fp8(m->d->type),

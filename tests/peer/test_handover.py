@@ -22,6 +22,7 @@ import _xla_gpu
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MISREAD = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'call', 'bias-all.hlo')
+AUX = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'fp8', 'gelu-aux.hlo')
 SCALED = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'scales', 'outer.hlo')
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
 UNTOLD = ('encoder_qdq_fwd', 'encoder_qdq_train', 'llama_train')
@@ -104,6 +105,19 @@ def refusal(args):
     return ['XLA takes a call with scales per row']
 
 
+def auxiliary(args):
+    """XLA refuses an FP8 call with an auxiliary result: what is made for it has none, and is taken."""
+    program, problems = os.path.join(args.bin, 'hlo-fp8-opt'), []
+    ours = os.path.join(args.work, 'aux.hlo')
+    run([program, '--scale-operands=used', AUX, '-o', ours])
+    with open(ours) as f:
+        text = f.read()
+    if FP8_CALL not in text or '_AUX' in text:
+        problems.append('no FP8 call, or one with an auxiliary result')
+    compile_module(ours, os.path.join(args.work, 'aux.bin'), True)
+    return problems
+
+
 def check(name, target, args):
     """The problems of one model; None when XLA cannot tell."""
     source = os.path.join(args.models, name + '.hlo')
@@ -151,6 +165,7 @@ def main():
     if not args.names:
         jobs.append(('control', control, (args,)))
         jobs.append(('refusal', refusal, (args,)))
+        jobs.append(('auxiliary', auxiliary, (args,)))
     passed = failed = untold = 0
     for title, function, arguments in jobs:
         try:
