@@ -1,6 +1,7 @@
 /* The files of an --xla_dump_to folder, by their names. */
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ typedef struct stage {
 } stage;
 
 typedef struct module_stages {
-    const char *name;
+    const char *name, *target;
     stage *stages;
     size_t count;
 } module_stages;
@@ -121,6 +122,14 @@ static void place_partitioned(stage *stages, size_t count) {
     stages[to] = partitioned;
 }
 
+/* Of TARGET_after_optimizations; NULL: the stage is another one. */
+static const char *target_of(const hlo_dump *dump, const stage *last) {
+    static const char ending[] = "_after_optimizations";
+    size_t length = strlen(last->name), behind = strlen(ending);
+    if (last->rank != LAST || length <= behind) return NULL;
+    return hlo_arena_format(dump->arena, "%.*s", (int)(length - behind), last->name);
+}
+
 static void group(hlo_dump *dump) {
     size_t kept = 0;
     if (dump->stage_count) qsort(dump->stages, dump->stage_count, sizeof *dump->stages, by_module);
@@ -137,12 +146,15 @@ static void group(hlo_dump *dump) {
         module_stages *open = dump->module_count ? &dump->modules[dump->module_count - 1] : NULL;
         if (!open || strcmp(open->name, s->module) != 0) {
             open = &dump->modules[dump->module_count++];
-            *open = (module_stages){s->module, s, 0};
+            *open = (module_stages){s->module, NULL, s, 0};
         }
         open->count++;
     }
-    for (size_t i = 0; i < dump->module_count; i++)
-        place_partitioned(dump->modules[i].stages, dump->modules[i].count);
+    for (size_t i = 0; i < dump->module_count; i++) {
+        module_stages *of = &dump->modules[i];
+        place_partitioned(of->stages, of->count);
+        of->target = target_of(dump, &of->stages[of->count - 1]);
+    }
 }
 
 static hlo_status refuse(const hlo_diag_sink *sink, const char *folder, const char *message) {
@@ -197,6 +209,20 @@ const char *hlo_dump_module(const hlo_dump *dump, size_t module) {
 
 size_t hlo_dump_stage_count(const hlo_dump *dump, size_t module) {
     return dump->modules[module].count;
+}
+
+const char *hlo_dump_target(const hlo_dump *dump, size_t module) {
+    return dump->modules[module].target;
+}
+
+size_t hlo_dump_keep(hlo_dump *dump, const char *glob) {
+    size_t kept = 0;
+    for (size_t i = 0; i < dump->module_count; i++) {
+        const char *name = dump->modules[i].name, *dot = strchr(name, '.');
+        if (fnmatch(glob, name, 0) == 0 || (dot && fnmatch(glob, dot + 1, 0) == 0))
+            dump->modules[kept++] = dump->modules[i];
+    }
+    return dump->module_count = kept;
 }
 
 const char *hlo_dump_stage(const hlo_dump *dump, size_t module, size_t index) {

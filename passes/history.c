@@ -103,15 +103,18 @@ static bool is(const char *reason, const char *name) {
     return reason && strcmp(reason, name) == 0;
 }
 
-/* What has become of a matmul that was FP8 a stage before; `now` NULL: it is not seen. */
-static const char *say_how(hlo_arena *arena, const hlo_verdict *now, size_t were, size_t are) {
+/* What has become of a matmul that was FP8, `then`, a stage before; `now` NULL: it is not seen. */
+static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_verdict *now,
+                           size_t were, size_t are) {
     if (!now && are)
         return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
     if (!now) return "no longer a matmul under this name";
     if (*now->epilogue) return "made a cuBLASLt call on wide types";
+    if (is(now->reason, "wide-library-call")) return "made a library's call on wide types";
+    if (now->fusion && !then->fusion)
+        return hlo_arena_format(arena, "taken into %s that multiplies wide types", now->fusion);
     if (is(now->reason, "not-quantised") || is(now->reason, "one-operand-wide"))
         return "its quantise is no longer there";
-    if (is(now->reason, "inside-fusion")) return "taken into a fusion";
     if (are < were)
         return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
     return hlo_arena_format(arena, "%s%s%s", now->message, now->blocker ? ", at " : "",
@@ -126,6 +129,7 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     for (size_t k = stage; k < h->stage_count; k++, were = count) {
         const entry *group = find_group(&h->stages[k], first, &count);
         const hlo_verdict *now = member < count ? group[member].verdict : NULL;
+        const hlo_verdict then = p.last;
         p.gone = !now;
         if (now) p.last = *now;
         if (now && now->kind != HLO_VERDICT_WIDE) {
@@ -134,7 +138,7 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
         } else if (p.kept != SIZE_MAX && p.lost == SIZE_MAX) {
             p.lost = k;
             p.pass = pass_before(h->arena, hlo_dump_stage(dump, module, k));
-            p.how = say_how(h->arena, now, were, count);
+            p.how = say_how(h->arena, &then, now, were, count);
         }
     }
     if (p.lost == SIZE_MAX) p.kept = SIZE_MAX;

@@ -277,7 +277,13 @@ static hlo_status run_folder(opt_job *job) {
     }
     hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
     if (status != HLO_OK) return status;
-    size_t count = hlo_dump_module_count(job->dump);
+    const char *glob = values[OPTION_MODULE].text;
+    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
+    if (!count) {
+        fprintf(stderr, "hlo-fp8-opt: error: no module in %s is called '%s'\n",
+                job->options.files[0], glob);
+        return HLO_INVALID_INPUT;
+    }
     status = read_histories(job, count);
     if (status != HLO_OK) return status;
     char why[1024];

@@ -27,6 +27,12 @@ void hlo_dump_free(hlo_dump *dump); /* NULL is allowed */
 /* All below is borrowed from the dump. */
 size_t hlo_dump_module_count(const hlo_dump *dump);
 const char *hlo_dump_module(const hlo_dump *dump, size_t module); /* "module_0000.jit_f" */
+/* What it was compiled for, as the name of its last stage has it, "sm_9.0a_gpu" or "cpu"; NULL:
+ * that stage is not there. */
+const char *hlo_dump_target(const hlo_dump *dump, size_t module);
+/* Leaves in the dump the modules whose name, with or without the number before it, a glob matches
+ * (fnmatch(3)), and returns how many these are. */
+size_t hlo_dump_keep(hlo_dump *dump, const char *glob);
 size_t hlo_dump_stage_count(const hlo_dump *dump, size_t module);
 const char *hlo_dump_stage(const hlo_dump *dump, size_t module, size_t stage); /* MODULE left out */
 const char *hlo_dump_path(const hlo_dump *dump, size_t module, size_t stage);
@@ -58,9 +64,10 @@ const hlo_passage *hlo_history_passage(const hlo_history *history, size_t index)
 /* The verdicts of the last stage. Borrowed. */
 const hlo_report *hlo_history_report(const hlo_history *history);
 
-/* Tells histories of modules of one dump as text, or as JSON (docs/history.schema.json); those
- * matmuls that `which` wants by their last verdict, and with HLO_REMARKS_MISSED what is gone too.
- * HLO_INVALID_USAGE: another format. HLO_INVALID_INPUT when writing to `out` fails.
+/* Tells histories of modules of one dump, the one with most FLOPs first, as text, where those
+ * without matmuls are one count and totals stand at the end, or as JSON (docs/history.schema.json);
+ * those matmuls that `which` wants by their last verdict, and with HLO_REMARKS_MISSED what is gone
+ * too. HLO_INVALID_USAGE: another format. HLO_INVALID_INPUT when writing to `out` fails.
  * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
                                hlo_remarks which, hlo_remarks_format format, FILE *out);
