@@ -50,6 +50,45 @@ const char *hlo_value_past_name(const char *at) {
     return at + (*at != '\0');
 }
 
+/* Past a text in double quotes, or in brackets. */
+static const char *past_value(const char *at) {
+    bool quoted = false;
+    int depth = 0;
+    do {
+        if (*at == '\\' && quoted && at[1])
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (*at == '{') - (*at == '}');
+        at += *at != '\0';
+    } while (*at && (quoted || depth > 0));
+    return at;
+}
+
+static const char *unquoted(hlo_arena *arena, const char *at, const char *end) {
+    char *copy = hlo_arena_alloc(arena, (size_t)(end - at) + 1), *to = copy;
+    bool quoted = *at == '"';
+    for (at += quoted, end -= quoted; at < end; at++) {
+        if (*at == '\\' && quoted && at + 1 < end) at++;
+        *to++ = *at;
+    }
+    *to = '\0';
+    return copy;
+}
+
+const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = entries; *at == '{' || *at == ',';) {
+        const char *key = at + 1 + strspn(at + 1, " "), *value = key + strcspn(key, "=");
+        if (!*value) return NULL;
+        at = past_value(value + 1);
+        if ((size_t)(value - key) == length && !memcmp(key, name, length))
+            return unquoted(arena, value + 1, at);
+    }
+    return NULL;
+}
+
 /* The devices along the axis that is called as `name` says. */
 static int64_t axis_size(const char *axes, const char *name) {
     size_t length = (size_t)(hlo_value_past_name(name) - name);

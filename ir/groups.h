@@ -11,6 +11,9 @@ bool hlo_value_take(const char **at, const char *mark);
 int64_t hlo_value_int(const char **at);
 /* Past a name in single quotes. */
 const char *hlo_value_past_name(const char *at);
+/* What `{name="value",other={a=1}}` says of a name: without the quotes and the backslashes in them,
+ * or with the brackets. NULL: nothing. */
+const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name);
 
 /* The groups of a collective. */
 typedef struct hlo_groups {

@@ -1,14 +1,28 @@
 /* Values that are the same on all devices of a group.
  *
- * What is known is of one division of the devices into groups. Within a computation a value is
- * followed up to parameters. What is known of these is found once, for the whole module, callers
- * before what they call: of each parameter, or of each element when it is a tuple. A loop's state
- * is supposed to stay the same where it begins so, until its body says otherwise. */
+ * Of one division of the devices into groups, it is asked whether a value is the same within each
+ * group, in every execution. There are two answers, yes and may differ, and may differ is said of
+ * all that is not listed here. A value is the same:
+ *   - outside all manual regions of a module that has some (manual.h): it is there once;
+ *   - as a parameter of the entry, elsewhere: when its sharding hands the groups the same part;
+ *   - as a constant or an iota;
+ *   - as a parameter of what is called: when all calls hand over the same;
+ *   - from an all-reduce or all-gather whose own groups hold these;
+ *   - when it enters a manual region: if what enters is, and the groups get the same part of it;
+ *   - when it leaves a region: on the devices between which that was manual, who get it put
+ * together;
+ *   - from a loop: if it is so before it, is so again after each round, and as many rounds are made
+ *     everywhere; or if it is never changed;
+ *   - from a call: if what the computation returns is; what is put into a tuple, what is taken out;
+ *   - computed by what looks at nothing but its operands, if these are.
+ * Parameters are found for the whole module. At first all are supposed to be the same; those that
+ * are not, by what is supposed, are taken back until nothing changes any more. */
 #include <string.h>
 
 #include "passes/devices.h"
+#include "passes/manual.h"
 
-enum { STEP_LIMIT = 256, ROUND_LIMIT = 8, DIVISION_LIMIT = 8 };
+enum { STEP_LIMIT = 256, ROUND_LIMIT = 32, DIVISION_LIMIT = 8 };
 
 /* Of a computation: what each parameter, or element of it, is on the devices. */
 typedef struct facts {
@@ -20,9 +34,12 @@ typedef struct facts {
 typedef struct hlo_agreement {
     hlo_arena *arena;
     const hlo_division *among; /* what is known is true within its groups */
+    const hlo_manual *manual;
     struct hlo_agreement *next;
     uint32_t count; /* of `of`, by the computation's id */
     facts *of;
+    bool finding; /* nothing is taken for certain yet */
+    bool changed; /* something was taken back, or is newly reached */
 } hlo_agreement;
 
 /* All of a value, not an element of a tuple. */
@@ -66,7 +83,7 @@ static bool keep_together(const hlo_agreement *a, const hlo_division *parts, hlo
 
 static bool handed_alike(const hlo_agreement *a, const char *sharding) {
     hlo_arena_mark mark = hlo_arena_here(a->arena);
-    return keep_together(a, hlo_division_of_sharding(a->arena, sharding), mark);
+    return keep_together(a, hlo_division_of_sharding(a->arena, sharding, HLO_HAVE), mark);
 }
 
 static bool agree_parameter(const hlo_agreement *a, const hlo_instr *parameter, int64_t index) {
@@ -77,7 +94,7 @@ static bool agree_parameter(const hlo_agreement *a, const hlo_instr *parameter, 
                handed_alike(a, sharding_of(sharding, index));
     }
     const facts *f = facts_of(a, comp);
-    if (!f) return false;
+    if (!f) return a->finding;
     const bool *same = f->same[parameter->u.parameter];
     uint32_t count = element_count(parameter->shape);
     if (index >= 0) return same[index];
@@ -102,22 +119,8 @@ static bool agree_loop(const hlo_agreement *a, const hlo_instr *loop, int64_t in
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     if (passes_through(body, index)) return agree(a, hlo_instr_operand(loop, 0), index, steps);
     const facts *f = facts_of(a, body);
-    return f && f->lasting && index >= 0 && f->same[0][index];
-}
-
-/* What is not split on its way to the devices: there is one value of it for all of them. */
-static bool comes_whole(const hlo_instr *value, int64_t index) {
-    if (!hlo_devices_manual(value)) return false;
-    bool tuple = value->shape->type == HLO_TYPE_TUPLE;
-    if (tuple ? index < 0 || index >= value->operand_count : value->operand_count != 1)
-        return false;
-    const hlo_instr *from = hlo_instr_operand(value, tuple ? (uint32_t)index : 0);
-    return hlo_shape_compatible(tuple ? value->shape->elements[index] : value->shape, from->shape);
-}
-
-static bool evened_out(const hlo_agreement *a, const hlo_instr *collective) {
-    hlo_arena_mark mark = hlo_arena_here(a->arena);
-    return keep_together(a, hlo_devices_among(a->arena, collective), mark);
+    if (!f) return a->finding;
+    return f->lasting && index >= 0 && f->same[0][index];
 }
 
 static bool agree_all(const hlo_agreement *a, const hlo_instr *value, unsigned *steps) {
@@ -126,18 +129,53 @@ static bool agree_all(const hlo_agreement *a, const hlo_instr *value, unsigned *
     return value->operand_count > 0;
 }
 
+/* What only says how a value is sharded. */
+static bool is_mark(const hlo_instr *instr) {
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding");
+}
+
+/* What goes into a manual region, comes out of one, or is only marked with a sharding. */
+static bool agree_handed(const hlo_agreement *a, const hlo_instr *value, int64_t index,
+                         unsigned *steps) {
+    if (is_mark(value)) return agree_all(a, value, steps);
+    hlo_arena_mark mark = hlo_arena_here(a->arena);
+    if (hlo_manual_leaves(value)) return keep_together(a, hlo_manual_joined(a->arena, value), mark);
+    bool tuple = value->shape->type == HLO_TYPE_TUPLE;
+    if (!hlo_manual_enters(value) || tuple != (index >= 0)) return false;
+    if (tuple ? index >= value->operand_count : value->operand_count != 1) return false;
+    uint32_t number = tuple ? (uint32_t)index : 0;
+    return agree(a, hlo_instr_operand(value, number), whole, steps) &&
+           keep_together(a, hlo_manual_parts(a->arena, value, number), mark);
+}
+
+static bool evened_out(const hlo_agreement *a, const hlo_instr *collective) {
+    hlo_arena_mark mark = hlo_arena_here(a->arena);
+    return keep_together(a, hlo_devices_among(a->arena, collective), mark);
+}
+
+/* Whether what it calls looks at nothing but what it is given: not at which device it is on. */
+static bool is_plain(const hlo_instr *instr) {
+    const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
+        bool handed = i->op == HLO_OP_PARAMETER || i->op == HLO_OP_CONSTANT ||
+                      i->op == HLO_OP_TUPLE || i->op == HLO_OP_GET_TUPLE_ELEMENT || is_mark(i);
+        if (!handed && !(hlo_ops[i->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT))) return false;
+    }
+    return true;
+}
+
 static bool agree(const hlo_agreement *a, const hlo_instr *value, int64_t index, unsigned *steps) {
     if ((*steps)++ >= STEP_LIMIT) return false;
+    if (hlo_manual_outside(a->manual, value)) return true;
     switch (value->op) {
     case HLO_OP_CONSTANT:
     case HLO_OP_IOTA: return true;
     case HLO_OP_PARAMETER: return agree_parameter(a, value, index);
     case HLO_OP_ALL_GATHER:
-    case HLO_OP_ALL_REDUCE:
-    case HLO_OP_ALL_GATHER_START:
-    case HLO_OP_ALL_REDUCE_START: return evened_out(a, value);
     case HLO_OP_ALL_GATHER_DONE:
-    case HLO_OP_ALL_REDUCE_DONE:
+    case HLO_OP_ALL_REDUCE:
+    case HLO_OP_ALL_REDUCE_DONE: return is_plain(hlo_devices_sender(value)) && evened_out(a, value);
     case HLO_OP_OPT_BARRIER: return agree(a, hlo_instr_operand(value, 0), index, steps);
     case HLO_OP_TUPLE:
         if (index < 0) return agree_all(a, value, steps);
@@ -148,15 +186,15 @@ static bool agree(const hlo_agreement *a, const hlo_instr *value, int64_t index,
     case HLO_OP_WHILE: return agree_loop(a, value, index, steps);
     case HLO_OP_CALL: {
         const hlo_computation *called = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
-        return facts_of(a, called) && agree(a, called->root, index, steps);
+        return (facts_of(a, called) || a->finding) && agree(a, called->root, index, steps);
     }
-    case HLO_OP_CUSTOM_CALL: return comes_whole(value, index);
+    case HLO_OP_CUSTOM_CALL: return agree_handed(a, value, index, steps);
     case HLO_OP_CONCATENATE:
     case HLO_OP_DOT:
     case HLO_OP_DYNAMIC_UPDATE_SLICE:
     case HLO_OP_REDUCE:
     case HLO_OP_REDUCE_WINDOW:
-    case HLO_OP_SORT: return agree_all(a, value, steps);
+    case HLO_OP_SORT: return is_plain(value) && agree_all(a, value, steps);
     default:
         return hlo_ops[value->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT) &&
                agree_all(a, value, steps);
@@ -165,11 +203,10 @@ static bool agree(const hlo_agreement *a, const hlo_instr *value, int64_t index,
 
 /* ------------------------------------------------------------------------- what calls hand over */
 
-/* One call more. */
 static facts *reach(hlo_agreement *a, const hlo_computation *comp) {
     facts *f = &a->of[comp->id];
     if (f->reached) return f;
-    f->reached = f->lasting = true;
+    a->changed = f->reached = f->lasting = true;
     f->same = hlo_arena_array(a->arena, comp->parameter_count, sizeof *f->same);
     for (uint32_t p = 0; p < comp->parameter_count; p++) {
         uint32_t count = element_count(comp->parameters[p]->shape);
@@ -179,6 +216,11 @@ static facts *reach(hlo_agreement *a, const hlo_computation *comp) {
     return f;
 }
 
+static void take_back(hlo_agreement *a, bool *supposed, bool holds) {
+    a->changed |= *supposed && !holds;
+    *supposed &= holds;
+}
+
 /* That the parameter is `value` in this call. */
 static void bind(hlo_agreement *a, const hlo_computation *comp, uint32_t number,
                  const hlo_instr *value) {
@@ -186,14 +228,17 @@ static void bind(hlo_agreement *a, const hlo_computation *comp, uint32_t number,
     const hlo_shape *shape = comp->parameters[number]->shape;
     bool tuple = shape->type == HLO_TYPE_TUPLE;
     for (uint32_t i = 0; i < element_count(shape); i++)
-        f->same[number][i] &= holds(a, value, tuple ? (int64_t)i : whole);
+        if (f->same[number][i])
+            take_back(a, &f->same[number][i], holds(a, value, tuple ? (int64_t)i : whole));
 }
 
 /* That it is called with anything. */
 static void forget(void *user, hlo_computation *comp) {
     facts *f = reach(user, comp);
+    take_back(user, &f->lasting, false);
     for (uint32_t p = 0; p < comp->parameter_count; p++)
-        memset(f->same[p], false, element_count(comp->parameters[p]->shape));
+        for (uint32_t i = 0; i < element_count(comp->parameters[p]->shape); i++)
+            take_back(user, &f->same[p][i], false);
 }
 
 static void enter_loop(hlo_agreement *a, const hlo_instr *loop) {
@@ -205,20 +250,13 @@ static void enter_loop(hlo_agreement *a, const hlo_instr *loop) {
         return;
     }
     bind(a, body, 0, start);
-    facts *f = &a->of[body->id];
-    bool changes = true;
-    for (unsigned round = 0; changes; round++) {
-        changes = false;
-        for (uint32_t i = 0; i < start->shape->rank; i++) {
-            if (!f->same[0][i] || passes_through(body, i)) continue;
-            f->same[0][i] = round < ROUND_LIMIT && holds(a, body->root, i);
-            changes |= !f->same[0][i];
-        }
+    facts *f = &a->of[body->id], *asked = reach(a, condition);
+    for (uint32_t i = 0; i < start->shape->rank; i++) {
+        if (f->same[0][i] && !passes_through(body, i))
+            take_back(a, &f->same[0][i], holds(a, body->root, i));
+        take_back(a, &asked->same[0][i], f->same[0][i]);
     }
-    bind(a, condition, 0, start);
-    bool *same = a->of[condition->id].same[0];
-    for (uint32_t i = 0; i < start->shape->rank; i++) same[i] &= f->same[0][i];
-    f->lasting &= holds(a, condition->root, whole);
+    take_back(a, &f->lasting, holds(a, condition->root, whole));
 }
 
 static void enter(hlo_agreement *a, const hlo_instr *instr) {
@@ -256,11 +294,19 @@ static hlo_agreement *find_agreement(const hlo_pass_context *context, const hlo_
     a->arena = context->scratch;
     a->among = among;
     a->next = context->agreement;
+    a->manual = a->next ? a->next->manual : hlo_manual_find(module, a->arena);
     a->count = module->next_computation_id;
     a->of = hlo_arena_zero(a->arena, a->count * sizeof *a->of);
-    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
-            if (comp == module->entry || a->of[comp->id].reached) enter(a, i);
+    a->finding = a->changed = true;
+    for (unsigned round = 0; a->changed && round < ROUND_LIMIT; round++) {
+        a->changed = false;
+        for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+            for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+                if (comp == module->entry || a->of[comp->id].reached) enter(a, i);
+    }
+    a->finding = false;
+    for (hlo_computation *comp = a->changed ? module->first : NULL; comp; comp = comp->next)
+        if (a->of[comp->id].reached) forget(a, comp);
     return a;
 }
 

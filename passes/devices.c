@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "ir/groups.h"
+#include "passes/manual.h"
+
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
     for (uint32_t i = 0; i < module->attr_count; i++)
         if (module->attrs[i].id == id) return module->attrs[i].u.i > 1 ? module->attrs[i].u.i : 1;
@@ -34,27 +37,24 @@ static bool names_partitions(const hlo_instr *collective) {
 
 /* Some collectives name partitions, or devices, when they say so; all others replicas, and then
  * they are over all partitions when there is a channel, and within each when there is none. A
- * header need not say how many there are: then what is named is all. */
+ * header need not say how many there are: then what is named is all, and where there are channels
+ * these are partitions. */
 const hlo_division *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
     int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
+    const char *groups = hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS);
     bool channel = hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID);
     bool global = hlo_instr_int(collective, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0);
-    if (partitions > 1 && !global && (!channel || replicas > 1)) return NULL;
-    if (partitions > 1 && !global && !names_partitions(collective)) return &hlo_division_whole;
+    bool told = partitions > 1 || replicas > 1;
+    bool several = told ? partitions > 1 : module->attrs_seen[HLO_ATTR_CHANNEL_ID];
+    if (several && !global && (!channel || replicas > 1)) return NULL;
+    if (several && !global && !names_partitions(collective))
+        return told || hlo_groups_read(groups).devices < 2 ? &hlo_division_whole : NULL;
     int64_t devices = partitions * replicas > 1 ? partitions * replicas : 0;
     const char *pairs = hlo_instr_str(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);
     if (pairs) return hlo_division_of_pairs(arena, pairs, devices);
-    return hlo_division_of_groups(arena, hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS),
-                                  devices);
-}
-
-bool hlo_devices_manual(const hlo_instr *instr) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target &&
-           (!strcmp(target, "xla.sdy.GlobalToLocalShape") ||
-            !strcmp(target, "SPMDFullToShardShape"));
+    return hlo_division_of_groups(arena, groups, devices);
 }
 
 /* What the partitioner makes is called so. */
@@ -62,6 +62,11 @@ static bool called_spmd(const hlo_computation *comp) {
     static const char ending[] = "_spmd";
     size_t length = strlen(comp->name), size = sizeof ending - 1;
     return length >= size && !strcmp(comp->name + length - size, ending);
+}
+
+bool hlo_devices_may_be_global(const hlo_module *module) {
+    return hlo_devices_replicas(module) == 1 && !called_spmd(module->entry) &&
+           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
 }
 
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
@@ -73,7 +78,7 @@ bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_m
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
             const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
             collective |= hlo_ops[i->op].flags & HLO_COLLECTIVE;
-            manual |= hlo_devices_manual(i);
+            manual |= hlo_manual_enters(i);
             if (!marked && sharding && strstr(sharding, "devices=")) marked = i;
         }
     *out_marked = marked;

@@ -2,7 +2,8 @@
  * are.
  *
  *   devices.c  what a module says of its devices, and among which of them a collective sends
- *   agree.c    values that are the same */
+ *   agree.c    values that are the same
+ *   manual.c   values that are split already, in a module that is not */
 #ifndef HLO_PASSES_DEVICES_H
 #define HLO_PASSES_DEVICES_H
 
@@ -20,17 +21,14 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
  * `arena`. NULL: it is not known. */
 const hlo_division *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
 
-/* Whether `instr` hands values that the partitioner has to split to code that was written for each
- * device (jax's shard_map). */
-bool hlo_devices_manual(const hlo_instr *instr);
-
 /* Whether `value` is proved to be the same on all devices of each group that `collective` sends
- * among: a constant, a parameter of the entry whose `sharding` hands it to all of these, an
- * all-reduce or all-gather over them, or computed from nothing but those. Before partitioning, what
- * comes whole into code that was written for each device. What goes into a call, a branch or a loop
- * is followed; what a loop changes is the same when it begins so and stays so. */
+ * among, in every execution. Anything that is not understood may differ (agree.c says what is). */
 bool hlo_devices_agree(hlo_pass_context *context, const hlo_instr *value,
                        const hlo_instr *collective);
+
+/* Whether the entry may be seen by the partitioner yet, which hands each of several devices parts
+ * of its values: nothing in its header or name says otherwise. */
+bool hlo_devices_may_be_global(const hlo_module *module);
 
 /* Whether XLA's partitioner has not split the module yet: values are marked as sharded, but nothing
  * goes from device to device, or only in what was written for each. `*out_marked` is such a value.

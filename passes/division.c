@@ -136,11 +136,9 @@ static uint32_t axis_named(const mesh *m, const char *name) {
     return axis;
 }
 
-/* `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))` */
-static bool read_mesh(hlo_arena *arena, const char **at, mesh *m) {
-    *m = (mesh){0};
-    if (!hlo_value_take(at, "mesh[")) return false;
-    m->axes = *at;
+/* `'a'=2,'b'=4]` */
+static bool read_axes(hlo_arena *arena, const char **at, mesh *m) {
+    *m = (mesh){.axes = *at};
     while (**at == '\'') {
         if (m->all.rank == MOST_DIMS) return false;
         *at = hlo_value_past_name(*at);
@@ -148,7 +146,12 @@ static bool read_mesh(hlo_arena *arena, const char **at, mesh *m) {
         m->all.dims[m->all.rank++] = hlo_value_int(at);
         hlo_value_take(at, ",");
     }
-    if (!hlo_value_take(at, "]") || !make_places(arena, &m->all)) return false;
+    return hlo_value_take(at, "]") && make_places(arena, &m->all);
+}
+
+/* `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))` */
+static bool read_mesh(hlo_arena *arena, const char **at, mesh *m) {
+    if (!hlo_value_take(at, "mesh[") || !read_axes(arena, at, m)) return false;
     if (!hlo_value_take(at, ", device_ids=(")) return true;
     bool good = hlo_value_take(at, "[") ? read_iota(at, &m->all) : read_list(at, &m->all);
     return good && hlo_value_take(at, ")");
@@ -262,18 +265,18 @@ const hlo_division *hlo_division_of_pairs(hlo_arena *arena, const char *pairs, i
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* What the dimensions behind the data are for: `{manual, replicated}`. Those that replicate are
- * grouped. */
-static void group_kinds(const char *at, array *d, uint32_t count) {
+/* What the dimensions behind the data are for: `{manual, replicated}`. */
+static void group_kinds(const char *at, array *d, uint32_t count, hlo_handed asked) {
     for (uint32_t i = 0; i < count && *at && *at != '}'; i++) {
-        if (!strncmp(at, "replicated", 10)) group_along(d, d->rank - count + i);
+        bool manual = asked == HLO_GET && !strncmp(at, "manual", 6);
+        if (manual || !strncmp(at, "replicated", 10)) group_along(d, d->rank - count + i);
         at += strcspn(at, ",}");
         at += strspn(at, ", ");
     }
 }
 
 /* `{devices=[2,2]<=[4] last_tile_dim_replicate}`, behind the first bracket. */
-static const hlo_division *sharding_of_tiles(hlo_arena *arena, const char *at) {
+static const hlo_division *sharding_of_tiles(hlo_arena *arena, const char *at, hlo_handed asked) {
     array d = {.rank = 0};
     if (!read_dims(&at, d.dims, &d.rank) || !hlo_value_take(&at, "]") || !make_places(arena, &d))
         return NULL;
@@ -284,37 +287,126 @@ static const hlo_division *sharding_of_tiles(hlo_arena *arena, const char *at) {
         uint32_t kinds = 1;
         for (const char *c = at; *c && *c != '}'; c++) kinds += *c == ',';
         if (kinds > d.rank) return NULL;
-        group_kinds(at, &d, kinds);
+        group_kinds(at, &d, kinds, asked);
     }
     return divide(arena, &d);
 }
 
+/* `{'a'}, {}]`: those that are at the same place along the axes that are named. */
+static const hlo_division *share_places(hlo_arena *arena, const char **at, mesh *m) {
+    bool tiled[MOST_DIMS] = {0};
+    for (; **at && **at != ']'; *at = **at == '\'' ? hlo_value_past_name(*at) : *at + 1) {
+        if (**at != '\'') continue;
+        uint32_t axis = axis_named(m, *at);
+        if (axis == m->all.rank) return NULL;
+        tiled[axis] = true;
+    }
+    for (uint32_t i = 0; i < m->all.rank; i++)
+        if (!tiled[i]) group_along(&m->all, i);
+    return hlo_value_take(at, "]") ? divide(arena, &m->all) : NULL;
+}
+
 /* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
-static const hlo_division *sharding_of_mesh(hlo_arena *arena, const char *at) {
+static const hlo_division *sharding_of_mesh(hlo_arena *arena, const char *at, hlo_handed asked) {
     mesh m;
     if (!read_mesh(arena, &at, &m)) return NULL;
     if (hlo_value_take(&at, ", replicated")) return &hlo_division_whole;
     if (!hlo_value_take(&at, ", [")) return NULL;
-    bool tiled[MOST_DIMS] = {0};
-    for (; *at && *at != ']'; at = *at == '\'' ? hlo_value_past_name(at) : at + 1) {
-        if (*at != '\'') continue;
-        uint32_t axis = axis_named(&m, at);
-        if (axis == m.all.rank) return NULL;
-        tiled[axis] = true;
-    }
-    if (strstr(at, "unreduced") || strstr(at, "manual")) return NULL;
-    for (uint32_t i = 0; i < m.all.rank; i++)
-        if (!tiled[i]) group_along(&m.all, i);
-    return divide(arena, &m.all);
+    if (strstr(at, "unreduced") || (strstr(at, "manual") && asked == HLO_HAVE)) return NULL;
+    return share_places(arena, &at, &m);
 }
 
-const hlo_division *hlo_division_of_sharding(hlo_arena *arena, const char *sharding) {
+const hlo_division *hlo_division_of_sharding(hlo_arena *arena, const char *sharding,
+                                             hlo_handed asked) {
     const char *at = sharding;
     if (!hlo_value_take(&at, "{")) return NULL;
-    if (hlo_value_take(&at, "replicated")) return strchr("} ", *at) ? &hlo_division_whole : NULL;
-    if (hlo_value_take(&at, "devices=[")) return sharding_of_tiles(arena, at);
-    return sharding_of_mesh(arena, at);
+    if (hlo_value_take(&at, "replicated") || (asked == HLO_GET && hlo_value_take(&at, "manual")))
+        return strchr("} ", *at) ? &hlo_division_whole : NULL;
+    if (hlo_value_take(&at, "devices=[")) return sharding_of_tiles(arena, at, asked);
+    return sharding_of_mesh(arena, at, asked);
 }
+
+/* --------------------------------------------------------------------------------------- Shardy */
+
+/* As shardings of HLO are written: names in single quotes, and no spaces but in these. NULL: a name
+ * has such a quote. */
+static const char *respelt(hlo_arena *arena, const char *text) {
+    char *copy = hlo_arena_alloc(arena, strlen(text) + 1), *to = copy;
+    bool quoted = false;
+    for (; *text; text++) {
+        if (*text == '\'') return NULL;
+        if (*text == '"') quoted = !quoted;
+        if (*text != ' ' || quoted) *to++ = *text == '"' ? '\'' : *text;
+    }
+    *to = '\0';
+    return copy;
+}
+
+/* Up to the comma behind an item of a list, or what closes the list. */
+static const char *past_item(const char *at) {
+    int depth = 0;
+    while (*at && (depth || !strchr(",>]})", *at))) {
+        depth += (strchr("<[{(", *at) != NULL) - (strchr(">]})", *at) != NULL);
+        at = *at == '\'' ? hlo_value_past_name(at) : at + 1;
+    }
+    return at;
+}
+
+/* The mesh `'x'=2,'y'=2],device_ids=[1,0]>` that is called so in `{mesh=#sdy.mesh<['x'=2...}`. */
+static const char *mesh_called(const char *meshes, const char *name, size_t length) {
+    static const char mesh_is[] = "=#sdy.mesh<[";
+    const char *at = meshes;
+    while (hlo_value_take(&at, "{") || hlo_value_take(&at, ",")) {
+        if (!strncmp(at, name, length) && !strncmp(at + length, mesh_is, sizeof mesh_is - 1))
+            return at + length + sizeof mesh_is - 1;
+        at = past_item(at);
+    }
+    return NULL;
+}
+
+/* Up to the dimensions of the sharding of that number, `[<@mesh,[{'x'},{}]>,...]`, and its mesh. */
+static bool read_shardy(hlo_arena *arena, const char *meshes, uint32_t number, const char **at,
+                        mesh *m) {
+    const char *all = respelt(arena, meshes);
+    if (!all || !*at || !hlo_value_take(at, "#sdy.sharding_per_value<[")) return false;
+    for (; number; number--) {
+        *at = past_item(*at);
+        if (!hlo_value_take(at, ",")) return false;
+    }
+    if (!hlo_value_take(at, "<@")) return false;
+    const char *name = *at;
+    *at = *name == '\'' ? hlo_value_past_name(name) : name + strcspn(name, ",>");
+    const char *is = mesh_called(all, name, (size_t)(*at - name));
+    if (!is || !read_axes(arena, &is, m)) return false;
+    if (hlo_value_take(&is, ",device_ids=[") &&
+        !(m->all.rank && read_list(&is, &m->all) && hlo_value_take(&is, "]")))
+        return false;
+    return hlo_value_take(&is, ">") && hlo_value_take(at, ",[");
+}
+
+const hlo_division *hlo_division_of_shardy(hlo_arena *arena, const char *meshes,
+                                           const char *shardings, uint32_t number) {
+    mesh m;
+    const char *at = respelt(arena, shardings);
+    if (!read_shardy(arena, meshes, number, &at, &m)) return NULL;
+    const hlo_division *division = share_places(arena, &at, &m);
+    if (hlo_value_take(&at, ",replicated=")) at = past_item(at);
+    if (!hlo_value_take(&at, ">")) return NULL; /* sums that are not made yet */
+    return m.all.rank ? division : &hlo_division_whole;
+}
+
+const hlo_division *hlo_division_of_axes(hlo_arena *arena, const char *meshes,
+                                         const char *shardings, const char *axes) {
+    mesh m;
+    const char *first = respelt(arena, shardings), *at = respelt(arena, axes);
+    if (!at || !hlo_value_take(&at, "#sdy<manual_axes{")) return NULL;
+    if (!read_shardy(arena, meshes, 0, &first, &m)) return NULL;
+    for (; *at == '\''; hlo_value_take(&at, ","))
+        if (!group_axis(&at, &m)) return NULL;
+    return hlo_value_take(&at, "}>") ? divide(arena, &m.all) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------ questions */
 
 bool hlo_division_within(const hlo_division *a, const hlo_division *b) {
     if (a == b || !b->count) return true;

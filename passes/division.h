@@ -20,8 +20,21 @@ const hlo_division *hlo_division_of_groups(hlo_arena *arena, const char *groups,
 /* Those that source_target_pairs connect. NULL as above. */
 const hlo_division *hlo_division_of_pairs(hlo_arena *arena, const char *pairs, int64_t devices);
 
-/* Those to which a sharding of an array hands the same part. NULL as above. */
-const hlo_division *hlo_division_of_sharding(hlo_arena *arena, const char *sharding);
+/* Those to which a sharding of an array hands the same part. Where some dimensions are manual, each
+ * device has an array of its own: it is asked for those that have the same one (HLO_HAVE), or for
+ * those that would have, if the arrays were one (HLO_GET). NULL as above. */
+typedef enum hlo_handed { HLO_HAVE, HLO_GET } hlo_handed;
+const hlo_division *hlo_division_of_sharding(hlo_arena *arena, const char *sharding,
+                                             hlo_handed asked);
+
+/* The same, HLO_GET, of the sharding of that number in Shardy's `#sdy.sharding_per_value<[...]>`.
+ * `meshes`: what the module says of them, `{mesh = #sdy.mesh<["x"=2]>}`. NULL as above. */
+const hlo_division *hlo_division_of_shardy(hlo_arena *arena, const char *meshes,
+                                           const char *shardings, uint32_t number);
+
+/* Those along the axes `#sdy<manual_axes{"x"}>` of the mesh of such shardings. NULL as above. */
+const hlo_division *hlo_division_of_axes(hlo_arena *arena, const char *meshes,
+                                         const char *shardings, const char *axes);
 
 /* Whether each group of `a` is within one of `b`. */
 bool hlo_division_within(const hlo_division *a, const hlo_division *b);

@@ -1,6 +1,7 @@
 #include "passes/walk.h"
 
 #include "passes/devices.h"
+#include "passes/manual.h"
 
 bool *hlo_walk_controlled(const hlo_module *module, hlo_arena *arena) {
     if (!module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS]) return NULL;
@@ -39,7 +40,7 @@ static bool runs_together(const hlo_module *module) {
     if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_devices_manual(instr)) return true;
+            if (hlo_manual_enters(instr)) return true;
     return false;
 }
 
