@@ -13,6 +13,7 @@
 #include "passes/match.h"
 #include "passes/report.h"
 #include "tests/random/devices.h"
+#include "tests/random/places.h"
 
 static const hlo_rule *rule_at(int index, const hlo_rules **out_rules) {
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) {
@@ -234,7 +235,7 @@ static uint32_t products(const hlo_module *module) {
     uint32_t count = 0;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next) {
-            if (i->op == HLO_OP_CALL) return 0;
+            if (i->op == HLO_OP_CALL && !hlo_instr_attr(i, HLO_ATTR_FRONTEND_ATTRIBUTES)) return 0;
             count += i->op == HLO_OP_DOT || hlo_matmul_is_call(i);
         }
     return count;
@@ -265,6 +266,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
             snprintf(why, WHY_SIZE, "%u matmuls became %u", before, now);
             result = OUTCOME_DIFFERENT;
         }
+        if (!places_kept(module, after, why, WHY_SIZE)) result = OUTCOME_DIFFERENT;
         hlo_report_free(report);
     }
     hlo_module_free(after);

@@ -10,6 +10,7 @@
 #include "passes/match.h"
 #include "tests/random/check.h"
 #include "tests/random/gen.h"
+#include "tests/random/places.h"
 
 static void add_case(text_cases *list, const char *name, const char *text, const char *head) {
     if (list->count == list->room) {
@@ -276,19 +277,13 @@ static const text_case *pick_case(const text_cases *cases, uint64_t seed) {
 hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
     char name[32];
     snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
-    char *text;
-    dice d = {.state = seed};
-    if (seed % 2) {
-        text = random_module(seed);
-        hlo_module *module = text ? read_module(text, name) : NULL;
-        free(text);
-        return module;
-    }
-    text = edit_text(pick_case(cases, seed)->text, &d);
+    dice d = {.state = seed}, other = {.state = seed * UINT64_C(0x2545f4914f6cdd1d)};
+    char *text = seed % 2 ? random_module(seed) : edit_text(pick_case(cases, seed)->text, &d);
     hlo_module *module = text ? read_module(text, name) : NULL;
     free(text);
     if (!module) return NULL;
-    edit_module(module, &d);
+    if (seed % 2 == 0) edit_module(module, &d);
+    if (dice_chance(&other, 15)) edit_places(module, &other);
     if (hlo_module_verify(module, NULL, NULL) == HLO_OK) return module;
     hlo_module_free(module);
     return NULL;
