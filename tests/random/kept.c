@@ -52,7 +52,7 @@ static const hlo_instr *find_instr(const hlo_computation *comp, const char *name
     return NULL;
 }
 
-/* ---------------------------------------------------------------------------------- what stays */
+/* ----------------------------------------------------------------------------------- what stays */
 
 static bool is_elsewhere(const hlo_instr *i) {
     return hlo_shape_is_array(i->shape) && i->shape->layout && i->shape->layout->memory_space;
@@ -100,7 +100,7 @@ static bool stays(const kept *k, const hlo_instr *was, const hlo_computation *in
     return true;
 }
 
-/* -------------------------------------------------------------------------------------- orders */
+/* --------------------------------------------------------------------------------------- orders */
 
 /* Marks, by id, all that must run before `from`. */
 static void mark_before(const hlo_instr *from, bool *marks) {
@@ -130,7 +130,7 @@ static bool same_order(const kept *k, const hlo_instr *was, const hlo_computatio
     return same || lost(k, "no longer runs after what it ran after", was->name);
 }
 
-/* ------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 static bool same_instrs(const kept *k, const hlo_computation *was, const hlo_computation *is) {
     const hlo_instr *a = was->first, *b = is->first;
