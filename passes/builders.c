@@ -1,4 +1,5 @@
 /* The functions of builder.def. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -393,18 +394,25 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, &env->context->target);
 }
 
+/* Whether a factor or divisor of that sign or more may stand before a relu as well as behind it. Of
+ * one that is known it is asked of infinities, too: relu(-inf) * 0 is 0, relu(-1) * inf is NaN. */
+static bool commutes_with_relu(hlo_instr *factor, const hlo_binding *call, hlo_sign least) {
+    hlo_matmul m;
+    double number;
+    if (!decode_product(call, &m)) return false;
+    if (m.epilogue == HLO_EPILOGUE_DEFAULT) return true;
+    if (hlo_known_number(factor, &number)) return number > 0 && isfinite(number);
+    return hlo_sign_least(factor) >= least;
+}
+
 TEST(passes_relu) {
     UNUSED(env), UNUSED(count);
-    hlo_matmul m;
-    return decode_product(args + 1, &m) &&
-           (m.epilogue == HLO_EPILOGUE_DEFAULT || hlo_sign_least(args->instr) >= HLO_SIGN_ZERO);
+    return commutes_with_relu(args->instr, args + 1, HLO_SIGN_ZERO);
 }
 
 TEST(divides_relu) {
     UNUSED(env), UNUSED(count);
-    hlo_matmul m;
-    return decode_product(args + 1, &m) &&
-           (m.epilogue == HLO_EPILOGUE_DEFAULT || hlo_sign_least(args->instr) == HLO_SIGN_PLUS);
+    return commutes_with_relu(args->instr, args + 1, HLO_SIGN_PLUS);
 }
 
 TEST(overwritable) {
