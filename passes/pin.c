@@ -173,7 +173,9 @@ bool hlo_pin_lets_inline(const hlo_instr *call) {
     const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     return (!call->pin || call->pin == HLO_PIN_EFFECT) && called && !is_manual_body(called) &&
            !hlo_instr_int(call, HLO_ATTR_IS_COMPOSITE, 0) &&
-           !hlo_instr_attr(call, HLO_ATTR_BACKEND_CONFIG) && !any_frontend(call, forbids_inlining);
+           !hlo_instr_attr(call, HLO_ATTR_BACKEND_CONFIG) &&
+           !hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING) &&
+           !any_frontend(call, forbids_inlining);
 }
 
 bool hlo_pin_is_scheduled(const hlo_module *module) {

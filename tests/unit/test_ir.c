@@ -170,8 +170,78 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     hlo_module_free(m);
 }
 
+/* Down to names and the order of use lists; what is made afterwards is called as it would have
+ * been.
+ */
+static void what_was_made_is_unmade(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_computation *c = hlo_computation_new(m, "main");
+    const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
+    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
+    hlo_instr_set_parameter(x, 0);
+    hlo_instr *twice[] = {x, x};
+    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, "negate.2");
+    hlo_computation_set_root(c, add);
+    const uint64_t print = hlo_module_fingerprint(m);
+    hlo_journal *journal = hlo_journal_new(m->arena);
+    for (int times = 0; times < 2; times++) {
+        hlo_journal_open(journal, m);
+        hlo_instr *kept = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &x, NULL);
+        assert_string_equal(kept->name, "negate");
+        assert_int_equal(hlo_journal_count(m), 1);
+        hlo_instr *made = hlo_instr_new(c, kept, HLO_OP_NEGATE, scalar, 1, &x, NULL);
+        assert_string_equal(made->name, "negate.1");
+        made = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &made, NULL);
+        assert_string_equal(made->name, "negate.3");
+        hlo_computation *other = hlo_computation_new(m, "main");
+        assert_string_equal(other->name, "main.1");
+        hlo_instr *root = hlo_instr_new(other, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
+        hlo_instr_set_parameter(root, 0);
+        hlo_computation_set_root(other, root);
+        assert_true(hlo_module_fingerprint(m) != print);
+        hlo_journal_back(m, 1);
+        assert_int_equal(c->instr_count, 3);
+        assert_ptr_equal(x->uses, kept->operands);
+        assert_ptr_equal(m->last, c);
+        hlo_journal_back(m, 0);
+        hlo_journal_close(m);
+        assert_true(hlo_module_fingerprint(m) == print);
+        assert_ptr_equal(x->uses, &add->operands[1]);
+    }
+    assert_string_equal(hlo_computation_new(m, "main")->name, "main.1");
+    hlo_module_free(m);
+}
+
+static void what_is_said_is_inherited(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_computation *c = hlo_computation_new(m, "main");
+    const hlo_shape *row = hlo_shape_array(m, HLO_TYPE_F32, 1, (int64_t[]){4});
+    const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
+    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, row, 0, NULL, "x");
+    hlo_instr *like = hlo_instr_new(c, NULL, HLO_OP_NEGATE, row, 1, &x, NULL);
+    hlo_instr *other = hlo_instr_new(c, NULL, HLO_OP_RESHAPE, scalar, 1, &x, NULL);
+    hlo_instr_set_str(x, HLO_ATTR_SHARDING, "{replicated}");
+    hlo_instr_set_str(x, HLO_ATTR_FRONTEND_ATTRIBUTES, "{a=\"1\"}");
+    hlo_instr_set_str(like, HLO_ATTR_FRONTEND_ATTRIBUTES, "{b=\"2\"}");
+    hlo_instr_inherit(like, x);
+    hlo_instr_inherit(other, x);
+    assert_string_equal(hlo_instr_str(like, HLO_ATTR_SHARDING), "{replicated}");
+    assert_string_equal(hlo_instr_str(like, HLO_ATTR_FRONTEND_ATTRIBUTES), "{b=\"2\"}");
+    assert_null(hlo_instr_str(other, HLO_ATTR_SHARDING));
+    assert_string_equal(hlo_instr_str(other, HLO_ATTR_FRONTEND_ATTRIBUTES), "{a=\"1\"}");
+    hlo_module_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_made_is_unmade),
+        cmocka_unit_test(what_is_said_is_inherited),
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(equal_shapes_are_one_pointer),
         cmocka_unit_test(uses_follow_their_definition),
