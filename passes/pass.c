@@ -195,6 +195,19 @@ static void warn_unpartitioned(const run *r) {
         "calls cannot be");
 }
 
+/* Of the rules that were loaded; one that only gives reasons changes nothing, and does not fire. */
+static void tell_idle_rules(const run *r) {
+    const hlo_rules *rules = r->context.rules;
+    for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
+        const hlo_rule *rule = &rules->rules[i];
+        if (rules->actions[rule->first_action].kind == HLO_ACTION_REMARK ||
+            hlo_remark_has_fired(&r->context, rule->name))
+            continue;
+        hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
+                      "rule %s did not fire in module %s", rule->name, r->context.module->name);
+    }
+}
+
 static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
@@ -240,7 +253,9 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
         status = start_again(r, original, recover);
         if (status == HLO_OK) status = run_all(r, recover);
     }
-    if (status == HLO_OK) warn_unpartitioned(r);
+    if (status != HLO_OK) return status;
+    warn_unpartitioned(r);
+    tell_idle_rules(r);
     return status;
 }
 

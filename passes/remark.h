@@ -44,6 +44,7 @@ bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot)
 
 /* Adds to what hlo_report_print_times() prints: that a rule fired, that a pass took time. */
 void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
+bool hlo_remark_has_fired(const hlo_pass_context *context, const char *rule);
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds);
 
 /* For the runner. An empty report; NULL when memory runs out. `frameworks` as hlo_pass_options has

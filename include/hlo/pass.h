@@ -28,7 +28,8 @@ typedef struct hlo_pass_options {
     double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays
                             wide; 0: all become FP8 that can. Default 0 */
     const char *rules;   /* a file of more rewrite rules (docs/rules.md): those of a phase run after
-                            the built-in ones of that phase; NULL: none */
+                            the built-in ones of that phase, and what of them did not fire is a note;
+                            NULL:   none */
     uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
                             backwards, any other number shuffled by it. The result is the same */
     bool allow_bias_rounding; /* an f32 bias may be rounded to bf16, so that the call adds it;
