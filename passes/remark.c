@@ -175,6 +175,7 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
 
 /* What grows leaves in the arena what it was, so it is made as large as is known at once. */
 void hlo_report_open(hlo_pass_context *context) {
+    context->report->target = context->target;
     make_room_for_id(context->report, context->module->next_id);
     make_room(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
     if (!hlo_product_most(context->module)) return;

@@ -48,6 +48,7 @@ typedef struct tallies {
 struct hlo_report {
     hlo_arena *arena;       /* of everything below, strings included */
     const char *frameworks; /* globs */
+    hlo_target target;      /* what the module is rewritten for */
     slot *slots;
     uint32_t count, room;
     uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */

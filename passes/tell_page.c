@@ -1,4 +1,5 @@
-/* Verdicts as one page of HTML that needs nothing else: no network, no script. */
+/* Verdicts as one page of HTML that needs nothing else: no network. Its script only sorts and
+ * filters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,9 @@ static const char style[] =
     ".side svg .node path,.side svg .node polygon{fill:var(--soft);stroke:var(--line)}"
     ".side svg .f8 path,.side svg .f8 polygon{stroke:var(--fp8);stroke-width:1.6}"
     ".side svg .here path,.side svg .here polygon{fill:var(--focus);stroke-width:2}"
+    ".tools{display:flex;flex-wrap:wrap;gap:.4rem .8rem;margin:.5rem 0}.tools[hidden]{display:none}"
+    ".tools>*{font:inherit;color:inherit;background:var(--soft);border:1px solid var(--line);"
+    "border-radius:.3rem;padding:.15rem .5rem}.tools>[name=words]{flex:1 1 14rem}"
     "table{border-collapse:collapse;font-size:.85rem}th{white-space:nowrap}td,th{text-align:left;"
     "padding:.15rem .6rem "
     ".15rem 0;vertical-align:top;overflow-wrap:anywhere}th{font-weight:600;color:var(--dim)}"
@@ -46,6 +50,24 @@ static const char style[] =
     "@media(max-width:44rem){summary{grid-template-columns:4rem minmax(0,1fr)}"
     "summary>:nth-child(n+3){grid-column:2}.time{text-align:left}"
     ".side svg{max-width:none;width:auto;min-width:34rem}}";
+
+/* Sorts the matmuls by what a button names, the other way round when it is pressed again, and hides
+ * those that have not all the words, or another verdict. The controls are there once it runs. */
+static const char script[] =
+    "(()=>{const tools=document.getElementById('tools'),box=document.getElementById('matmuls'),"
+    "rows=[...box.children],count=document.getElementById('shown');let last='';"
+    "const text=r=>r.firstElementChild.textContent.toLowerCase();"
+    "const show=()=>{const words=tools.elements.words.value.toLowerCase().split(/\\s+/),"
+    "kind=tools.elements.kind.value;let n=0;for(const r of rows){"
+    "r.hidden=kind&&r.dataset.kind!==kind||!words.every(w=>text(r).includes(w));n+=!r.hidden}"
+    "count.textContent=n+' of '+rows.length};"
+    "const sort=key=>{const back=last===key?-1:1;last=back<0?'':key;rows.sort((a,b)=>{"
+    "const x=a.dataset[key],y=b.dataset[key];"
+    "return back*(isNaN(x)||isNaN(y)?x<y?-1:x>y:y-x)});box.append(...rows)};"
+    "tools.addEventListener('input',show);"
+    "tools.addEventListener('submit',e=>e.preventDefault());"
+    "for(const b of tools.querySelectorAll('button'))"
+    "b.addEventListener('click',()=>sort(b.value));show();tools.hidden=false})()";
 
 /* ----------------------------------------------------------------------------------------- text */
 
@@ -161,7 +183,9 @@ static void print_head(FILE *out, const hlo_verdict *v) {
     fprintf(out, "<summary><span class=\"%s\">%s</span><span class=\"mono\">", tell_kinds[v->kind],
             tell_kinds[v->kind]);
     element(out, "", v->input_instr, "");
-    element(out, " <span class=\"dim\">", v->input_shape, "</span></span><span>");
+    element(out, " <span class=\"dim\">", v->input_shape, "</span>");
+    if (v->op_name) element(out, "<br><span class=\"dim\">", v->op_name, "</span>");
+    fputs("</span><span>", out);
     if (*v->epilogue) tell_markup(out, v->epilogue);
     if (v->reason) element(out, *v->epilogue ? ", " : "", v->reason, "");
     fputs("</span><span class=\"mono dim\">", out);
@@ -214,7 +238,11 @@ static void print_sides(FILE *out, const place *p) {
 
 static void print_place(FILE *out, const place *p) {
     const hlo_verdict *v = p->verdict;
-    fputs("<details>", out);
+    fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
+            tell_kinds[v->kind], v->runs * v->seconds, v->runs * v->flops);
+    element(out, " data-reason=\"", v->reason, "\"");
+    element(out, " data-source=\"", v->source_file, "\"");
+    element(out, " data-name=\"", v->op_name ? v->op_name : v->input_instr, "\">");
     print_head(out, v);
     fputs("<div class=\"inside\">", out);
     if (v->reason) {
@@ -287,21 +315,58 @@ static void print_reasons(const telling *t) {
     }
 }
 
-static void print_page(const telling *t, const place *places, size_t count) {
+static void print_tools(FILE *out) {
+    static const char *const keys[][2] = {{"time", "time"},     {"flops", "FLOPs"},
+                                          {"kind", "verdict"},  {"name", "op_name"},
+                                          {"reason", "reason"}, {"source", "source"}};
+    fputs("<form id=\"tools\" class=\"tools\" hidden><input name=\"words\" type=\"search\" "
+          "placeholder=\"Filter: words\" aria-label=\"Filter by words\"><select name=\"kind\" "
+          "aria-label=\"Filter by verdict\"><option value=\"\">every verdict</option>",
+          out);
+    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++)
+        fprintf(out, "<option>%s</option>", tell_kinds[kind]);
+    fputs("</select>", out);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        fprintf(out, "<button type=\"button\" value=\"%s\">by %s</button>", keys[i][0], keys[i][1]);
+    fputs("<span id=\"shown\"></span></form>\n", out);
+}
+
+/* For what, by what and when. */
+static void print_origin(const telling *t, const hlo_page_options *options) {
+    FILE *out = t->out;
+    fputs("<p class=\"dim\">", out);
+    if (t->count) {
+        const hlo_target *target = &t->reports[0]->target;
+        fprintf(out, "For sm_%d and CUDA %d.%d", target->sm, target->cuda / 100,
+                target->cuda % 100);
+    }
+    if (options->date) element(out, t->count ? ", " : "", options->date, "");
+    if (options->command) element(out, "<br><code>", options->command, "</code>");
+    fputs("</p>\n", out);
+}
+
+static void print_page(const telling *t, const hlo_page_options *options, const place *places,
+                       size_t count) {
     fprintf(t->out,
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
+            "style-src 'unsafe-inline';script-src 'unsafe-inline'\">\n"
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
             tell_fp8_count(&t->sum), t->sum.total, style);
+    print_origin(t, options);
     print_summary(t);
     fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Those that take longest first. Open one for what is "
           "around it, before and after.</p>\n",
           t->out);
+    print_tools(t->out);
+    fputs("<div id=\"matmuls\">\n", t->out);
     for (size_t i = 0; i < count; i++) print_place(t->out, &places[i]);
+    fputs("</div>\n", t->out);
     print_lints(t);
     print_reasons(t);
-    fputs("</body></html>\n", t->out);
+    fprintf(t->out, "<script>%s</script>\n</body></html>\n", script);
 }
 
 static size_t collect(const telling *t, place *out) {
@@ -343,8 +408,8 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
     return status;
 }
 
-hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count, hlo_drawer *draw,
-                            void *user, FILE *out) {
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
+                            const hlo_page_options *options, FILE *out) {
     const telling t = {.reports = reports,
                        .count = count,
                        .which = HLO_REMARKS_ALL,
@@ -353,8 +418,9 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count, hlo_
     place *places = calloc(t.sum.total + 1, sizeof *places);
     if (!places) return HLO_OUT_OF_MEMORY;
     size_t total = collect(&t, places);
-    hlo_status status = draw ? draw_all(places, total, draw, user) : HLO_OK;
-    if (status == HLO_OK) print_page(&t, places, total);
+    hlo_status status =
+        options->draw ? draw_all(places, total, options->draw, options->user) : HLO_OK;
+    if (status == HLO_OK) print_page(&t, options, places, total);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     for (size_t i = 0; i < total; i++)
         for (int side = 0; side < 2; side++) free(places[i].drawing[side]);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "graphviz.h"
@@ -14,6 +15,8 @@
 #include "output.h"
 
 typedef struct opt_job {
+    int argc;
+    char **argv;
     options options;
     hlo_pass_options pass;
     hlo_module **modules; /* of all inputs, in order */
@@ -156,9 +159,44 @@ static hlo_status print_remarks(const opt_job *job, FILE *out) {
                              which_remarks(job), format, out);
 }
 
+/* As a shell reads it. The caller frees it; NULL: no memory. */
+static char *command_line(const opt_job *job) {
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=.,/:%+";
+    char *line = NULL;
+    size_t size;
+    FILE *out = open_memstream(&line, &size);
+    if (!out) return NULL;
+    fputs("hlo-fp8-opt", out);
+    for (int i = 1; i < job->argc; i++) {
+        const char *word = job->argv[i];
+        bool quoted = !*word || word[strspn(word, plain)];
+        fputs(quoted ? " '" : " ", out);
+        for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, out);
+        if (quoted) fputc('\'', out);
+    }
+    if (fclose(out) == 0) return line;
+    free(line);
+    return NULL;
+}
+
+/* Of now, or of the second that a reproducible build says it is (reproducible-builds.org). */
+static void date_now(char *out, size_t size) {
+    const char *epoch = getenv("SOURCE_DATE_EPOCH");
+    time_t now = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
+    struct tm parts;
+    if (!gmtime_r(&now, &parts) || !strftime(out, size, "%Y-%m-%d %H:%M UTC", &parts)) *out = '\0';
+}
+
 static hlo_status print_page(const opt_job *job, FILE *out) {
-    return hlo_reports_page((const hlo_report *const *)job->reports, job->count, graphviz_draw,
-                            NULL, out);
+    char date[64], *command = command_line(job);
+    if (!command) return HLO_OUT_OF_MEMORY;
+    date_now(date, sizeof date);
+    const hlo_page_options page = {.draw = graphviz_draw, .command = command, .date = date};
+    hlo_status status =
+        hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page, out);
+    free(command);
+    return status;
 }
 
 static hlo_status print_histories(const opt_job *job, FILE *out) {
@@ -322,7 +360,7 @@ static program_mode mode_of(const options *given) {
 }
 
 int main(int argc, char **argv) {
-    opt_job job = {0};
+    opt_job job = {.argc = argc, .argv = argv};
     int exit_status;
     heap_use_large_pages();
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */

@@ -147,13 +147,21 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
  * that free() takes, or stays NULL where nothing can be drawn. HLO_OUT_OF_MEMORY. */
 typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t count,
                               char **out_drawings);
-/* Writes one page of HTML about `count` reports that needs no network and no script: a summary, the
- * matmuls by cost with verdict, source and, if the passes ran with `surroundings`, what is around
- * them before and after, the lints, and the pages of the reasons. `draw` draws the surroundings of
- * the 50 matmuls that take longest; NULL: they are tables. HLO_INVALID_INPUT when writing to `out`
- * fails, HLO_OUT_OF_MEMORY. */
-hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count, hlo_drawer *draw,
-                            void *user, FILE *out);
+/* What a page says beside the verdicts; any of it may be NULL. All is borrowed for the call. */
+typedef struct hlo_page_options {
+    hlo_drawer *draw; /* draws the surroundings of the 50 matmuls that take longest; NULL: they are
+                         tables */
+    void *user;       /* for `draw` */
+    const char *command, *date; /* that the page was made by, and when, as its head tells them */
+} hlo_page_options;
+
+/* Writes one page of HTML about `count` reports that needs no network: for what it was made, a
+ * summary, the matmuls by cost with verdict, source and, if the passes ran with `surroundings`,
+ * what is around them before and after, the lints, and the pages of the reasons. A script in it
+ * sorts and filters the matmuls; without scripts it is the same page. HLO_INVALID_INPUT when
+ * writing to `out` fails, HLO_OUT_OF_MEMORY. */
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
+                            const hlo_page_options *options, FILE *out);
 
 /* Whether the verdicts of `count` reports are what a build wants them to be.
  *   expect   "N", "N%" or "all": so many matmuls, or percent of them, are FP8 (at least); NULL: any
