@@ -7,6 +7,7 @@ A page has its module in a ```hlo block, perhaps under a ```rules block for --ru
 hunks are separated by empty lines. Options stand in the lines that begin with Before and After.
 """
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -27,10 +28,11 @@ def edited(module, diff):
 
 
 def verdicts(program, options, rules, module):
-    with tempfile.NamedTemporaryFile("w", suffix=".hlo") as hlo, tempfile.NamedTemporaryFile("w", suffix=".rules") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".hlo") as hlo, tempfile.NamedTemporaryFile("w", suffix=".rules") as file, \
+         tempfile.TemporaryDirectory() as folder:
         hlo.write(module)
         hlo.flush()
-        command = [program, *options.split(), "--remarks=all", "--remarks-format=json", "-o", "/dev/null", hlo.name]
+        command = [program, *options.split(), "--remarks=all", "--remarks-format=json", f"--remarks-file={folder}/remarks", "-o", "/dev/null", hlo.name]
         if rules:
             file.write(rules)
             file.flush()
@@ -38,7 +40,7 @@ def verdicts(program, options, rules, module):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             return done.stderr
-        told = json.loads(done.stderr)
+        told = json.loads(pathlib.Path(folder, "remarks").read_text())
         return [(dot["verdict"], dot["reason"]) for dot in told["dots"]], [lint["reason"] for lint in told["lints"]]
 
 
