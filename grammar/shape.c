@@ -32,11 +32,30 @@ static bool next_is(shape_reader *r, char c) {
     return true;
 }
 
+/* What numpy, torch, MLIR and people call types. */
+static const struct {
+    const char *word, *type;
+} spellings[] = {
+    {"fp8", "f8e4m3fn"}, {"fp4", "f4e2m1fn"},  {"float8", "f8e4m3fn"}, {"f8", "f8e4m3fn"},
+    {"fp16", "f16"},     {"fp32", "f32"},      {"fp64", "f64"},        {"float16", "f16"},
+    {"float32", "f32"},  {"float64", "f64"},   {"bfloat16", "bf16"},   {"half", "f16"},
+    {"float", "f32"},    {"double", "f64"},    {"int4", "s4"},         {"int8", "s8"},
+    {"int16", "s16"},    {"int32", "s32"},     {"int64", "s64"},       {"uint4", "u4"},
+    {"uint8", "u8"},     {"uint16", "u16"},    {"uint32", "u32"},      {"uint64", "u64"},
+    {"i4", "s4"},        {"i8", "s8"},         {"i16", "s16"},         {"i32", "s32"},
+    {"i64", "s64"},      {"complex64", "c64"}, {"complex128", "c128"}, {"bool", "pred"},
+    {"i1", "pred"},
+};
+
 static void unknown_type(hlo_text *text, hlo_span at) {
+    enum { SPELLINGS = sizeof spellings / sizeof *spellings };
     const char *name = hlo_text_quote(text, at);
     hlo_suggestion s = hlo_suggest(name);
     for (int type = 0; type < HLO_TYPE_COUNT; type++)
         if (type != HLO_TYPE_TUPLE) hlo_suggest_offer(&s, hlo_types[type].name);
+    for (size_t i = 0; i < SPELLINGS; i++) hlo_suggest_offer(&s, spellings[i].word);
+    for (size_t i = 0; i < SPELLINGS; i++)
+        if (s.best == spellings[i].word) s.best = spellings[i].type;
     hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_suggest_meant(&s));
 }
 

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "hlo/dump.h"
 #include "hlo/proto.h"
+#include "hlo/suggest.h"
 #include "hlo/text.h"
 #include "options.h"
 #include "output.h"
@@ -233,10 +234,15 @@ static int list_passes(void) {
 static int refuse_reason(const char *name) {
     char names[2048] = "";
     size_t used = 0;
-    for (size_t i = 0; i < hlo_reason_count() && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                                 hlo_reason_name(i));
-    return options_refuse(PROGRAM_OPT, "there is no reason '%s'; there are %s", name, names);
+    hlo_suggestion near = hlo_suggest(name);
+    for (size_t i = 0; i < hlo_reason_count(); i++) {
+        hlo_suggest_offer(&near, hlo_reason_name(i));
+        if (used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     i ? ", " : "; there are ", hlo_reason_name(i));
+    }
+    return options_refuse(PROGRAM_OPT, "there is no reason '%s'%s", name,
+                          near.best ? hlo_suggest_meant(&near) : names);
 }
 
 static int explain(const char *name) {

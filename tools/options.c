@@ -58,7 +58,7 @@ static unsigned terminal_width(int fd, unsigned otherwise) {
 }
 
 static void print_examples(program_id program, FILE *out) {
-    fputs("\nExamples:\n", out);
+    fputs("Examples:\n", out);
 #define EXAMPLE(of, line, meaning)                                                                 \
     if (PROGRAM_##of == program) fprintf(out, "  %s\n      %s\n", line, meaning);
 #include "program.def"
@@ -117,6 +117,7 @@ static void print_help(program_id program, FILE *out) {
 #define OPTION(id, option_modes, letter, name, kind, argument, fallback, help)                     \
     if ((option_modes) & (int)program) print_option(&rows[OPTION_##id], width, out);
 #include "options.def"
+    fputc('\n', out);
     print_examples(program, out);
     fputs("\nExit status:\n", out);
 #define STATUS(code, meaning) fprintf(out, "  %d  %s\n", code, meaning);
@@ -230,17 +231,30 @@ static int find_letter(int letter) {
     return OPTION_COUNT;
 }
 
+/* The program that has an option which `program` has not; NULL when there is none. */
+static const char *other_program(program_id program, const char *name) {
+    const program_id other = program == PROGRAM_OPT ? PROGRAM_RUN : PROGRAM_OPT;
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (rows[id].name && strcmp(rows[id].name, name) == 0 && rows[id].modes & (int)other)
+            return program_name(other);
+    return NULL;
+}
+
 static void refuse_unknown(program_id program, const char *word) {
     enum { ROOM = 40 };
     char typed[2 * ROOM], names[OPTION_COUNT][ROOM];
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
+    const char *other = other_program(program, typed + strspn(typed, "-"));
     hlo_suggestion s = hlo_suggest(typed);
     for (int id = 0; id < OPTION_COUNT; id++) {
         if (!rows[id].name || !(rows[id].modes & (int)program)) continue;
         snprintf(names[id], ROOM, "--%s", rows[id].name);
         hlo_suggest_offer(&s, names[id]);
     }
-    options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
+    if (other)
+        options_refuse(program, "unknown option '%s', which %s has", word, other);
+    else
+        options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
 }
 
 /* What getopt_long() found fault with: `code` is ':' for a missing argument. */
@@ -274,6 +288,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     }
     if (argc < 2) {
         print_usage(program, stderr);
+        print_examples(program, stderr);
         fprintf(stderr, "%s --help lists the options\n", program_name(program));
         return false;
     }

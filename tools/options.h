@@ -58,7 +58,8 @@ typedef struct options {
 
 /* Reads the command line. Returns true when the program is to go on. Otherwise all is said already
  * and *out_status is the exit status: 0 after --help and --version (on standard output), 2 after
- * wrong usage (one line on standard error; the whole usage when there are no arguments at all). */
+ * wrong usage (one line on standard error; usage and examples when there are no arguments at all).
+ */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
 
 /* Says what is wrong with an argument that only the library can judge, and returns 2. */
