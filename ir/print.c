@@ -6,6 +6,7 @@
 
 #include "hlo/text.h"
 #include "ir/eval/float.h"
+#include "ir/plain.h"
 #include "ir/walk.h"
 
 static const hlo_print_options long_form = {
@@ -143,43 +144,18 @@ static void put_comma(out *o, uint32_t index) {
     PUT(o, "*/");
 }
 
-static inline bool is_plain(unsigned char c) {
-    return (c >= 0x20) & (c < 0x7f) & (c != '"') & (c != '\'') & (c != '\\');
-}
-
-/* In each byte of a word. */
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/* The highest bit of some byte is set when one of them is 0. */
-static inline uint64_t zeros(uint64_t word) {
-    return (word - EACH(1)) & ~word;
-}
-
-/* Whether is_plain() of all of them, eight at once. */
-static bool all_plain(const char *bytes, size_t size) {
-    uint64_t odd = 0, word;
-    for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
-        memcpy(&word, bytes, sizeof word);
-        odd |= word | (word + EACH(1)) | ((word - EACH(0x20)) & ~word);
-        odd |= zeros(word ^ EACH('"')) | zeros(word ^ EACH('\'')) | zeros(word ^ EACH('\\'));
-    }
-    bool plain = !(odd & EACH(0x80));
-    while (size--) plain &= is_plain((unsigned char)*bytes++);
-    return plain;
-}
-
 /* Bytes as C writes them. */
 static void put_quoted(out *o, const char *interned) {
     put_char(o, '"');
     const size_t length = hlo_intern_length(interned);
     const char *from = interned, *end = interned + length;
-    if (all_plain(interned, length)) {
+    if (hlo_all_plain(interned, length)) {
         put(o, interned, length);
         from = end;
     }
     for (const char *at = from;; at++) {
         unsigned char c = at < end ? (unsigned char)*at : '"';
-        if (is_plain(c)) continue;
+        if (hlo_is_plain(c)) continue;
         put(o, from, (size_t)(at - from));
         from = at + 1;
         if (at == end) break;

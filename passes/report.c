@@ -153,21 +153,25 @@ static int lint_order(const void *a, const void *b) {
 
 /* ---------------------------------------------------------------------------------------- costs */
 
-/* Notes what each matmul costs as it is now, unless that has been noted before, or nothing is to be
- * told of any. */
-static void weigh(hlo_pass_context *context) {
+/* What each matmul costs as it is now. */
+static const hlo_costs *weigh(const hlo_pass_context *context, const bool *needed,
+                              hlo_arena *arena) {
+    return hlo_costs_weigh(context->module, needed, hlo_target_find(context->target.sm), arena,
+                           context->scratch);
+}
+
+/* Notes them as the costs of the input. */
+static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed) {
     hlo_report *report = context->report;
-    if (report->input_costs || !report->slots) return;
-    const bool *needed = hlo_walk_needed(context->module, context->scratch);
-    report->input_costs =
-        hlo_costs_weigh(context->module, needed, hlo_target_find(context->target.sm), report->arena,
-                        context->scratch);
+    report->input_costs = weigh(context, needed, report->arena);
     for (uint32_t i = 0; i < report->count; i++)
         report->slots[i].weighed = report->slots[i].instr->id;
+    return report->input_costs;
 }
 
 hlo_status hlo_pass_weigh(hlo_pass_context *context) {
-    weigh(context);
+    if (context->report->slots && !context->report->input_costs)
+        note_costs(context, hlo_walk_needed(context->module, context->scratch));
     return HLO_OK;
 }
 
@@ -312,9 +316,9 @@ void hlo_report_close(hlo_pass_context *context) {
                  .min_gain = context->options->min_gain,
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_walk_needed(module, context->scratch);
-    weigh(context);
-    c.costs = hlo_costs_weigh(module, c.present, hlo_target_find(context->target.sm),
-                              context->scratch, context->scratch);
+    /* Where the rewriter has not run, the module is as it was. */
+    c.costs = report->input_costs ? weigh(context, c.present, context->scratch)
+                                  : note_costs(context, c.present);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
     if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
     slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);

@@ -1,4 +1,4 @@
-/* The IR by itself: names, shapes, use lists. */
+/* The IR by itself: names, shapes, use lists, bytes of quoted texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "ir/ir.h"
+#include "ir/plain.h"
 #include "ir/snapshot.h"
 
 static const char *unique(hlo_module *m, const char *name) {
@@ -238,6 +239,19 @@ static void what_is_said_is_inherited(void **state) {
     hlo_module_free(m);
 }
 
+/* Each byte, at each place of a text of each length. */
+static void plain_bytes_are_told_many_at_once(void **state) {
+    (void)state;
+    char text[20];
+    for (size_t size = 1; size <= sizeof text; size++)
+        for (size_t at = 0; at < size; at++)
+            for (int byte = 0; byte < 256; byte++) {
+                memset(text, at % 2 ? '~' : ' ', sizeof text);
+                text[at] = (char)byte;
+                assert_int_equal(hlo_all_plain(text, size), hlo_is_plain((unsigned char)byte));
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_made_is_unmade),
@@ -247,6 +261,7 @@ int main(void) {
         cmocka_unit_test(uses_follow_their_definition),
         cmocka_unit_test(a_snapshot_brings_all_back),
         cmocka_unit_test(laid_side_by_side_all_is_the_same),
+        cmocka_unit_test(plain_bytes_are_told_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

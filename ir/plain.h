@@ -1,0 +1,38 @@
+/* Bytes that stand in a quoted text as they are. */
+#ifndef HLO_IR_PLAIN_H
+#define HLO_IR_PLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline bool hlo_is_plain(unsigned char c) {
+    return (c >= 0x20) & (c < 0x7f) & (c != '"') & (c != '\'') & (c != '\\');
+}
+
+/* In each byte of a word. */
+#define HLO_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The highest bit of some byte is set when one of them is 0. */
+static inline uint64_t hlo_zeros(uint64_t word) {
+    return (word - HLO_EACH(1)) & ~word;
+}
+
+/* Whether hlo_is_plain() of all of them, eight at once. */
+static inline bool hlo_all_plain(const char *bytes, size_t size) {
+    uint64_t odd = 0, word;
+    for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        odd |= word | (word + HLO_EACH(1)) | ((word - HLO_EACH(0x20)) & ~word);
+        odd |= hlo_zeros(word ^ HLO_EACH('"')) | hlo_zeros(word ^ HLO_EACH('\'')) |
+               hlo_zeros(word ^ HLO_EACH('\\'));
+    }
+    bool plain = !(odd & HLO_EACH(0x80));
+    while (size--) plain &= hlo_is_plain((unsigned char)*bytes++);
+    return plain;
+}
+
+#undef HLO_EACH
+
+#endif
