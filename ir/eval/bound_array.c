@@ -589,17 +589,48 @@ static hlo_status raise_to_shared(const hlo_bound_call *b, hlo_dot_dims dims, co
     return status;
 }
 
-/* Where elements of operands overflowed, what is made of them may be anything. A dot of fp8 type
- * has no finite number where it overflows itself; the call that it becomes saturates. */
-static void note_overflows(const hlo_bound_call *b, const double *value, bool inherited) {
+/* 1 where `value` may be 0 or of either sign, else 0. */
+static hlo_view may_turn(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma) {
+    hlo_view out = as_f64(b, value), from = sigma_or_zeros(value, sigma), s = as_f64(b, &from);
+    double *v = out.data;
+    const double *by = s.data;
+    for (int64_t i = 0; i < hlo_view_count(&out); i++)
+        v[i] = by[i] > 0 && !(fabs(v[i]) > LAMBDA * by[i]);
+    return out;
+}
+
+/* What an infinity in `other` is multiplied with may be 0 or have another sign in the other
+ * execution: then the sum may be NaN there, or an infinity here. */
+static hlo_status note_infinities(const hlo_bound_call *b, hlo_dot_dims dims, const hlo_view *value,
+                                  const hlo_view *sigma, const hlo_view *other, bool right,
+                                  const char **why) {
+    hlo_range range;
+    hlo_view_extent(other, &range);
+    if ((isfinite(range.low) && isfinite(range.high)) || hlo_bound_is_exact(sigma)) return HLO_OK;
+    hlo_view turns = may_turn(b, value, sigma), infinite = as_f64(b, other);
+    hlo_view sigmas = as_f64(b, &b->result_sigmas[0]);
+    double *v = infinite.data, *s = sigmas.data, *found = new_variance(b, 0);
+    for (int64_t i = 0; i < hlo_view_count(&infinite); i++) v[i] = isinf(v[i]);
+    hlo_status status =
+        add_product(b, dims, right ? &infinite : &turns, right ? &turns : &infinite, found, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(&sigmas); i++)
+        if (found[i] > 0) s[i] = HLO_BOUND_ANYTHING;
+    if (status == HLO_OK) hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
+    return status;
+}
+
+/* Where elements of operands overflowed, or may be infinite (then `errors` are), what is made of
+ * them may be anything. A dot of fp8 type has no finite number where it overflows itself; the call
+ * that it becomes saturates. */
+static void note_overflows(const hlo_bound_call *b, const double *value, const double *errors,
+                           bool inherited) {
     const hlo_view *result = &b->call.results[0];
     bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
-    if (!saturates && !inherited) return;
     hlo_view found = as_f64(b, result), sigmas = as_f64(b, &b->result_sigmas[0]);
     const double *f = found.data;
     double *s = sigmas.data;
     for (int64_t i = 0; i < hlo_view_count(result); i++)
-        if (inherited && !isfinite(value[i]))
+        if (!isfinite(value[i]) && (inherited || !isfinite(errors[i])))
             s[i] = HLO_BOUND_ANYTHING;
         else if (saturates && !isfinite(f[i]) && !isnan(value[i]) && s[i] == 0)
             s[i] = hlo_bound_overflow(value[i]);
@@ -656,7 +687,9 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         if (real) variance[i] = with_own(variance[i], v, exact[i]);
     }
     if (status == HLO_OK) finish(&b, 0, variance, value, true);
-    if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);
+    if (status == HLO_OK) note_overflows(&b, value, errors, found[0].some || found[1].some);
+    if (status == HLO_OK) status = note_infinities(&b, dims, lhs, lhs_sigma, rhs, false, why);
+    if (status == HLO_OK) status = note_infinities(&b, dims, rhs, rhs_sigma, lhs, true, why);
     hlo_arena_release(scratch, mark);
     return status;
 }

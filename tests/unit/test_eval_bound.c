@@ -290,6 +290,12 @@ static void a_dot_of_infinities_is_exact(void **state) {
         run(&s, dropped);
         assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0);
     }
+    set(&s.operand_sigmas[1], 1, 10); /* not what the infinity is multiplied with */
+    run(&s, false);
+    assert_true(!isnan(at(&s.sigma, 0)));
+    set(&s.operand_sigmas[1], 2, 10); /* which may be 0, or less */
+    run(&s, false);
+    assert_true(isnan(at(&s.sigma, 0)));
     hlo_module_free(s.module);
 }
 
