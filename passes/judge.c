@@ -113,16 +113,26 @@ static unsigned char fp8_of(hlo_judging *j, const hlo_instr *value) {
     return j->fp8[value->id];
 }
 
-/* What is pinned of a dot that could be FP8 otherwise; NULL: nothing. */
-static const hlo_instr *find_pinned(hlo_judging *j, const hlo_instr *dot) {
-    const hlo_instr *pinned = dot->op == HLO_OP_DOT ? hlo_pin_of_dot(dot) : NULL;
-    if (!pinned || !fp8_of(j, hlo_instr_operand(dot, 0)) || !fp8_of(j, hlo_instr_operand(dot, 1)))
-        return NULL;
-    return pinned;
+/* The first operand of which the sizes are not known; NULL: they are of both. */
+static const hlo_instr *find_dynamic(const hlo_instr *dot) {
+    for (uint32_t i = 0; i < dot->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(dot, i);
+        if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
+    }
+    return NULL;
 }
 
-static bool is_dynamic(const hlo_instr *value) {
-    return value->shape->dynamic || hlo_shape_count(value->shape) < 0;
+/* Why a dot that could be FP8 otherwise must be as it is, which comes before what rules have said;
+ * no reason: it need not. */
+static hlo_judgement judge_held(hlo_judging *j, const hlo_instr *dot) {
+    const bool looked_at = dot->op == HLO_OP_DOT;
+    const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
+    const hlo_instr *dynamic = looked_at ? find_dynamic(dot) : NULL;
+    if ((!pinned && !dynamic) || !fp8_of(j, hlo_instr_operand(dot, 0)) ||
+        !fp8_of(j, hlo_instr_operand(dot, 1)))
+        return wide(HLO_WHY_COUNT, NULL);
+    if (!pinned) return wide(HLO_WHY_DYNAMIC_DIMENSION, dynamic);
+    return wide(hlo_pin_reason(pinned), pinned == dot ? NULL : pinned);
 }
 
 static hlo_judgement judge_dot(hlo_judging *j, const hlo_instr *dot) {
@@ -134,8 +144,6 @@ static hlo_judgement judge_dot(hlo_judging *j, const hlo_instr *dot) {
     if (hlo_walk_says(j->fused, dot->parent->id))
         return wide(makers[maker_of(j, dot->parent)].reason, NULL);
     if (hlo_pin_is_scheduled(j->module)) return wide(HLO_WHY_SCHEDULED, NULL);
-    if (is_dynamic(left) || is_dynamic(right))
-        return wide(HLO_WHY_DYNAMIC_DIMENSION, is_dynamic(left) ? left : right);
     return wide(HLO_WHY_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
@@ -158,13 +166,13 @@ hlo_judgement hlo_judge(hlo_judging *j, const hlo_instr *instr, hlo_reason said)
     hlo_judgement judgement = {.kind = HLO_VERDICT_FP8, .reason = HLO_WHY_COUNT, .epilogue = ""};
     const bool fused = hlo_walk_says(j->fused, instr->parent->id);
     const hlo_fusion_maker maker = fused ? maker_of(j, instr->parent) : HLO_FUSION_XLA;
+    const hlo_judgement held = judge_held(j, instr);
     hlo_product product = {0};
     hlo_product_read(instr, &product);
-    const hlo_instr *pinned = find_pinned(j, instr);
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
-    else if (pinned)
-        judgement = wide(hlo_pin_reason(pinned), pinned == instr ? NULL : pinned);
+    else if (held.reason != HLO_WHY_COUNT)
+        judgement = held;
     else if (said != HLO_WHY_COUNT)
         judgement = wide(said, NULL);
     else if (maker == HLO_FUSION_CPU)

@@ -358,6 +358,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);
+    hlo_journal_close(module); /* a firing may have been left where memory ran out */
     hlo_arena_free(r.context.scratch);
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);
