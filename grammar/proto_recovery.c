@@ -42,19 +42,23 @@ void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto 
 
 Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text) {
     hlo_module *module;
-    if (hlo_module_parse(text, strlen(text), p->module->file, NULL, &module) != HLO_OK) return NULL;
+    hlo_status status = hlo_module_parse(text, strlen(text), p->module->file, NULL, &module);
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
+    if (status != HLO_OK) return NULL;
     char *bytes = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
-    bool written = out && hlo_module_print_proto(module, HLO_PROTO_BINARY, p->sink, out) == HLO_OK;
-    if (out) written = fclose(out) == 0 && written;
+    status = HLO_OUT_OF_MEMORY;
+    if (out) status = hlo_module_print_proto(module, HLO_PROTO_BINARY, p->sink, out);
+    if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
     hlo_module_free(module);
     p->owned = bytes;
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     ProtobufCMessage *message =
-        written ? protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator, size,
-                                            (const uint8_t *)bytes)
-                : NULL;
+        status == HLO_OK ? protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator,
+                                                     size, (const uint8_t *)bytes)
+                         : NULL;
     p->owned = NULL;
     free(bytes);
     return (Xla__HloModuleProto *)message;

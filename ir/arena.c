@@ -31,6 +31,20 @@ hlo_arena *hlo_arena_new(jmp_buf *recover) {
     return arena;
 }
 
+void *hlo_arena_new_with(jmp_buf *recover, size_t size, hlo_arena **out_arena) {
+    jmp_buf here;
+    hlo_arena *arena = *out_arena = hlo_arena_new(&here);
+    if (!arena) return NULL;
+    if (setjmp(here)) {
+        hlo_arena_free(*out_arena);
+        *out_arena = NULL;
+        return NULL;
+    }
+    void *first = hlo_arena_zero(arena, size);
+    arena->recover = recover;
+    return first;
+}
+
 static void free_blocks(block *newest) {
     while (newest) {
         block *older = newest->older;

@@ -17,6 +17,8 @@ typedef struct hlo_arena hlo_arena;
 /* NULL when not even the arena itself fits in memory. `recover` may be NULL until the first
  * allocation; it is borrowed and must stay valid while the arena is allocated from. */
 hlo_arena *hlo_arena_new(jmp_buf *recover);
+/* The same with the first thing in it, `size` zero bytes, for one who keeps his arena in there. */
+void *hlo_arena_new_with(jmp_buf *recover, size_t size, hlo_arena **out_arena);
 void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
 
 /* Sets the recovery point and returns the one before, which the caller puts back when it returns.

@@ -247,7 +247,7 @@ static const known_config *read_config(hlo_module *module, const char *text) {
     if (memo && memo->config) return memo->config;
     known_config *known = hlo_arena_zero(module->arena, sizeof *known);
     hlo_config config;
-    known->wrong = hlo_config_read(text, &config);
+    known->wrong = hlo_config_read(module->arena, text, &config);
     if (memo) memo->config = known;
     if (known->wrong) return known;
     hlo_matmul *m = &known->matmul;

@@ -1,14 +1,14 @@
 /* The JSON of a matmul call's backend_config. */
 #include "matmul/config.h"
 
-#include "hlo/suggest.h"
-
 #include <ctype.h>
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "hlo/suggest.h"
+#include "matmul/json.h"
 
 /* -------------------------------------------------------------------------------------- reading */
 
@@ -52,11 +52,11 @@ static bool read_text_number(const char *text, double *out_value) {
             *out_value = unusual[i].value;
             return true;
         }
-    json_t *number = json_loads(text, JSON_DECODE_ANY, NULL);
-    bool good = json_is_number(number);
-    *out_value = json_number_value(number);
-    json_decref(number);
-    return good;
+    const char *digits = text + (*text == '-');
+    char *end;
+    *out_value = strtod(text, &end);
+    return isdigit((unsigned char)*digits) && !*end &&
+           strspn(text, "+-.0123456789Ee") == strlen(text);
 }
 
 /* Also in quotes, which protobuf allows for any number. */
@@ -157,14 +157,17 @@ static const char *read_gemm(const json_t *json, hlo_config *config) {
     return read_precision(json_object_get(json, "precision_config"), config);
 }
 
-const char *hlo_config_read(const char *text, hlo_config *out_config) {
+const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_config) {
     *out_config = (hlo_config){0};
     if (!text) return "backend_config is missing";
-    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    json_t *json = hlo_json_text(arena, text, JSON_DECODE_ANY);
     if (json_is_string(json)) {
-        json_t *inside = json_loads(json_string_value(json), 0, NULL);
+        const char *inside = json_string_value(json);
+        bool starved;
+        json_t *read = hlo_json_read(inside, strlen(inside), 0, NULL, &starved);
         json_decref(json);
-        json = inside;
+        if (starved) hlo_arena_exhausted(arena);
+        json = read;
     }
     const char *why = "backend_config is not a JSON object";
     if (json_is_object(json)) {

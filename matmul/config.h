@@ -24,8 +24,8 @@ typedef struct hlo_config {
 /* Reads the config from an instruction's backend_config as it stands in text: a JSON object, or a
  * string that holds one. What XLA leaves out has protobuf's default (0, empty); keys that the
  * struct has no member for are passed over. NULL when it could be read, else what is wrong
- * (static). */
-const char *hlo_config_read(const char *text, hlo_config *out_config);
+ * (static). Leaves as `arena` does where there is no memory. */
+const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_config);
 
 /* The config as compact JSON. The strides are the elements of one matrix of A and of B. scale_mode
  * is written in the `used` form only: XLA of 2024, which has the other form, knows no such field

@@ -115,14 +115,10 @@ static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flo
     if (instr->attr_bits & HLO_ATTR_BIT_CALLS) count_calls(instr, totals, out);
 }
 
-bool hlo_flops_count(const hlo_module *module, hlo_flops *out) {
-    hlo_flops *totals = calloc(module->next_computation_id + 1, sizeof *totals);
-    if (!totals) return false;
+hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
     /* Callers stand behind what they call. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             count_instr(instr, totals, &totals[comp->id]);
-    *out = module->entry ? totals[module->entry->id] : (hlo_flops){0};
-    free(totals);
-    return true;
+    return module->entry ? totals[module->entry->id] : (hlo_flops){0};
 }

@@ -13,7 +13,8 @@ typedef struct hlo_flops {
     double transcendentals;
 } hlo_flops;
 
-/* False when there is no memory. */
-bool hlo_flops_count(const hlo_module *module, hlo_flops *out);
+/* `totals`: room by computation id, all zero. Leaves as the module's arena does where there is no
+ * memory. */
+hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals);
 
 #endif

@@ -1,10 +1,11 @@
 /* What multiplies matrices, and how many operations it takes. */
 #include "matmul/product.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "matmul/json.h"
 
 typedef enum counting {
     MATMUL,  /* 2*batch*m*n*k of an hlo_matmul */
@@ -105,8 +106,7 @@ bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul) {
 }
 
 hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
-    const char *config = hlo_instr_str(fusion, HLO_ATTR_BACKEND_CONFIG);
-    json_t *json = config ? json_loads(config, 0, NULL) : NULL;
+    json_t *json = hlo_json_config(fusion);
     const char *name =
         json_string_value(json_object_get(json_object_get(json, "fusion_backend_config"), "kind"));
     hlo_fusion_maker maker = HLO_FUSION_XLA;
@@ -172,8 +172,7 @@ static double json_number(const json_t *json) {
 
 /* The scores' dimensions stand in the config; those of heads are the operands' last ones. */
 static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
-    const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
-    json_t *json = config && instr->operand_count > 2 ? json_loads(config, 0, NULL) : NULL;
+    json_t *json = instr->operand_count > 2 ? hlo_json_config(instr) : NULL;
     const json_t *dims =
         json_object_get(json_object_get(json_object_get(json, "cudnn_fmha_backend_config"),
                                         "intermediate_tensor_shape"),

@@ -1,13 +1,13 @@
 #include "matmul/runs.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "matmul/json.h"
+
 /* `"known_trip_count":{"n":"5"}` of a loop's backend config; 0 where it says nothing. */
 static double noted_trips(const hlo_instr *loop) {
-    const char *config = hlo_instr_str(loop, HLO_ATTR_BACKEND_CONFIG);
-    json_t *json = config ? json_loads(config, 0, NULL) : NULL;
+    json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     double trips = json_is_string(n) ? strtod(json_string_value(n), NULL) : json_number_value(n);
     json_decref(json);

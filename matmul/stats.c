@@ -1,5 +1,7 @@
 /* Counts of what a module holds: each computation once, however often it runs; and of the FLOPs of
  * one execution. */
+#include <stdlib.h>
+
 #include "matmul/flops.h"
 
 typedef struct counts {
@@ -41,8 +43,9 @@ static void print_flops(const hlo_flops *flops, FILE *out) {
         fprintf(out, "  %-28s %14.0f\n", rows[i].name, rows[i].count);
 }
 
-void hlo_module_print_stats(const hlo_module *module, FILE *out) {
+static void print_stats(const hlo_module *module, hlo_flops *totals, FILE *out) {
     counts c = {0};
+    const hlo_flops flops = hlo_flops_count(module, totals);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         c.computations++;
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -54,8 +57,7 @@ void hlo_module_print_stats(const hlo_module *module, FILE *out) {
     fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
     fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
     fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
-    hlo_flops flops;
-    if (hlo_flops_count(module, &flops)) print_flops(&flops, out);
+    print_flops(&flops, out);
     fputs("opcodes\n", out);
     for (int op = 0; op < HLO_OP_COUNT; op++)
         if (c.ops[op])
@@ -65,4 +67,19 @@ void hlo_module_print_stats(const hlo_module *module, FILE *out) {
         if (c.types[type])
             fprintf(out, "  %-28s %14llu\n", hlo_types[type].name,
                     (unsigned long long)c.types[type]);
+}
+
+hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
+    jmp_buf recover;
+    hlo_flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
+    if (!totals) return HLO_OUT_OF_MEMORY;
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    hlo_status status = HLO_OK;
+    if (setjmp(recover))
+        status = HLO_OUT_OF_MEMORY;
+    else
+        print_stats(module, totals, out);
+    hlo_arena_set_recover(module->arena, before);
+    free(totals);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/file.h"
+#include "matmul/json.h"
 #include "passes/report.h"
 
 /* What a matmul is known by from run to run. */
@@ -98,10 +99,12 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     if (why_size) *why = '\0';
     hlo_content text;
     hlo_status status = hlo_file_read(path, sink, &text);
-    json_t *document = status == HLO_OK ? json_loadb(text.bytes, text.size, 0, &error) : NULL;
+    bool starved = false;
+    json_t *document =
+        status == HLO_OK ? hlo_json_read(text.bytes, text.size, 0, &error, &starved) : NULL;
     free(text.bytes);
+    if (starved) return HLO_OUT_OF_MEMORY;
     if (status != HLO_OK) return status;
-    if (!document && json_error_code(&error) == json_error_out_of_memory) return HLO_OUT_OF_MEMORY;
     if (!document) return refuse(sink, path, error.line, error.column, error.text);
     old.v = malloc((json_array_size(json_object_get(document, "dots")) + 1) * sizeof *old.v);
     status = old.v ? collect(reports, count, &now) : HLO_OUT_OF_MEMORY;

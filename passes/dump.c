@@ -168,9 +168,9 @@ static hlo_status refuse(const hlo_diag_sink *sink, const char *folder, const ch
 static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    hlo_arena *arena = hlo_arena_new(&recover);
-    if (!arena) return HLO_OUT_OF_MEMORY;
-    hlo_dump *dump = *out_dump = hlo_arena_zero(arena, sizeof *dump);
+    hlo_arena *arena;
+    hlo_dump *dump = *out_dump = hlo_arena_new_with(&recover, sizeof *dump, &arena);
+    if (!dump) return HLO_OUT_OF_MEMORY;
     dump->arena = arena;
     for (const struct dirent *entry; (entry = readdir(entries));)
         add_file(dump, folder, entry->d_name);
@@ -182,6 +182,7 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
 hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump **out_dump) {
     *out_dump = NULL;
     DIR *entries = opendir(folder);
+    if (!entries && errno == ENOMEM) return HLO_OUT_OF_MEMORY;
     if (!entries) return refuse(sink, folder, strerror(errno));
     hlo_status status = list(out_dump, folder, entries);
     closedir(entries);

@@ -361,8 +361,10 @@ static bool any_may_match(const hlo_engine *e) {
 /* What no instruction shows by itself: order, starts without ends, calls. */
 static void check_phase(hlo_engine *e) {
     const hlo_verify_options few = {.max_errors = 1};
-    if (hlo_module_verify(e->context->module, &few, e->context->sink) != HLO_OK)
-        blame(e, e->last, true, 0, "leaves a module that does not verify");
+    e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
+    if (e->status != HLO_INVALID_INPUT) return;
+    e->status = HLO_OK; /* blame() says what it is */
+    blame(e, e->last, true, 0, "leaves a module that does not verify");
 }
 
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {

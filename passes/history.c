@@ -178,9 +178,9 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
                        const hlo_pass_options *options) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    hlo_arena *arena = hlo_arena_new(&recover);
-    if (!arena) return HLO_OUT_OF_MEMORY;
-    hlo_history *h = *out_history = hlo_arena_zero(arena, sizeof *h);
+    hlo_arena *arena;
+    hlo_history *h = *out_history = hlo_arena_new_with(&recover, sizeof *h, &arena);
+    if (!h) return HLO_OUT_OF_MEMORY;
     h->arena = arena;
     size_t count = hlo_dump_stage_count(dump, module);
     h->stages = hlo_arena_zero(arena, count * sizeof *h->stages);

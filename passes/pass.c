@@ -105,9 +105,9 @@ static hlo_status dump(const run *r, const pass *p) {
 static hlo_status verify(const run *r, const char *after) {
     const unsigned most = r->context.options->max_errors;
     const hlo_verify_options options = {.max_errors = most};
-    if (hlo_module_verify(r->context.module, &options, r->context.sink) == HLO_OK &&
-        hlo_matmul_verify(r->context.module, most, r->context.sink) == HLO_OK)
-        return HLO_OK;
+    hlo_status status = hlo_module_verify(r->context.module, &options, r->context.sink);
+    if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
+    if (status != HLO_INVALID_INPUT) return status;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
                   "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
     return HLO_INTERNAL;

@@ -51,9 +51,9 @@ static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
 }
 
 hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
-    hlo_arena *arena = hlo_arena_new(recover);
-    if (!arena) return NULL;
-    hlo_report *report = hlo_arena_zero(arena, sizeof *report);
+    hlo_arena *arena;
+    hlo_report *report = hlo_arena_new_with(recover, sizeof *report, &arena);
+    if (!report) return NULL;
     report->arena = arena;
     report->frameworks = frameworks;
     report->judging = 1;

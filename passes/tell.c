@@ -1,6 +1,8 @@
 /* Telling verdicts: the formats, and what they share. */
 #include "passes/tell.h"
 
+#include "matmul/json.h"
+
 typedef struct row_of_why {
     const char *name, *text, *hint;
 } row_of_why;
@@ -107,6 +109,7 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
         [HLO_REMARKS_TEXT] = tell_text,   [HLO_REMARKS_JSON] = tell_json,
         [HLO_REMARKS_SARIF] = tell_sarif, [HLO_REMARKS_JUNIT] = tell_junit,
         [HLO_REMARKS_COSTS] = tell_costs, [HLO_REMARKS_COLOURED] = tell_text};
+    hlo_json_watch();
     hlo_status status = tell[format](&t);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     return status;

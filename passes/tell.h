@@ -47,7 +47,8 @@ struct json_t *tell_string(const char *text);
  * for control characters: spaces. A byte that is no part of UTF-8 is told as Latin-1. */
 void tell_markup(FILE *out, const char *text);
 void tell_markup_part(FILE *out, const char *text, size_t size);
-/* Writes the document and frees it. HLO_OUT_OF_MEMORY: it is NULL. HLO_INVALID_INPUT: writing
+/* Writes the document and frees it. HLO_OUT_OF_MEMORY: there was none for all of it, since
+ * hlo_json_watch(). HLO_INVALID_INPUT: writing
  * fails. */
 hlo_status tell_document(struct json_t *document, FILE *out);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hlo/dump.h"
+#include "matmul/json.h"
 #include "passes/tell.h"
 
 static bool is_fp8(const hlo_passage *p) {
@@ -175,6 +176,7 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
     if (format == HLO_REMARKS_TEXT) {
         tell_text_of(dump, histories, order, which, out);
     } else {
+        hlo_json_watch();
         json_t *modules = json_array();
         for (size_t i = 0; i < hlo_dump_module_count(dump); i++)
             json_array_append_new(

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matmul/json.h"
 #include "passes/tell.h"
 
 json_t *tell_string(const char *text) {
@@ -59,9 +60,11 @@ static json_t *json_of_lint(const hlo_verdict *v) {
 }
 
 hlo_status tell_document(json_t *document, FILE *out) {
-    if (!document) return HLO_OUT_OF_MEMORY;
-    int failed = json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+    int failed = 0;
+    if (document && !hlo_json_starved())
+        failed = json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     json_decref(document);
+    if (!document || hlo_json_starved()) return HLO_OUT_OF_MEMORY;
     fputc('\n', out);
     return failed ? HLO_INVALID_INPUT : HLO_OK;
 }

@@ -398,7 +398,7 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
             }
             print_graph(out, places[i].around[side], used);
             to[used++] = &places[i].drawing[side];
-            if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
+            if (fclose(out) != 0 || !graphs[used - 1]) status = HLO_OUT_OF_MEMORY;
         }
     if (status == HLO_OK && used) status = draw(user, (const char *const *)graphs, used, drawings);
     for (size_t i = 0; i < used; i++) {

@@ -86,10 +86,18 @@ typedef struct npz_reader {
     zip_t *archive;
 } npz_reader;
 
+/* libzip takes memory that it has not got for a file that is wrong; errno, which is 0 when it is
+ * called, knows better. */
+static bool starved(const npz_reader *r) {
+    const int code = r->archive ? zip_error_code_zip(zip_get_error(r->archive)) : ZIP_ER_OK;
+    return errno == ENOMEM || code == ZIP_ER_MEMORY;
+}
+
 static hlo_status fail(const npz_reader *r, size_t index, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static hlo_status fail(const npz_reader *r, size_t index, const char *format, ...) {
+    if (starved(r)) return HLO_OUT_OF_MEMORY;
     if (!r->sink) return HLO_INVALID_INPUT;
     char what[512], message[1024], role[32];
     va_list args;
@@ -183,6 +191,7 @@ static hlo_status read_member(const npz_reader *r, const hlo_shape *shape, size_
                               hlo_arrays *out) {
     char name[32];
     snprintf(name, sizeof name, "%zu.npy", index);
+    errno = 0;
     zip_file_t *file = zip_fopen(r->archive, name, 0);
     if (!file) return fail(r, index, "%s", zip_strerror(r->archive));
     hlo_status status = read_array(r, file, shape, index, out);
@@ -194,9 +203,10 @@ static hlo_status open_archive(npz_reader *r) {
     int code;
     hlo_status status = hlo_file_check(r->path, r->sink);
     if (status != HLO_OK) return status;
+    errno = 0;
     r->archive = zip_open(r->path, ZIP_RDONLY, &code);
     if (r->archive) return HLO_OK;
-    if (code == ZIP_ER_MEMORY) return HLO_OUT_OF_MEMORY;
+    if (code == ZIP_ER_MEMORY || starved(r)) return HLO_OUT_OF_MEMORY;
     zip_error_t error;
     zip_error_init_with_code(&error, code);
     const char *why = code == ZIP_ER_OPNOTSUPP
@@ -266,18 +276,12 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
 
 enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can tell */
 
-static bool add_member(zip_t *archive, const hlo_array *array, size_t index) {
+/* `file`: a whole .npy file, which the caller frees when the archive is closed. */
+static bool add_member(zip_t *archive, const char *file, size_t size, size_t index) {
     char name[32];
     snprintf(name, sizeof name, "%zu.npy", index);
-    size_t size;
-    char *file = make_npy(array, &size);
-    if (!file) return false;
-    zip_source_t *source = zip_source_buffer(archive, file, size, 1);
-    if (!source) {
-        free(file);
-        return false;
-    }
-    zip_int64_t place = zip_file_add(archive, name, source, 0);
+    zip_source_t *source = zip_source_buffer(archive, file, size, 0);
+    zip_int64_t place = source ? zip_file_add(archive, name, source, 0) : -1;
     if (place < 0) {
         zip_source_free(source);
         return false;
@@ -303,27 +307,31 @@ static hlo_status write_empty(FILE *out) {
     return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
 }
 
+/* Fills `archive` and closes it. */
+static bool fill_archive(zip_t *archive, const hlo_arrays *arrays, char **files) {
+    bool added = true;
+    for (size_t i = 0; i < arrays->count && added; i++) {
+        size_t size;
+        files[i] = make_npy(&arrays->items[i], &size);
+        added = files[i] && add_member(archive, files[i], size, i);
+    }
+    if (added && zip_close(archive) == 0) return true;
+    zip_discard(archive);
+    return false;
+}
+
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) return write_empty(out);
-    zip_source_t *source = zip_source_buffer_create(NULL, 0, 0, NULL);
-    if (!source) return HLO_OUT_OF_MEMORY;
-    zip_source_keep(source);
-    zip_t *archive = zip_open_from_source(source, ZIP_TRUNCATE, NULL);
-    if (!archive) {
-        zip_source_free(source);
-        zip_source_free(source);
-        return HLO_OUT_OF_MEMORY;
-    }
-    bool added = true;
-    for (size_t i = 0; i < arrays->count && added; i++)
-        added = add_member(archive, &arrays->items[i], i);
-    hlo_status status = HLO_OK;
-    if (!added || zip_close(archive) != 0) {
-        zip_discard(archive);
-        status = HLO_OUT_OF_MEMORY;
-    } else if (!copy_out(source, out)) {
-        status = HLO_INVALID_INPUT;
-    }
+    char **files = calloc(arrays->count, sizeof *files);
+    zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
+    if (source) zip_source_keep(source); /* the archive gives its own back */
+    zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
+    if (source && !archive) zip_source_free(source);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (archive && fill_archive(archive, arrays, files))
+        status = copy_out(source, out) ? HLO_OK : HLO_INVALID_INPUT;
     zip_source_free(source);
+    for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
+    free(files);
     return status;
 }

@@ -49,8 +49,7 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     status = hlo_module_optimize(module, &job->pass, wants_reports(values) ? out_report : NULL);
     if (status != HLO_OK) return status;
     if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
-    if (values[OPTION_STATS].given) hlo_module_print_stats(module, stderr);
-    return HLO_OK;
+    return values[OPTION_STATS].given ? hlo_module_print_stats(module, stderr) : HLO_OK;
 }
 
 static hlo_status read_file(opt_job *job, const char *path) {

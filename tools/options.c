@@ -135,6 +135,7 @@ int options_refuse(program_id program, const char *format, ...) {
 }
 
 hlo_status options_complain(program_id program, const char *what, const char *name) {
+    if (errno == ENOMEM) return HLO_OUT_OF_MEMORY;
     fprintf(stderr, "%s: error: cannot %s %s: %s\n", program_name(program), what, name,
             strerror(errno));
     return HLO_INVALID_INPUT;

@@ -66,7 +66,8 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
 int options_refuse(program_id program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says that `what` could not be done to `name`, and by errno why. Returns HLO_INVALID_INPUT. */
+/* Says that `what` could not be done to `name`, and by errno why. Returns HLO_INVALID_INPUT; or
+ * HLO_OUT_OF_MEMORY, which is said where the program ends. */
 hlo_status options_complain(program_id program, const char *what, const char *name);
 
 /* Whether every option that was given has a place in one of `modes`; otherwise one line says which

@@ -52,8 +52,9 @@ hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
  * FLOPs of one execution, as aligned text. FLOPs are counted as XLA's cost analysis does: one for
  * each element of an elementwise operation, transcendental ones apart; what is called counts each
  * time, of branches the one with the most, and a loop's body as often as `"known_trip_count"` of
- * its backend config says or the loop itself shows. */
-void hlo_module_print_stats(const hlo_module *module, FILE *out);
+ * its backend config says or the loop itself shows. HLO_OUT_OF_MEMORY; what fails in writing shows
+ * in `out`. */
+hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #ifdef __cplusplus
 }

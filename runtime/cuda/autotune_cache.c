@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ir/file.h"
+#include "matmul/json.h"
 #include "runtime/cuda/autotune.h"
 
 static const char version_key[] = "hlo-fp8 autotune cache", entries_key[] = "algorithms";
@@ -45,9 +46,10 @@ static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char
         if (status != HLO_INVALID_INPUT) return status;
         return no_cache(device, "it is no file that can be read", why, size);
     }
-    json_t *cache = json_loadb(text.bytes, text.size, JSON_REJECT_DUPLICATES, &error);
+    bool starved;
+    json_t *cache = hlo_json_read(text.bytes, text.size, JSON_REJECT_DUPLICATES, &error, &starved);
     free(text.bytes);
-    if (!cache && json_error_code(&error) == json_error_out_of_memory) return HLO_OUT_OF_MEMORY;
+    if (starved) return HLO_OUT_OF_MEMORY;
     if (!cache) {
         char reason[JSON_ERROR_TEXT_LENGTH + 32];
         snprintf(reason, sizeof reason, "line %d: %s", error.line, error.text);

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Memory runs out at every allocation of every command: it ends with 1 and "out of memory", without a crash, a leak or a file half
+written; or, where it can do without, it ends as ever.
+
+usage: oom.py --bin DIR --failing failing.so --models DIR --work DIR [--long] [WORD]
+
+Each command runs once for each of its allocations, or for a sample of them (all of them with --long), with that one failing and with
+it and all behind it failing. WORD: only the commands that have it.
+"""
+import argparse
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+MOST = 60  # runs of a command, of either kind, without --long
+SAYS = "out of memory"
+RULES = """phase algebra measure expression_size
+let twice(%x) = negate(negate(%x))
+rule quiet %x = twice(%y) => %y
+  example
+    ENTRY e { ROOT x = f32[] parameter(0) }
+  end
+"""
+WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
+
+
+def commands(work, model, other):
+    """(name, program, arguments, the outputs, the status)"""
+    run, opt = "hlo-fp8-run", "hlo-fp8-opt"
+    out = work / "out"
+    yield "help", opt, ["--help"], [], 0
+    yield "explain", opt, ["--explain=all"], [], 0
+    yield "list-passes", opt, ["--list-passes"], [], 0
+    yield "bad-option", opt, ["--pases=", model], [], 2
+    yield "bad-pass", opt, ["--passes=alegbra", model], [], 2
+    yield "print", opt, ["--passes=", model, "-o", out], [out], 0
+    yield "short", opt, ["--passes=", "--print=short", "--stats", model, "-o", out], [out], 0
+    yield "rewrite", opt, [model, "-o", out], [out], 0
+    yield "stdout", opt, ["--verify-each", "--time-passes", "--print-after=all", model], [], 0
+    yield "wrong", opt, [work / "wrong.hlo", "-o", out], [], 1
+    yield "pb", opt, ["--format=pb", model, "-o", out], [out], 0
+    yield "pbtxt", opt, ["--format=pbtxt", model, "-o", out], [out], 0
+    yield "from-pb", opt, ["--passes=", work / "model.pb", "-o", out], [out], 0
+    yield "from-gz", opt, ["--passes=", work / "model.hlo.gz", "-o", out], [out], 0
+    for form in "text", "json", "sarif", "junit", "costs":
+        yield f"remarks-{form}", opt, ["--remarks=all", f"--remarks-format={form}", f"--remarks-file={out}", "--lint", other, "-o", "/dev/null"], [out], 0
+    yield "report", opt, [f"--report={out}", model, "-o", "/dev/null"], [out], 0
+    yield "gates", opt, ["--expect-fp8=2", "--fail-on-missed", f"--baseline={work}/baseline.json", model, "-o", out], [out], 3
+    yield "min-gain", opt, ["--min-gain=1000", "--merge-dots", "--allow-bias-rounding", "--cuda=12.9", model, "-o", out], [out], 0
+    yield "rules", opt, [f"--rules={work}/quiet.rules", model, "-o", out], [out], 0
+    yield "wrong-rules", opt, [f"--rules={work}/wrong.rules", model, "-o", out], [], 1
+    yield "diff", opt, ["--diff", model, other, "-o", out], [out], 3
+    yield "folder", opt, [work / "dumps", "-o", out], [out], 0
+    yield "folder-json", opt, ["--remarks-format=json", work / "dumps", "-o", out], [out], 0
+    yield "run", run, [model, f"--outputs={out}"], [out], 0
+    yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
+    yield "compare", run, ["--optimize", "--compare=before", model], [], 0
+    yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
+    yield "plan", run, ["--plan", "--backend=cuda", "--target=sm_90", "--optimize", model], [], 0
+
+
+def prepare(args, model):
+    work = args.work
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "dumps").mkdir(parents=True)
+    text = model.read_bytes()
+    for stage in "before_optimizations", "sm_9.0_gpu_after_optimizations":
+        (work / "dumps" / f"module_0000.m.{stage}.txt").write_bytes(text)
+    (work / "quiet.rules").write_text(RULES)
+    (work / "wrong.rules").write_text(RULES.replace("=> %y", "=> %z"))
+    (work / "wrong.hlo").write_text(WRONG)
+
+    def do(program, *rest):
+        subprocess.run([args.bin / program, *rest], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    do("hlo-fp8-opt", "--passes=", "--format=pb", model, "-o", work / "model.pb")
+    subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
+    do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")
+    do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
+    # The inputs of another run: their number, types and dimensions are the module's.
+    identity = work / "identity.hlo"
+    identity.write_text(entry_of_parameters(model.read_text()))
+    do("hlo-fp8-run", identity, f"--outputs={work}/in.npz")
+
+
+def entry_of_parameters(text):
+    lines = [line.strip() for line in text[text.index("ENTRY"):].splitlines() if " parameter(" in line]
+    lines.sort(key=lambda line: int(line.split(" parameter(")[1].split(")")[0]))
+    names = [line.split(" = ")[0] for line in lines]
+    shapes = [line.split(" = ")[1].split(" parameter(")[0] for line in lines]
+    lines = [f"  {name} = {shape} parameter({i})" for i, (name, shape) in enumerate(zip(names, shapes))]
+    return "ENTRY e {\n" + "\n".join(lines) + f"\n  ROOT t = ({', '.join(shapes)}) tuple({', '.join(names)})\n}}\n"
+
+
+class Command:
+    def __init__(self, args, name, program, arguments, outputs, status):
+        self.failing, self.name, self.outputs, self.status = args.failing, name, outputs, status
+        self.line = [args.bin / program, *arguments]
+        self.tell = args.work / "tell"
+        self.tidy = "report" not in name  # what draws the graphs may be missing
+
+    def run(self, at=0, on=0):
+        for path in [*self.outputs, self.tell]:
+            path.unlink(missing_ok=True)
+        environment = {"LD_PRELOAD": str(self.failing), "FAIL_AT": str(at), "FAIL_ON": str(on), "FAIL_TELL": str(self.tell),
+                       "OPENBLAS_NUM_THREADS": "1", "PATH": "/nowhere", "ASAN_OPTIONS": "detect_leaks=0"}
+        ran = subprocess.run(self.line, env=environment, capture_output=True, timeout=60)
+        count, left = map(int, self.tell.read_text().split()) if self.tell.exists() else (0, 0)
+        return ran, count, left, {path: path.read_bytes() for path in self.outputs if path.exists()}
+
+    def faults(self, most):
+        whole, count, left, files = self.run()
+        assert whole.returncode == self.status, (self.name, whole.returncode, whole.stderr.decode(errors="replace"))
+        assert count and len(files) == len(self.outputs), self.name
+        step = 1 if most is None else max(1, -(-count // most))
+        for on in 0, 1:
+            for at in range(1, count + 1, step):
+                ran, _, lost, made = self.run(at, on)
+                said = ran.stderr.decode(errors="replace")
+                if ran.returncode < 0:
+                    yield at, on, f"ended by {signal.Signals(-ran.returncode).name}"
+                elif ran.returncode == 1 and SAYS in said:
+                    if made:
+                        yield at, on, f"wrote {sorted(path.name for path in made)}"
+                    if lost > left + 1:  # the buffer of standard error may be there, too
+                        yield at, on, f"{lost - left} allocations were not freed"
+                elif ran.returncode != self.status or (self.tidy and (made, ran.stdout) != (files, whole.stdout)):
+                    yield at, on, f"status {ran.returncode}, {said.strip()[-200:]!r}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--failing", type=pathlib.Path, required=True)
+    parser.add_argument("--models", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("word", nargs="?", default="")
+    args = parser.parse_args()
+    model, other = args.models / "seed_relu_damax.hlo", args.models / "slice_between.hlo"
+    prepare(args, model)
+    failed = 0
+    for row in commands(args.work, model, other):
+        if args.word not in row[0]:
+            continue
+        command = Command(args, *row)
+        faults = list(command.faults(None if args.long else MOST))
+        failed += bool(faults)
+        for at, on, fault in faults[:5]:
+            print(f"{command.name}: allocation {at}{' and all behind it' if on else ''}: {fault}")
+        if len(faults) > 5:
+            print(f"{command.name}: {len(faults) - 5} more")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
