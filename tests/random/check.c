@@ -54,7 +54,7 @@ hlo_module *read_module(const char *text, const char *name) {
 
 hlo_pass_options draw_options(dice *d) {
     static const int targets[] = {80, 89, 90, 90, 90, 90, 90, 100, 120};
-    static const int minors[] = {0, 3, 8, 8, 8, 9, 9};
+    static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";

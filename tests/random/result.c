@@ -119,7 +119,7 @@ static array gelu(gen *g, array v) {
 }
 
 static array step_gelu(gen *g, array v) {
-    if (dice_chance(&g->dice, 20)) gen_result(g, v);
+    if (dice_chance(&g->dice, 40)) gen_result(g, v);
     return dice_chance(&g->dice, 10) ? converted(g, v, gelu) : gelu(g, v);
 }
 
