@@ -1,6 +1,7 @@
 /* From a computation to steps and slots, and how long each slot is needed. */
 #include <string.h>
 
+#include "ir/groups.h"
 #include "runtime/build.h"
 
 void build_warn(const build *b, const hlo_instr *instr, const char *format, ...) {
@@ -157,29 +158,34 @@ static build_value relaid(build *b, const hlo_instr *instr, build_value value,
 
 /* ------------------------------------------------------------------------------------- plumbing */
 
-static bool is_single_device(const hlo_module *module) {
+/* Whether a collective sends nothing: neither the header nor its groups tell of a second device. */
+static bool is_single_device(const hlo_instr *collective) {
+    const hlo_module *module = collective->parent->module;
     for (uint32_t i = 0; i < module->attr_count; i++) {
         const hlo_attr *attr = &module->attrs[i];
         if ((attr->id == HLO_ATTR_NUM_PARTITIONS || attr->id == HLO_ATTR_REPLICA_COUNT) &&
             attr->u.i > 1)
             return false;
     }
-    return true;
+    hlo_groups groups = hlo_groups_read(hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS));
+    return groups.devices == 0 || groups.devices == 1;
 }
 
 /* Whether the instruction's value is its first operand's, as it is in memory. */
-static bool is_alias(const build *b, const hlo_instr *instr) {
+static bool is_alias(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_OPT_BARRIER:
     case HLO_OP_DOMAIN:
     case HLO_OP_ADD_DEPENDENCY: return true;
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: return same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
     case HLO_OP_ALL_GATHER:
     case HLO_OP_ALL_REDUCE:
     case HLO_OP_REDUCE_SCATTER:
     case HLO_OP_ALL_TO_ALL:
-    case HLO_OP_COLLECTIVE_BROADCAST: return is_single_device(b->plan->module);
+    case HLO_OP_COLLECTIVE_BROADCAST:
+        if (!is_single_device(instr)) return false;
+        /* fallthrough */
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE: return same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
     default: return false;
     }
 }
@@ -306,7 +312,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_BITCAST: return bitcast_value(b, instr);
     default: break;
     }
-    if (!is_alias(b, instr)) return build_job(b, instr);
+    if (!is_alias(instr)) return build_job(b, instr);
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     build_value v = *build_value_of(b, operand);
     if (instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY) return v;

@@ -6,6 +6,7 @@
 #include "ir/eval/kernel.h"
 #include "ir/groups.h"
 #include "passes/devices.h"
+#include "passes/manual.h"
 
 enum { DEVICES_MOST = 8, RESULTS_MOST = 512 };
 
@@ -13,6 +14,8 @@ typedef struct spread {
     hlo_module *module;
     hlo_computation *comp;
     int64_t devices;
+    bool regions;       /* the entry hands parts of its parameters to regions */
+    bool swapped;       /* of a mesh whose devices are in another order */
     hlo_instr **copies; /* by the original's id and the device */
 } spread;
 
@@ -77,9 +80,8 @@ static bool members_of(const spread *s, const hlo_instr *instr, int64_t device, 
 
 /* ---------------------------------------------------------------------------------- collectives */
 
-static hlo_instr *join(const spread *s, const hlo_instr *instr, uint32_t count,
+static hlo_instr *join(const spread *s, const hlo_instr *instr, int64_t dim, uint32_t count,
                        hlo_instr *const *parts) {
-    int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
     hlo_instr *all = emit(s, HLO_OP_CONCATENATE, instr->shape, count, parts);
     hlo_instr_set_ints(all, HLO_ATTR_DIMENSIONS, 1, &dim);
     return all;
@@ -87,8 +89,9 @@ static hlo_instr *join(const spread *s, const hlo_instr *instr, uint32_t count,
 
 static hlo_instr *gather(const spread *s, const hlo_instr *instr, const members *m) {
     hlo_instr *parts[DEVICES_MOST];
+    int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
     for (int64_t i = 0; i < m->count; i++) parts[i] = operand_of(s, instr, m->v[i]);
-    return join(s, instr, (uint32_t)m->count, parts);
+    return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
 /* Part `index` of `count` along a dimension. */
@@ -112,7 +115,7 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
     int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
     for (int64_t i = 0; i < m->count; i++)
         parts[i] = part(s, operand_of(s, instr, m->v[i]), dim, m->self, m->count);
-    return join(s, instr, (uint32_t)m->count, parts);
+    return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
 /* Zeros are where no pair ends, as if what the device has were masked: elsewhere they may be scaled
@@ -185,11 +188,49 @@ static hlo_instr *number(const spread *s, const hlo_instr *instr, int64_t device
     return hlo_constant_scalar(s->comp, NULL, instr->shape->type, differs ? (double)device : 0);
 }
 
+/* -------------------------------------------------------------------------------------- regions */
+
+static bool is_mark(const hlo_instr *instr) {
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return target && !strcmp(target, "Sharding");
+}
+
+/* Whether one region's axis is 'x'; otherwise it is 'y', which is in that. */
+static bool is_outer(const hlo_instr *handed) {
+    const char *frontend = hlo_instr_str(handed, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    const char *sharding = hlo_instr_str(handed, HLO_ATTR_SHARDING);
+    if (frontend) return strstr(frontend, "manual_axes{\\\"x\\\"}");
+    return hlo_manual_enters(handed) && strcmp(sharding, "{manual}") != 0;
+}
+
+/* The dimension that is in two parts; -1: none is. */
+static int64_t halved(const hlo_shape *whole, const hlo_shape *part) {
+    for (uint32_t i = 0; i < whole->rank; i++)
+        if (whole->dims[i] != part->dims[i]) return i;
+    return -1;
+}
+
+/* Devices are numbered along 'x', or along 'y', first. */
+static int64_t step_along(const spread *s, bool outer) {
+    return outer != s->swapped ? 2 : 1;
+}
+
+static hlo_instr *handed(const spread *s, const hlo_instr *instr, int64_t device) {
+    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
+    int64_t step = step_along(s, is_outer(instr)), place = device / step % 2;
+    int64_t dim = hlo_manual_enters(instr) ? halved(from, to) : halved(to, from);
+    if (dim < 0) return operand_of(s, instr, device);
+    if (hlo_manual_enters(instr)) return part(s, operand_of(s, instr, device), dim, place, 2);
+    hlo_instr *parts[] = {operand_of(s, instr, device - place * step),
+                          operand_of(s, instr, device - place * step + step)};
+    return join(s, instr, dim, 2, parts);
+}
+
 /* ------------------------------------------------------------------------------------ all of it */
 
 static hlo_instr *parameter(const spread *s, hlo_instr *instr, int64_t device) {
     const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
-    if (device == 0 || (sharding && !strcmp(sharding, "{replicated}"))) return instr;
+    if (device == 0 || s->regions || (sharding && !strcmp(sharding, "{replicated}"))) return instr;
     hlo_instr *p =
         hlo_instr_new(s->comp, NULL, HLO_OP_PARAMETER, instr->shape, 0, NULL, instr->name);
     hlo_instr_set_parameter(p, s->comp->parameter_count);
@@ -206,6 +247,8 @@ static hlo_instr *copied(const spread *s, const hlo_instr *instr, int64_t device
 
 static hlo_instr *made(const spread *s, hlo_instr *instr, int64_t device) {
     if (hlo_ops[instr->op].flags & HLO_COLLECTIVE) return received(s, instr, device);
+    if (hlo_manual_enters(instr) || hlo_manual_leaves(instr)) return handed(s, instr, device);
+    if (is_mark(instr)) return operand_of(s, instr, device);
     switch (instr->op) {
     case HLO_OP_PARAMETER: return parameter(s, instr, device);
     case HLO_OP_PARTITION_ID:
@@ -264,6 +307,10 @@ hlo_module *on_one_device(const hlo_module *module) {
     if (devices < 2 || devices > DEVICES_MOST || both || !all_known(module)) return NULL;
     if (hlo_module_clone(module, &s.module) != HLO_OK) return NULL;
     s.comp = s.module->entry;
+    for (const hlo_instr *i = s.comp->first; i; i = i->next) s.regions |= hlo_manual_enters(i);
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES)
+            s.swapped = strstr(module->attrs[i].u.str, "device_ids");
     s.copies =
         hlo_arena_array(s.module->arena, (size_t)(s.module->next_id * devices), sizeof *s.copies);
     hlo_instr *last = s.comp->last;

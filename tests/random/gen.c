@@ -72,12 +72,17 @@ static void keep(arrays *list, array value) {
     if (list->count < MAX_ARRAYS) list->v[list->count++] = value;
 }
 
-array gen_parameter(gen *g, char prefix, array shape) {
+static array parameter(gen *g, array shape, char prefix) {
     if (g->parameters.count == MAX_ARRAYS) abort();
-    shape.replicated = g->devices && dice_chance(&g->dice, prefix == 'p' ? 15 : 60);
+    int alike = !g->devices || g->regions ? 0 : prefix == 'p' ? 15 : 60;
+    shape.replicated = alike && dice_chance(&g->dice, alike);
     snprintf(shape.name, sizeof shape.name, "%%%c%d", prefix, g->parameters.count);
     keep(&g->parameters, shape);
     return shape;
+}
+
+array gen_parameter(gen *g, char prefix, array shape) {
+    return g->regions ? gen_handed(g, shape, parameter, prefix) : parameter(g, shape, prefix);
 }
 
 void gen_result(gen *g, array value) {
@@ -133,7 +138,11 @@ static array fresh_scale(gen *g, const char *type, bool divides) {
     }
     array one = gen_parameter(g, divides ? 'd' : 'm', gen_shape(type, 0, NULL));
     bool wide = type[0] != 'f' || (type[1] != '8' && type[1] != '6');
-    return g->devices && wide && dice_chance(&g->dice, 25) ? gen_agreed(g, one) : one;
+    if (!g->devices || !wide) return one;
+    if (dice_chance(&g->dice, 15)) one = gen_own(g, one);
+    if (dice_chance(&g->dice, 15)) one = gen_called(g, one);
+    if (g->regions && dice_chance(&g->dice, 20)) one = gen_come_back(g, one);
+    return dice_chance(&g->dice, 25) ? gen_agreed(g, one) : one;
 }
 
 array gen_scale(gen *g, const char *type, bool divides) {
@@ -165,6 +174,15 @@ static void write_maxima(FILE *out) {
                 "  ROOT %%m_%s = %s[] maximum(%%x_%s, %%y_%s)\n}\n",
                 types[i], types[i], types[i], types[i], types[i], types[i], types[i], types[i],
                 types[i]);
+}
+
+static void write_twice(FILE *out) {
+    static const char *const types[] = {"f32", "bf16", "f16"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        fprintf(out,
+                "%%twice_%s {\n  %%once_%s = %s[] parameter(0)\n"
+                "  ROOT %%sum_%s = %s[] add(%%once_%s, %%once_%s)\n}\n",
+                types[i], types[i], types[i], types[i], types[i], types[i], types[i]);
 }
 
 static void write_shapes(FILE *out, const arrays *list, bool more) {
@@ -316,7 +334,10 @@ char *random_module(uint64_t seed) {
     if (dice_chance(&other, 2)) return random_handed_in(&other);
     g.wide = DICE_PICK(&g.dice, wide_types);
     g.layouts = dice_chance(&g.dice, 30);
-    if (dice_chance(&other, 5)) g.devices = 4;
+    if (dice_chance(&other, 8)) g.devices = 4;
+    if (g.devices && dice_chance(&other, 60)) g.regions = true;
+    g.older = dice_chance(&other, 40);
+    g.swapped = !g.older && dice_chance(&other, 30);
     char *body = NULL, *text = NULL;
     size_t body_size, size;
     g.body = open_memstream(&body, &body_size);
@@ -333,9 +354,10 @@ char *random_module(uint64_t seed) {
     fclose(g.body);
     FILE *out = open_memstream(&text, &size);
     if (out) {
-        fprintf(out, g.devices ? "HloModule random, num_partitions=%d\n" : "HloModule random\n",
-                g.devices);
+        fprintf(out, g.devices ? "HloModule random, num_partitions=%d%s\n" : "HloModule random\n",
+                g.devices, gen_mesh(&g));
         write_maxima(out);
+        if (g.devices) write_twice(out);
         int wrap = g.devices ? -1 : dice_below(&g.dice, 10);
         if (wrap == 0)
             write_called(out, &g, body);

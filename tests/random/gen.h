@@ -5,6 +5,8 @@
  *   operand.c   what is multiplied: quantised values, dequantised, moved about
  *   result.c    what is done with the product
  *   table.c     numbers that stand in tables
+ *   sent.c      what goes from device to device, what differs between them
+ *   regions.c   what is handed into manual regions
  *   handed.c    loops and branches into which operands are handed */
 #ifndef HLO_TESTS_RANDOM_GEN_H
 #define HLO_TESTS_RANDOM_GEN_H
@@ -48,6 +50,9 @@ typedef struct gen {
     bool layouts;     /* physical orders are drawn too */
     int devices;      /* that the module is for; 0: one, as a rule */
     int channels;     /* numbers that are in use */
+    bool regions;     /* the module is not partitioned: all is in regions, one in another */
+    bool older;       /* regions with shardings of HLO, not Shardy's */
+    bool swapped;     /* the mesh has its devices in another order */
     arrays parameters, results;
     arrays scales;   /* scalars that other places may use again */
     arrays products; /* results of dots */
@@ -87,6 +92,17 @@ typedef array gen_maker(gen *g, array shape, void *arg);
 array gen_sent(gen *g, array shape, gen_maker *make, void *arg);
 /* The largest of what the devices have. */
 array gen_agreed(gen *g, array scalar);
+/* Another number on each device, or from what it calls. */
+array gen_own(gen *g, array scalar);
+array gen_called(gen *g, array scalar);
+
+/* regions.c: what the header says of the mesh. */
+const char *gen_mesh(const gen *g);
+/* What both regions are handed of a parameter of the entry, which is whole. */
+array gen_handed(gen *g, array shape, array whole_parameter(gen *g, array shape, char prefix),
+                 char prefix);
+/* The scalar left the inner region, and is in it again: that of either device along 'y'. */
+array gen_come_back(gen *g, array scalar);
 
 /* operand.c: a dot; its result is in `products`. */
 array gen_dot(gen *g);

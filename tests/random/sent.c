@@ -47,3 +47,16 @@ array gen_agreed(gen *g, array scalar) {
     return gen_emit(g, scalar, "all-reduce(%s), channel_id=%d%s, to_apply=%%max_%s", scalar.name,
                     ++g->channels, groups.text, scalar.type);
 }
+
+array gen_own(gen *g, array scalar) {
+    array device = gen_emit(g, gen_shape("u32", 0, NULL), "partition-id()");
+    array number = gen_convert(g, device, scalar.type);
+    number = gen_binary(g, "add", number, gen_constant(g, scalar.type, 1), true);
+    return gen_binary(g, "multiply", scalar, number, true);
+}
+
+array gen_called(gen *g, array scalar) {
+    return gen_emit(g, scalar,
+                    "call(%s), to_apply=%%twice_%s, frontend_attributes={inlineable=\"false\"}",
+                    scalar.name, scalar.type);
+}
