@@ -283,7 +283,7 @@ hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
     free(text);
     if (!module) return NULL;
     if (seed % 2 == 0) edit_module(module, &d);
-    if (dice_chance(&other, 15)) edit_places(module, &other);
+    if (dice_chance(&other, 12)) edit_places(module, &other);
     if (hlo_module_verify(module, NULL, NULL) == HLO_OK) return module;
     hlo_module_free(module);
     return NULL;

@@ -91,15 +91,27 @@ static void space(hlo_module *module, dice *d) {
     hlo_instr_set_operand(user, index, copy_to(value, next, here));
 }
 
+/* A scalar, if one is found soon: scales are. */
+static hlo_instr *any_scalar(hlo_module *module, dice *d) {
+    hlo_instr *value = NULL;
+    for (int tries = 0; tries < 8; tries++) {
+        value = any_instr(any_computation(module, d), d);
+        if (hlo_shape_is_scalar(value->shape) && value->uses) return value;
+    }
+    return value;
+}
+
+/* Something is done with a value; what it gives back is used instead, perhaps, and then it may
+ * stand right before that. */
 static void effect(hlo_module *module, dice *d) {
-    hlo_instr *value = any_instr(any_computation(module, d), d);
+    hlo_instr *value = any_scalar(module, d);
     if (!hlo_shape_is_array(value->shape) || !value->next) return;
-    const bool through = dice_chance(d, 50) && value->uses;
+    const bool through = dice_chance(d, 70) && value->uses;
     hlo_use *use = value->uses;
     hlo_instr *user = through ? use->user : NULL;
     const uint32_t index = through ? (uint32_t)(use - user->operands) : 0;
-    hlo_instr *call = hlo_instr_new(value->parent, value->next, HLO_OP_CUSTOM_CALL, value->shape, 1,
-                                    &value, "watched");
+    hlo_instr *call = hlo_instr_new(value->parent, user ? user : value->next, HLO_OP_CUSTOM_CALL,
+                                    value->shape, 1, &value, "watched");
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, "watch");
     hlo_instr_set_int(call, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, true);
     if (through) hlo_instr_set_operand(user, index, call);
