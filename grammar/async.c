@@ -64,6 +64,41 @@ static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computati
     text->attrs.used = frame->attrs + kept * sizeof *attrs;
 }
 
+void hlo_text_async_thread(hlo_text *text, hlo_frame *frame) {
+    if (frame->op != HLO_OP_ASYNC_UPDATE && frame->op != HLO_OP_ASYNC_DONE) return;
+    const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_ASYNC_EXECUTION_THREAD);
+    const hlo_instr *start =
+        hlo_async_start(*(hlo_instr **)(text->operands.items + frame->operands));
+    if (!here || !start) return;
+    const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
+    const char *thread = there ? there->u.str : hlo_main_thread;
+    if (strcmp(here->u.str, thread) != 0)
+        refuse(text, frame, "the operation that goes on is on the thread '%s'", thread);
+}
+
+static void push_called(void *user, hlo_computation *called) {
+    hlo_text *text = user;
+    hlo_stack_push(text, &text->comps, &called, sizeof called);
+}
+
+/* Those on the thread already are taken to have called none on another. */
+void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
+    const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
+    hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    if (!thread && !text->threads) return;
+    const size_t from = text->comps.used;
+    text->threads = true;
+    hlo_computation_set_thread(comp, thread ? thread->u.str : NULL);
+    for (bool changed = true;;) {
+        for (hlo_instr *instr = changed ? comp->first : NULL; instr; instr = hlo_instr_next(instr))
+            if (!hlo_op_is_async(instr->op)) hlo_instr_visit_called(instr, push_called, text);
+        if (text->comps.used == from) return;
+        text->comps.used -= sizeof comp;
+        memcpy(&comp, text->comps.items + text->comps.used, sizeof comp);
+        changed = hlo_computation_set_thread(comp, thread ? thread->u.str : NULL);
+    }
+}
+
 static void check_later(hlo_text *text, hlo_frame *frame) {
     const hlo_instr *operand = *(hlo_instr **)(text->operands.items + frame->operands);
     const hlo_instr *start = hlo_op_is_async(operand->op) && operand->op != HLO_OP_ASYNC_DONE
@@ -118,10 +153,6 @@ void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {
             inner[taken++] = attrs[i];
         else
             attrs[kept++] = attrs[i];
-        if (attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD) continue;
-        const hlo_attr thread = {.id = HLO_ATTR_EXECUTION_THREAD, .u.str = attrs[i].u.str};
-        comp->attrs = hlo_arena_copy(module->arena, &thread, sizeof thread);
-        comp->attr_count = 1;
     }
     hlo_instr_take_attrs(root, inner, taken);
     text->attrs.used = frame->attrs + kept * sizeof *attrs;

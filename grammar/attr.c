@@ -153,11 +153,11 @@ void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
 
 /* ------------------------------------------------------------------------------ what is implied */
 
-static bool has(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
-    const hlo_attr *attrs = attrs_of(text, frame);
+hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    hlo_attr *attrs = attrs_of(text, frame);
     for (uint32_t i = 0; i < count_of(text, frame); i++)
-        if (attrs[i].id == id) return true;
-    return false;
+        if (attrs[i].id == id) return &attrs[i];
+    return NULL;
 }
 
 static void push(hlo_text *text, hlo_attr attr) {
@@ -170,7 +170,7 @@ void hlo_text_map_all(hlo_text *text, const hlo_frame *frame) {
     for (uint32_t i = 0; i < rank; i++) all[i] = i;
     const hlo_attr along = {.id = HLO_ATTR_DIMENSIONS,
                             .u.ints = hlo_ints_new(text->module, rank, all)};
-    if (!has(text, frame, HLO_ATTR_DIMENSIONS)) push(text, along);
+    if (!hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS)) push(text, along);
     for (uint32_t i = 0; i < count_of(text, frame); i++)
         if (attrs_of(text, frame)[i].id == HLO_ATTR_DIMENSIONS) attrs_of(text, frame)[i] = along;
 }
@@ -180,13 +180,18 @@ void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     bool dot = op == HLO_OP_DOT || op == HLO_OP_RAGGED_DOT || op == HLO_OP_SCALED_DOT;
     bool collective = hlo_ops[op].flags & HLO_COLLECTIVE;
     for (size_t i = 0; i < sizeof lists && dot; i++)
-        if (!has(text, frame, (hlo_attr_id)lists[i]))
+        if (!hlo_text_given(text, frame, (hlo_attr_id)lists[i]))
             push(text, (hlo_attr){.id = (hlo_attr_id)lists[i],
                                   .u.ints = hlo_ints_new(text->module, 0, NULL)});
     if (collective && hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) &&
-        !has(text, frame, HLO_ATTR_REPLICA_GROUPS))
+        !hlo_text_given(text, frame, HLO_ATTR_REPLICA_GROUPS))
         push(text, (hlo_attr){.id = HLO_ATTR_REPLICA_GROUPS,
                               .u.str = hlo_intern_string(text->module, "{}")});
+    if (op == HLO_OP_OUTFEED && !hlo_text_given(text, frame, HLO_ATTR_OUTFEED_SHAPE))
+        push(text,
+             (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
+                        .u.shape =
+                            (*(hlo_instr **)(text->operands.items + frame->operands))->shape});
     if (op != HLO_OP_CUSTOM_CALL) return;
     hlo_attr *attrs = attrs_of(text, frame);
     for (uint32_t i = 0; i < count_of(text, frame); i++) {

@@ -598,24 +598,32 @@ void hlo_form_put_array(hlo_form *f, const hlo_form_array *array) {
     hlo_form_put(f, "}");
 }
 
-static bool origin_tree(hlo_form *f, int depth) {
-    enum { DEEPEST = 100 };
-    if (depth > DEEPEST) return hlo_form_fail(f, f->at, 1, "nested too deeply");
-    if (hlo_form_take(f, "{")) {
-        hlo_form_array array;
-        if (!hlo_form_origin_array(f, &array)) return false;
-        hlo_form_put_array(f, &array);
-        return true;
-    }
-    if (!hlo_form_take(f, "(")) return hlo_form_unexpected(f, "'{' or '('");
-    hlo_form_put(f, "(");
-    for (bool more = false; !hlo_form_next(f, ')'); more = true) {
-        if (more) hlo_form_put(f, ", ");
-        if (!origin_tree(f, depth + 1)) return false;
-        if (!hlo_form_take(f, ",")) break;
-    }
-    hlo_form_put(f, ")");
-    return hlo_form_expect_end(f, ")");
+/* Tuples may be nested without end, so none waits for those within it. */
+static bool origin_tree(hlo_form *f) {
+    size_t open = 0;
+    do {
+        if (hlo_form_take(f, "(")) {
+            hlo_form_put(f, "(");
+            open++;
+            if (!hlo_form_next(f, ')')) continue;
+        } else {
+            hlo_form_array array;
+            if (!hlo_form_take(f, "{")) return hlo_form_unexpected(f, "'{' or '('");
+            if (!hlo_form_origin_array(f, &array)) return false;
+            hlo_form_put_array(f, &array);
+        }
+        while (open) {
+            const bool more = hlo_form_take(f, ",");
+            if (more && !hlo_form_next(f, ')')) {
+                hlo_form_put(f, ", ");
+                break;
+            }
+            if (!(more ? hlo_form_expect(f, ")") : hlo_form_expect_end(f, ")"))) return false;
+            hlo_form_put(f, ")");
+            open--;
+        }
+    } while (open);
+    return true;
 }
 
 bool hlo_form_origin(hlo_form *f) {
@@ -628,7 +636,7 @@ bool hlo_form_origin(hlo_form *f) {
         hlo_form_put(f, "[synthetic_call]");
     } else if (hlo_form_next(f, '}')) {
         hlo_form_put(f, "()");
-    } else if (!origin_tree(f, 0)) {
+    } else if (!origin_tree(f)) {
         return false;
     }
     hlo_form_put(f, "}");

@@ -190,3 +190,51 @@ bool hlo_form_entries(hlo_form *f) {
     if (list) hlo_form_put(f, "}");
     return true;
 }
+
+/* ----------------------------------------------------------------------------- debug attributes */
+
+/* `name=word`, with commas between them, up to the brace. */
+static bool debug_words(hlo_form *f) {
+    const char *name;
+    for (bool more = false; !hlo_form_take(f, "}"); more = true) {
+        if (more && !hlo_form_expect(f, ",")) return false;
+        if (!hlo_form_name(f, &name)) return hlo_form_unexpected(f, "a name and '='");
+        const size_t size = strspn(f->at, "-_.0123456789"
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        if (!size) return hlo_form_unexpected(f, "a word");
+        f->at += size;
+    }
+    return true;
+}
+
+/* Those of each element of a tuple, in parentheses. */
+static bool debug_tree(hlo_form *f) {
+    size_t open = 0;
+    do {
+        if (hlo_form_take(f, "(")) {
+            open++;
+            if (!hlo_form_next(f, ')')) continue;
+        } else if (!hlo_form_expect(f, "{") || !debug_words(f)) {
+            return false;
+        }
+        while (open && !hlo_form_take(f, ",")) {
+            if (!hlo_form_expect_end(f, ")")) return false;
+            open--;
+        }
+    } while (open);
+    return true;
+}
+
+/* `{"name" {0}}:({log_mode=default,callback_id=1})` and so on, kept as it was written. */
+bool hlo_form_debug(hlo_form *f) {
+    if (!hlo_form_expect(f, "{")) return false;
+    for (bool more = false; !hlo_form_next(f, '}'); more = true) {
+        hlo_form_array array;
+        if (more && !hlo_form_expect(f, ",")) return false;
+        if (!hlo_form_expect(f, "{") || !hlo_form_origin_array(f, &array) ||
+            !hlo_form_expect(f, ":") || !debug_tree(f))
+            return false;
+    }
+    hlo_bytes_put(&f->out, f->from, (size_t)(f->at - f->from) + 1);
+    return hlo_form_expect(f, "}");
+}

@@ -16,7 +16,7 @@
 /* Grown stacks are given back with the scratch arena. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
-#define YYMAXDEPTH 4000
+#define YYMAXDEPTH 8192 /* as deep as HLO's reader goes: tuples in tuples take a symbol each */
 
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
     (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
@@ -82,7 +82,9 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %precedence error
 
 %type <shape> shape typed
-%type <from> shapes shape_items
+%type <shape> array
+%type <literal> literal
+%type <from> shapes shape_items literals
 %type <comp> called inline
 %type <instr> element
 %type <i> entry
@@ -204,6 +206,7 @@ operand_list:
 operand:
   typed NAME                { hlo_text_operand(text, @2, $1, $2); }
 | typed element             { hlo_text_operand_shaped(text, @2, $1, $2); }
+| shape                     { if (!hlo_text_nameless(text, @1, $1)) YYERROR; }
 | operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
 ;
 element:
@@ -244,13 +247,23 @@ attr:
 | SHAPES_ATTR '{' shapes '}'
                        { hlo_text_attr(text, @1, shape_list(text, $1, $3)); }
 | SHAPE_ATTR shape     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.shape = $2}); }
-| LITERAL_ATTR shape   { hlo_text_want_literal(text, $2); }
-  LITERAL              { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.literal = $4}); }
+| LITERAL_ATTR literal { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.literal = $2}); }
 | LAYOUT_ATTR '{' '(' shapes ')' ARROW shape '}'
                        { hlo_text_shape_push(text, $7);
                          hlo_text_attr(text, @1, shape_list(text, $1, $4)); }
 | ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); hlo_text_plain_attrs(text); }
   attrs '}'            { hlo_text_nested_end(text, @1); }
+;
+literal:
+  array                { hlo_text_want_literal(text, $1); }
+  LITERAL              { $$ = $3; }
+| '(' literals ')'     { $$ = hlo_text_tuple_literal(text, $2); }
+;
+array: SHAPE | BUFFER shape ')' { $$ = $2; };
+literals:
+  %empty               { $$ = text->literals.used; }
+| literals literal     { $$ = $1; hlo_stack_push(text, &text->literals, &$2, sizeof $2); }
+| literals literal ',' { $$ = $1; hlo_stack_push(text, &text->literals, &$2, sizeof $2); }
 ;
 called: NAME           { $$ = hlo_text_called(text, @1, $1); } | inline;
 inline:

@@ -9,7 +9,9 @@ bool hlo_text_lax_count(hlo_op op, uint32_t count) {
         uint8_t op, least, step;
     } rows[] = {
 #define HLO_LAX(id, least, step) {HLO_OP_##id, least, step},
+#define HLO_ONE_DIMENSION(id, first)
 #include "grammar/lax.def"
+#undef HLO_ONE_DIMENSION
 #undef HLO_LAX
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -88,10 +90,48 @@ const hlo_shape *hlo_text_lax_shape(hlo_text *text, hlo_op op, uint32_t count,
     const hlo_ints *sizes = NULL;
     for (uint32_t i = 0; i < attr_count; i++)
         if (attrs[i].id == HLO_ATTR_DIMENSIONS) sizes = attrs[i].u.ints;
-    if (op == HLO_OP_AFTER_ALL) return hlo_shape_array(text->module, HLO_TYPE_TOKEN, 0, NULL);
     if (op == HLO_OP_SORT) return sorted(text, count, operands);
     if (op == HLO_OP_BROADCAST) return broadcast(text, operands[0]->shape, sizes);
     if (info->min_operands == 2 && info->max_operands == 2 && info->flags & HLO_ELEMENTWISE)
         return binary(text, op, operands, attr_count, attrs);
     return NULL;
+}
+
+/* The shape that HLO's reader gives an instruction whatever the text says; `given` where it
+ * believes that. */
+static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *const *operands,
+                                   const hlo_shape *given) {
+    const hlo_shape *token = hlo_shape_array(module, HLO_TYPE_TOKEN, 0, NULL), *data = given;
+    const hlo_shape *context = hlo_shape_array(module, HLO_TYPE_U32, 0, NULL);
+    switch (op) {
+    case HLO_OP_AFTER_ALL:
+    case HLO_OP_OUTFEED:
+    case HLO_OP_SEND_DONE: return token;
+    case HLO_OP_ADD_DEPENDENCY: return operands[0]->shape;
+    case HLO_OP_SEND: data = operands[0]->shape; break;
+    case HLO_OP_RECV_DONE:
+        if (operands[0]->shape->type != HLO_TYPE_TUPLE || !operands[0]->shape->rank) return given;
+        data = operands[0]->shape->elements[0];
+        break;
+    case HLO_OP_RECV:
+    case HLO_OP_INFEED:
+        if (!given) return given;
+        data = given->elements[0];
+        break;
+    default: return given;
+    }
+    const bool flies = op == HLO_OP_SEND || op == HLO_OP_RECV;
+    const hlo_shape *elements[] = {data, flies ? context : token, token};
+    return hlo_shape_tuple(module, flies ? 3 : 2, elements);
+}
+
+void hlo_text_make_shape(hlo_text *text, hlo_frame *frame) {
+    const hlo_shape *given = frame->shape;
+    frame->shape = made_shape(text->module, frame->op,
+                              (hlo_instr **)(text->operands.items + frame->operands), given);
+    if (!given || hlo_shape_compatible(frame->shape, given)) return;
+    char made[128], says[128];
+    hlo_shape_format(frame->shape, false, made, sizeof made);
+    hlo_shape_format(given, false, says, sizeof says);
+    hlo_text_doubt(text, frame->op_at, "the result is %s, not %s", made, says);
 }

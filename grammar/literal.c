@@ -415,10 +415,9 @@ static const hlo_literal *elided(reader *r, const hlo_shape *shape) {
  * and 0 for the others. */
 static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
     hlo_span at = span(r, r->at, word_end(r));
-    hlo_text_doubt(r->text, at,
-                   "expected '{', found '%s': the first of %lld elements is read, the "
-                   "others are 0",
-                   hlo_text_quote(r->text, at), (long long)count);
+    if (count > 1)
+        hlo_text_warn(r->text, at, "'%s' is the first of %lld elements: the others are 0",
+                      hlo_text_quote(r->text, at), (long long)count);
     memset(data, 0, (size_t)count * hlo_types[shape->type].bytes);
     return store_element(r, shape->type, data);
 }
@@ -480,14 +479,53 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     return read_array(r, shape);
 }
 
+/* The shape that a value of the given one has: how many there may be, in what they lie and how wide
+ * they lie is no part of it. */
+static const hlo_shape *value_shape(hlo_text *text, const hlo_shape *shape) {
+    hlo_shape plain = *shape;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        const hlo_shape **inner = hlo_arena_array(text->scratch, shape->rank, sizeof *inner);
+        bool same = true;
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            inner[i] = value_shape(text, shape->elements[i]);
+            same &= inner[i] == shape->elements[i];
+        }
+        return same ? shape : hlo_shape_tuple(text->module, shape->rank, inner);
+    }
+    const bool wide = shape->layout && shape->layout->element_bits;
+    if (!wide && !shape->dynamic && !shape->buffer) return shape;
+    hlo_layout layout;
+    if (wide) {
+        layout = *shape->layout;
+        layout.element_bits = 0;
+        plain.layout = &layout;
+    }
+    plain.dynamic = NULL;
+    plain.buffer = false;
+    return hlo_shape_intern(text->module, &plain);
+}
+
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out) {
     const char *from = text->source + offset;
     reader r = {.text = text, .at = from, .end = text->source + text->size};
     *out = NULL;
     if (shape)
-        *out = read_literal(&r, shape);
+        *out = read_literal(&r, value_shape(text, shape));
     else
         hlo_text_error(text, span(&r, from, from + 1), "a constant needs a shape in front");
     return *out ? (uint32_t)(r.at - from) : 0;
+}
+
+const hlo_literal *hlo_text_tuple_literal(hlo_text *text, size_t from) {
+    hlo_arena *arena = text->module->arena;
+    const hlo_literal **items = (const hlo_literal **)(text->literals.items + from);
+    const uint32_t count = (uint32_t)((text->literals.used - from) / sizeof *items);
+    const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
+    for (uint32_t i = 0; i < count; i++) shapes[i] = items[i]->shape;
+    hlo_literal *tuple = hlo_arena_zero(arena, sizeof *tuple);
+    tuple->shape = hlo_shape_tuple(text->module, count, shapes);
+    tuple->elements = hlo_arena_copy(arena, items, count * sizeof *items);
+    text->literals.used = from;
+    return tuple;
 }

@@ -267,7 +267,7 @@ static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
     hlo_attr attrs[3], strays;
     bool stray = hlo_strays_from_proto(p, &from->base, &strays);
     uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
-    if (count && strcmp(from->execution_thread, "main") == 0) count = 0;
+    if (count && strcmp(from->execution_thread, hlo_main_thread) == 0) count = 0;
     from->name = from->execution_thread = "";
     from->n_instructions = 0;
     from->program_shape = NULL;

@@ -42,11 +42,23 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
                       "too many errors, the rest of the text is not read");
 }
 
-void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...) {
+static void say(hlo_text *text, hlo_severity severity, hlo_span at, const char *format,
+                va_list args) {
     if (text->skipping || text->quiet || !*text->errors_left) return;
+    hlo_diag_vemit(text->module, text->sink, severity, at.offset, at.length, format, args);
+}
+
+void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    hlo_diag_vemit(text->module, text->sink, HLO_NOTE, at.offset, at.length, format, args);
+    say(text, HLO_NOTE, at, format, args);
+    va_end(args);
+}
+
+void hlo_text_warn(hlo_text *text, hlo_span at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say(text, HLO_WARNING, at, format, args);
     va_end(args);
 }
 
@@ -113,7 +125,8 @@ static bool allowed(const hlo_frame *frame, hlo_attr_id id) {
     case HLO_OWNER_COMPUTATION: return id == HLO_ATTR_EXECUTION_THREAD;
     case HLO_OWNER_INSTR:
         return hlo_op_allows(written_op(frame), id) ||
-               (frame->op == HLO_OP_ASYNC_START && id == HLO_ATTR_ASYNC_EXECUTION_THREAD);
+               (frame->op == HLO_OP_ASYNC_START && id != HLO_ATTR_CALLS &&
+                hlo_op_has(frame->op, id));
     case HLO_OWNER_METADATA: return between(id, HLO_ATTR_OP_TYPE, HLO_ATTR_STACK_FRAME_ID);
     case HLO_OWNER_WINDOW: return between(id, HLO_ATTR_SIZE, HLO_ATTR_RHS_REVERSAL);
     case HLO_OWNER_LOCATION: return between(id, HLO_ATTR_FILE_NAME_ID, HLO_ATTR_END_COLUMN);
@@ -141,13 +154,6 @@ static uint32_t attr_count(const hlo_text *text, const hlo_frame *frame) {
 
 static const hlo_attr *attrs_of(const hlo_text *text, const hlo_frame *frame) {
     return (const hlo_attr *)(text->attrs.items + frame->attrs);
-}
-
-static const hlo_attr *find_attr(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
-    const hlo_attr *attrs = attrs_of(text, frame);
-    for (uint32_t i = 0, count = attr_count(text, frame); i < count; i++)
-        if (attrs[i].id == id) return &attrs[i];
-    return NULL;
 }
 
 static const hlo_attr *take_attrs(hlo_text *text, const hlo_frame *frame) {
@@ -196,7 +202,7 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
         text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* a `}` is missing in front of it */
-    } else if (find_attr(text, frame, attr.id)) {
+    } else if (hlo_text_given(text, frame, attr.id)) {
         hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
         frame->broken = true;
     } else if (lacks_value(attr)) {
@@ -444,13 +450,16 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
     return element;
 }
 
-/* An operand of a text that is one instruction. */
+/* An operand of a text that is one instruction, where the name may be left out. */
 static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *shape,
                                  const char *name) {
+    const size_t number = text->parameters.used / sizeof(hlo_instr *);
+    if (!name)
+        name = hlo_intern_string(text->module, hlo_arena_format(text->scratch, "_%zu", number));
     hlo_instr *instr = hlo_instr_new_interned(hlo_text_body(text)->comp, NULL, HLO_OP_PARAMETER,
                                               shape, 0, NULL, name);
     instr->offset = at.offset;
-    instr->u.parameter = (int64_t)(text->parameters.used / sizeof instr);
+    instr->u.parameter = (int64_t)number;
     hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
     bind(text, name, instr);
     return instr;
@@ -466,6 +475,15 @@ void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const
         instr = &text->broken;
     }
     hlo_text_operand_shaped(text, at, shape, instr);
+}
+
+bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    const bool bare = hlo_text_body(text)->bare;
+    if (bare)
+        hlo_text_operand_instr(text, make_parameter(text, at, shape, NULL));
+    else
+        hlo_text_error(text, at, "expected a name behind the shape of this operand");
+    return bare;
 }
 
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape,
@@ -503,11 +521,7 @@ void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number) {
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal) {
     hlo_frame *frame = hlo_text_frame(text);
     frame->literal = literal;
-    if (!frame->shape || (!frame->shape->dynamic && !frame->shape->buffer)) return;
-    hlo_shape plain = *frame->shape; /* a value has neither */
-    plain.dynamic = NULL;
-    plain.buffer = false;
-    frame->shape = hlo_shape_intern(text->module, &plain);
+    frame->shape = literal->shape;
 }
 
 static uint32_t operand_count(const hlo_text *text, const hlo_frame *frame) {
@@ -534,7 +548,7 @@ static void check_operand_count(hlo_text *text, hlo_frame *frame) {
 static void check_required(hlo_text *text, hlo_frame *frame) {
     const hlo_op_info *op = &hlo_ops[written_op(frame)];
     for (const uint8_t *id = op->required; *id != HLO_ATTR_COUNT; id++)
-        if (!find_attr(text, frame, (hlo_attr_id)*id)) {
+        if (!hlo_text_given(text, frame, (hlo_attr_id)*id)) {
             hlo_text_error(text, frame->op_at, "%s needs the attribute '%s'", op->name,
                            hlo_attrs_info[*id].name);
             frame->broken = true;
@@ -598,7 +612,10 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     hlo_frame *frame = hlo_text_frame(text);
     if (!frame->broken) check_operand_count(text, frame);
     if (!frame->broken) check_required(text, frame);
+    if (!frame->broken) hlo_text_demand(text, frame, written_op(frame));
+    if (!frame->broken) hlo_text_async_thread(text, frame);
     if (!frame->broken) hlo_text_settle(text, frame, written_op(frame));
+    if (!frame->broken) hlo_text_make_shape(text, frame);
     if (!frame->broken) hlo_text_imply(text, frame, written_op(frame));
     if (!frame->broken && !frame->shape) infer_shape(text, frame);
     if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
@@ -610,13 +627,14 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
         hlo_text_body(text)->broken = true;
     else
         instr = make_instr(text, frame);
+    if (!frame->broken && frame->op == HLO_OP_ASYNC_START) hlo_text_async_begun(text, instr);
     if (frame->name) bind(text, frame->name, instr);
     pop_frame(text);
     return instr;
 }
 
 static void drop_lists(hlo_text *text) {
-    text->shapes.used = text->comps.used = text->instrs.used = 0;
+    text->shapes.used = text->comps.used = text->instrs.used = text->literals.used = 0;
 }
 
 void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined) {
@@ -766,6 +784,8 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     hlo_body *body = hlo_text_body(text);
     hlo_computation *comp = body->comp;
     hlo_frame *frame = hlo_text_frame(text);
+    hlo_text_settle(text, frame, HLO_OP_INVALID);
+    text->threads |= attr_count(text, frame) > 0;
     comp->attr_count = attr_count(text, frame);
     comp->attrs = take_attrs(text, frame);
     pop_frame(text);
@@ -844,7 +864,7 @@ void hlo_text_row_begin(hlo_text *text, hlo_owner owner) {
 }
 
 static int64_t row_int(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
-    const hlo_attr *attr = find_attr(text, frame, id);
+    const hlo_attr *attr = hlo_text_given(text, frame, id);
     return attr ? attr->u.i : 0;
 }
 
@@ -903,12 +923,12 @@ typedef struct reading {
 
 /* So that the items of a stack are somewhere even while there are none. */
 static void begin_stacks(hlo_text *text) {
-    hlo_stack *stacks[] = {&text->frames,        &text->operands,   &text->attrs,
-                           &text->bodies,        &text->parameters, &text->shapes,
-                           &text->comps,         &text->instrs,     &text->hidden,
-                           &text->renamed,       &text->ints,       &text->files,
-                           &text->functions,     &text->locations,  &text->stack_frames,
-                           &text->line.operands, &text->line.attrs};
+    hlo_stack *stacks[] = {&text->frames,       &text->operands,      &text->attrs,
+                           &text->bodies,       &text->parameters,    &text->shapes,
+                           &text->comps,        &text->instrs,        &text->hidden,
+                           &text->renamed,      &text->ints,          &text->files,
+                           &text->literals,     &text->functions,     &text->locations,
+                           &text->stack_frames, &text->line.operands, &text->line.attrs};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }

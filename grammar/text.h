@@ -123,8 +123,10 @@ typedef struct hlo_text {
     hlo_attr known_attr;     /* the last KNOWN_ATTR, */
     uint32_t known_end;      /* and where its text ends */
     struct hlo_known *known; /* attributes that were read */
-    hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints;
+    hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints,
+        literals;
     hlo_stack renamed; /* instructions of the outermost body that are not called as in the text */
+    bool threads;      /* a computation is on another thread than the main one */
     bool names_later;  /* no instruction of the open bodies has its unique name yet */
     hlo_stack files, functions, locations, stack_frames;
     hlo_instr broken; /* stands for every name whose definition was in error: uses of it are not
@@ -138,6 +140,9 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Another place that the last error is about. */
 void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* What HLO takes and may not have been meant. */
+void hlo_text_warn(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* What HLO's reader takes and HLO forbids: an error once the module is verified. */
 void hlo_text_doubt(hlo_text *text, hlo_span at, const char *format, ...)
@@ -198,6 +203,8 @@ const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *s
  */
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out);
+/* Of those that were pushed to text->literals since its `used` was `from`; they are taken off. */
+const hlo_literal *hlo_text_tuple_literal(hlo_text *text, size_t from);
 
 /* behind.c: where, behind `from`, an instruction of the same computation, or a computation, is
  * called so. */
@@ -210,6 +217,13 @@ bool hlo_text_lax_count(hlo_op op, uint32_t count);
 const hlo_shape *hlo_text_lax_shape(hlo_text *text, hlo_op op, uint32_t count,
                                     hlo_instr *const *operands, uint32_t attr_count,
                                     const hlo_attr *attrs);
+
+/* Gives the instruction the shape that HLO's reader gives it whatever the text says. */
+void hlo_text_make_shape(hlo_text *text, hlo_frame *frame);
+
+/* demand.c: an error where an instruction, of whatever it is the asynchronous form of an `op`,
+ * lacks what HLO's reader demands of it. */
+void hlo_text_demand(hlo_text *text, hlo_frame *frame, hlo_op op);
 
 /* text.c: what the parser's actions call, in the order in which things stand in a text. */
 void hlo_text_header(hlo_text *text, const char *name);
@@ -233,6 +247,8 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape,
                           const char *opcode); /* NULL: constant */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
+/* An operand that is a shape: a parameter, of a text that is one instruction; false elsewhere. */
+bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* `name#2`, and `name#2#0`: a get-tuple-element of what stands before, one for all uses; it is
  * called `name_2`. */
 hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
@@ -287,6 +303,8 @@ void hlo_text_no_comma(hlo_text *text, hlo_frame *frame);
 void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame);
 /* A map is along all dimensions, whatever the text says of it. */
 void hlo_text_map_all(hlo_text *text, const hlo_frame *frame);
+/* The attribute of an instruction that is being read; NULL. */
+hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id);
 /* Adds the attributes that an `op` shows even when nobody gave them. */
 void hlo_text_imply(hlo_text *text, const hlo_frame *frame, hlo_op op);
 
@@ -360,6 +378,10 @@ hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);
 void hlo_text_async_suggest(hlo_text *text, hlo_suggestion *s);
 /* Of an asynchronous operation: its shape, and what it goes on with. */
 void hlo_text_async_check(hlo_text *text, hlo_frame *frame);
+/* An error where an update or a done names another thread than its start does. */
+void hlo_text_async_thread(hlo_text *text, hlo_frame *frame);
+/* Its thread is that of the computations that it leads to. */
+void hlo_text_async_begun(hlo_text *text, const hlo_instr *start);
 /* Makes the computation of the operation `frame->wrapped`, with the attributes that are the
  * opcode's own, and sets the attribute that calls it. */
 void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame);

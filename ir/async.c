@@ -1,5 +1,33 @@
 /* Asynchronous operations that wrap a single instruction. */
+#include <string.h>
+
 #include "ir/ir.h"
+
+const char hlo_main_thread[] = "main";
+
+static const hlo_attr *thread_of(const hlo_computation *comp) {
+    for (uint32_t i = 0; i < comp->attr_count; i++)
+        if (comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD) return &comp->attrs[i];
+    return NULL;
+}
+
+const char *hlo_computation_thread(const hlo_computation *comp) {
+    const hlo_attr *thread = thread_of(comp);
+    return thread ? thread->u.str : hlo_main_thread;
+}
+
+bool hlo_computation_set_thread(hlo_computation *comp, const char *interned) {
+    const char *wanted = interned ? interned : hlo_main_thread;
+    if (strcmp(hlo_computation_thread(comp), wanted) == 0) return false;
+    hlo_attr *attrs = hlo_arena_array(comp->module->arena, comp->attr_count + 1, sizeof *attrs);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < comp->attr_count; i++)
+        if (&comp->attrs[i] != thread_of(comp)) attrs[count++] = comp->attrs[i];
+    if (interned) attrs[count++] = (hlo_attr){.id = HLO_ATTR_EXECUTION_THREAD, .u.str = interned};
+    comp->attrs = attrs;
+    comp->attr_count = count;
+    return true;
+}
 
 bool hlo_op_is_async(hlo_op op) {
     return op == HLO_OP_ASYNC_START || op == HLO_OP_ASYNC_UPDATE || op == HLO_OP_ASYNC_DONE;
@@ -28,4 +56,21 @@ const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
         if (hlo_instr_operand(root, i) != parameter || parameter->attr_count) return NULL;
     }
     return root;
+}
+
+/* Whether each attribute of a start is read as the start's where it stands among those of the
+ * instruction that it wraps. */
+static bool keeps_attrs(const hlo_instr *start, const hlo_instr *wrapped) {
+    for (uint32_t i = 0; i < start->attr_count; i++)
+        if (start->attrs[i].id != HLO_ATTR_CALLS && hlo_op_has(wrapped->op, start->attrs[i].id))
+            return false;
+    return true;
+}
+
+bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called) {
+    const hlo_instr *wrapped = hlo_async_wrapped(called);
+    return wrapped && keeps_attrs(start, wrapped) &&
+           start->operand_count == called->parameter_count &&
+           start->shape->type == HLO_TYPE_TUPLE && start->shape->rank > 1 &&
+           hlo_shape_compatible(start->shape->elements[1], wrapped->shape);
 }

@@ -304,6 +304,10 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
         {HLO_ATTR_RHS_DILATE, 0, offsetof(window_dim, window_dilation), 1, 1},
     };
     window_dim *dims = hlo_infer_scratch(q, rank, sizeof *dims);
+    if (rank && !window_word(q, HLO_ATTR_SIZE)) {
+        hlo_infer_fail(q, "the window has no size, for rank %u", rank);
+        return NULL;
+    }
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
         const char *word = window_word(q, parts[p].id), *name = hlo_attrs_info[parts[p].id].name;
         int64_t extra;

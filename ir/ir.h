@@ -533,6 +533,12 @@ void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
 /* Uses as operand, plus one when it is the root of its computation. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);
 
+/* What a computation runs on that names no thread. */
+extern const char hlo_main_thread[];
+/* Whether that is another than it was; NULL: the main one. */
+bool hlo_computation_set_thread(hlo_computation *comp, const char *interned);
+const char *hlo_computation_thread(const hlo_computation *comp);
+
 /* An asynchronous operation is a chain of async-start, any number of async-update, async-done. */
 bool hlo_op_is_async(hlo_op op);
 /* The async-start of the chain that `instr` is of; NULL when there is none. */
@@ -541,6 +547,9 @@ const hlo_instr *hlo_async_start(const hlo_instr *instr);
  * attributes but its opcode's own; NULL when it is not so. Text then writes `negate-start(...)` for
  * async-start and does not show the computation. */
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
+/* Whether what a start calls can be made again from the start: it is one instruction, has all of
+ * its operands and returns what the start says, now and not by an update. */
+bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called);
 
 /* Most attributes that are asked for are not there, which a bit tells without a look at the list.
  * Several share one; the last is for attributes that name computations. */

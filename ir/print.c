@@ -405,6 +405,22 @@ static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char 
 static void put_called(out *o, const hlo_computation *comp);
 static void put_line(out *o, uint32_t depth);
 
+/* Each array behind its shape. */
+static void put_shaped_literal(out *o, const hlo_literal *literal) {
+    if (literal->shape->type != HLO_TYPE_TUPLE || literal->elided) {
+        put_shape(o, literal->shape, true);
+        put_char(o, ' ');
+        put_literal(o, literal);
+        return;
+    }
+    PUT(o, "( ");
+    for (uint32_t i = 0; i < literal->shape->rank; i++) {
+        if (i) PUT(o, ", ");
+        put_shaped_literal(o, literal->elements[i]);
+    }
+    PUT(o, " )");
+}
+
 static void put_ints(out *o, const hlo_ints *ints) {
     put_char(o, '{');
     for (uint32_t i = 0; i < ints->count; i++) {
@@ -529,11 +545,7 @@ static void put_value(out *o, const hlo_attr *attr) {
         put_char(o, '}');
         break;
     case HLO_KIND_SHAPE: put_shape(o, attr->u.shape, true); break;
-    case HLO_KIND_LITERAL:
-        put_shape(o, attr->u.literal->shape, true);
-        put_char(o, ' ');
-        put_literal(o, attr->u.literal);
-        break;
+    case HLO_KIND_LITERAL: put_shaped_literal(o, attr->u.literal); break;
     case HLO_KIND_LAYOUT: {
         uint32_t parameters = attr->u.shapes->count - 1;
         PUT(o, "{(");
@@ -831,15 +843,6 @@ static void count_call(void *user, hlo_computation *called) {
     ((caller_count *)user)->callers[called->id]++;
 }
 
-/* Whether what a start calls can be made again from the start: it is one instruction, has all of
- * its operands and returns what the start says, now and not by an update. */
-static bool tells_wrapped(const hlo_instr *start, const hlo_computation *called) {
-    const hlo_instr *wrapped = hlo_async_wrapped(called);
-    return wrapped && start->operand_count == called->parameter_count &&
-           start->shape->type == HLO_TYPE_TUPLE && start->shape->rank > 1 &&
-           hlo_shape_compatible(start->shape->elements[1], wrapped->shape);
-}
-
 /* Which computations only one async-start calls, and it can be shown as what they do. The caller
  * frees; NULL when there are none, or no memory, and then all is shown. */
 static bool *find_hidden(const hlo_module *module) {
@@ -859,7 +862,7 @@ static bool *find_hidden(const hlo_module *module) {
                 const hlo_computation *called =
                     instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
                 if (called && count.callers[called->id] == 1 && called != module->entry)
-                    hidden[called->id] = tells_wrapped(instr, called);
+                    hidden[called->id] = hlo_async_tells(instr, called);
             }
     }
     free(count.callers);

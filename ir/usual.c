@@ -28,6 +28,10 @@ bool hlo_attr_is_usual(const hlo_attr *attr, hlo_op op, const hlo_shape *operand
         return operand && strcmp(attr->u.str, hlo_compare_usual_type(operand)) == 0;
     if (attr->id == HLO_ATTR_ALGORITHM && op == HLO_OP_DOT)
         return strcmp(attr->u.str, "unset") == 0;
+    if (attr->id == HLO_ATTR_WINDOW && op == HLO_OP_CUSTOM_CALL) return false;
+    if (attr->id == HLO_ATTR_MODE || /* both are read, and then forgotten */
+        (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
+        return true;
     if (kind == HLO_KIND_FORM) return hlo_intern_length(attr->u.str) == 0;
     if (!usual[attr->id].any) return false;
     switch (kind) {

@@ -165,6 +165,19 @@ static void check_started(verifier *v, const call_edge *edge) {
     hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
 }
 
+/* Who waits for what it calls is on its thread. */
+static void check_thread(verifier *v, const call_edge *edge) {
+    const hlo_instr *call = edge->call;
+    const char *here = hlo_computation_thread(call->parent);
+    const char *there = hlo_computation_thread(edge->called);
+    if (call->op != HLO_OP_FUSION && call->op != HLO_OP_WHILE && call->op != HLO_OP_CONDITIONAL)
+        return;
+    if (strcmp(here, there) == 0) return;
+    hlo_verify_error(v, call->offset, "%s %%%s is on the thread \"%s\", but calls %%%s on \"%s\"",
+                     hlo_ops[call->op].name, call->name, here, edge->called->name, there);
+    hlo_verify_note(v, edge->called->offset, "%%%s is declared here", edge->called->name);
+}
+
 /* No computation calls itself, through however many others, and what is called is in the module. A
  * depth-first walk that does not recurse, over every call once. */
 static void check_calls(verifier *v) {
@@ -188,6 +201,7 @@ static void check_calls(verifier *v) {
             const call_edge *edge = frame->next++;
             check_fused(v, edge, caller);
             check_started(v, edge);
+            check_thread(v, edge);
             if (edge->called == m->entry) {
                 hlo_verify_error(v, edge->call->offset, "%%%s calls the entry computation",
                                  edge->call->name);

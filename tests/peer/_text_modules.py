@@ -658,6 +658,14 @@ ASYNC = {  # Entry bodies of operations in the asynchronous form.
                            'custom-call-done(s)',
     'two': AB + ' s = ((f32[2]), f32[2]) negate-start(a)\n t = ((f32[2]), f32[2]) negate-start(b)\n d = f32[2] negate-done(s)\n'
            ' f = f32[2] negate-done(t)\n ROOT r = f32[2] add(d, f)',
+    'aliased': A2 + ' s = ((f32[2]), f32[2]) negate-start(a), output_to_operand_aliasing={{1}: (0, {})}\n ROOT d = f32[2] negate-done(s)',
+    'aliased within': A2 + ' s = ((f32[2]), f32[2]) custom-call-start(a), custom_call_target="t", output_to_operand_aliasing={{}: (0, {})}'
+                      '\n ROOT d = f32[2] custom-call-done(s)',
+    'aliased reduce-scatter': A2 + ' s = ((f32[2]), f32[1]) reduce-scatter-start(a), dimensions={0}, replica_groups={{0,1}}, to_apply={'
+                              ' x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT z = f32[] add(x, y) }, '
+                              'output_to_operand_aliasing={{}: (0, {})}, async_execution_thread="t"\n ROOT d = f32[1] reduce-scatter-done(s)',
+    'main thread': A2 + ' s = ((f32[2]), f32[2]) negate-start(a), async_execution_thread="main"\n ROOT d = f32[2] negate-done(s), '
+                   'async_execution_thread="main"',
     'sharded': A2 + ' s = ((f32[2]), f32[2]) negate-start(a), sharding={{replicated}, {replicated}}\n ROOT d = f32[2] '
                'negate-done(s), sharding={replicated}',
 }
@@ -775,8 +783,38 @@ LAX = {
     'complex of a scalar': A2 + ' b = f32[] parameter(1)\n ROOT c = complex(a, b)',
     'numbers from 2^63 on': A2 + ' b = s32[] constant(1)\n ROOT c = f32[2] set-dimension-size(a, b), dimensions={18446744073709551615}',
 }
+# The shape that HLO's reader makes by itself, whatever the text says.
+for opcode, operands, others in (('send', 'a, t', 'channel_id=1'), ('recv', 't', 'channel_id=1'), ('infeed', 't', ''), ('outfeed', 'a, t', ''),
+                                 ('after-all', 't', ''), ('add-dependency', 'a, t', ''), ('send-done', 's', 'channel_id=1'),
+                                 ('recv-done', 'r', 'channel_id=2')):
+    LAX |= {f'{opcode} of {shape}': f' a = f32[2]{{0:S(3)}} parameter(0)\n t = token[] after-all()\n s = (f32[2], u32[], token[]) send(a, t), '
+                                    f'channel_id=1\n r = (f32[2]{{0:S(1)}}, u32[], token[]) recv(t), channel_id=2\n ROOT c = {shape} '
+                                    f'{opcode}({operands}){others and ", "}{others}'
+            for shape in ('(f32[2]{0:S(5)}, u32[]{:S(2)}, token[])', '(f32[2]{0:S(5)}, token[])', '((f32[3]{0}, s32[]), s32[], pred[2])', '(f32[])')}
+for opcode, rest in (('all-gather', ''), ('reduce-scatter', ', to_apply={ x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT z = f32[] add(x, y) }'),
+                     ('get-dimension-size', ''), ('all-gather-start', '')):
+    LAX[f'{opcode} along two'] = f' a = f32[4,4] parameter(0)\n ROOT c = s32[] {opcode}(a), dimensions={{1,0}}{rest}'
+LAX['set-dimension-size along two'] = ' a = f32[4,4] parameter(0)\n b = s32[] constant(1)\n ROOT c = f32[4,4] set-dimension-size(a, b), dimensions={1,0}'
 # What is merely unusual.
 ODD = {
+    **{f'constant of {shape}': f' ROOT c = {shape} constant({value})' for shape, value in (
+        ('f32[4]', '1.5'), ('pred[2]', 'true'), ('s32[1]', '3'), ('(f32[2], s32[3])', '(1, 2)'), ('s4[4]{0:E(4)}', '{1, 2, 3, 4}'),
+        ('(s4[2]{0:T(8)E(4)S(1)}, u4[]{:E(4)})', '({1, 2}, 3)'), ('f4e2m1fn[2,1]{0,1:E(4)}', '{{1}, {2}}'), ('(f32[<=2])', '({1, 2})'))},
+    **{f'literal {value}': A2 + f' ROOT c = f32[2] custom-call(a), custom_call_target="t", literal={value}' for value in (
+        '(s32[] 1, f32[] 2)', '( s32[2]{0:S(1)} {1, 2} )', '()', '((), (pred[] true))', '(s32[] 1,)', '(s32[] 1 f32[] 2)', 's4[2]{0:E(4)} {1, 2}',
+        '(b(f32[2]{0}) {1, 2})', '(f32[2,2]{0,1} {{1, 2}, {3, 4}}, u8[] 7)')},
+    **{f'mode {opcode} {mode}': f' a = f32[4] parameter(0)\n ROOT c = f32[4] {opcode}(a), mode={mode}, use_global_device_ids=true, to_apply={{\n'
+                                '  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n }' + rest
+       for opcode, mode, rest in (('all-reduce', 'cross_replica', ', channel_id=1'), ('all-reduce', 'flattened_id', ', channel_id=1'),
+                                  ('all-reduce-start', 'cross_partition', ', channel_id=1'),
+                                  ('reduce-scatter', 'cross_replica_and_partition', ', channel_id=1, dimensions={0}'))},
+    'ragged-all-to-all along one': ' a = f32[4] parameter(0)\n i = s32[2] parameter(1)\n ROOT c = f32[4] ragged-all-to-all(a, a, i, i, i, i), dimensions={0}',
+    'outfeed of its operand': A2 + ' t = token[] after-all()\n ROOT c = token[] outfeed(a, t)',
+    'empty window': A2 + ' ROOT c = f32[2] custom-call(a), custom_call_target="t", window={}',
+    'operands in operands': A2 + ' ROOT c = f32[2] ' + 'add(a, f32[2] ' * 500 + 'negate(' * 500 + 'a' + ')' * 1000,
+    'tuples in tuples': ' ROOT c = ' + '(' * 1200 + 'f32[2]' + ')' * 1200 + ' parameter(0), origin={' + '(' * 1200 + '{"a"}' + ')' * 1200 + '}',
+    'constant in tuples': ' ROOT c = ' + '(' * 300 + 's32[]' + ')' * 300 + ' constant(' + '(' * 300 + '7' + ')' * 300 + ')',
+    'origin in tuples': A2 + ' ROOT c = f32[2] negate(a), origin={' + '(' * 1200 + '{"a"}' + ')' * 1200 + '}',
     'names with colons': ' a: = f32[2] parameter(0)\n true:= f32[2] negate(a:)\n ROOT c = f32[2] negate(true:)',
     'shape over lines': ' ROOT c = f32 [\n2\n,3]\n{1,0} parameter(0)',
     'comments in a shape': ' ROOT c = f32/*c*/[/*d*/2,/*e*/3/*f*/]/*g*/{/*h*/1,/*i*/0/*j*/} parameter(0)',
@@ -864,6 +902,17 @@ INLINE = {
 def lax():
     for name, body in {**LAX, **ODD}.items():
         yield name, entry(body)
+    for text in ('add(f32[2], f32[2])', 'ROOT %x = f32[2] add(f32[2]{0}, f32[2]{0}), metadata={op_name="n"}', 'x = f32[2] add(f32[2] %a, f32[2])',
+                 '(f32[2]{0:S(1)}) tuple(f32[2]{0:S(1)})', 'x = f32[2] add(f32[2] %_1, f32[2])',
+                 'x = f32[2] custom-call((f32[2], s32[]), token[]), custom_call_target="t"',
+                 'x = ((f32[2]), f32[2]) negate-start(f32[2])', 'f32[2] fusion(f32[2]), kind=kLoop, calls={ a = f32[2] parameter(0)\n ROOT n = f32[2] negate(a) }'):
+        yield f'instruction {text}', text if '=' in text.split('(')[0] or text[0] == '(' else f'f32[2] {text.removeprefix("f32[2] ")}'
+    thread = ', execution_thread="%s"\n'
+    for given, started in ((thread % 'x', 'x'), (thread % 'x', 'y'), (thread % 'x', 'main'), ('\n', 'x'), (thread % 'main', 'x')):
+        for called in (NEG.rstrip(), TWICE.rstrip(), NEG + 'two { n = f32[2] parameter(0)\n o = f32[2] negate(n)\n ROOT p = f32[2] call(o), to_apply=neg }'):
+            name = called.split('\n')[-2 if called.endswith('}\n') else 0].split(' {')[0] if 'two {' not in called else 'two'
+            yield f'thread {given!r} {started} {name}', 'HloModule m\n' + called + given + 'ENTRY e {\n' + A2 + \
+                f' s = ((f32[2]), f32[2]) async-start(a), calls={name}, async_execution_thread="{started}"\n ROOT d = f32[2] async-done(s)\n}}\n'
     yield 'signature without colons', 'HloModule m\nENTRY e (a f32[2], b: s32[]) -> f32[2] { a = f32[2] parameter(0)\n' \
                                       ' b = s32[] parameter(1)\n ROOT c = f32[2] negate(a)\n}\n'
     yield 'numbers of rows', 'HloModule m\n\nFileNames\n7 "a.py"\n7 "b.py"\n\nFunctionNames\n-1 "f"\n\nFileLocations\n2 {file_name_id=1 ' \

@@ -387,6 +387,18 @@ WRONG = [
           'ROOT c = f32[2] negate(a!$)', 'ROOT c = f32[2] negate(!"a")', 'ROOT c = f32[2] negate(negate(!b))',
           'ROOT c = f32[2] negate(!negat(a))', 'ROOT c = f32[2] !%negate(a)', 'ROOT c = f32[2] negate(a) !metadata={op_name="a"}', 'ROOT c = f32[2] !negate:(a)',
           'ROOT c = f32[2] negate(a), control-predecessors={!}'),
+    # What operands and attributes are demanded to be.
+    *body('ROOT c = f32[2] !all-gather(a), dimensions={}', 'ROOT c = f32[2] !all-to-all(a), dimensions={0,1}', 'ROOT c = f32[2] !concatenate(a, a), dimensions={}',
+          'ROOT c = f32[2] !infeed(a)', 'ROOT c = f32[2] !custom-call(a), custom_call_target="t", operand_layout_constraints={}',
+          'ROOT c = f32[2] !custom-call(a), custom_call_target="t", operand_layout_constraints={f32[3]{0}}',
+          'ROOT c = f32[2] custom-call(a), custom_call_target="t", literal=(f32[]!) (1)', 'ROOT c = f32[2] add(a, !f32[2])',
+          'r = (f32[2], u32[], token[]) recv(a), channel_id=1\n ROOT c = (f32[2], token[]) !recv-done(r), channel_id=2',
+          's = ((f32[2]), f32[2]) negate-start(a)\n ROOT d = f32[2] !negate-done(s), async_execution_thread="x"',
+          's = ((f32[2]), f32[2]) negate-start(a), async_execution_thread="x"\n ROOT d = f32[2] !negate-done(s), async_execution_thread="main"',
+          'ROOT c = f32[2] !conditional(a, a, a), true_computation={ ROOT b = f32[2] parameter(0) }, false_computation={ ROOT b = f32[2] parameter(0) }',
+          'p = pred[] parameter(1)\n ROOT c = f32[2] !conditional(p, a), branch_computations={{ ROOT b = f32[2] parameter(0) }}',
+          'p = s32[] parameter(1)\n ROOT c = f32[2] !conditional(p, a, a), branch_computations={{ ROOT b = f32[2] parameter(0) }}',
+          'ROOT c = f32[2] !all-reduce(a), use_global_device_ids=true, to_apply={ x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT z = f32[] add(x, y) }'),
     # Asynchronous ones.
     *body('ROOT s = f32[2] !negate-start(a)', 'ROOT s = (f32[2], f32[2]) !negate-start(a)', 'ROOT s = f32[2] !negate-done(a)',
           'ROOT s = f32[2] !async-done(a)', 'ROOT s = ((f32[2]), f32[2]) !async-start(a)',
