@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "ir/arena.h"
 #include "ir/groups.h"
 
 static void assert_groups(const char *value, int64_t count, int64_t size, int64_t devices) {
@@ -68,11 +69,29 @@ static void malformed_text_ends(void **state) {
     }
 }
 
+static void entries_of_attributes(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_arena *arena = hlo_arena_new(&recover);
+    static const char entries[] = "{a=\"x,b=\\\"y\\\"\",b={m = <[\"}\"=2]>, n},xla.c=\"\",d=\"{\"}";
+    assert_string_equal(hlo_value_entry(arena, entries, "a"), "x,b=\"y\"");
+    assert_string_equal(hlo_value_entry(arena, entries, "b"), "{m = <[\"}\"=2]>, n}");
+    assert_string_equal(hlo_value_entry(arena, entries, "xla.c"), "");
+    assert_string_equal(hlo_value_entry(arena, entries, "d"), "{");
+    assert_null(hlo_value_entry(arena, entries, "c"));
+    static const char *const wrong[] = {
+        "", "{", "{}", "{c", "{a=", "{a=\"", "{a=\"\\", "{a={", "c"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_null(hlo_value_entry(arena, wrong[i], "c"));
+    hlo_arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listed_groups),       cmocka_unit_test(counted_groups),
         cmocka_unit_test(groups_along_axes),   cmocka_unit_test(their_devices),
-        cmocka_unit_test(malformed_text_ends),
+        cmocka_unit_test(malformed_text_ends), cmocka_unit_test(entries_of_attributes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
