@@ -2,6 +2,7 @@
 #include "hlo/diag.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/ir.h"
@@ -155,13 +156,32 @@ static void put_source(FILE *out, const char *text, size_t size, char mark) {
     }
 }
 
+void hlo_print_plain(FILE *out, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    char few[1024], *all = few;
+    const int length = vsnprintf(few, sizeof few, format, args);
+    size_t size = length < 0 ? 0 : (size_t)length, form = strlen(format);
+    if (size >= sizeof few && (all = malloc(size + 1)))
+        vsnprintf(all, size + 1, format, again);
+    else if (size >= sizeof few)
+        all = few, size = sizeof few - 1;
+    const bool ends = size && form && format[form - 1] == '\n';
+    put_source(out, all, size - (ends && all[size - 1] == '\n'), 0);
+    if (ends) fputc('\n', out);
+    if (all != few) free(all);
+    va_end(again);
+    va_end(args);
+}
+
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
     if (diag->file && *diag->file) {
-        fprintf(out, "%s:", diag->file);
+        hlo_print_plain(out, "%s:", diag->file);
         if (diag->line) fprintf(out, "%u:%u:", diag->line, diag->column);
         fputc(' ', out);
     }
-    fprintf(out, "%s: %s\n", severity_name(diag->severity), diag->message);
+    hlo_print_plain(out, "%s: %s\n", severity_name(diag->severity), diag->message);
     if (!diag->source) return;
 
     static const char dots[] = "...";

@@ -154,8 +154,8 @@ static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_
     position at = {0};
     const hlo_diag_sink sink = {keep_position, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
-    fprintf(out, "    %c %s:%u:%u: %%%s: %s\n", sign, module->file, at.line, at.column, instr->name,
-            text);
+    hlo_print_plain(out, "    %c %s:%u:%u: %%%s: %s\n", sign, module->file, at.line, at.column,
+                    instr->name, text);
 }
 
 static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {
@@ -209,14 +209,14 @@ static void put_matmuls(FILE *out, const side *a, const side *b) {
     for (size_t i = 0; i < a->count; i++) {
         const matmul *one = &a->all[i];
         if (one->other && strcmp(one->text, one->other_text) == 0) continue;
-        fprintf(out, "  %s\n", *one->op_name ? one->op_name : "(no op_name)");
+        hlo_print_plain(out, "  %s\n", *one->op_name ? one->op_name : "(no op_name)");
         put_instr(out, '-', a->module, one->instr, one->text);
         if (one->other) put_instr(out, '+', b->module, one->other, one->other_text);
     }
     for (size_t i = 0; i < b->count; i++) {
         const matmul *one = &b->all[i];
         if (one->other) continue;
-        fprintf(out, "  %s\n", *one->op_name ? one->op_name : "(no op_name)");
+        hlo_print_plain(out, "  %s\n", *one->op_name ? one->op_name : "(no op_name)");
         put_instr(out, '+', b->module, one->instr, one->text);
     }
 }
@@ -234,11 +234,11 @@ static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side
     for (uint32_t i = 0; i < diff->pair_count; i++) {
         const hlo_diff_pair *pair = &diff->pairs[i];
         if (pair->a && pair->b)
-            fprintf(out, "  %%%s: %u instructions, %%%s: %u\n", pair->a->name, pair->a->instr_count,
-                    pair->b->name, pair->b->instr_count);
+            hlo_print_plain(out, "  %%%s: %u instructions, %%%s: %u\n", pair->a->name,
+                            pair->a->instr_count, pair->b->name, pair->b->instr_count);
         else
-            fprintf(out, "  %%%s: %s\n", (pair->a ? pair->a : pair->b)->name,
-                    pair->a ? "removed" : "added");
+            hlo_print_plain(out, "  %%%s: %s\n", (pair->a ? pair->a : pair->b)->name,
+                            pair->a ? "removed" : "added");
         put_any(out, '-', a, pair->first_a, pair->first_b);
         put_any(out, '+', b, pair->first_b, pair->first_a);
         if (pair->a && pair->b && !pair->first_a && !pair->first_b)
@@ -258,10 +258,10 @@ static void put_header(FILE *out, const hlo_diff *diff, const hlo_module *a, con
         if (!diff->header_differs[id]) continue;
         bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
         const char *name = hlo_attrs_info[id].name;
-        fprintf(out, "  %-45s %s\n", *name ? name : "fields that only binary modules have",
-                before && after ? "another value"
-                : before        ? "removed"
-                                : "added");
+        hlo_print_plain(out, "  %-45s %s\n", *name ? name : "fields that only binary modules have",
+                        before && after ? "another value"
+                        : before        ? "removed"
+                                        : "added");
     }
 }
 
@@ -280,7 +280,8 @@ hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) 
         list_matmuls(&left);
         list_matmuls(&right);
         match_all(&left, &right);
-        fprintf(out, "- %s\n+ %s\n", a->file, b->file);
+        hlo_print_plain(out, "- %s\n", a->file);
+        hlo_print_plain(out, "+ %s\n", b->file);
         put_matmuls(out, &left, &right);
         put_ops(out, &diff);
         if (diff.header) put_header(out, &diff, a, b);

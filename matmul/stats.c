@@ -51,7 +51,7 @@ static void print_stats(const hlo_module *module, hlo_flops *totals, FILE *out) 
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             count_instr(&c, module, instr);
     }
-    fprintf(out, "module %s\n", module->name);
+    hlo_print_plain(out, "module %s\n", module->name);
     fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
     fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);
     fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);

@@ -28,9 +28,10 @@ static const char *outcome(const hlo_passage *p) {
 /* ----------------------------------------------------------------------------------------- text */
 
 static void tell_loss(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    fprintf(out, "    could be FP8 until  %s\n", hlo_dump_stage(dump, module, p->kept));
-    fprintf(out, "    and no longer at    %s\n", hlo_dump_stage(dump, module, p->lost));
-    fprintf(out, "    %s: %s\n", p->pass ? p->pass : "passes between the two, not dumped", p->how);
+    hlo_print_plain(out, "    could be FP8 until  %s\n", hlo_dump_stage(dump, module, p->kept));
+    hlo_print_plain(out, "    and no longer at    %s\n", hlo_dump_stage(dump, module, p->lost));
+    hlo_print_plain(out, "    %s: %s\n", p->pass ? p->pass : "passes between the two, not dumped",
+                    p->how);
 }
 
 /* Of modules, by their matmuls as they are first seen. */
@@ -59,12 +60,13 @@ static void tell_totals(const totals *sum, FILE *out) {
 }
 
 static void tell_passage(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    fprintf(out, "  %-6s  %s  %s", outcome(p), p->first.input_instr, p->first.input_shape);
+    hlo_print_plain(out, "  %-6s  %s  %s", outcome(p), p->first.input_instr, p->first.input_shape);
     if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
     /* No call: there is more to say than FP8. */
     if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
-    if (p->first.source_file) fprintf(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-    fprintf(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+    if (p->first.source_file)
+        hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
+    hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
     if (p->lost != SIZE_MAX) tell_loss(dump, module, p, out);
 }
 
@@ -73,8 +75,8 @@ static void tell_one(const hlo_dump *dump, size_t module, const hlo_history *his
     bool has_reason[HLO_WHY_COUNT] = {false};
     const totals sum = add_up(history);
     const char *target = hlo_dump_target(dump, module);
-    fprintf(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
-            hlo_dump_stage_count(dump, module), sum.matmuls);
+    hlo_print_plain(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
+                    hlo_dump_stage_count(dump, module), sum.matmuls);
     if (target && strcmp(target, "cpu") == 0)
         fputs("  compiled for a CPU, for which XLA makes no FP8 calls: what could be FP8 is on a "
               "GPU\n",

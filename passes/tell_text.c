@@ -63,10 +63,11 @@ static void print_row(const telling *t, const table *form, cells row, const char
         int width = form->widths[column];
         if (!width) continue;
         const char *paint = colour && column == KIND ? colour : "";
-        fprintf(t->out, "%s%*s%s  ", paint, form->numbers >> column & 1 ? width : -width,
-                row[column], *paint ? NO_COLOUR : "");
+        fputs(paint, t->out);
+        hlo_print_plain(t->out, "%*s", form->numbers >> column & 1 ? width : -width, row[column]);
+        fputs(*paint ? NO_COLOUR "  " : "  ", t->out);
     }
-    fprintf(t->out, "%s\n", end ? end : "");
+    hlo_print_plain(t->out, "%s\n", end ? end : "");
 }
 
 static void fill_source(const hlo_verdict *v, char *out) {
@@ -116,7 +117,7 @@ static void tell_row(const telling *t, const table *form, const hlo_verdict *v) 
     print_row(t, form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
     /* A lint has more to say than its reason does where it names values. */
     if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
-        fprintf(t->out, "    %s\n", v->message);
+        hlo_print_plain(t->out, "    %s\n", v->message);
 }
 
 void tell_reasons(FILE *out, const bool has_reason[HLO_WHY_COUNT], bool coloured) {

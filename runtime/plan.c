@@ -303,7 +303,7 @@ static void print_name(const plan_step *step, FILE *out) {
 
 static void print_callees(const plan_comp *comp, const plan_step *step, FILE *out) {
     for (uint32_t c = 0; c < step->called_count; c++)
-        fprintf(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
+        hlo_print_plain(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
     if (!step->spare) return;
     if (step->trips != HLO_TRIPS_UNKNOWN)
         fprintf(out, ", %llu times", (unsigned long long)step->trips);
@@ -312,8 +312,9 @@ static void print_callees(const plan_comp *comp, const plan_step *step, FILE *ou
 }
 
 static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
-    fprintf(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n", comp->comp->name,
-            comp->argument_count, comp->result_count, comp->step_count, comp->frame_size);
+    hlo_print_plain(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n",
+                    comp->comp->name, comp->argument_count, comp->result_count, comp->step_count,
+                    comp->frame_size);
     for (uint32_t i = 0; i < comp->step_count; i++) {
         const plan_step *step = &comp->steps[i];
         fputs("  ", out);
@@ -328,7 +329,7 @@ static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
             fputs(", work ", out);
             print_slot(comp, step->work, out);
         }
-        fprintf(out, "  %%%s\n", step->instr->name);
+        hlo_print_plain(out, "  %%%s\n", step->instr->name);
         if (step->job) plan->backend->describe(plan->device, step->job, out);
     }
     fputs("  returns ", out);
@@ -337,8 +338,8 @@ static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
 }
 
 void hlo_plan_print(const hlo_plan *plan, FILE *out) {
-    fprintf(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
-            plan->memory_size);
+    hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
+                    plan->memory_size);
     for (const hlo_computation *c = plan->module->first; c; c = c->next)
         if (plan->comps[c->id]) print_comp(plan, plan->comps[c->id], out);
     plan->backend->describe_shared(plan->device, out);

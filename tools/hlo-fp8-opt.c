@@ -259,7 +259,7 @@ static int explain(const char *name) {
 /* What was written is followed by what the gates found fault with. */
 static hlo_status judge(hlo_status written, hlo_status gates, const char *why) {
     if (written != HLO_OK) return written;
-    if (gates == HLO_MISMATCH) fprintf(stderr, "hlo-fp8-opt: %s\n", why);
+    if (gates == HLO_MISMATCH) hlo_print_plain(stderr, "hlo-fp8-opt: %s\n", why);
     return gates;
 }
 
@@ -323,8 +323,8 @@ static hlo_status run_folder(opt_job *job) {
     const char *glob = values[OPTION_MODULE].text;
     size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
     if (!count) {
-        fprintf(stderr, "hlo-fp8-opt: error: no module in %s is called '%s'\n",
-                job->options.files[0], glob);
+        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s is called '%s'\n",
+                        job->options.files[0], glob);
         return HLO_INVALID_INPUT;
     }
     status = read_histories(job, count);

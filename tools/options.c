@@ -127,17 +127,18 @@ static void print_help(program_id program, FILE *out) {
 int options_refuse(program_id program, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "%s: error: ", program_name(program));
-    vfprintf(stderr, format, args);
-    fprintf(stderr, " (see %s --help)\n", program_name(program));
+    char what[4096];
+    vsnprintf(what, sizeof what, format, args);
+    hlo_print_plain(stderr, "%s: error: %s (see %s --help)\n", program_name(program), what,
+                    program_name(program));
     va_end(args);
     return 2;
 }
 
 hlo_status options_complain(program_id program, const char *what, const char *name) {
     if (errno == ENOMEM) return HLO_OUT_OF_MEMORY;
-    fprintf(stderr, "%s: error: cannot %s %s: %s\n", program_name(program), what, name,
-            strerror(errno));
+    hlo_print_plain(stderr, "%s: error: cannot %s %s: %s\n", program_name(program), what, name,
+                    strerror(errno));
     return HLO_INVALID_INPUT;
 }
 

@@ -41,6 +41,16 @@ enum { HLO_MOST_ERRORS = 20 };
  * round the caret (0: not clipped), and a caret line. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
+/* Writes as fprintf() does, for a terminal or a log: `?` for each byte of what comes out that is no
+ * part of a character to be seen (control characters, line ends and those that turn the direction
+ * of text among them, and what is no UTF-8), a line end that ends `format` excepted. So names and
+ * metadata of a module, file names and options cannot say anything to who shows them. */
+void hlo_print_plain(FILE *out, const char *format, ...)
+#ifdef __GNUC__
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
 #ifdef __cplusplus
 }
 #endif
