@@ -20,7 +20,8 @@ typedef struct row {
     hlo_type types[3], result;
     hlo_range ranges[3], spread; /* of the operands, of the result */
     uint32_t arity;
-    bool squares;      /* both operands are the same value, and move together; not at poles */
+    bool twice;        /* both operands are the same value */
+    bool squares;      /* and move together; not at poles */
     bool scales[3];    /* which operands others may be scaled with elsewhere as well */
     bool clamped;      /* to what is finite in the type of the result */
     hlo_lane produced; /* by the analysis' loop */
@@ -76,16 +77,6 @@ static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double
     hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
 }
 
-/* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
-static void take_rate(const double *value, const double *moved, double times, int64_t count,
-                      double *rate) {
-    for (int64_t i = 0; i < count; i++) {
-        double d = hlo_bound_same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
-        if (isnan(d)) d = infinite;
-        if (d / times > rate[i]) rate[i] = d / times;
-    }
-}
-
 /* A division by what may be zero, or the like, may go anywhere between its ends. */
 static bool has_pole(const row *r, uint32_t operand) {
     hlo_op op = r->instr->op;
@@ -101,6 +92,31 @@ typedef struct analysis {
                                  did not overflow; infinity: none */
     bool anything[HLO_CHUNK];
 } analysis;
+
+/* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
+static void take_rate(const double *value, const double *moved, double times, int64_t count,
+                      double *rate) {
+    for (int64_t i = 0; i < count; i++) {
+        double d = hlo_bound_same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
+        if (isnan(d)) d = infinite;
+        if (d / times > rate[i]) rate[i] = d / times;
+    }
+}
+
+/* Where operand `which`, moved, makes an infinity NaN or the other way round, more than the size of
+ * the result is unsure. A NaN stands for numbers, which make no infinity by themselves; nor is a
+ * value that is there twice moved in one place only. */
+static void note_turns(const row *r, analysis *a, uint32_t which, const double *moved,
+                       int64_t count) {
+    if (r->twice || which == r->arity) return;
+    for (int64_t i = 0; i < count; i++) {
+        double value = a->value[i];
+        if (isfinite(value) || isfinite(moved[i]) || isnan(value) == isnan(moved[i])) continue;
+        bool infinite_operand = false;
+        for (uint32_t o = 0; o < r->arity; o++) infinite_operand |= isinf(a->x[o].f64[i]);
+        a->anything[i] |= infinite_operand || !isnan(a->x[which].f64[i]);
+    }
+}
 
 static void run_loop(const row *r, const hlo_chunk *const *in, int64_t count, double *out) {
     hlo_chunk produced;
@@ -140,6 +156,7 @@ static void add_changes(const row *r, analysis *a, uint32_t which, int64_t count
         }
         run_loop(r, in, count, out);
         take_rate(a->value, out, fabs(times[t]), count, rate);
+        note_turns(r, a, which, out, count);
     }
     for (uint32_t o = 0; o < r->arity; o++)
         if (analysed(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity))
@@ -287,16 +304,30 @@ static bool may_be_zero(const analysis *a, uint32_t operand, int64_t i) {
     return fabs(a->x[operand].f64[i]) <= LAMBDA * a->sigma[operand][i];
 }
 
-/* A product of what may be infinite and what may be 0, and a quotient of two that may both be the
- * one or the other, may be NaN. */
+static bool may_be_infinite(const analysis *a, uint32_t operand, int64_t i) {
+    return isinf(a->x[operand].f64[i]) || isinf(a->sigma[operand][i]);
+}
+
+/* Whether operands between the ends that add_changes() takes make a NaN: a product of what may be 0
+ * and what may be infinite, a quotient of two that may both be the one or the other. */
+static bool may_make_nan(const row *r, const analysis *a, int64_t i) {
+    if (r->arity != 2 || r->twice) return false;
+    bool large[] = {may_be_infinite(a, 0, i), may_be_infinite(a, 1, i)};
+    bool small[] = {may_be_zero(a, 0, i), may_be_zero(a, 1, i)};
+    if (r->instr->op == HLO_OP_MULTIPLY) return (large[0] && small[1]) || (small[0] && large[1]);
+    if (r->instr->op == HLO_OP_DIVIDE) return (large[0] && large[1]) || (small[0] && small[1]);
+    return false;
+}
+
+/* An infinity that may be NaN in the other execution, by its operands or because one of them may.
+ * Of a number an infinite sigma says as much, and the number is judged by its noise. */
 static void note_nans(const row *r, analysis *a, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
-        bool large[] = {isinf(a->sigma[0][i]), isinf(a->sigma[1][i])};
-        bool small[] = {may_be_zero(a, 0, i), may_be_zero(a, 1, i)};
-        a->anything[i] |=
-            r->instr->op == HLO_OP_MULTIPLY
-                ? (large[0] && small[1]) || (small[0] && large[1])
-                : (large[0] && large[1]) || (small[0] && small[1] && !isnan(a->value[i]));
+        if (!isinf(a->value[i])) continue;
+        for (uint32_t o = 0; o < r->arity; o++)
+            a->anything[i] |= analysed(r->types[o]) == HLO_LANE_F64 && isfinite(a->x[o].f64[i]) &&
+                              isinf(a->sigma[o][i]);
+        a->anything[i] |= may_make_nan(r, a, i);
     }
 }
 
@@ -320,9 +351,8 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             if (!r->squares) add_changes(r, &a, o, n);
         }
         if (r->squares || (discrete && uncertain > 1)) add_changes(r, &a, r->arity, n);
-        bool product = r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares;
-        if (product) add_product(r, &a, n);
-        if (product || (r->instr->op == HLO_OP_DIVIDE && !discrete)) note_nans(r, &a, n);
+        if (r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares) add_product(r, &a, n);
+        if (uncertain && !discrete) note_nans(r, &a, n);
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
         finish(r, &a, (double)r->op->ulps, n, at, steps);
     }
@@ -381,9 +411,8 @@ static void walk_bound(const hlo_bound_call *b, row *r, hlo_walk_body *body) {
     r->instr = b->call.instr;
     r->options = b->options;
     r->arity = b->call.operand_count;
-    r->squares = r->arity == 2 &&
-                 hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1) &&
-                 !has_pole(r, 0) && !has_pole(r, 1);
+    r->twice = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
+    r->squares = r->twice && !has_pole(r, 0) && !has_pole(r, 1);
     r->result = views[0]->type;
     r->spread = hlo_range_of(r->instr);
     for (uint32_t o = 0; o < r->arity; o++) {

@@ -7,9 +7,12 @@
  * dimensions: the size, like a standard deviation, of the difference between the two at that
  * element. A difference is accepted up to HLO_BOUND_LAMBDA * sigma. Sigma 0 says that the element
  * must be equal, infinity that it may be any number or infinite, and NaN where it is a number here;
- * NaN that nothing is known. An element that is not finite and has a finite sigma above 0
- * overflowed when it was rounded to its type: sigma is then its size before that, or 2^119 if that
- * is less, and what does not round there may go on with this number, or one that is larger.
+ * NaN that nothing is known: of an infinity that may be NaN elsewhere, or a NaN that may be an
+ * infinity, and of what is made of those. What is a number here only because it is one in this
+ * execution has an infinite sigma, and is judged by its noise (below). An element that is not
+ * finite and has a finite sigma above 0 overflowed when it was rounded to its type: sigma is then
+ * its size before that, or 2^119 if that is less, and what does not round there may go on with this
+ * number, or one that is larger.
  *
  * Method. Rounding errors are taken to be independent, with mean zero and at most the unit
  * roundoff u of the type: then they add up in quadrature, and a sum of K terms is off by about
@@ -193,6 +196,12 @@ typedef struct hlo_bound_comparison {
     int64_t worst_index; /* row-major */
     double worst_a, worst_b, worst_bound;
 } hlo_bound_comparison;
+
+/* For each element, row-major, how far it is from what the bound accepts: 0 the same, or anything
+ * is; at most 1 within it, |a - b| / bound; more: beyond, infinity if one of the two is not finite.
+ */
+void hlo_bound_excess(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
+                      float *out_excess);
 
 /* Compares arrays of one type and dimensions; `sigma` NULL, or its data NULL: must be equal. */
 void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,

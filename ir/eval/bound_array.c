@@ -262,7 +262,9 @@ static hlo_view as_f64(const hlo_bound_call *b, const hlo_view *value) {
 }
 
 /* Rounds the results as their type does, and writes their sigmas. `variance` is dense; so is
- * `unrounded`, the results before rounding, NULL where only the rounded ones are known. */
+ * `unrounded`, the results before rounding, NULL where only the rounded ones are known. Of an
+ * infinity of infinite sigma nothing is known, as what makes it may be NaN; nor of a NaN that is a
+ * sum, which are the results that `rounds` says are rounded. */
 static void finish(const hlo_bound_call *b, uint32_t result, const double *variance,
                    const double *unrounded, bool rounds) {
     const hlo_view *value = &b->call.results[result];
@@ -276,6 +278,9 @@ static void finish(const hlo_bound_call *b, uint32_t result, const double *varia
         for (int64_t done = 0; done < count; done += HLO_CHUNK)
             hlo_bound_round_chunk(value->type, v + done, rounded + done, rounds, NULL, b->options,
                                   count - done < HLO_CHUNK ? count - done : HLO_CHUNK, s + done);
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(variance[i]) && (isinf(v[i]) || (rounds && isnan(v[i]))))
+            s[i] = HLO_BOUND_ANYTHING;
     hlo_view_convert(b->call.env, &sigma, &b->result_sigmas[result]);
 }
 
@@ -619,18 +624,17 @@ static hlo_status note_infinities(const hlo_bound_call *b, hlo_dot_dims dims, co
     return status;
 }
 
-/* Where elements of operands overflowed, or may be infinite (then `errors` are), what is made of
- * them may be anything. A dot of fp8 type has no finite number where it overflows itself; the call
- * that it becomes saturates. */
-static void note_overflows(const hlo_bound_call *b, const double *value, const double *errors,
-                           bool inherited) {
+/* Where elements of operands overflowed, what is made of them may be anything. A dot of fp8 type
+ * has no finite number where it overflows itself; the call that it becomes saturates. */
+static void note_overflows(const hlo_bound_call *b, const double *value, bool inherited) {
     const hlo_view *result = &b->call.results[0];
     bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
+    if (!saturates && !inherited) return;
     hlo_view found = as_f64(b, result), sigmas = as_f64(b, &b->result_sigmas[0]);
     const double *f = found.data;
     double *s = sigmas.data;
     for (int64_t i = 0; i < hlo_view_count(result); i++)
-        if (!isfinite(value[i]) && (inherited || !isfinite(errors[i])))
+        if (inherited && !isfinite(value[i]))
             s[i] = HLO_BOUND_ANYTHING;
         else if (saturates && !isfinite(f[i]) && !isnan(value[i]) && s[i] == 0)
             s[i] = hlo_bound_overflow(value[i]);
@@ -687,7 +691,7 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         if (real) variance[i] = with_own(variance[i], v, exact[i]);
     }
     if (status == HLO_OK) finish(&b, 0, variance, value, true);
-    if (status == HLO_OK) note_overflows(&b, value, errors, found[0].some || found[1].some);
+    if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);
     if (status == HLO_OK) status = note_infinities(&b, dims, lhs, lhs_sigma, rhs, false, why);
     if (status == HLO_OK) status = note_infinities(&b, dims, rhs, rhs_sigma, lhs, true, why);
     hlo_arena_release(scratch, mark);

@@ -67,11 +67,11 @@ static double excess(element e) {
                                               : 0;
 }
 
-/* Counts one element (or one part of a complex one). */
-static void judge(hlo_bound_comparison *c, element e, bool step, int64_t index, double *worst) {
+/* Counts one element (or one part of a complex one); its excess. */
+static double judge(hlo_bound_comparison *c, element e, bool step, int64_t index, double *worst) {
     if (e.same) {
         c->equal++;
-        return;
+        return 0;
     }
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
@@ -81,20 +81,22 @@ static void judge(hlo_bound_comparison *c, element e, bool step, int64_t index, 
     if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;
         c->steps += step;
-        return;
+        return finite && isfinite(e.bound) ? fmin(ratio, 1) : 0;
     }
     c->violations++;
     c->nonfinite += !finite;
-    if (c->worst_index >= 0 && ratio <= *worst) return;
+    if (c->worst_index >= 0 && ratio <= *worst) return ratio;
     *worst = ratio;
     c->worst_index = index;
     c->worst_a = e.a;
     c->worst_b = e.b;
     c->worst_bound = e.bound;
+    return ratio;
 }
 
-void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
-                       hlo_bound_comparison *out_comparison) {
+/* `excess` may be NULL. */
+static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma, float *excess,
+                    hlo_bound_comparison *out_comparison) {
     hlo_bound_comparison c = {.worst_index = -1};
     int64_t count = hlo_view_count(a), index[HLO_EVAL_MAX_RANK] = {0};
     bool complex = hlo_lane_of(a->type) == HLO_LANE_C128, fp8 = hlo_type_is_fp8(a->type);
@@ -126,11 +128,23 @@ void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sig
         } else {
             e.bound = HLO_BOUND_LAMBDA * s + roundings(a->type, e.a, e.b, s);
         }
-        judge(&c, e, step, i, &worst);
+        double beyond = judge(&c, e, step, i, &worst);
+        if (excess) excess[i] = beyond > 1 ? fmaxf((float)beyond, 1.0001f) : (float)beyond;
         for (uint32_t d = a->rank; d-- > 0;) {
             if (++index[d] < a->dims[d]) break;
             index[d] = 0;
         }
     }
     *out_comparison = c;
+}
+
+void hlo_bound_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
+                       hlo_bound_comparison *out_comparison) {
+    compare(a, b, sigma, NULL, out_comparison);
+}
+
+void hlo_bound_excess(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
+                      float *out_excess) {
+    hlo_bound_comparison ignored;
+    compare(a, b, sigma, out_excess, &ignored);
 }

@@ -299,28 +299,71 @@ static void a_dot_of_infinities_is_exact(void **state) {
     hlo_module_free(s.module);
 }
 
-/* 0 times what may be infinite, and 0 over 0 where both only may be that, may be NaN. */
+#define TWO(op)                                                                                    \
+    MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} " op "(%x, %y)")
+
+/* Of an infinity that may be NaN elsewhere, or a NaN that may be an infinity, nothing is known; a
+ * number that may be either is of infinite sigma, and not beyond judging. */
 static void what_may_be_nan_is_anything(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    static const char *const modules[] = {
-        MODULE("(x: f32[4], y: f32[4]) -> f32[4]",
-               X "  %y = f32[4]{0} parameter(1)\n  ROOT %r = f32[4]{0} multiply(%x, %y)"),
-        MODULE("(x: f32[4], y: f32[4]) -> f32[4]",
-               X "  %y = f32[4]{0} parameter(1)\n  ROOT %r = f32[4]{0} divide(%x, %y)")};
-    for (int m = 0; m < 2; m++) {
-        setup s = prepare(modules[m], &recover);
-        for (int i = 0; i < 4; i++) {
-            set(&s.operands[0], i, i < 2 ? 0.001 : 3), set(&s.operand_sigmas[0], i, 0.001);
-            set(&s.operands[1], i, m ? 0.001 : 4);
-            set(&s.operand_sigmas[1], i, i % 2 ? 0 : m ? 0.001 : (double)INFINITY);
-        }
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    static const char *const modules[] = {TWO("multiply"), TWO("divide"), TWO("maximum"),
+                                          TWO("add"), TWO("subtract")};
+    const struct {
+        int module;
+        double x, x_sigma, y, y_sigma, sigma; /* 0: finite */
+    } cases[] = {
+        {0, 0.001, 0.001, 4, inf, inf}, /* a number */
+        {0, 0.001, 0.001, inf, 0, nan}, /* 0 times infinity in between */
+        {0, 0, 0.001, inf, 0, nan},     /* NaN here */
+        {0, 3, 0.001, inf, 0, 0},       /* infinite in both */
+        {0, 0, 0, inf, 0, 0},           /* NaN in both */
+        {0, nan, inf, 3, 0, inf},       /* a number elsewhere */
+        {1, 0.001, 0.001, 0.001, 0.001, inf},
+        {1, 0.001, 0.001, 0, 0.001, nan}, /* 0 over 0 in between */
+        {1, 3, 0, 0, 0.001, inf},         /* never 0 over 0 */
+        {1, 3, 0.001, 0, 0, 0},
+        {2, inf, 0, 4, inf, nan}, /* the greatest of infinity and what may be NaN */
+        {2, inf, 0, 4, 0.001, 0},
+        {3, inf, 0, 4, inf, nan},
+        {3, inf, 0, nan, inf, nan},
+        {4, inf, 0, 4, 0.001, 0},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        setup s = prepare(modules[cases[c].module], &recover);
+        set(&s.operands[0], 0, cases[c].x), set(&s.operand_sigmas[0], 0, cases[c].x_sigma);
+        set(&s.operands[1], 0, cases[c].y), set(&s.operand_sigmas[1], 0, cases[c].y_sigma);
         run(&s, false);
-        for (int i = 0; i < 4; i++)
-            if (isnan(at(&s.sigma, i)) != (i == 0)) fail_msg("%d: %g", i, at(&s.sigma, i));
+        double sigma = at(&s.sigma, 0), wanted = cases[c].sigma;
+        if (isnan(sigma) != isnan(wanted) || isinf(sigma) != isinf(wanted))
+            fail_msg("case %zu: %g", c, sigma);
         hlo_module_free(s.module);
     }
+}
+
+/* So of a sum with an infinity and what may be NaN. */
+static void a_sum_may_be_nan(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare("HloModule m\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+                      "  ROOT r = f32[] add(a, b)\n}\n"
+                      "ENTRY e {\n  x = f32[4] parameter(0)\n  z = f32[] parameter(1)\n"
+                      "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum\n}\n",
+                      &recover);
+    set(&s.operands[0], 0, (double)INFINITY);
+    set(&s.operand_sigmas[0], 1, 3);
+    run(&s, true);
+    assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0);
+    set(&s.operand_sigmas[0], 1, (double)INFINITY);
+    run(&s, true);
+    assert_true(isnan(at(&s.sigma, 0)));
+    set(&s.operands[0], 0, 3);
+    run(&s, true);
+    assert_true(isinf(at(&s.sigma, 0)));
+    hlo_module_free(s.module);
 }
 
 static void perturbing_moves_by_sigma(void **state) {
@@ -734,6 +777,7 @@ int main(void) {
         cmocka_unit_test(an_infinity_is_no_nan),
         cmocka_unit_test(a_dot_of_infinities_is_exact),
         cmocka_unit_test(what_may_be_nan_is_anything),
+        cmocka_unit_test(a_sum_may_be_nan),
         cmocka_unit_test(perturbing_moves_by_sigma),
         cmocka_unit_test(exact_sums_have_no_error),
         cmocka_unit_test(a_value_twice_moves_in_both_places),
