@@ -148,8 +148,11 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     plan->module = module;
     plan->backend = backend;
     plan->options = *options;
+    /* The module keeps the configurations of its calls once they are read. */
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, sink);
     hlo_arena_set_recover(plan->arena, NULL);
+    hlo_arena_set_recover(module->arena, before);
     if (status != HLO_OK) {
         hlo_plan_free(plan);
         return status;
@@ -176,8 +179,8 @@ static bool same_array(const hlo_array *array, const hlo_shape *shape) {
             memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
 }
 
-static hlo_status check_inputs(const hlo_plan *plan, const hlo_arrays *inputs,
-                               const hlo_diag_sink *sink) {
+hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
+                          const hlo_diag_sink *sink) {
     const hlo_module *module = plan->module;
     if (inputs->count != plan->inputs.count) {
         hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
@@ -248,7 +251,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
                         hlo_arrays **out) {
     *out = NULL;
     if (!plan->memory) return HLO_INVALID_USAGE;
-    hlo_status status = check_inputs(plan, inputs, sink);
+    hlo_status status = hlo_plan_check(plan, inputs, sink);
     if (status != HLO_OK) return status;
     void *staging = malloc(staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
