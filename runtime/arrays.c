@@ -89,10 +89,10 @@ hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank
 
 /* --------------------------------------------------------------------------------------- leaves */
 
-static size_t count_leaves(const hlo_shape *shape) {
+size_t hlo_leaf_count(const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
     size_t count = 0;
-    for (uint32_t i = 0; i < shape->rank; i++) count += count_leaves(shape->elements[i]);
+    for (uint32_t i = 0; i < shape->rank; i++) count += hlo_leaf_count(shape->elements[i]);
     return count;
 }
 
@@ -110,7 +110,7 @@ hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *ou
     uint32_t count = role == HLO_INPUTS ? entry->parameter_count : 1;
     hlo_instr *const *instrs = role == HLO_INPUTS ? entry->parameters : &entry->root;
     size_t leaves = 0;
-    for (uint32_t i = 0; i < count; i++) leaves += count_leaves(instrs[i]->shape);
+    for (uint32_t i = 0; i < count; i++) leaves += hlo_leaf_count(instrs[i]->shape);
     *out = (hlo_leaves){.shapes = calloc(leaves + 1, sizeof *out->shapes),
                         .owners = calloc(leaves + 1, sizeof *out->owners)};
     if (!out->shapes || !out->owners) {

@@ -21,6 +21,15 @@ void hlo_array_extend(hlo_array *array);
 /* compare.c: raises judge->noise to what a perturbed execution's array shows. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
 
+/* made.c: writes a line, which begins with `name`, on what makes element `element` of output
+ * `output` of `module`: the instruction, and its operands' values there. Nothing where it is not
+ * known. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_print_made(const hlo_module *module, const char *name, const hlo_arrays *inputs,
+                          size_t output, int64_t element, FILE *out);
+
+/* How many arrays a shape is made of. */
+size_t hlo_leaf_count(const hlo_shape *shape);
+
 /* The array shapes that a list of shapes is made of, tuples taken apart in order, tokens left out.
  */
 typedef struct hlo_leaves {

@@ -93,24 +93,6 @@ static bool starved(const npz_reader *r) {
     return errno == ENOMEM || code == ZIP_ER_MEMORY;
 }
 
-static hlo_status fail(const npz_reader *r, size_t index, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static hlo_status fail(const npz_reader *r, size_t index, const char *format, ...) {
-    if (starved(r)) return HLO_OUT_OF_MEMORY;
-    if (!r->sink) return HLO_INVALID_INPUT;
-    char what[512], message[1024], role[32];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    hlo_role_name(r->role, index, role, sizeof role);
-    snprintf(message, sizeof message, "array %zu (%s): %s", index, role, what);
-    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
-    r->sink->emit(r->sink->user, &diag);
-    return HLO_INVALID_INPUT;
-}
-
 static bool read_bytes(zip_file_t *file, void *out, size_t size) {
     for (char *at = out; size > 0;) {
         zip_int64_t got = zip_fread(file, at, size);
@@ -134,6 +116,69 @@ static char *read_header(zip_file_t *file) {
     if (text && read_bytes(file, text, size)) return text;
     free(text);
     return NULL;
+}
+
+/* What a file has, in a message: names, types as numpy writes them, dimensions. */
+enum { LIST_SIZE = 1024 };
+
+/* `name`, of which nothing that a terminal obeys, up to its `.npy`. */
+static size_t put_name(const char *name, char *out, size_t size) {
+    size_t length = strlen(name), end = length;
+    if (length > 4 && strcmp(name + length - 4, ".npy") == 0) end -= 4;
+    size_t at = 0;
+    for (; at < end && at + 1 < size && at < 64; at++)
+        out[at] = isprint((unsigned char)name[at]) ? name[at] : '?';
+    out[at] = '\0';
+    return at;
+}
+
+static size_t put_kind(const npy_header *header, char *out, size_t size) {
+    size_t at =
+        (size_t)snprintf(out, size, " %c%c%ld[", header->order, header->kind, header->width);
+    for (uint32_t i = 0; i < header->rank && at < size; i++)
+        at +=
+            (size_t)snprintf(out + at, size - at, i ? ",%lld" : "%lld", (long long)header->dims[i]);
+    if (at < size) at += (size_t)snprintf(out + at, size - at, "]");
+    return at < size ? at : size - 1;
+}
+
+static void list_arrays(const npz_reader *r, char *out) {
+    enum { ONE = 160 };
+    zip_int64_t count = zip_get_num_entries(r->archive, 0), i = 0;
+    size_t at =
+        (size_t)snprintf(out, LIST_SIZE, count ? "; the file has " : "; the file has no arrays");
+    for (; i < count && at + 2 * ONE < LIST_SIZE; i++) {
+        const char *name = zip_get_name(r->archive, (zip_uint64_t)i, 0);
+        zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)i, 0);
+        char *text = file ? read_header(file) : NULL;
+        npy_header header;
+        if (i) at += (size_t)snprintf(out + at, LIST_SIZE - at, ", ");
+        at += put_name(name ? name : "?", out + at, ONE / 2);
+        if (text && parse_header(text, &header)) at += put_kind(&header, out + at, ONE);
+        free(text);
+        if (file) zip_fclose(file);
+    }
+    if (i < count) snprintf(out + at, LIST_SIZE - at, " and %lld more", (long long)(count - i));
+}
+
+static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* `list`: the message ends with what there is. */
+static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...) {
+    if (starved(r)) return HLO_OUT_OF_MEMORY;
+    if (!r->sink) return HLO_INVALID_INPUT;
+    char what[512], there[LIST_SIZE] = "", message[LIST_SIZE + 600], role[32];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (list) list_arrays(r, there);
+    hlo_role_name(r->role, index, role, sizeof role);
+    snprintf(message, sizeof message, "array %zu (%s): %s%s", index, role, what, there);
+    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
+    r->sink->emit(r->sink->user, &diag);
+    return HLO_INVALID_INPUT;
 }
 
 static bool same_type(const npy_header *header, hlo_type type) {
@@ -170,30 +215,46 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_sh
     npy_header header;
     bool parsed = text && parse_header(text, &header);
     free(text);
-    if (!parsed) return fail(r, index, "no .npy header of a plain array");
+    if (!parsed) return fail(r, index, false, "no .npy header of a plain array");
     char wanted[256];
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     if (!same_type(&header, shape->type))
-        return fail(r, index, "its type '%c%c%ld' does not hold the module's %s", header.order,
-                    header.kind, header.width, wanted);
+        return fail(r, index, true, "its type '%c%c%ld' does not hold the module's %s",
+                    header.order, header.kind, header.width, wanted);
     if (!same_dims(&header, shape))
-        return fail(r, index, "its dimensions are not those of the module's %s", wanted);
+        return fail(r, index, true, "its dimensions are not those of the module's %s", wanted);
     hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
     if (!array) return HLO_OUT_OF_MEMORY;
-    if (!read_bytes(file, array->data, array->size)) return fail(r, index, "it is cut short");
+    if (!read_bytes(file, array->data, array->size))
+        return fail(r, index, false, "it is cut short");
     if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
         return HLO_OUT_OF_MEMORY;
     hlo_array_extend(array);
     return HLO_OK;
 }
 
+/* Arrays are called by number, or as numpy.savez calls those that are given no name. */
+static zip_int64_t find_member(const npz_reader *r, size_t index) {
+    zip_int64_t place = -1;
+    for (int i = 0; i < 2 && place < 0; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i ? "arr_%zu.npy" : "%zu.npy", index);
+        place = zip_name_locate(r->archive, name, 0);
+    }
+    return place;
+}
+
 static hlo_status read_member(const npz_reader *r, const hlo_shape *shape, size_t index,
                               hlo_arrays *out) {
-    char name[32];
-    snprintf(name, sizeof name, "%zu.npy", index);
     errno = 0;
-    zip_file_t *file = zip_fopen(r->archive, name, 0);
-    if (!file) return fail(r, index, "%s", zip_strerror(r->archive));
+    zip_int64_t place = find_member(r, index);
+    char wanted[256];
+    hlo_shape_format(shape, false, wanted, sizeof wanted);
+    if (place < 0)
+        return fail(r, index, true, "there is no `%zu` or `arr_%zu` for the module's %s", index,
+                    index, wanted);
+    zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
+    if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
     hlo_status status = read_array(r, file, shape, index, out);
     zip_fclose(file);
     return status;

@@ -14,18 +14,18 @@ static hlo_status take(hlo_plan *plan, hlo_arrays *judge, const hlo_arrays *inpu
     return HLO_OK;
 }
 
-static bool explains(const hlo_arrays *judge, const hlo_arrays *other) {
-    for (size_t i = 0; i < judge->count && i < other->count; i++) {
+static bool explains(const hlo_arrays *judge, const hlo_arrays *side) {
+    for (size_t i = 0; side != judge && i < judge->count && i < side->count; i++) {
         hlo_difference d;
-        hlo_array_compare(&judge->items[i], &other->items[i], &d);
+        hlo_array_compare(&judge->items[i], &side->items[i], &d);
         if (d.noise > d.noise_limit) return false;
     }
     return true;
 }
 
-hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_arrays *other, const hlo_module *module,
-                             const hlo_plan_options *options, const hlo_arrays *inputs,
-                             const hlo_diag_sink *sink) {
+hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
+                             const hlo_module *module, const hlo_plan_options *options,
+                             const hlo_arrays *inputs, const hlo_diag_sink *sink) {
     hlo_plan_options perturbed = *options;
     perturbed.bounds = false;
     perturbed.perturbed = true;
@@ -33,7 +33,9 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_arrays *other, const h
     hlo_status status = hlo_plan_new(module, &perturbed, sink, &plan);
     if (status != HLO_OK) return status;
     for (int i = 0; i < MOST && status == HLO_OK; i++) {
-        if (i >= FEWEST && explains(judge, other)) break;
+        if (i >= FEWEST && explains(judge, comparison->found) &&
+            explains(judge, comparison->expected))
+            break;
         status = take(plan, judge, inputs, sink);
     }
     hlo_plan_free(plan);

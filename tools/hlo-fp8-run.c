@@ -10,9 +10,12 @@
 typedef struct run_job {
     options options;
     hlo_pass_options pass;
-    hlo_module *module, *reference; /* what is executed; what it is compared with */
-    hlo_plan *plan;
+    /* What is executed; it before --optimize, if that is asked for, or compared with; the one that
+     * --compare names. */
+    hlo_module *module, *before, *reference;
+    hlo_plan *plan, *judge_plan;
     hlo_arrays *inputs, *outputs, *expected;
+    hlo_arrays *judges[2]; /* NULL, or expected or outputs: not their own */
 } run_job;
 
 static hlo_status complain(const char *what, const char *name) {
@@ -29,18 +32,25 @@ static hlo_status load(const char *path, hlo_module **out) {
     return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
 }
 
-/* The module, and the one that it is compared with if that is a module. */
+/* The module, and those that it is compared with and by. */
 static hlo_status load_modules(run_job *job) {
     const option_value *values = job->options.values;
     const char *compare = values[OPTION_COMPARE].text;
+    bool with_before = compare && strcmp(compare, "before") == 0;
     hlo_status status = load(job->options.files[0], &job->module);
-    if (status == HLO_OK && compare && strcmp(compare, "before") == 0)
-        status = hlo_module_clone(job->module, &job->reference);
-    else if (status == HLO_OK && compare && !is_npz(compare))
+    if (status == HLO_OK && compare && (with_before || values[OPTION_OPTIMIZE].given))
+        status = hlo_module_clone(job->module, &job->before);
+    if (status == HLO_OK && compare && !with_before && !is_npz(compare))
         status = load(compare, &job->reference);
     if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
         status = hlo_module_optimize(job->module, &job->pass, NULL);
     return status;
+}
+
+/* The module whose execution says first how far others may be from it; NULL: nothing is compared,
+ * or what is executed says so itself. */
+static const hlo_module *first_judge(const run_job *job) {
+    return job->reference ? job->reference : job->before;
 }
 
 /* What executes the module. Only the cpu backend keeps bounds, for an array to be compared with. */
@@ -49,7 +59,7 @@ static hlo_plan_options plan_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.backend = values[OPTION_BACKEND].text;
-    plan.bounds = values[OPTION_COMPARE].given && !job->reference && !values[OPTION_PLAN].given;
+    plan.bounds = values[OPTION_COMPARE].given && !first_judge(job) && !values[OPTION_PLAN].given;
     if (values[OPTION_PLAN].given && values[OPTION_TARGET].given)
         plan.describe = (int)values[OPTION_TARGET].number;
     plan.cuda = (int)values[OPTION_CUDA].number;
@@ -62,12 +72,12 @@ static hlo_plan_options plan_options(const run_job *job) {
     return plan;
 }
 
-/* What says how far others may be from it: the cpu backend, whatever executes the module. */
+/* What judges: the cpu backend, whatever executes the module. */
 static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
-    plan.roundings_may_be_dropped = job->reference != NULL;
+    plan.roundings_may_be_dropped = first_judge(job) != NULL;
     return plan;
 }
 
@@ -93,24 +103,46 @@ static void print_array(const hlo_array *array) {
     putchar(']');
 }
 
-static hlo_status execute(run_job *job) {
-    const option_value *time = &job->options.values[OPTION_TIME];
-    double best = 0;
-    for (long i = 0; i < (time->given && time->number > 1 ? time->number : 1); i++) {
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of `count` runs; in place. */
+static void print_times(double *seconds, size_t count) {
+    qsort(seconds, count, sizeof *seconds, by_size);
+    double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+    printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
+           seconds[count - 1] - seconds[0]);
+}
+
+static hlo_status run_times(run_job *job, double *seconds, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         hlo_arrays_free(job->outputs);
+        job->outputs = NULL;
         hlo_status status = hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
         if (status != HLO_OK) return status;
-        double seconds = hlo_plan_seconds(job->plan);
-        if (i == 0 || seconds < best) best = seconds;
+        seconds[i] = hlo_plan_seconds(job->plan);
     }
-    printf("%zu outputs:", hlo_arrays_count(job->outputs));
-    for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
-        fputs(i ? ", " : " ", stdout);
-        print_array(hlo_arrays_at(job->outputs, i));
-    }
-    putchar('\n');
-    if (time->given) printf("run: %.9f s\n", best);
     return HLO_OK;
+}
+
+static hlo_status execute(run_job *job) {
+    const option_value *time = &job->options.values[OPTION_TIME];
+    size_t count = time->given && time->number > 1 ? (size_t)time->number : 1;
+    double *seconds = calloc(count, sizeof *seconds);
+    hlo_status status = seconds ? run_times(job, seconds, count) : HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK) {
+        printf("%zu outputs:", hlo_arrays_count(job->outputs));
+        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
+            fputs(i ? ", " : " ", stdout);
+            print_array(hlo_arrays_at(job->outputs, i));
+        }
+        putchar('\n');
+        if (time->given) print_times(seconds, count);
+    }
+    free(seconds);
+    return status;
 }
 
 static hlo_status write_outputs(const run_job *job) {
@@ -123,33 +155,67 @@ static hlo_status write_outputs(const run_job *job) {
     return status;
 }
 
-/* Executes what the module is compared with, on the host. */
-static hlo_status execute_reference(run_job *job, const hlo_plan_options *how) {
-    hlo_plan *plan;
-    hlo_status status = make_plan(job->reference, how, &plan);
+/* What it is compared with, and the plans: all that can be refused, before anything runs. */
+static hlo_status prepare(run_job *job) {
+    const char *path = job->options.values[OPTION_COMPARE].text;
+    hlo_plan_options how = judge_options(job);
+    hlo_status status = get_inputs(job);
+    if (status != HLO_OK || !path) return status;
+    if (is_npz(path))
+        status = hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
+    if (status != HLO_OK || !first_judge(job)) return status;
+    status = make_plan(first_judge(job), &how, &job->judge_plan);
+    return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
+}
+
+/* Executes the module that judges and, a few times more, how far executions of it are apart. */
+static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
+                      hlo_comparison *comparison) {
+    hlo_plan_options how = judge_options(job);
+    hlo_arrays **judge = &job->judges[comparison->judge_count];
+    hlo_status status = HLO_OK;
+    if (!plan)
+        *judge = job->outputs;
+    else
+        status = hlo_plan_run(plan, job->inputs, &options_sink, judge);
     if (status != HLO_OK) return status;
-    status = hlo_plan_run(plan, job->inputs, &options_sink, &job->expected);
+    if (!comparison->expected) comparison->expected = job->expected = *judge;
+    comparison->judge_count++;
+    return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
+}
+
+/* The other module judges too, where two are compared: which of them left roundings out nobody
+ * says. */
+static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
+    const hlo_module *module = job->before ? job->before : job->module;
+    hlo_plan_options how = judge_options(job);
+    hlo_plan *plan;
+    hlo_status status = make_plan(module, &how, &plan);
+    if (status != HLO_OK) return status;
+    status = sit(job, module, plan, comparison);
     hlo_plan_free(plan);
     return status;
 }
 
-/* The side whose bounds judge the other: what is compared with, if that is a module, else what was
- * executed. */
 static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
-    bool module = job->reference != NULL;
-    hlo_plan_options how = judge_options(job);
-    hlo_status status =
-        module ? execute_reference(job, &how)
-               : hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
-    hlo_arrays *judge = module ? job->expected : job->outputs;
-    const hlo_arrays *other = module ? job->outputs : job->expected;
-    if (status == HLO_OK)
-        status = hlo_arrays_sample(judge, other, module ? job->reference : job->module, &how,
-                                   job->inputs, &options_sink);
-    if (status != HLO_OK) return status;
-    return hlo_arrays_compare(judge, other, stdout);
+    const hlo_module *judge = first_judge(job);
+    hlo_comparison comparison = {.found = job->outputs,
+                                 .expected = job->expected,
+                                 .judges = (const hlo_arrays *const *)job->judges,
+                                 .found_module = job->module,
+                                 .expected_module = is_npz(path) ? NULL : judge,
+                                 .found_name = job->options.files[0],
+                                 .expected_name = path,
+                                 .inputs = job->inputs,
+                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given};
+    hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
+    if (status == HLO_OK && job->reference) {
+        status = hlo_arrays_compare_by(&comparison, NULL);
+        if (status == HLO_MISMATCH) status = ask_other(job, &comparison);
+    }
+    return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
 static hlo_status run(run_job *job) {
@@ -161,7 +227,7 @@ static hlo_status run(run_job *job) {
         hlo_plan_print(job->plan, stdout);
         return HLO_OK;
     }
-    if (status == HLO_OK) status = get_inputs(job);
+    if (status == HLO_OK) status = prepare(job);
     if (status == HLO_OK) status = execute(job);
     if (status == HLO_OK) status = compare(job);
     if (status != HLO_OK && status != HLO_MISMATCH) return status;
@@ -170,11 +236,16 @@ static hlo_status run(run_job *job) {
 }
 
 static void free_all(run_job *job) {
+    for (int i = 0; i < 2; i++)
+        if (job->judges[i] != job->outputs && job->judges[i] != job->expected)
+            hlo_arrays_free(job->judges[i]);
     hlo_arrays_free(job->inputs);
     hlo_arrays_free(job->outputs);
     hlo_arrays_free(job->expected);
     hlo_plan_free(job->plan);
+    hlo_plan_free(job->judge_plan);
     hlo_module_free(job->reference);
+    hlo_module_free(job->before);
     hlo_module_free(job->module);
 }
 

@@ -61,10 +61,11 @@ hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank
 typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
 
 /* Reads the inputs or the outputs of `module` from an .npz file, whose arrays are called 0, 1, 2
- * ... Element types are the module's: one that numpy does not have (bf16, fp8) is taken from raw
- * bytes of its width (`<V2`, `|V1`), as numpy stores ml_dtypes. Fortran order is turned to
- * row-major. HLO_INVALID_INPUT, with an error in `sink`: the file cannot be read or is no .npz, an
- * array is missing, or has another type or other dimensions than the module. HLO_OUT_OF_MEMORY. */
+ * ..., or arr_0, arr_1 ... Element types are the module's: one that numpy does not have (bf16, fp8)
+ * is taken from raw bytes of its width (`<V2`, `|V1`), as numpy stores ml_dtypes. Fortran order is
+ * turned to row-major. HLO_INVALID_INPUT, with an error in `sink`: the file cannot be read or is no
+ * .npz, an array is missing, or has another type or other dimensions than the module.
+ * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 /* Writes an .npz file that numpy reads (numpy.load), arrays called 0, 1, 2 ..., the same bytes for
@@ -120,6 +121,10 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 void hlo_plan_free(hlo_plan *plan); /* NULL is allowed */
 
+/* Whether `inputs` are the module's. HLO_INVALID_INPUT, with an error in `sink`: they are not, in
+ * number, type or dimensions. */
+hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
+                          const hlo_diag_sink *sink);
 /* Runs the plan on `inputs`, which are not changed. The caller frees *out_outputs. A plan runs once
  * at a time. HLO_INVALID_INPUT: the inputs are not the module's in number, type or dimensions, or
  * the device failed. HLO_INVALID_USAGE: the plan was made to be printed. HLO_OUT_OF_MEMORY. */
@@ -155,18 +160,38 @@ typedef struct hlo_difference {
  * or `noise` exceeds its limit. HLO_INVALID_USAGE: types or dimensions differ. */
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
+/* Two executions and who judges them; initialise with {0}. All is borrowed. */
+typedef struct hlo_comparison {
+    const hlo_arrays *found, *expected;
+    /* Executions with bounds. The two agree when one of them accepts all elements, and the noise of
+     * all arrays, of both sides; a side may be the judge itself, which accepts it. So the answer
+     * does not depend on which side is called what. None: the two must be equal. */
+    const hlo_arrays *const *judges;
+    size_t judge_count;
+    /* For the text; NULL where unknown: the modules that computed the two, what they are called,
+     * and the inputs of both, on which what made the worst element is computed again. */
+    const hlo_module *found_module, *expected_module;
+    const char *found_name, *expected_name;
+    const hlo_arrays *inputs;
+    bool all; /* a line for each output that agrees, too */
+} hlo_comparison;
+
 /* Executes `module` a few times more on `inputs` with results moved at random (`options`, but
  * perturbed and without bounds) and notes in each array of `judge`, which such a plan with bounds
  * has computed from the same, how far that moves it: hlo_array.noise. Bounds alone take errors to
  * be independent, which makes them wide where many operations follow on one another; samples do
- * not. They are taken, from 3 up to 16, until they explain `other`, or do not.
+ * not. They are taken, from 3 up to 16, until they explain both sides of `comparison`, or do not.
  * Errors as of hlo_plan_new() and hlo_plan_run(). */
-hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_arrays *other, const hlo_module *module,
-                             const hlo_plan_options *options, const hlo_arrays *inputs,
-                             const hlo_diag_sink *sink);
-/* Compares all, writes a line for each array to `out` and a last line that begins with `compare:`
- * and says how many agree. HLO_MISMATCH: one does not, or the two differ in number, type or
- * dimensions. */
+hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
+                             const hlo_module *module, const hlo_plan_options *options,
+                             const hlo_arrays *inputs, const hlo_diag_sink *sink);
+/* Compares all; for each output that differs it writes to `out` how many elements do, the largest
+ * errors, the signal to noise ratio, and the worst element with what it is made of; then a last
+ * line that begins with `compare:` and says how many agree. `out` NULL: only the answer.
+ * HLO_MISMATCH: one does not, or the two differ in number, type or dimensions. HLO_OUT_OF_MEMORY.
+ */
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
+/* The same of `other` and `judge`, which judges it. */
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);
 
 #ifdef __cplusplus

@@ -73,7 +73,7 @@ class Bench:
         command = [self.program, "--backend=cuda", "--optimize", f"--time={self.a.repeat}", f"--autotune={autotune}"]
         command += [f"--autotune-cache={cache}"] if autotune else []
         status, said, errors = run([*command, self.write(case)], self.environment)
-        found = re.search(r"^run: ([0-9.]+) s$", said, re.M)
+        found = re.search(r"^run: min ([0-9.]+) s,", said, re.M)
         if status or not found:
             print(f"{case.name}: {errors or said}", file=sys.stderr)
             self.failed = True

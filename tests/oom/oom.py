@@ -9,6 +9,7 @@ it and all behind it failing. WORD: only the commands that have it.
 """
 import argparse
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,8 @@ def commands(work, model, other):
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
+    yield "compare-optimised-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
+    yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "plan", run, ["--plan", "--backend=cuda", "--target=sm_90", "--optimize", model], [], 0
 
 
@@ -79,6 +82,10 @@ def prepare(args, model):
     subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
     do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")
     do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
+    do("hlo-fp8-opt", model, "-o", work / "doubled.hlo")
+    rewritten = (work / "doubled.hlo").read_text()
+    doubled = re.sub(r'"alpha_real":([\d.]+)', lambda found: f'"alpha_real":{2 * float(found[1])}', rewritten, count=1)
+    (work / "doubled.hlo").write_text(doubled)
     # The inputs of another run: their number, types and dimensions are the module's.
     identity = work / "identity.hlo"
     identity.write_text(entry_of_parameters(model.read_text()))
