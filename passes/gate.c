@@ -61,6 +61,11 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     if (!expect && !fail_on) return HLO_OK;
     tell_summary s = tell_sum_up(reports, count);
     hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
-    if (counts != HLO_OK || !fail_on) return counts;
-    return gate_reasons(&s, fail_on, why, why_size);
+    if (counts == HLO_INVALID_USAGE || !fail_on) return counts;
+    /* Reasons that there are not are told whatever the count is. */
+    char other[1024];
+    hlo_status reasons = gate_reasons(&s, fail_on, other, sizeof other);
+    if (counts != HLO_OK && reasons != HLO_INVALID_USAGE) return counts;
+    snprintf(why, why_size, "%s", other);
+    return reasons;
 }

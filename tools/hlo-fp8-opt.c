@@ -93,7 +93,8 @@ enum { PRODUCTS_MOST = 3 };
 static bool distinct(const output *files, size_t count) {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
-            if (files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) {
+            if ((files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) ||
+                (files[i].file == stdout && files[j].file == stdout)) {
                 options_refuse(PROGRAM_OPT, "two outputs to one file, %s", files[i].name);
                 return false;
             }
@@ -106,7 +107,8 @@ static hlo_status write_products(const opt_job *job, const product *products, si
     size_t opened = 0;
     for (; opened < count; opened++)
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
-    hlo_status status = HLO_OK;
+    /* What has been told so far, statistics say, may have got nowhere. */
+    hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
     if (opened < count)
         status = complain("open", files[opened].name);
     else if (!distinct(files, count))
@@ -335,6 +337,24 @@ static hlo_status run_folder(opt_job *job) {
     return judge(write_products(job, &histories, 1), gates, why);
 }
 
+/* A module may be rewritten in place; nothing else is put where an input was. */
+static bool spares_inputs(const options *given) {
+    const option_value *values = given->values;
+    const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
+    const char *outputs[] = {values[OPTION_OUTPUT].text, values[OPTION_REMARKS_FILE].text,
+                             values[OPTION_REPORT].text};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        const char *lost =
+            output_spares(outputs[i], values[OPTION_RULES].text) ? NULL : values[OPTION_RULES].text;
+        for (int j = 0; j < given->file_count && outputs[i] != modules; j++)
+            if (!output_spares(outputs[i], given->files[j])) lost = given->files[j];
+        if (!lost) continue;
+        options_refuse(PROGRAM_OPT, "the output %s would replace the input %s", outputs[i], lost);
+        return false;
+    }
+    return true;
+}
+
 static hlo_status run_modules(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
@@ -367,6 +387,7 @@ static program_mode mode_of(const options *given) {
 int main(int argc, char **argv) {
     opt_job job = {.argc = argc, .argv = argv};
     int exit_status;
+    output_hold_standard();
     heap_use_large_pages();
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
@@ -376,7 +397,7 @@ int main(int argc, char **argv) {
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     program_mode mode = mode_of(&job.options);
-    if (!options_suit(PROGRAM_OPT, &job.options, mode)) return 2;
+    if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
     /* Over no reports, to know before any work whether the gates are some. */
     char why[1024];
     hlo_status status = check_gates(&job, 0, why, sizeof why);

@@ -252,6 +252,7 @@ static void free_all(run_job *job) {
 int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
+    output_hold_standard();
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */
     if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) return exit_status;
     if (job.options.file_count != 1)
@@ -261,7 +262,16 @@ int main(int argc, char **argv) {
     int modes = values[OPTION_PLAN].given ? MODE_PLAN : MODE_EXECUTE;
     if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
     if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
-    const char *compare_with = values[OPTION_COMPARE].text;
+    const char *compare_with = values[OPTION_COMPARE].text, *outputs = values[OPTION_OUTPUTS].text;
+    if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
+        strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
+        return options_refuse(PROGRAM_RUN, "--compare=before has no use without --optimize or "
+                                           "--backend=cuda");
+    if (outputs && strcmp(outputs, "-") == 0)
+        return options_refuse(PROGRAM_RUN, "--outputs takes a file; standard output has the text");
+    if (!output_spares(outputs, job.options.files[0]))
+        return options_refuse(PROGRAM_RUN, "the output %s would replace the input %s", outputs,
+                              job.options.files[0]);
     if (compare_with && is_npz(compare_with) && strcmp(values[OPTION_BACKEND].text, "cpu") != 0)
         return options_refuse(PROGRAM_RUN, "arrays have no bounds: --backend=cuda can be compared "
                                            "with a module only");

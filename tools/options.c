@@ -221,6 +221,13 @@ static void refuse_argument(program_id program, const row *r, const char *text) 
 
 /* `text` NULL: a flag. */
 static bool take(program_id program, const row *r, const char *text, option_value *out) {
+    /* Of two gates, files or lists neither is dropped in silence. */
+    if (out->given && r->kind != FLAG) {
+        const char letter[] = {r->letter, '\0'};
+        options_refuse(program, "option '%s%s' is given twice", r->name ? "--" : "-",
+                       r->name ? r->name : letter);
+        return false;
+    }
     out->given = true;
     if (!text || read_value(r, text, out)) return true;
     refuse_argument(program, r, text);
@@ -262,8 +269,8 @@ static void refuse_unknown(program_id program, const char *word) {
 /* What getopt_long() found fault with: `code` is ':' for a missing argument. */
 static void refuse_option(program_id program, int code, char **argv) {
     int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
-    const char *word = argv[optind - 1];
-    if (id == OPTION_COUNT && optopt && word[0] == '-' && word[1] != '-')
+    const char *word = argv[optind - 1]; /* of several letters in one the word before */
+    if (id == OPTION_COUNT && optopt)
         options_refuse(program, "unknown option '-%c'", optopt);
     else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
         refuse_unknown(program, word);

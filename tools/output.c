@@ -1,8 +1,10 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,7 +101,25 @@ static FILE *open_beside(output *out, mode_t mode) {
     return file;
 }
 
+void output_hold_standard(void) {
+    /* The wrong way round, so that reading and writing fail as where nothing is open. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return;
+}
+
+bool output_spares(const char *path, const char *input) {
+    struct stat there, read;
+    return !path || !input || stat(path, &there) != 0 || stat(input, &read) != 0 ||
+           !S_ISREG(there.st_mode) || there.st_dev != read.st_dev || there.st_ino != read.st_ino;
+}
+
 bool output_open(output *out, const char *path, FILE *standard) {
+    if (path && strcmp(path, "-") == 0) {
+        path = NULL;
+        standard = stdout;
+    }
     *out = (output){
         .file = standard,
         .name = path                 ? path

@@ -13,7 +13,13 @@ typedef struct output {
     char *temporary;  /* beside it */
 } output;
 
-/* Opens `path` for writing; NULL is `standard`, standard output or standard error. What is written
+/* First of all: no file that is opened gets the number of a standard stream that the caller has
+ * closed, and with it what is told there. */
+void output_hold_standard(void);
+/* False when writing `path` would replace the file `input`; either may be NULL. */
+bool output_spares(const char *path, const char *input);
+/* Opens `path` for writing; NULL is `standard`, standard output or standard error, and "-" standard
+ * output. What is written
  * goes to a temporary file beside it, except where `path` is there and no regular file. On failure
  * errno tells why, and only `name` is set. */
 bool output_open(output *out, const char *path, FILE *standard);
