@@ -10,6 +10,7 @@
 /* What a matmul is known by from run to run. */
 typedef struct key {
     const char *op_name, *shape; /* "" where there is no op_name */
+    const char *instr;           /* as a message calls it then, and no part of the key */
 } key;
 
 typedef struct keys {
@@ -44,16 +45,23 @@ static bool read_keys(const json_t *document, keys *out) {
         const char *verdict = json_string_value(json_object_get(dot, "verdict"));
         const char *op_name = json_string_value(json_object_get(dot, "op_name"));
         const char *shape = json_string_value(json_object_get(dot, "input_shape"));
-        if (!verdict || !shape) return false;
+        const char *instr = json_string_value(json_object_get(dot, "instruction"));
+        if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)
-            out->v[out->count++] = (key){op_name ? op_name : "", shape};
+            out->v[out->count++] = (key){op_name ? op_name : "", shape, instr};
     }
     qsort(out->v, out->count, sizeof *out->v, by_key);
     return true;
 }
 
 static key key_of(const hlo_verdict *v) {
-    return (key){v->op_name ? v->op_name : "", v->input_shape};
+    return (key){v->op_name ? v->op_name : "", v->input_shape, v->instr};
+}
+
+/* Remarks of a kind only leave out what this gate is about. */
+static bool is_whole(const json_t *document, const keys *listed) {
+    const json_t *fp8 = json_object_get(json_object_get(document, "summary"), "fp8");
+    return json_integer_value(fp8) == (json_int_t)listed->count;
 }
 
 static hlo_status collect(const hlo_report *const *reports, size_t count, keys *out) {
@@ -110,12 +118,16 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     status = old.v ? collect(reports, count, &now) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK && !read_keys(document, &old))
         status = refuse(sink, path, 0, 0, "this is not what --remarks-format=json writes");
+    else if (status == HLO_OK && !is_whole(document, &old))
+        status =
+            refuse(sink, path, 0, 0,
+                   "not all matmuls that were FP8 are listed here: make it with --remarks=all");
     const key *first = NULL;
     size_t lost = status == HLO_OK ? count_lost(&old, &now, &first) : 0;
     if (lost) {
         const char *reason = find_reason(reports, count, first);
         snprintf(why, why_size, "%zu of %zu matmuls that were FP8 are so no longer: %s %s is %s%s",
-                 lost, old.count, first->op_name, first->shape,
+                 lost, old.count, *first->op_name ? first->op_name : first->instr, first->shape,
                  reason ? "wide, " : "not in the input", reason ? reason : "");
         status = HLO_MISMATCH;
     }
