@@ -22,7 +22,8 @@ typedef enum counting {
     ATTENTION,      /* cuDNN's, by its config */
     ATTENTION_BACKWARD,
     TE_ATTENTION, /* TransformerEngine's, by its attributes */
-    TE_ATTENTION_BACKWARD
+    TE_ATTENTION_BACKWARD,
+    UNKNOWN
 } counting;
 
 typedef struct product_row {
@@ -77,7 +78,7 @@ static const product_row *find_row(const hlo_instr *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    if (!name || (*name != '_' && *name != 't')) return NULL;
+    if (!name || !*name || !strchr("_tch", *name)) return NULL;
     for (size_t i = 0; i < sizeof call_rows / sizeof *call_rows; i++)
         if (is_called(name, call_rows[i].target)) return &call_rows[i];
     return NULL;
@@ -219,6 +220,7 @@ static double count(const hlo_instr *instr, const hlo_product *p, counting how) 
     case ATTENTION_BACKWARD: return count_cudnn_attention(instr, how == ATTENTION_BACKWARD);
     case TE_ATTENTION:
     case TE_ATTENTION_BACKWARD: return count_te_attention(instr, how == TE_ATTENTION_BACKWARD);
+    case UNKNOWN: return 0;
     }
     return 0;
 }

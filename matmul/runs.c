@@ -1,5 +1,6 @@
 #include "matmul/runs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,9 @@
 static double noted_trips(const hlo_instr *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
-    double trips = json_is_string(n) ? strtod(json_string_value(n), NULL) : json_number_value(n);
+    const char *text = json_string_value(n);
+    double trips = (double)json_integer_value(n);
+    if (text && !text[strspn(text, "0123456789")]) trips = strtod(text, NULL);
     json_decref(json);
     return trips >= 1 ? trips : 0;
 }
@@ -20,6 +23,9 @@ double hlo_loop_trips(const hlo_instr *loop) {
     if (noted > 0 || counted == HLO_TRIPS_UNKNOWN) return noted > 0 ? noted : 1;
     return (double)counted;
 }
+
+/* More, by loops in loops whose notes say so, count as this many: sums of FLOPs stay numbers. */
+static const double most_runs = 1e100;
 
 typedef struct calls {
     double *runs;
@@ -40,7 +46,7 @@ void hlo_runs(const hlo_module *module, double *out_runs) {
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
             double trips = instr->op == HLO_OP_WHILE ? hlo_loop_trips(instr) : 1;
-            calls all = {out_runs, out_runs[comp->id] * trips};
+            calls all = {out_runs, fmin(out_runs[comp->id] * trips, most_runs)};
             hlo_instr_visit_called(instr, count_call, &all);
         }
     }
