@@ -79,6 +79,7 @@ static void set_source(const hlo_report *report, const hlo_instr *instr, hlo_ver
         verdict->source_file = file ? file->u.str : NULL;
         verdict->source_line = line ? (long)line->u.i : 0;
     }
+    if (verdict->source_line < 0) verdict->source_line = 0; /* no place */
     verdict->source_file = copy_text(report->arena, verdict->source_file);
 }
 

@@ -94,12 +94,33 @@ hlo_status tell_json(const telling *t) {
                          t->out);
 }
 
+/* A path as a URI reference (RFC 3986): to the byte, whatever its encoding, and never a scheme. */
+static json_t *uri_of(const char *path) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "-._~/!$&'()*+,;=@";
+    if (!path) return json_null();
+    json_malloc_t take; /* notes when it has none */
+    json_free_t give;
+    json_get_alloc_funcs(&take, &give);
+    char *text = take(3 * strlen(path) + 1), *to = text;
+    if (!text) return NULL;
+    for (; *path; path++)
+        if (strchr(plain, *path))
+            *to++ = *path;
+        else
+            to += sprintf(to, "%%%02X", (unsigned char)*path);
+    *to = '\0';
+    json_t *uri = json_string(text);
+    give(text);
+    return uri;
+}
+
 static json_t *sarif_place(const char *file, long line, long column) {
     json_t *region = json_object();
     if (line) json_object_set_new(region, "startLine", json_integer(line));
     if (column) json_object_set_new(region, "startColumn", json_integer(column));
-    json_t *place = json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri",
-                              tell_string(file));
+    json_t *place =
+        json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", uri_of(file));
     if (line) json_object_set(json_object_get(place, "physicalLocation"), "region", region);
     json_decref(region);
     return place;
