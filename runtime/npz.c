@@ -183,7 +183,9 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
 
 static bool same_type(const npy_header *header, hlo_type type) {
     char kind = numpy_kind(type);
-    return header->width == hlo_types[type].bytes && (kind == 'V' || kind == header->kind) &&
+    /* Of types that numpy has not, bytes are taken, never a float of another type. */
+    const char *kinds = type == HLO_TYPE_F8E5M2 ? "Vfui" : kind == 'V' ? "Vui" : (char[]){kind, 0};
+    return header->width == hlo_types[type].bytes && strchr(kinds, header->kind) &&
            (header->order != '>' || header->width == 1);
 }
 
@@ -327,9 +329,9 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     memcpy(file + lead, text, (size_t)length);
     file[header - 1] = '\n';
     if (array->size) memcpy(file + header, array->data, array->size);
-    unsigned char own =
-        (unsigned char)(0xff >> (8 - hlo_types[type].bits)); /* as ml_dtypes has it */
-    for (size_t i = 0; hlo_types[type].bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
+    const int bits = hlo_types[type].bits;
+    unsigned char own = bits < 8 ? (unsigned char)(0xff >> (8 - bits)) : 0xff; /* as ml_dtypes */
+    for (size_t i = 0; bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
         file[header + i] = (char)((unsigned char)file[header + i] & own);
     *out_size = header + array->size;
     return file;
