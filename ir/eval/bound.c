@@ -396,12 +396,26 @@ static bool is_thin(const hlo_shape *shape) {
     return thin;
 }
 
+/* Whether the value is repeated, or thin, as it is or where it is moved or scaled further: one
+ * element of it may scale a row then. */
+static bool comes_to_rows(const hlo_instr *value, int *steps) {
+    if (is_thin(value->shape)) return true;
+    for (const hlo_use *use = value->uses; use && --*steps > 0; use = use->next) {
+        hlo_op op = use->user->op;
+        if (op == HLO_OP_BROADCAST) return true;
+        bool on = only_moves(use->user) || op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE;
+        if (on && comes_to_rows(use->user, steps)) return true;
+    }
+    return false;
+}
+
 /* Whether the factor or divisor `o` is one that others may be scaled with elsewhere as well. */
 static bool scales(const hlo_instr *instr, uint32_t o) {
+    int steps = 64;
     if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
     const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
     return is_scale(scale) ||
-           (is_thin(scale->shape) && !is_dequantised(scale) && is_dequantised(other));
+           (!is_dequantised(scale) && is_dequantised(other) && comes_to_rows(instr, &steps));
 }
 
 /* Runs `body` over the result, the operands and all sigmas. */

@@ -61,8 +61,10 @@
  * a scale which was rounded, moves the sum S by its part of S: linearly in K where the terms are of
  * one sign. But it is one rounding, at most sqrt(6) of its sigma and not lambda. So the variance
  * from the terms is multiplied by max(1, 6/lambda^2 * S^2 / sum p_l^2), with which lambda * sigma
- * is no less than a shared error. Where a dot's operand has one element in all terms of a sum, all
- * of it is one error, of sigma * S / element: what a flip of that element gives.
+ * is no less than a shared error. Terms that have the same values and sigmas in each sum, as
+ * columns that are repeated do, are one error: a class of them with factors w gives sigma^2 * (sum
+ * w)^2 if it is that, sigma^2 * sum w^2 if only the numbers are the same. The variance is no less
+ * than the sum over the classes of the larger of the two.
  *
  * Largest and smallest element, and logical sums: the results with every element moved up, and
  * down.

@@ -379,6 +379,28 @@ static double partial_roundoff(hlo_type type) {
     return fmax(own, hlo_bound_roundoff(type));
 }
 
+/* Of a reduce whose terms repeat, operands with the variances of such terms together; `variances`:
+ * the operands with those of each term. NULL: none repeat. */
+static const hlo_view *joined_terms(const hlo_bound_call *b, const hlo_view *variances) {
+    static const hlo_ints no_batch = {0};
+    const hlo_view *value = &b->call.operands[0];
+    if (b->call.instr->op != HLO_OP_REDUCE || hlo_bound_is_exact(&b->operand_sigmas[0]))
+        return NULL;
+    const hlo_ints *along = hlo_instr_ints(b->call.instr, HLO_ATTR_DIMENSIONS);
+    const int64_t *first = hlo_bound_repeats(b, value, variances, &no_batch, along);
+    if (!first) return NULL;
+    hlo_view each = ones(b, value, 1),
+             factors = hlo_bound_joined(b, first, &each, &no_batch, along);
+    double *joined = factors.data;
+    const double *variance = variances->data;
+    for (int64_t i = 0; i < hlo_view_count(value); i++)
+        joined[i] = joined[i] > 0 ? joined[i] * variance[i] : 0;
+    hlo_view *operands =
+        hlo_arena_copy(b->call.scratch, variances, b->call.operand_count * sizeof *variances);
+    operands[0] = factors;
+    return operands;
+}
+
 /* For a kernel that adds elements to elements: its results on sigma^2, on value^2 and on ones say
  * what the sums are off by. Operand `indices` (of scatter; else operand_count) is passed on. */
 static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
@@ -393,9 +415,10 @@ static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
         x[o] = squares(b, &call->operands[o], 0);
         n[o] = ones(b, &call->operands[o], !start || scatter);
     }
-    hlo_view sums[3];
-    const hlo_view *from[] = {s, x, n};
-    for (int i = 0; i < 3; i++) {
+    hlo_view sums[4];
+    const hlo_view *from[] = {s, x, n, joined_terms(b, s)};
+    for (int i = 0; i < 4; i++) {
+        if (!from[i]) break;
         sums[i] = hlo_view_scratch(call->scratch, HLO_TYPE_F64, &call->results[0]);
         hlo_status status = rerun(b, from[i], &sums[i]);
         if (status != HLO_OK) return status;
@@ -404,9 +427,12 @@ static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
     bool real = hlo_type_is_float(call->results[0].type);
     double *variance = sums[0].data, u = partial_roundoff(call->results[0].type);
     const double *squared = sums[1].data, *terms = sums[2].data, *v = value.data;
-    for (int64_t i = 0; real && i < hlo_view_count(&value); i++)
-        variance[i] =
-            variance[i] * coherence(squared[i], v[i]) + accumulation(u, terms[i], squared[i], v[i]);
+    const double *joined = from[3] ? sums[3].data : NULL;
+    for (int64_t i = 0; real && i < hlo_view_count(&value); i++) {
+        variance[i] *= coherence(squared[i], v[i]);
+        if (joined) variance[i] = fmax(variance[i], joined[i]);
+        variance[i] += accumulation(u, terms[i], squared[i], v[i]);
+    }
     finish(b, 0, variance, NULL, true);
     return HLO_OK;
 }
@@ -526,45 +552,15 @@ static double narrowing(hlo_type operand, hlo_type result) {
     return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
 }
 
-/* A dot's operand: squares of the values and of their sigmas, and whether there are any. `repeats`:
- * each sum has one element of it over and over. */
+/* A dot's operand: squares of the values and of their sigmas, and whether there are any. */
 typedef struct side {
     hlo_view values, sigmas;
-    bool exact, repeats;
+    bool exact;
 } side;
 
-static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    bool *equal = arg;
-    double x[HLO_CHUNK], y[HLO_CHUNK];
-    for (int64_t done = 0; done < count && *equal; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
-        hlo_lane_load_f64(HLO_TYPE_F64, data[0] + done * steps[0], steps[0], n, x);
-        hlo_lane_load_f64(HLO_TYPE_F64, data[1] + done * steps[1], steps[1], n, y);
-        for (int64_t i = 0; i < n; i++) *equal &= hlo_bound_same(x[i], y[i]);
-    }
-}
-
-/* Whether all elements along those dimensions are the first one. */
-static bool repeats_along(const hlo_view *f64, const hlo_ints *dims) {
-    hlo_dims strides;
-    memcpy(strides.v, f64->strides, f64->rank * sizeof *strides.v);
-    for (uint32_t i = 0; i < dims->count; i++) strides.v[dims->v[i]] = 0;
-    const hlo_view first = {HLO_TYPE_F64, f64->rank, f64->dims, strides.v, f64->data};
-    const hlo_view *views[] = {f64, &first};
-    bool equal = true;
-    hlo_walk walk;
-    hlo_walk_init(&walk, f64->rank, f64->dims, 2, views);
-    hlo_walk_run(&walk, compare_row, &equal);
-    return equal;
-}
-
-static side side_of(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma,
-                    const hlo_ints *contracting) {
+static side side_of(const hlo_bound_call *b, const hlo_view *value, const hlo_view *sigma) {
     side s = {.exact = hlo_bound_is_exact(sigma), .values = squares(b, value, 0)};
-    if (s.exact) return s;
-    s.sigmas = squares(b, sigma, (double)INFINITY);
-    const hlo_view values = as_f64(b, value);
-    s.repeats = repeats_along(&values, contracting) && repeats_along(&s.sigmas, contracting);
+    if (!s.exact) s.sigmas = squares(b, sigma, (double)INFINITY);
     return s;
 }
 
@@ -580,17 +576,23 @@ static hlo_status add_errors(const hlo_bound_call *b, hlo_dot_dims dims, const s
     return status;
 }
 
-/* Raises the variance to what a product with a sigma gives that all terms share. */
-static hlo_status raise_to_shared(const hlo_bound_call *b, hlo_dot_dims dims, const hlo_view *lhs,
-                                  const hlo_view *rhs, double *variance, const char **why) {
-    const hlo_view *result = b->call.results;
-    hlo_view l = as_f64(b, lhs), r = as_f64(b, rhs);
-    hlo_view product = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, result);
-    hlo_status status =
-        hlo_eval_dot_views(b->call.env, dims, &l, &r, &product, b->call.scratch, why);
-    const double *p = product.data;
-    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
-        variance[i] = fmax(variance[i], p[i] * p[i]);
+/* Raises the variance to what the errors of one operand give where its terms repeat. `right`: that
+ * is the right one. */
+static hlo_status raise_repeats(const hlo_bound_call *b, hlo_dot_dims dims, const side *erring,
+                                const hlo_view *value, const hlo_view *other, bool right,
+                                double *variance, const char **why) {
+    const hlo_ints *batch[] = {dims.lhs_batch, dims.rhs_batch};
+    const hlo_ints *along[] = {dims.lhs_contracting, dims.rhs_contracting};
+    const int64_t *first =
+        erring->exact ? NULL
+                      : hlo_bound_repeats(b, value, &erring->sigmas, batch[right], along[right]);
+    if (!first) return HLO_OK;
+    hlo_view factors = hlo_bound_joined(b, first, other, batch[!right], along[!right]);
+    double *joined = new_variance(b, 0);
+    hlo_status status = add_product(b, dims, right ? &factors : &erring->sigmas,
+                                    right ? &erring->sigmas : &factors, joined, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(b->call.results); i++)
+        variance[i] = fmax(variance[i], joined[i]);
     return status;
 }
 
@@ -660,8 +662,7 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         hlo_arena_release(scratch, mark);
         return HLO_OK;
     }
-    side l = side_of(&b, lhs, lhs_sigma, dims.lhs_contracting);
-    side r = side_of(&b, rhs, rhs_sigma, dims.rhs_contracting);
+    side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
     double *variance = new_variance(&b, 0), *errors = new_variance(&b, 0);
     /* Of operations that are fused the scales of the operands may come after the sum, even of one
      * term. */
@@ -679,10 +680,8 @@ hlo_status hlo_bound_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
         errors[i] *= coherence(variance[i], value[i]);
-    if (l.repeats && status == HLO_OK)
-        status = raise_to_shared(&b, dims, lhs_sigma, rhs, errors, why);
-    if (r.repeats && status == HLO_OK)
-        status = raise_to_shared(&b, dims, lhs, rhs_sigma, errors, why);
+    if (status == HLO_OK) status = raise_repeats(&b, dims, &l, lhs, rhs, false, errors, why);
+    if (status == HLO_OK) status = raise_repeats(&b, dims, &r, rhs, lhs, true, errors, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
         double squares = variance[i], v = value[i];
         variance[i] = errors[i];

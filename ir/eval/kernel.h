@@ -269,4 +269,16 @@ void hlo_bound_fill(const hlo_bound_call *bound, const hlo_view *sigma, double v
 /* Whether no element of the sigma view is above zero. */
 bool hlo_bound_is_exact(const hlo_view *sigma);
 
+/* The terms of a sum along dimensions of `value`: for each batch and term the first one that has
+ * the same elements with the same variances, wherever it has, itself if no other has. NULL: none
+ * have. In scratch. */
+const int64_t *hlo_bound_repeats(const hlo_bound_call *bound, const hlo_view *value,
+                                 const hlo_view *variance, const hlo_ints *batch,
+                                 const hlo_ints *along);
+/* What the variances of such terms are multiplied with, each having a factor: at the first of those
+ * that are the same the larger of the sum of the factors' squares and the square of their sum, at
+ * the others 0. Of the factors' dimensions, in f64. In scratch. */
+hlo_view hlo_bound_joined(const hlo_bound_call *bound, const int64_t *first,
+                          const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
+
 #endif

@@ -543,7 +543,7 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     setup s = prepare(DOT("f32", "1024"), &recover);
     for (int sign = 0; sign < 2; sign++) {
         for (int i = 0; i < 1024; i++) {
-            set(&s.operands[0], i, i ? 1 : 0.999), set(&s.operand_sigmas[0], i, 0.001);
+            set(&s.operands[0], i, 1 + i * 1e-6), set(&s.operand_sigmas[0], i, 0.001);
             set(&s.operands[1], i, sign && i % 2 ? -1 : 1);
         }
         run(&s, false);
@@ -569,6 +569,53 @@ static void equal_operands_flip_together(void **state) {
         double expected = 0.001 * (341 * (-0.5 + 0.5 + 1.5) - 0.5);
         if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
     }
+    hlo_module_free(s.module);
+}
+
+/* Columns that are repeated flip together in each row, others by themselves. */
+static void repeated_columns_flip_together(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(MODULE("(x: f32[2,64], y: f32[64]) -> f32[2]",
+                             "  %x = f32[2,64]{1,0} parameter(0)\n"
+                             "  %y = f32[64]{0} parameter(1)\n"
+                             "  ROOT %r = f32[2]{0} dot(%x, %y), lhs_contracting_dims={1}, "
+                             "rhs_contracting_dims={0}"),
+                      &recover);
+    for (int apart = 0; apart < 2; apart++) {
+        for (int i = 0; i < 128; i++) {
+            int column = i % 64, first = apart && i >= 64 ? column : column % 4;
+            set(&s.operands[0], i, 1 + first), set(&s.operand_sigmas[0], i, 0.001);
+            set(&s.operands[1], column, 1), set(&s.operand_sigmas[1], column, 0);
+        }
+        run(&s, false);
+        double expected = apart ? 0 : 0.001 * 16 * 2;
+        double shared = sqrt(6) / HLO_BOUND_LAMBDA * 0.001 * 64 * 2.5 / sqrt(7.5);
+        expected = fmax(expected, shared);
+        if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
+    }
+    hlo_module_free(s.module);
+}
+
+/* So do they where a reduce adds them. */
+static void repeated_terms_of_a_reduce_flip_together(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare("HloModule m\n%add (a: f32[], b: f32[]) -> f32[] {\n"
+                      "  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
+                      "  ROOT %s = f32[] add(%a, %b)\n}\n"
+                      "ENTRY %e (x: f32[2,64], z: f32[]) -> f32[2] {\n"
+                      "  %x = f32[2,64]{1,0} parameter(0)\n  %z = f32[] parameter(1)\n"
+                      "  ROOT %r = f32[2]{0} reduce(%x, %z), dimensions={1}, to_apply=%add\n}\n",
+                      &recover);
+    for (int i = 0; i < 128; i++)
+        set(&s.operands[0], i, i % 2 ? 1 : -1), set(&s.operand_sigmas[0], i, 0.001);
+    set(&s.operands[1], 0, 0), set(&s.operand_sigmas[1], 0, 0);
+    run(&s, false);
+    double expected = 0.001 * 32 * sqrt(2);
+    if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
     hlo_module_free(s.module);
 }
 
@@ -788,6 +835,8 @@ int main(void) {
         cmocka_unit_test(tiny_products_may_be_zero),
         cmocka_unit_test(a_shared_error_moves_a_sum_linearly),
         cmocka_unit_test(equal_operands_flip_together),
+        cmocka_unit_test(repeated_columns_flip_together),
+        cmocka_unit_test(repeated_terms_of_a_reduce_flip_together),
         cmocka_unit_test(what_an_execution_is_off_by_is_known),
         cmocka_unit_test(columns_may_differ_much),
         cmocka_unit_test(a_nan_may_be_a_number),
