@@ -330,8 +330,9 @@ static void write_branch(FILE *out, const gen *g, const char *body) {
 
 char *random_module(uint64_t seed) {
     gen g = {.dice = {.state = seed}};
-    dice other = {.state = ~seed};
+    dice other = {.state = ~seed}, kind = {.state = seed ^ UINT64_MAX / 5};
     if (dice_chance(&other, 2)) return random_handed_in(&other);
+    if (dice_chance(&kind, 3)) return random_others(&kind);
     g.wide = DICE_PICK(&g.dice, wide_types);
     g.layouts = dice_chance(&g.dice, 30);
     if (dice_chance(&other, 8)) g.devices = 4;

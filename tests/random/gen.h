@@ -7,7 +7,8 @@
  *   table.c     numbers that stand in tables
  *   sent.c      what goes from device to device, what differs between them
  *   regions.c   what is handed into manual regions
- *   handed.c    loops and branches into which operands are handed */
+ *   handed.c    loops and branches into which operands are handed
+ *   others.c    what multiplies, and no rule rewrites */
 #ifndef HLO_TESTS_RANDOM_GEN_H
 #define HLO_TESTS_RANDOM_GEN_H
 
@@ -109,6 +110,9 @@ array gen_dot(gen *g);
 
 /* handed.c: the text of a module; the caller frees it. NULL: out of memory. */
 char *random_handed_in(dice *d);
+
+/* others.c: the same. */
+char *random_others(dice *d);
 
 /* result.c: epilogues, quantising, abs-max. */
 void gen_epilogue(gen *g, array product);
