@@ -258,8 +258,15 @@ static int explain(const char *name) {
     return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
 }
 
-/* What was written is followed by what the gates found fault with. */
-static hlo_status judge(hlo_status written, hlo_status gates, const char *why) {
+/* What is written is followed by what the gates found fault with; gates that could not be judged
+ * leave nothing behind. */
+static hlo_status write_judged(const opt_job *job, size_t reports, const product *products,
+                               size_t count) {
+    char why[1024];
+    /* The gates first: what is written may replace the baseline. */
+    hlo_status gates = check_gates(job, reports, why, sizeof why);
+    if (gates != HLO_OK && gates != HLO_MISMATCH) return gates;
+    hlo_status written = write_products(job, products, count);
     if (written != HLO_OK) return written;
     if (gates == HLO_MISMATCH) hlo_print_plain(stderr, "hlo-fp8-opt: %s\n", why);
     return gates;
@@ -281,10 +288,7 @@ static hlo_status rewrite(const opt_job *job) {
     if (values[OPTION_REPORT].given)
         products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
     products[count++] = (product){values[OPTION_OUTPUT].text, stdout, print_modules};
-    /* The gates first: what is written may replace the baseline. */
-    char why[1024];
-    hlo_status gates = check_gates(job, job->count, why, sizeof why);
-    return judge(write_products(job, products, count), gates, why);
+    return write_judged(job, job->count, products, count);
 }
 
 static hlo_status compare(const opt_job *job) {
@@ -331,10 +335,8 @@ static hlo_status run_folder(opt_job *job) {
     }
     status = read_histories(job, count);
     if (status != HLO_OK) return status;
-    char why[1024];
-    hlo_status gates = check_gates(job, count, why, sizeof why);
     const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
-    return judge(write_products(job, &histories, 1), gates, why);
+    return write_judged(job, count, &histories, 1);
 }
 
 /* A module may be rewritten in place; nothing else is put where an input was. */

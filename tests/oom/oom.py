@@ -55,6 +55,11 @@ def commands(work, model, other):
     yield "diff", opt, ["--diff", model, other, "-o", out], [out], 3
     yield "folder", opt, [work / "dumps", "-o", out], [out], 0
     yield "folder-json", opt, ["--remarks-format=json", work / "dumps", "-o", out], [out], 0
+    yield "folder-module", opt, ["--module=m", "--expect-fp8=all", f"--baseline={work}/baseline.json", work / "dumps", "-o", out], [out], 0
+    yield "sarif-names", opt, ["--remarks=all", "--remarks-format=sarif", "--remarks-file=-", work / "a b \udcff.hlo", "-o", out], [out], 0
+    yield "several", opt, ["--no-verify", "--print=canonical", "--stats", "--framework-files=*.py,x", model, other, "-o", out], [out], 0
+    yield "wrong-reason", opt, ["--explain=not-quantized"], [], 2
+    yield "wrong-names", run, [f"--inputs={work}/out.npz", model], [], 1
     yield "run", run, [model, f"--outputs={out}"], [out], 0
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
@@ -81,6 +86,7 @@ def prepare(args, model):
     do("hlo-fp8-opt", "--passes=", "--format=pb", model, "-o", work / "model.pb")
     subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
     do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")
+    (work / "a b \udcff.hlo").write_bytes(text)
     do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
     do("hlo-fp8-opt", model, "-o", work / "doubled.hlo")
     rewritten = (work / "doubled.hlo").read_text()
