@@ -1,4 +1,5 @@
-/* Replaces each call by the instructions of the computation that it calls.
+/* Replaces each call by the instructions of the computation that it calls, and the calls among them
+ * likewise. Nothing is done in a computation that is called only so: what is left of it is dead.
  *
  * Needs: callees before callers.
  * Keeps: what is pinned, and calls that say that they are to stay (pin.h); computations with
@@ -15,13 +16,16 @@
 #include "passes/remark.h"
 #include "passes/walk.h"
 
-/* Of copies in all: nested calls can grow a module exponentially. Calls past it stay, which a
- * warning says. */
+/* Of copies in all: nested calls can grow a module exponentially. How many a call takes is counted
+ * before any is made: a call that there is no room for stays, and so do those that it leads to,
+ * which a warning says. */
 enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
     const bool *fuses;  /* by id of a computation: see with_fusions() */
+    uint64_t *sizes;    /* by id of a computation: instructions in it once all is inlined */
+    bool *stays;        /* by id of a computation: more than calls that are inlined name it */
     hlo_instr **copies; /* by id of the callee's instruction */
     uint32_t room;      /* of `copies` */
     hlo_instr **operands;
@@ -35,19 +39,43 @@ static void warn(inliner *in, const hlo_instr *call) {
     in->warned = true;
     hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
                   hlo_intern_length(call->name),
-                  "calls stay from here on: inlining makes %d copies at most", (int)BUDGET);
+                  "this call stays, and maybe others: inlining makes %d copies at most",
+                  (int)BUDGET);
 }
 
-static hlo_computation *callee_of(inliner *in, const hlo_instr *instr) {
+/* What the call can be replaced by; NULL: it is to stay. */
+static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (callee->attr_count || hlo_walk_says(in->fuses, callee->id)) return NULL;
     if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
     for (uint32_t i = 0; i < callee->parameter_count; i++)
         if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
-    if (callee->instr_count <= in->budget) return callee;
-    warn(in, instr);
-    return NULL;
+    return callee;
+}
+
+static void note_called(void *user, hlo_computation *called) {
+    ((inliner *)user)->stays[called->id] = true;
+}
+
+/* Counts what each computation becomes, and finds those in which calls are to be replaced. */
+static void survey(inliner *in) {
+    const hlo_module *module = in->context->module;
+    uint32_t count = module->next_computation_id;
+    in->sizes = hlo_arena_zero(in->context->scratch, count * sizeof *in->sizes);
+    in->stays = hlo_arena_zero(in->context->scratch, count * sizeof *in->stays);
+    in->stays[module->entry->id] = true;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        uint64_t size = comp->instr_count;
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_computation *callee = callee_of(in, instr);
+            if (!callee)
+                hlo_instr_visit_called(instr, note_called, in);
+            else if (size <= BUDGET)
+                size += in->sizes[callee->id];
+        }
+        in->sizes[comp->id] = size;
+    }
 }
 
 static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {
@@ -136,7 +164,6 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
         hlo_instr_set_attr(result, *sharding);
     hlo_instr_replace_uses(call, result);
     hlo_instr_remove(call);
-    in->budget -= callee->instr_count;
     in->context->changes++;
 }
 
@@ -150,16 +177,40 @@ static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
     return fuses;
 }
 
+/* Whether there is room for the call and all that is called through it, which is taken. */
+static bool take_room(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
+    uint64_t size = in->sizes[callee->id];
+    if (size > in->budget) {
+        warn(in, call);
+        return false;
+    }
+    in->budget -= size;
+    return true;
+}
+
+static void inline_calls(inliner *in, hlo_computation *comp) {
+    const hlo_instr *behind = NULL; /* there is room for all calls before it */
+    bool taken = false;
+    for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        if (instr == behind) taken = false;
+        next = hlo_instr_next(instr);
+        hlo_computation *callee = callee_of(in, instr);
+        if (!callee || (!taken && !take_room(in, instr, callee))) continue;
+        if (!taken) behind = next;
+        taken = true;
+        hlo_instr *before = instr->prev;
+        inline_call(in, instr, callee);
+        next = before ? hlo_instr_next(before) : comp->first;
+    }
+}
+
 hlo_status hlo_pass_inline(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
     inliner in = {.context = context, .budget = BUDGET};
     in.fuses = with_fusions(module, context->scratch);
+    survey(&in);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
-            next = hlo_instr_next(instr);
-            hlo_computation *callee = callee_of(&in, instr);
-            if (callee) inline_call(&in, instr, callee);
-        }
+        if (in.stays[comp->id]) inline_calls(&in, comp);
     return HLO_OK;
 }
