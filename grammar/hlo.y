@@ -84,7 +84,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %type <shape> shape typed
 %type <shape> array
 %type <literal> literal
-%type <from> shapes shape_items literals
+%type <from> shapes shape_items literals called_list called_items
 %type <comp> called inline
 %type <instr> element
 %type <i> entry
@@ -241,7 +241,7 @@ attr:
 | COMPUTATION_ATTR called
                        { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }
 | COMPUTATIONS_ATTR '{' called_list '}'
-                       { hlo_text_attr(text, @1, hlo_text_comps(text, $1)); }
+                       { hlo_text_attr(text, @1, hlo_text_comps(text, $1, $3)); }
 | INSTRS_ATTR '{' name_items '}'
                        { hlo_text_attr(text, @1, hlo_text_instrs(text, $1)); }
 | SHAPES_ATTR '{' shapes '}'
@@ -270,10 +270,11 @@ inline:
   '{'                  { hlo_text_body_begin(text, @1, NULL, false); }
   body '}'             { hlo_text_body_end(text, @4); $$ = hlo_text_computation_done(text); }
 ;
-called_list: %empty | called_items;
+called_list: %empty        { $$ = text->comps.used; } | called_items;
 called_items:
-  called                   { hlo_stack_push(text, &text->comps, &$1, sizeof $1); }
-| called_items ',' called  { hlo_stack_push(text, &text->comps, &$3, sizeof $3); }
+  called                   { $$ = text->comps.used;
+                             hlo_stack_push(text, &text->comps, &$1, sizeof $1); }
+| called_items ',' called  { $$ = $1; hlo_stack_push(text, &text->comps, &$3, sizeof $3); }
 ;
 name_items:
   NAME                 { hlo_text_instr_named(text, @1, $1); }

@@ -25,6 +25,7 @@ typedef struct hlo_proto {
     const Xla__HloModuleProto *payloads; /* reading: whose payloads are numbered */
     const struct hlo_ids *ids;           /* reading: what numbers in the message stand for */
     int64_t *computations, *instrs;      /* writing: the numbers, by the ids of the IR */
+    unsigned tuples;                     /* writing: that are open around a shape or a constant */
     bool unknown;          /* reading: something in the bytes is in no message of hlo.proto */
     void *owned;           /* from malloc, freed at the end of the conversion; NULL */
     struct hlo_rows *rows; /* proto.def with its fields found (proto_row.c) */
@@ -153,6 +154,10 @@ hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message,
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *ids);
 /* ------------------------------------------------------------------------- bytes (proto_wire.c) */
+
+/* Messages in messages, as in Google's readers. */
+enum { HLO_WIRE_DEEPEST = 100 };
+#define HLO_WIRE_TOO_DEEP "nested too deeply: readers of messages take %d in one another"
 
 /* Whether `size` bytes are a message of that type: nothing cut off, wire types as they should be,
  * not nested too deeply. Else *out_offset says where. *out_unknown: whether it or a message in it

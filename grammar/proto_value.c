@@ -20,6 +20,13 @@ static hlo_type type_of(hlo_proto *p, int number) {
     hlo_proto_fail(p, "there is no element type %d", number);
 }
 
+/* Before the elements of a tuple are written, each a message in its own; afterwards p->tuples goes
+ * down again. What nests deeper than readers take is told before it is built: a constant repeats
+ * the shape of each of its elements. */
+static void open_tuple(hlo_proto *p) {
+    if (++p->tuples > HLO_WIRE_DEEPEST) hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
+}
+
 /* --------------------------------------------------------------------------------------- shapes */
 
 /* In front of E(n) and S(n), and behind them. */
@@ -154,8 +161,10 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
         shape->buffer ? XLA__PRIMITIVE_TYPE__BUFFER : (Xla__PrimitiveType)numbers[shape->type];
     to->n_tuple_shapes = elements;
     to->tuple_shapes = hlo_arena_array(p->scratch, elements, sizeof(void *));
+    open_tuple(p);
     for (uint32_t i = 0; i < elements; i++)
         to->tuple_shapes[i] = hlo_shape_to_proto(p, shape->buffer ? &array : shape->elements[i]);
+    p->tuples--;
     if (shape->buffer || shape->type == HLO_TYPE_TUPLE) return to;
     write_dims(p, shape, to);
     if (hlo_types[shape->type].bits) to->layout = write_layout(p, shape);
@@ -314,11 +323,13 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
     }
     to->n_tuple_literals = literal->shape->rank;
     to->tuple_literals = hlo_arena_array(p->scratch, literal->shape->rank, sizeof(void *));
+    open_tuple(p);
     for (uint32_t i = 0; i < literal->shape->rank; i++) {
         to->tuple_literals[i] = hlo_literal_to_proto(p, literal->elements[i]);
         if (!to->tuple_literals[i])
             hlo_proto_fail(p, "a constant tuple with an elided element has no binary form");
     }
+    p->tuples--;
     return to;
 }
 

@@ -4,8 +4,6 @@
 
 #include "grammar/proto.h"
 
-enum { DEEPEST = 100 }; /* of messages in messages, as in Google's readers */
-
 enum { VARINT, FIXED64, DELIMITED, GROUP_BEGIN, GROUP_END, FIXED32 };
 
 typedef struct wire {
@@ -68,7 +66,7 @@ static bool check_inside(const ProtobufCFieldDescriptor *field, wire *w, uint64_
 }
 
 static bool check(const ProtobufCMessageDescriptor *type, wire *w, unsigned depth) {
-    if (depth > DEEPEST) return false;
+    if (depth > HLO_WIRE_DEEPEST) return false;
     while (w->at < w->end) {
         uint64_t tag, value;
         const uint8_t *from = w->at;

@@ -213,6 +213,10 @@ static bool write_binary(hlo_proto *p, const ProtobufCMessage *message, FILE *ou
     size_t size = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
     protobuf_c_message_pack(message, bytes);
+    size_t at;
+    bool unknown;
+    if (!hlo_wire_check(message->descriptor, bytes, size, &at, &unknown))
+        hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
     return fwrite(bytes, 1, size, out) == size;
 }
 

@@ -36,9 +36,14 @@ static bool is_word(const char *at, const char *word) {
     return strncmp(at, word, length) == 0 && !is_name_byte(at[length]);
 }
 
+/* `ENTRY:` is a parameter's name. */
+static bool is_entry(const char *at) {
+    return is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':';
+}
+
 /* `ENTRY`, `name {` or `name (a: f32[]) ->`. */
 static bool is_computation(const char *at) {
-    if (is_word(at, "ENTRY")) return true;
+    if (is_entry(at)) return true;
     const char *behind = past_name(at);
     if (behind == at) return false;
     behind = hlo_text_gap(behind);
@@ -58,7 +63,7 @@ static bool at_line(const hlo_text *text, uint32_t offset) {
 
 bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset) {
     const char *at = text->source + offset;
-    return is_word(at, "ENTRY") || (at_line(text, offset) && is_computation(at));
+    return is_entry(at) || (at_line(text, offset) && is_computation(at));
 }
 
 bool hlo_text_begins_line(const hlo_text *text, uint32_t offset) {

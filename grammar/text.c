@@ -299,13 +299,14 @@ hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) 
     return NULL;
 }
 
-hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id) {
-    uint32_t count = (uint32_t)(text->comps.used / sizeof(hlo_computation *));
+hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from) {
+    const size_t size = text->comps.used - from;
+    uint32_t count = (uint32_t)(size / sizeof(hlo_computation *));
     hlo_comps *comps =
         hlo_arena_alloc(text->module->arena, sizeof *comps + count * sizeof *comps->v);
     comps->count = count;
-    memcpy(comps->v, text->comps.items, text->comps.used);
-    text->comps.used = 0;
+    if (size) memcpy(comps->v, text->comps.items + from, size);
+    text->comps.used = from;
     for (uint32_t i = 0; i < count; i++)
         if (!comps->v[i]) return (hlo_attr){.id = id};
     return (hlo_attr){.id = id, .u.comps = comps};
@@ -379,6 +380,8 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     text->def_at = at;
     text->def_root = root;
     hlo_text_reserved(text, at, name, true);
+    if (strncmp(name, "__", 2) == 0 && strncmp(name, "__xla_", 6) != 0)
+        hlo_text_error(text, at, "an instruction's name does not begin with '__'");
     if (!root) return;
     if (body->root_at.length) {
         hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
@@ -633,8 +636,11 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     return instr;
 }
 
-static void drop_lists(hlo_text *text) {
-    text->shapes.used = text->comps.used = text->instrs.used = text->literals.used = 0;
+/* Drops the lists that had begun; of computations, those behind `comps`: a list of theirs may be
+ * open around an inline body. */
+static void drop_lists(hlo_text *text, size_t comps) {
+    text->shapes.used = text->instrs.used = text->literals.used = 0;
+    text->comps.used = comps;
 }
 
 void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined) {
@@ -653,12 +659,12 @@ void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined) {
     if (name) bind(text, name, &text->broken);
     body->nameless |= !undefined && (!name || hlo_text_begins_line(text, at.offset));
     text->def = NULL;
-    drop_lists(text);
+    drop_lists(text, body->comps);
 }
 
 void hlo_text_recover_header(hlo_text *text) {
     while (text->frames.used > sizeof(hlo_frame)) pop_frame(text);
-    drop_lists(text);
+    drop_lists(text, 0);
 }
 
 /* A computation that had begun is known by its name: calls of it are no errors of their own. */
@@ -671,7 +677,7 @@ void hlo_text_recover_top(hlo_text *text, hlo_span at) {
     text->lacks_close = 0;
     text->parameters.used = text->hidden.used = 0;
     text->def = NULL;
-    drop_lists(text);
+    drop_lists(text, 0);
 }
 
 /* --------------------------------------------------------------------------------- computations */
@@ -693,6 +699,7 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
         .frames = text->frames.used,
         .parameters = text->parameters.used,
         .hidden = text->hidden.used,
+        .comps = text->comps.used,
         .entry = entry,
     };
     body.comp->name = name ? name : hlo_intern_string(module, "_");

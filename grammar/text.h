@@ -57,9 +57,9 @@ typedef struct hlo_body {
     hlo_computation *comp;
     const char *name; /* as the text has it; NULL when it is inline */
     hlo_span at;
-    uint32_t depth;                    /* of braces, inside the body */
-    size_t frames, parameters, hidden; /* sizes of the stacks when it began */
-    const hlo_shape *result;           /* as its signature says; NULL */
+    uint32_t depth;                           /* of braces, inside the body */
+    size_t frames, parameters, hidden, comps; /* sizes of the stacks when it began */
+    const hlo_shape *result;                  /* as its signature says; NULL */
     hlo_span result_at;
     hlo_instr *explicit_root;
     hlo_span root_at; /* of the ROOT that was read; empty */
@@ -283,7 +283,8 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
 void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id);
 void hlo_text_nested_end(hlo_text *text, hlo_span at);
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name);
-hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id);
+/* Those that were pushed to text->comps since its `used` was `from`; they are taken off. */
+hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from);
 hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id);
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 

@@ -307,6 +307,9 @@ static void put_float(out *o, hlo_type type, uint64_t bits) {
             double back = type == HLO_TYPE_F32 ? (double)strtof(text, NULL) : strtod(text, NULL);
             if (back != value) length = snprintf(text, sizeof text, "%.*g", most, value);
         }
+        /* XLA's two digits of 2^-127, a subnormal f32, are read as 2^-126. */
+        while (type == HLO_TYPE_F8E8M0FNU && hlo_float_encode(type, strtod(text, NULL)) != bits)
+            length = snprintf(text, sizeof text, "%.*g", ++most, value);
         put(o, text, (size_t)length);
     }
 }
@@ -449,13 +452,16 @@ static void put_slices(out *o, const hlo_ints *ints) {
     put_char(o, '}');
 }
 
+/* The padding between elements is shown of every dimension when one has some. */
 static void put_padding(out *o, const hlo_ints *ints) {
+    bool interior = false;
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) interior |= ints->v[i + 2] != 0;
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
         if (i) put_char(o, 'x');
         put_int(o, ints->v[i]);
         put_char(o, '_');
         put_int(o, ints->v[i + 1]);
-        if (ints->v[i + 2] == 0) continue;
+        if (!interior) continue;
         put_char(o, '_');
         put_int(o, ints->v[i + 2]);
     }

@@ -676,6 +676,9 @@ ROOT c = pred[2] compare(a, a), direction=LT, type=FLOAT
 ROOT c = pred[2] compare(a, a), direction=LT, type=TOTALORDER
 ROOT c = f32[2] reshape(a), inferred_dimension=-1
 ROOT c = f32[2] convolution(a, a), dim_labels=bf_io->bf, convolution_kind=unset, feature_group_count=1, batch_group_count=1
+ROOT c = f32[2] convolution(a, a), dim_labels=bf_io->bf, convolution_kind=fprop
+ROOT c = f32[2] convolution(a, a), dim_labels=bf_io->bf, convolution_kind=wgrad
+ROOT c = f32[2] convolution(a, a), dim_labels=bf_io->bf, convolution_kind=dgrad
 ROOT c = f32[2] custom-call(a), custom_call_target="t", to_apply=add
 ROOT c = f32[2] custom-call(a), custom_call_target="t", called_computations={}
 ROOT c = f32[2] custom-call(a), custom_call_target="t", window={size=1}, dim_labels=bf_io->bf, feature_group_count=2, batch_group_count=2, operand_precision={high}, padding_type=PADDING_SAME, custom_call_has_side_effect=true, api_version=API_VERSION_TYPED_FFI, schedule=SCHEDULE_LATEST, literal=s32[] 5, output_to_operand_aliasing={{}: (0, {})}, operand_layout_constraints={f32[2]}, backend_config="x"

@@ -339,6 +339,7 @@ BODIES = {
                       'offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, operand_batching_dims={0}, '
                       'start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,1}, indices_are_sorted=true',
     'pad': ' a = f32[8,4] parameter(0)\n z = f32[] constant(0)\n ROOT c = f32[11,4] pad(a, z), padding=1_2x-1_1_0',
+    'pad interior of one': ' a = f32[3,2] parameter(0)\n z = f32[] constant(0)\n ROOT c = f32[8,3] pad(a, z), padding=1_2_1x0_1',
     'pad interior': ' a = f32[3] parameter(0)\n z = f32[] constant(0)\n ROOT c = f32[8] pad(a, z), padding=1_2_1',
     'reshape': ' a = f32[8,4] parameter(0)\n ROOT c = f32[32] reshape(a)',
     'reshape inferred': ' a = f32[8,4] parameter(0)\n ROOT c = f32[32] reshape(a), inferred_dimension=0',
@@ -552,6 +553,16 @@ MODULES = {
                             'custom-call(a), custom_call_target="t", to_apply=neg\n}\n',
     'fusion aliasing': 'HloModule m\n' + NEG + 'ENTRY e {\n a = f32[2] parameter(0)\n ROOT c = f32[2] fusion(a), kind=kLoop, '
                        'output_to_operand_aliasing={{}: (0, {})}, calls=neg\n}\n',
+    'async-start aliasing': 'HloModule m\n' + NEG + 'ENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2]) async-start(a), '
+                            'calls=neg, output_to_operand_aliasing={{1}: (0, {})}\n ROOT d = f32[2] async-done(s)\n}\n',
+    'branches in a branch': 'HloModule m\nf { ROOT x = f32[] parameter(0) }\ng { y = f32[] parameter(0)\n ROOT n = f32[] negate(y) }\n'
+                            'ENTRY e {\n i = s32[] parameter(0)\n x = f32[] parameter(1)\n ROOT r = f32[] conditional(i, x, x, x), '
+                            'branch_computations={f, { y = f32[] parameter(0)\n j = s32[] constant(1)\n ROOT q = f32[] '
+                            'conditional(j, y, y), branch_computations={g, f} }, g}\n}\n',
+    'parameter called ENTRY': 'HloModule m\nENTRY e (x: f32[], ENTRY: f32[]) -> f32[] {\n x = f32[] parameter(0)\n ROOT %ENTRY = f32[] '
+                              'parameter(1)\n}\n',
+    'reserved prefix': 'HloModule m\nENTRY e { ROOT __xla_a = f32[] parameter(0) }\n',
+    'f8e8m0fnu of 2^-127': 'HloModule m\nENTRY e { ROOT c = f8e8m0fnu[4] constant({5.877e-39, 5.9e-39, 1e-50, 1.2e-38}) }\n',
     'inline to_apply': 'HloModule m\nENTRY e {\n p = f32[4] parameter(0)\n z = f32[] constant(0)\n ROOT r = f32[] reduce(p, z), '
                        'dimensions={0}, to_apply={\n q = f32[] parameter(0)\n s = f32[] parameter(1)\n ROOT t = f32[] add(q, s)\n '
                        '}\n}\n',

@@ -469,6 +469,10 @@ WRONG = [
     'HloModule m\ne (a !: f32[2]) -> f32[2] {\n ROOT a = f32[2] parameter(0)\n}', 'HloModule m !:\nENTRY e { ROOT a = f32[2] parameter(0) }',
     'HloModule m:!:\nENTRY e { ROOT a = f32[2] parameter(0) }',
     *header('origin_recovery_table', RECOVERIES),
+    *body('!__ = f32[2] negate(a)', 'ROOT !%__a = f32[2] negate(a)', '!__xla = f32[2] negate(a)',
+          'ROOT c = f32[2] convolution(a, a), dim_labels=bf_io->bf, convolution_kind=!forward'),
+    *[E % (' a = f8e4m3fn[8,32] parameter(0)\n s = f8e8m0fnu[8,1] parameter(1)\n ROOT c = f32[8,8] scaled-dot(a, a, s, s), '
+           f'lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}, algorithm=!{word}') for word in ('rng_philox', 'fast')],
     *body('ROOT c = f32[2] negate(a) // ,\n !metadata={op_name="x"}', 'ROOT c = f32[2] negate(a) /*,*/ !metadata={op_name="x"}',
           'ROOT c = f32[2] custom-call(a), custom_call_target="t", window={size=3!, /*,*/ stride=2}'),
     *header('input_output_alias', ALIASES), *header('buffer_donor', DONORS),
