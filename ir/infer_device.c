@@ -211,10 +211,22 @@ static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t a
     return true;
 }
 
+/* The devices of a group of an all-gather or reduce-scatter. With a channel its groups are of
+ * replicas, each with all its partitions, unless they are of devices. */
+static int64_t group_devices(const hlo_inference *q) {
+    int64_t group = group_size(q), all;
+    if (group < 1 || hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0 ||
+        hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+        return group;
+    int64_t partitions = hlo_module_int(q->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (partitions < 1) return group;
+    return __builtin_mul_overflow(group, partitions, &all) ? 0 : all;
+}
+
 /* all-gather (`grows`) and reduce-scatter: the text tells the result, for where it leaves the
  * groups to the run, nothing else does. */
 static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
-    int64_t group = group_size(q);
+    int64_t group = group_devices(q);
     if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");

@@ -571,6 +571,7 @@ void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);
 void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
 /* Shorthands; `missing` when there is no such attribute. */
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
+int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
 /* Never NULL: an empty list when there is no such attribute. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
@@ -593,6 +594,9 @@ bool hlo_instr_moves(const hlo_instr *instr);
  * so bit for bit: 0 and -0 differ. */
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
 bool hlo_known_number(const hlo_instr *value, double *out_number);
+/* The same, also through what is pinned (passes/pin.h), which passes do not look through: for what
+ * a call means, which is the same before and after anything was pinned. */
+bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);

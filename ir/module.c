@@ -321,6 +321,12 @@ void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from) {
         if (!hlo_instr_attr(to, from->attrs[i].id)) hlo_instr_set_attr(to, from->attrs[i]);
 }
 
+int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing) {
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == id) return module->attrs[i].u.i;
+    return missing;
+}
+
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? attr->u.i : missing;

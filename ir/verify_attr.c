@@ -18,12 +18,6 @@ typedef struct checked {
                      hlo_verify_attr_offset((c)->v, (c)->instr->offset, (c)->attr->id, true),      \
                      __VA_ARGS__)
 
-static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == id) return module->attrs[i].u.i;
-    return 1;
-}
-
 static uint32_t leaves_of(const hlo_shape *shape) {
     uint32_t count = 0;
     if (shape->type != HLO_TYPE_TUPLE) return 1;
@@ -76,7 +70,7 @@ static int by_number(const void *a, const void *b) {
 
 /* Partitions, when the header says how many; 0: they are not known. */
 static int64_t partitions(const checked *c) {
-    int64_t count = header_int(c->v->module, HLO_ATTR_NUM_PARTITIONS);
+    int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
     return count > 1 ? count : 0;
 }
 
@@ -258,8 +252,8 @@ static void check_sharding(const checked *c, const char *text) {
 /* How many there are of what the numbers in a collective's groups are of; *out_what says what. */
 static int64_t members(const checked *c, const char **out_what) {
     const hlo_instr *instr = c->instr;
-    int64_t replicas = header_int(c->v->module, HLO_ATTR_REPLICA_COUNT);
-    int64_t count = header_int(c->v->module, HLO_ATTR_NUM_PARTITIONS), all;
+    int64_t replicas = hlo_module_int(c->v->module, HLO_ATTR_REPLICA_COUNT, 1);
+    int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1), all;
     bool channel = hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
     bool by_partition = instr->op != HLO_OP_ALL_REDUCE && instr->op != HLO_OP_ALL_REDUCE_START &&
                         instr->op != HLO_OP_REDUCE_SCATTER && instr->op != HLO_OP_ALL_GATHER &&

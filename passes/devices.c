@@ -7,9 +7,8 @@
 #include "passes/manual.h"
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == id) return module->attrs[i].u.i > 1 ? module->attrs[i].u.i : 1;
-    return 1;
+    int64_t count = hlo_module_int(module, id, 1);
+    return count > 1 ? count : 1;
 }
 
 int64_t hlo_devices_partitions(const hlo_module *module) {
