@@ -111,6 +111,12 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     return threads;
 }
 
+/* What ends a pinned start, or hands it on: a start has one user. */
+static bool ends_pinned(const hlo_instr *instr) {
+    return instr->operand_count && hlo_op_chains(hlo_instr_operand(instr, 0)->op, instr->op) &&
+           hlo_instr_operand(instr, 0)->pin;
+}
+
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
     const bool *effects = hlo_walk_effects(module, scratch).side;
     const bool *controlled = hlo_walk_controlled(module, scratch);
@@ -122,6 +128,7 @@ void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
                      : hlo_walk_says(controlled, i->id)        ? HLO_PIN_CONTROL
                      : module->spaces_seen && crosses_space(i) ? HLO_PIN_SPACE
                      : hlo_walk_says(effects, i->id)           ? HLO_PIN_EFFECT
+                     : ends_pinned(i)                          ? hlo_instr_operand(i, 0)->pin
                                                                : HLO_PIN_NONE;
 }
 
@@ -179,7 +186,5 @@ bool hlo_pin_lets_inline(const hlo_instr *call) {
 }
 
 bool hlo_pin_is_scheduled(const hlo_module *module) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_IS_SCHEDULED) return module->attrs[i].u.i;
-    return false;
+    return hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, 0);
 }

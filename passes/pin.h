@@ -5,7 +5,7 @@
  * dependency orders what it ordered, a value stays in its memory space, an effect happens once and
  * in its place, and what another thread runs is left to it. Only an effect that is in what is
  * called (HLO_PIN_EFFECT of a call or a loop) leaves room: calls are inlined, loops are handed
- * other values.
+ * other values. With a start is pinned what ends it.
  *
  * Everything that stands before an instruction in its computation may be computed before it; what
  * is moved is moved toward the beginning and is not pinned, nor is anything that goes with it. So
