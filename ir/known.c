@@ -14,7 +14,18 @@ typedef struct cell {
     uint64_t bits;
 } cell;
 
-static bool element(const hlo_instr *value, int64_t at, unsigned *steps, cell *out);
+/* What is looked for, and how far that has gone. */
+typedef struct search {
+    bool through_pins;
+    unsigned steps;
+} search;
+
+static bool element(const hlo_instr *value, int64_t at, search *s, cell *out);
+
+/* Whether nothing is read there: what is pinned is not looked through, unless it is asked for. */
+static bool stops(const hlo_instr *value, search *s) {
+    return s->steps++ >= STEP_LIMIT || (value->pin && !s->through_pins);
+}
 
 static bool is_real(hlo_type type) {
     return hlo_type_is_float(type) || hlo_type_is_integer(type) || type == HLO_TYPE_PRED;
@@ -99,7 +110,7 @@ static bool across_bitcast(const hlo_shape *from, const hlo_shape *to, int64_t *
 }
 
 /* Where the start of the slice is, for dimension `dim`. */
-static bool start_of(const hlo_instr *slice, uint32_t dim, unsigned *steps, int64_t *out) {
+static bool start_of(const hlo_instr *slice, uint32_t dim, search *s, int64_t *out) {
     const hlo_shape *from = hlo_instr_operand(slice, 0)->shape;
     const hlo_instr *first = slice->operand_count > 1 ? hlo_instr_operand(slice, 1) : NULL;
     bool list = first && first->shape->rank == 1;
@@ -107,7 +118,7 @@ static bool start_of(const hlo_instr *slice, uint32_t dim, unsigned *steps, int6
     if (!list && 1 + dim >= slice->operand_count) return false;
     cell c;
     double start;
-    if (!element(list ? first : hlo_instr_operand(slice, 1 + dim), list ? dim : 0, steps, &c) ||
+    if (!element(list ? first : hlo_instr_operand(slice, 1 + dim), list ? dim : 0, s, &c) ||
         !number_of(c, &start))
         return false;
     double last = (double)(from->dims[dim] - slice->shape->dims[dim]);
@@ -123,7 +134,7 @@ static bool are_dims(const hlo_ints *list, uint32_t count, const hlo_shape *shap
 }
 
 /* Where operand 0 has the element that is at `p`; of what moves elements by dimensions. */
-static bool moved_place(const hlo_instr *value, place *p, unsigned *steps) {
+static bool moved_place(const hlo_instr *value, place *p, search *s) {
     const hlo_shape *from = hlo_instr_operand(value, 0)->shape;
     const hlo_ints *dims = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
     const hlo_ints *slices = hlo_instr_ints(value, HLO_ATTR_SLICE);
@@ -153,7 +164,7 @@ static bool moved_place(const hlo_instr *value, place *p, unsigned *steps) {
     case HLO_OP_DYNAMIC_SLICE:
         for (uint32_t i = 0; i < from->rank; i++) {
             int64_t start;
-            if (!start_of(value, i, steps, &start)) return false;
+            if (!start_of(value, i, s, &start)) return false;
             p->v[i] += start;
         }
         return true;
@@ -163,7 +174,7 @@ static bool moved_place(const hlo_instr *value, place *p, unsigned *steps) {
 
 /* ------------------------------------------------------------------------------------- elements */
 
-static bool padded_element(const hlo_instr *pad, const place *at, unsigned *steps, cell *out) {
+static bool padded_element(const hlo_instr *pad, const place *at, search *s, cell *out) {
     const hlo_instr *from = hlo_instr_operand(pad, 0);
     const hlo_ints *padding = hlo_instr_ints(pad, HLO_ATTR_PADDING);
     place p;
@@ -174,13 +185,13 @@ static bool padded_element(const hlo_instr *pad, const place *at, unsigned *step
     for (uint32_t i = 0; i < from->shape->rank; i++) {
         int64_t each = padding->v[3 * i + 2] + 1, off = at->v[i] - padding->v[3 * i];
         if (off < 0 || off % each || off / each >= from->shape->dims[i])
-            return element(hlo_instr_operand(pad, 1), 0, steps, out);
+            return element(hlo_instr_operand(pad, 1), 0, s, out);
         p.v[i] = off / each;
     }
-    return element(from, ravel(from->shape, &p), steps, out);
+    return element(from, ravel(from->shape, &p), s, out);
 }
 
-static bool joined_element(const hlo_instr *join, place *p, unsigned *steps, cell *out) {
+static bool joined_element(const hlo_instr *join, place *p, search *s, cell *out) {
     const hlo_ints *dims = hlo_instr_ints(join, HLO_ATTR_DIMENSIONS);
     if (!are_dims(dims, 1, join->shape)) return false;
     int64_t dim = dims->v[0];
@@ -188,8 +199,7 @@ static bool joined_element(const hlo_instr *join, place *p, unsigned *steps, cel
         const hlo_instr *part = hlo_instr_operand(join, i);
         if (!hlo_shape_is_array(part->shape) || part->shape->rank != join->shape->rank)
             return false;
-        if (p->v[dim] < part->shape->dims[dim])
-            return element(part, ravel(part->shape, p), steps, out);
+        if (p->v[dim] < part->shape->dims[dim]) return element(part, ravel(part->shape, p), s, out);
         p->v[dim] -= part->shape->dims[dim];
     }
     return false;
@@ -212,9 +222,9 @@ static const hlo_instr *taken(const hlo_instr *get) {
 }
 
 /* Element `at` of `value`, in row-major order. */
-static bool element(const hlo_instr *value, int64_t at, unsigned *steps, cell *out) {
+static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
-    if ((*steps)++ >= STEP_LIMIT || value->pin || !hlo_shape_is_array(shape) || shape->dynamic ||
+    if (stops(value, s) || !hlo_shape_is_array(shape) || shape->dynamic ||
         shape->rank > HLO_LARGEST_RANK || at < 0 || at >= hlo_shape_count(shape))
         return false;
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
@@ -227,56 +237,55 @@ static bool element(const hlo_instr *value, int64_t at, unsigned *steps, cell *o
         return dim >= 0 && dim < shape->rank && cell_of(shape->type, (double)p.v[dim], out);
     case HLO_OP_GET_TUPLE_ELEMENT:
         from = taken(value);
-        return from && hlo_shape_compatible(from->shape, shape) && element(from, at, steps, out);
-    case HLO_OP_CONCATENATE: return joined_element(value, &p, steps, out);
-    case HLO_OP_PAD: return padded_element(value, &p, steps, out);
-    case HLO_OP_CONVERT: return element(from, at, steps, out) && converted(shape->type, out);
+        return from && hlo_shape_compatible(from->shape, shape) && element(from, at, s, out);
+    case HLO_OP_CONCATENATE: return joined_element(value, &p, s, out);
+    case HLO_OP_PAD: return padded_element(value, &p, s, out);
+    case HLO_OP_CONVERT: return element(from, at, s, out) && converted(shape->type, out);
     case HLO_OP_BITCAST:
         if (!same_bits(from->shape->type, shape->type) ||
-            !across_bitcast(from->shape, shape, &at) || !element(from, at, steps, out))
+            !across_bitcast(from->shape, shape, &at) || !element(from, at, s, out))
             return false;
         out->type = shape->type;
         return true;
     case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: return element(from, at, steps, out);
+    case HLO_OP_RESHAPE: return element(from, at, s, out);
     default:
-        return from && moved_place(value, &p, steps) &&
-               element(from, ravel(from->shape, &p), steps, out);
+        return from && moved_place(value, &p, s) && element(from, ravel(from->shape, &p), s, out);
     }
 }
 
 /* Whether there are elements, and it is seen of the whole that all of them are one: what is
  * repeated is not looked at as often. */
-static bool one_all_over(const hlo_instr *value, unsigned *steps, cell *out) {
+static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
-    if (count < 1 || (*steps)++ >= STEP_LIMIT || value->pin) return false;
-    if (count == 1) return element(value, 0, steps, out);
+    if (count < 1 || stops(value, s)) return false;
+    if (count == 1) return element(value, 0, s, out);
     cell part;
     switch (value->op) {
     case HLO_OP_CONSTANT:
         return hlo_literal_is_splat(value->u.literal) && literal_element(value->u.literal, 0, out);
     case HLO_OP_CONVERT:
-        return one_all_over(hlo_instr_operand(value, 0), steps, out) &&
+        return one_all_over(hlo_instr_operand(value, 0), s, out) &&
                converted(value->shape->type, out);
     case HLO_OP_PAD:
     case HLO_OP_CONCATENATE:
         for (uint32_t i = 0; i < value->operand_count; i++) {
-            if (!one_all_over(hlo_instr_operand(value, i), steps, i ? &part : out)) return false;
+            if (!one_all_over(hlo_instr_operand(value, i), s, i ? &part : out)) return false;
             if (i && !same_cell(part, *out)) return false;
         }
         return true;
-    default: return hlo_instr_moves(value) && one_all_over(hlo_instr_operand(value, 0), steps, out);
+    default: return hlo_instr_moves(value) && one_all_over(hlo_instr_operand(value, 0), s, out);
     }
 }
 
 /* The same where only the elements tell, of which there may not be too many. */
-static bool one_by_one(const hlo_instr *value, cell *out) {
+static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || count > COUNT_LIMIT || value->op == HLO_OP_CONSTANT) return false;
     cell next;
     for (int64_t i = 0; i < count; i++) {
-        unsigned steps = 0;
-        if (!element(value, i, &steps, i ? &next : out)) return false;
+        search s = {.through_pins = through_pins};
+        if (!element(value, i, &s, i ? &next : out)) return false;
         if (i && !same_cell(next, *out)) return false;
     }
     return true;
@@ -284,14 +293,23 @@ static bool one_by_one(const hlo_instr *value, cell *out) {
 
 /* ------------------------------------------------------------------------------------ questions */
 
-bool hlo_known_number(const hlo_instr *value, double *out_number) {
+static bool known_number(const hlo_instr *value, bool through_pins, double *out_number) {
     cell c;
-    unsigned steps = 0;
-    return (one_all_over(value, &steps, &c) || one_by_one(value, &c)) && number_of(c, out_number);
+    search s = {.through_pins = through_pins};
+    return (one_all_over(value, &s, &c) || one_by_one(value, through_pins, &c)) &&
+           number_of(c, out_number);
+}
+
+bool hlo_known_number(const hlo_instr *value, double *out_number) {
+    return known_number(value, false, out_number);
+}
+
+bool hlo_known_number_pinned(const hlo_instr *value, double *out_number) {
+    return known_number(value, true, out_number);
 }
 
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number) {
     cell c;
-    unsigned steps = 0;
-    return element(value, index, &steps, &c) && number_of(c, out_number);
+    search s = {0};
+    return element(value, index, &s, &c) && number_of(c, out_number);
 }

@@ -118,7 +118,7 @@ static bool is_f32_scalar(const hlo_shape *shape) {
 
 static bool is_one(const hlo_instr *instr) {
     double number;
-    return hlo_known_number(instr, &number) && number == 1;
+    return hlo_known_number_pinned(instr, &number) && number == 1;
 }
 
 /* The next operand as a scale; false when there is none or it is no scalar. What a mode wants
