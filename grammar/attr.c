@@ -30,21 +30,28 @@ static bool plain_string(hlo_text *text, const char **at, hlo_attr *out) {
     return true;
 }
 
+bool hlo_text_plain_attr(hlo_text *text, const char **at, hlo_span *out_name, hlo_attr *out) {
+    const char *from = *at + strspn(*at, " "), *end = from;
+    while (hlo_text_in_name(*end)) end++;
+    if (*end != '=') return false;
+    const size_t length = (size_t)(end++ - from);
+    *out_name = (hlo_span){(uint32_t)(from - text->source), (uint32_t)length};
+    *out = (hlo_attr){.id = hlo_text_find_attr(text, hlo_intern(text->module, from, length))};
+    if (out->id == HLO_ATTR_INVALID) return false;
+    const hlo_attr_kind kind = hlo_attrs_info[out->id].kind;
+    const bool plain = kind == HLO_KIND_INT ? hlo_text_small_int(&end, &out->u.i)
+                                            : kind == HLO_KIND_STRING && *end == '"' &&
+                                                  plain_string(text, &end, out);
+    if (!plain || (*end != ' ' && *end != '}')) return false;
+    *at = end;
+    return true;
+}
+
 void hlo_text_plain_attrs(hlo_text *text) {
-    for (const char *at = hlo_text_scan_place(text);;) {
-        while (*at == ' ') at++;
-        const char *from = at;
-        while (hlo_text_in_name(*at)) at++;
-        const hlo_span name = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
-        if (*at++ != '=') return;
-        hlo_attr attr = {.id =
-                             hlo_text_find_attr(text, hlo_intern(text->module, from, name.length))};
-        if (attr.id == HLO_ATTR_INVALID) return;
-        const hlo_attr_kind kind = hlo_attrs_info[attr.id].kind;
-        const bool plain = kind == HLO_KIND_INT ? hlo_text_small_int(&at, &attr.u.i)
-                                                : kind == HLO_KIND_STRING && *at == '"' &&
-                                                      plain_string(text, &at, &attr);
-        if (!plain || (*at != ' ' && *at != '}')) return;
+    hlo_span name;
+    hlo_attr attr;
+    for (const char *at = hlo_text_scan_place(text);
+         hlo_text_plain_attr(text, &at, &name, &attr);) {
         hlo_text_attr(text, name, attr);
         text->end = (uint32_t)(at - text->source);
         hlo_text_scan_from(text, at);

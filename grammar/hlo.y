@@ -5,7 +5,7 @@
  * enough, and an error is recovered from at the next definition.
  *
  * Some actions tell the lexer what comes next, or read on by themselves (hlo_text_want_literal, the
- * shape in front of `constant(`, operands that are names): they stand where the parser has a single
+ * shape in front of `constant(`, operands that are names, instructions read in one go): they stand where the parser has a single
  * choice, so it has not looked ahead. */
 %code requires {
 #include "grammar/text.h"
@@ -170,8 +170,8 @@ parameter: NAME shape;
 
 body:
   %empty
-| body INSTRUCTION          { hlo_text_line(text, @2, $2, false); hlo_text_instr_end(text); }
-| body ROOT INSTRUCTION     { hlo_text_line(text, @3, $3, true); hlo_text_instr_end(text); }
+| body INSTRUCTION          { hlo_text_lines(text, @2, $2, false); }
+| body ROOT INSTRUCTION     { hlo_text_lines(text, @3, $3, true); }
 | body HEAD                 { hlo_text_line(text, @2, $2, false); }
   attrs                     { hlo_text_instr_end(text); }
 | body ROOT HEAD            { hlo_text_line(text, @3, $3, true); }

@@ -101,12 +101,11 @@ const hlo_shape *hlo_text_lax_shape(hlo_text *text, hlo_op op, uint32_t count,
  * believes that. */
 static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *const *operands,
                                    const hlo_shape *given) {
-    const hlo_shape *token = hlo_shape_array(module, HLO_TYPE_TOKEN, 0, NULL), *data = given;
-    const hlo_shape *context = hlo_shape_array(module, HLO_TYPE_U32, 0, NULL);
+    const hlo_shape *data = given;
     switch (op) {
     case HLO_OP_AFTER_ALL:
     case HLO_OP_OUTFEED:
-    case HLO_OP_SEND_DONE: return token;
+    case HLO_OP_SEND_DONE: return hlo_shape_array(module, HLO_TYPE_TOKEN, 0, NULL);
     case HLO_OP_ADD_DEPENDENCY: return operands[0]->shape;
     case HLO_OP_SEND: data = operands[0]->shape; break;
     case HLO_OP_RECV_DONE:
@@ -121,7 +120,9 @@ static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *con
     default: return given;
     }
     const bool flies = op == HLO_OP_SEND || op == HLO_OP_RECV;
-    const hlo_shape *elements[] = {data, flies ? context : token, token};
+    const hlo_shape *token = hlo_shape_array(module, HLO_TYPE_TOKEN, 0, NULL);
+    const hlo_shape *context = flies ? hlo_shape_array(module, HLO_TYPE_U32, 0, NULL) : token;
+    const hlo_shape *elements[] = {data, context, token};
     return hlo_shape_tuple(module, flies ? 3 : 2, elements);
 }
 

@@ -4,14 +4,10 @@
 
 #include "grammar/text.h"
 
-static bool begins_name(char c) {
-    return hlo_text_in_name(c) && c > '9';
-}
-
 bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
                            const char **out_behind) {
     const char *from = hlo_text_gap(at), *bare = from + (*from == '%'), *end = bare;
-    if (!begins_name(*end)) return false;
+    if (!hlo_text_begins_name(*end)) return false;
     while (hlo_text_in_name(*end)) end++;
     out->at = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)};
     out->begun = hlo_intern_begin(text->module, bare, (size_t)(end - bare));

@@ -76,8 +76,8 @@ typedef enum hlo_resume {
     HLO_RESUME_HEADER     /* the next attribute, table or computation */
 } hlo_resume;
 
-/* What was read of a definition in one go: all up to the `)` of its operands, and attributes that
- * are known by their text. */
+/* What was read of a definition in one go: all up to the `)` of its operands, and attributes as far
+ * as line.c reads them. */
 typedef struct hlo_definition {
     const hlo_shape *shape;
     const char *opcode;
@@ -88,6 +88,13 @@ typedef struct hlo_definition {
     uint32_t from, end;
     bool ended; /* for certain: no attribute follows */
 } hlo_definition;
+
+/* A name, and what stands behind it: see hlo_text_name(). */
+typedef struct hlo_read_name {
+    const char *name, *behind;
+    uint32_t offset, length; /* with its `%`; 0: none was read */
+    bool defined, whole;
+} hlo_read_name;
 
 typedef struct hlo_text {
     hlo_module *module;
@@ -118,6 +125,7 @@ typedef struct hlo_text {
     hlo_span def_at;
     bool def_root;
     hlo_definition line;     /* of the last INSTRUCTION or HEAD */
+    hlo_read_name ahead;     /* the name where the lexer goes on, when it was read already */
     hlo_span next_name;      /* what is behind it, if that is a name, */
     uint32_t next_begun;     /* and its hlo_intern_begin() */
     hlo_attr known_attr;     /* the last KNOWN_ATTR, */
@@ -290,8 +298,10 @@ void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 
 /* attr.c. HLO_ATTR_INVALID when there is no such attribute. */
 hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned);
-/* Reads attributes between braces, as far as they are small integers and strings without escapes
- * and the rest can be left to the grammar. */
+/* Reads an attribute between braces, when it is a small integer or a string without escapes, and
+ * then *at is behind it; all of them, as far as they are and the rest can be left to the grammar.
+ */
+bool hlo_text_plain_attr(hlo_text *text, const char **at, hlo_span *out_name, hlo_attr *out);
 void hlo_text_plain_attrs(hlo_text *text);
 /* The value of an attribute of kind FORM, which was written as `raw` at `at`; NULL after an
  * error. Any other attribute's is `raw`. */
@@ -317,12 +327,17 @@ hlo_body *hlo_text_body(hlo_text *text);
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 /* What names are made of, and the operands that are names and nothing else. */
 static inline bool hlo_text_in_name(char c) {
-    static const char in_name[] = "................................"
-                                  ".............xx.xxxxxxxxxx......"  /* - . 0-9 */
-                                  ".xxxxxxxxxxxxxxxxxxxxxxxxxx....x"  /* A-Z _ */
-                                  ".xxxxxxxxxxxxxxxxxxxxxxxxxx....."; /* a-z */
-    const unsigned char u = (unsigned char)c;
-    return u < 128 && in_name[u] == 'x';
+    static const char in_name[] =
+        "................................"
+        ".............xx.xxxxxxxxxx......" /* - . 0-9 */
+        ".xxxxxxxxxxxxxxxxxxxxxxxxxx....x" /* A-Z _ */
+        ".xxxxxxxxxxxxxxxxxxxxxxxxxx....." /* a-z */
+        "................................................................"
+        "................................................................";
+    return in_name[(unsigned char)c] == 'x';
+}
+static inline bool hlo_text_begins_name(char c) {
+    return hlo_text_in_name(c) && c > '9';
 }
 /* It is looked up when names behind it were read. */
 typedef struct hlo_operand_name {
@@ -343,15 +358,16 @@ void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 /* The operands that are names, behind `(`, as far as the rest can be left to the grammar. */
 void hlo_text_operand_names(hlo_text *text);
 
-/* line.c. The name behind the `%` at source + offset; returns the length read. *out_behind is where
- * the text goes on, behind the `=` that follows when there is one: *out_defined. *out_whole is
- * whether the definition was read in one go: then all there was is in text->line. */
-uint32_t hlo_text_name(hlo_text *text, uint32_t offset, const char **out, const char **out_behind,
-                       bool *out_defined, bool *out_whole);
+/* line.c. The name behind the `%` at source + offset, and where the text goes on: behind the `=`
+ * that follows when it is defined there. When the definition was read in one go, then all there was
+ * is in text->line. */
+hlo_read_name hlo_text_name(hlo_text *text, uint32_t offset);
 /* The same of a name that is written without `%`, and has the `=` before *behind. */
 bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind);
-/* What the parser does with text->line. */
+/* What the parser does with text->line, which ends there or goes on with attributes. */
 void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root);
+/* The same of one that ended, and of all behind it that do. */
+void hlo_text_lines(hlo_text *text, hlo_span at, const char *defined, bool root);
 
 /* known.c. The length of `name={...}` or `name=1` when an attribute was written so before. */
 uint32_t hlo_text_known(const hlo_text *text, hlo_span name, hlo_attr *out);

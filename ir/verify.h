@@ -5,12 +5,15 @@
 
 #include "ir/ir.h"
 
+enum { HLO_VERIFY_SOUND = 64 };
+
 typedef struct verifier {
     const hlo_module *module;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
     hlo_tally errors;
     bool *passed; /* by instruction id: was met, and in its own computation */
+    const hlo_shape *sound[HLO_VERIFY_SOUND]; /* the last of each hash that has no fault */
     /* What was met on the walk over all instructions, so that another one can be spared: */
     size_t *calls;         /* by computation id: how many computations its instructions name */
     size_t host_transfers; /* sends and receives */
