@@ -175,9 +175,9 @@ static hlo_status parse_parts(const hlo_content *text, const char *name,
     hlo_status status = HLO_OK;
     uint32_t line = 1;
     unsigned errors = options && options->max_errors ? options->max_errors : HLO_MOST_ERRORS;
-    for (bool last = false; !last && errors;) {
+    while (errors) {
         const char *stop = part_end(from, end);
-        last = stop == end;
+        const bool last = stop == end;
         if (says_something(from, stop) || (last && !list->count && status == HLO_OK)) {
             if (!make_room(list)) return HLO_OUT_OF_MEMORY;
             hlo_status read = hlo_text_parse(from, (size_t)(stop - from), name, line, &errors, sink,
@@ -186,6 +186,7 @@ static hlo_status parse_parts(const hlo_content *text, const char *name,
             if (read == HLO_OUT_OF_MEMORY) return read;
             if (read != HLO_OK) status = read;
         }
+        if (last) break;
         const char *line_end = memchr(stop, '\n', (size_t)(end - stop));
         const char *next = line_end ? line_end + 1 : end;
         line += count_lines(from, next);

@@ -1,5 +1,5 @@
-/* Attributes that were read before, known by their text: modules say the same few things of very
- * many instructions. */
+/* Attributes, shapes and opcodes that were read before, known by their text: modules say the same
+ * few things of very many instructions. */
 #define XXH_INLINE_ALL
 #include <string.h>
 #include <xxhash.h>
@@ -7,17 +7,81 @@
 #include "grammar/text.h"
 
 /* The last one of each hash is remembered. */
-enum { REMEMBERED = 1 << 9, LONGEST = 1 << 9 };
+enum { REMEMBERED = 1 << 9, LONGEST = 1 << 9, SHAPES = 1 << 9, OPCODES = 1 << 6 };
 
-struct hlo_known {
+typedef struct known_attr {
     hlo_span at;
     uint32_t hash;
     hlo_attr attr;
+} known_attr;
+
+typedef struct known_shape {
+    hlo_span at;
+    const hlo_shape *shape; /* NULL: none */
+} known_shape;
+
+struct hlo_known {
+    known_attr attrs[REMEMBERED];
+    known_shape shapes[SHAPES];
+    const char *opcodes[OPCODES]; /* interned; NULL: none */
 };
 
 struct hlo_known *hlo_text_known_new(hlo_arena *scratch) {
-    return hlo_arena_zero(scratch, REMEMBERED * sizeof(struct hlo_known));
+    return hlo_arena_zero(scratch, sizeof(struct hlo_known));
 }
+
+/* --------------------------------------------------------------------------------------- shapes */
+
+/* The place of the shape at `from`, told from what is in front of its `]`; NULL when that is long,
+ * or near the end of the text. */
+static known_shape *shape_place(const hlo_text *text, const char *from) {
+    enum { WORDS = 3 };
+    const uint64_t each = 0x0101010101010101, brackets = each * ']';
+    uint64_t hash = 0, word;
+    if (text->source + text->size - from < WORDS * (ptrdiff_t)sizeof word) return NULL;
+    for (int i = 0; i < WORDS; i++, from += sizeof word) {
+        memcpy(&word, from, sizeof word);
+        const uint64_t apart = word ^ brackets, found = (apart - each) & ~apart & each << 7;
+        if (found) word &= (found & -found) - 1;
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+        if (found) return &text->known->shapes[(hash >> 32 ^ hash >> 55) % SHAPES];
+    }
+    return NULL;
+}
+
+/* Whether a shape that ends in front of `behind` ends there for certain: no layout follows. */
+static bool shape_ends(const char *behind) {
+    return behind[-1] == '}' || *behind == ',' || *behind == ')' ||
+           (*behind == ' ' && behind[1] >= 'a' && behind[1] <= 'z');
+}
+
+const hlo_shape *hlo_text_recall_shape(const hlo_text *text, const char **at) {
+    const known_shape *place = shape_place(text, *at);
+    if (!place || !place->shape || (size_t)(text->source + text->size - *at) <= place->at.length ||
+        memcmp(*at, text->source + place->at.offset, place->at.length) != 0 ||
+        !shape_ends(*at + place->at.length))
+        return NULL;
+    *at += place->at.length;
+    return place->shape;
+}
+
+void hlo_text_keep_shape(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    known_shape *place = shape_place(text, text->source + at.offset);
+    if (place) *place = (known_shape){at, shape};
+}
+
+/* -------------------------------------------------------------------------------------- opcodes */
+
+const char *hlo_text_opcode(hlo_text *text, const char *from, size_t length) {
+    const unsigned hash = (unsigned char)from[0] * 5u + (unsigned char)from[length / 2] * 3u +
+                          (unsigned char)from[length - 1] + (unsigned)length * 7u;
+    const char **place = &text->known->opcodes[hash % OPCODES];
+    if (!*place || hlo_intern_length(*place) != length || memcmp(*place, from, length) != 0)
+        *place = hlo_intern(text->module, from, length);
+    return *place;
+}
+
+/* ----------------------------------------------------------------------------------- attributes */
 
 /* The length of `name={...}` up to the first `}`, when that is near, or of `name=` and an integer;
  * 0 when it is neither. */
@@ -33,9 +97,9 @@ static uint32_t written_length(const hlo_text *text, hlo_span name) {
 }
 
 /* Its place. */
-static struct hlo_known *remembered(const hlo_text *text, hlo_span written, uint32_t *out_hash) {
+static known_attr *remembered(const hlo_text *text, hlo_span written, uint32_t *out_hash) {
     *out_hash = (uint32_t)XXH3_64bits(text->source + written.offset, written.length);
-    return &text->known[*out_hash % REMEMBERED];
+    return &text->known->attrs[*out_hash % REMEMBERED];
 }
 
 /* Some values go on behind their `}`: at once, or with another bracket or a `T` behind a space. */
@@ -49,7 +113,7 @@ uint32_t hlo_text_known(const hlo_text *text, hlo_span name, hlo_attr *out) {
     const hlo_span written = {name.offset, text->errors ? 0 : written_length(text, name)};
     if (!written.length) return 0;
     uint32_t hash;
-    const struct hlo_known *known = remembered(text, written, &hash);
+    const known_attr *known = remembered(text, written, &hash);
     const char *source = text->source;
     if (known->hash != hash || known->at.length != written.length ||
         memcmp(source + known->at.offset, source + written.offset, written.length) != 0 ||
@@ -69,6 +133,6 @@ void hlo_text_learn(hlo_text *text, hlo_span name, hlo_attr attr) {
         memchr(text->source + name.offset, '\n', written.length))
         return;
     uint32_t hash;
-    struct hlo_known *place = remembered(text, written, &hash);
-    *place = (struct hlo_known){.at = written, .hash = hash, .attr = attr};
+    known_attr *place = remembered(text, written, &hash);
+    *place = (known_attr){.at = written, .hash = hash, .attr = attr};
 }

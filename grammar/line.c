@@ -138,7 +138,7 @@ static bool read_line(hlo_text *text, const char *at) {
     line->operands_at =
         (hlo_span){(uint32_t)(operands - text->source), (uint32_t)(at - operands) - 1};
     line->opcode_at = (hlo_span){(uint32_t)(opcode - text->source), (uint32_t)length};
-    line->opcode = hlo_intern(text->module, opcode, length);
+    line->opcode = hlo_text_opcode(text, opcode, length);
     line->end = (uint32_t)(read_attrs(text, at) - text->source);
     return true;
 }

@@ -402,7 +402,10 @@ static const char *shape_end(const char *dims) {
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     *out = NULL;
     if (text->skipping) return head.length;
-    const char *from = text->source + head.offset, *end = shape_end(from + head.length);
+    const char *from = text->source + head.offset, *end = from;
+    *out = hlo_text_recall_shape(text, &end);
+    if (*out) return (uint32_t)(end - from);
+    end = shape_end(from + head.length);
     if (!end) {
         const hlo_span bracket = {head.offset + head.length - 1, 1};
         hlo_text_error(text, bracket, "this '[' is never closed");
@@ -413,18 +416,24 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     hlo_memo *memo = hlo_intern_memo(text->module, written);
     if (!memo->shape) memo->shape = read_shape(text, all);
     *out = memo->shape;
+    if (*out) hlo_text_keep_shape(text, all, *out);
     return all.length;
 }
 
 const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
     const char *from = *at, *dims = from;
+    const hlo_shape *shape = hlo_text_recall_shape(text, at);
+    if (shape) return shape;
     if (*dims < 'a' || *dims > 'z') return NULL;
     while ((*dims >= 'a' && *dims <= 'z') || (*dims >= '0' && *dims <= '9')) dims++;
     const char *end = *dims == '[' ? shape_end(dims + 1) : NULL;
     if (!end) return NULL;
     *at = end;
-    const char *written = hlo_intern(text->module, from, (size_t)(end - from));
-    return hlo_intern_memo(text->module, written)->shape;
+    const hlo_span all = {(uint32_t)(from - text->source), (uint32_t)(end - from)};
+    const char *written = hlo_intern(text->module, from, all.length);
+    shape = hlo_intern_memo(text->module, written)->shape;
+    if (shape) hlo_text_keep_shape(text, all, shape);
+    return shape;
 }
 
 /* `name: ` at *at. */

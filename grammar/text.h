@@ -130,7 +130,7 @@ typedef struct hlo_text {
     uint32_t next_begun;     /* and its hlo_intern_begin() */
     hlo_attr known_attr;     /* the last KNOWN_ATTR, */
     uint32_t known_end;      /* and where its text ends */
-    struct hlo_known *known; /* attributes that were read */
+    struct hlo_known *known; /* what was read, by its text */
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints,
         literals;
     hlo_stack renamed; /* instructions of the outermost body that are not called as in the text */
@@ -369,7 +369,12 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root);
 /* The same of one that ended, and of all behind it that do. */
 void hlo_text_lines(hlo_text *text, hlo_span at, const char *defined, bool root);
 
-/* known.c. The length of `name={...}` or `name=1` when an attribute was written so before. */
+/* known.c. The shape at *at, which goes past it, when one was kept that is written so; NULL. */
+const hlo_shape *hlo_text_recall_shape(const hlo_text *text, const char **at);
+void hlo_text_keep_shape(hlo_text *text, hlo_span at, const hlo_shape *shape);
+/* An opcode of one letter or more, interned. */
+const char *hlo_text_opcode(hlo_text *text, const char *from, size_t length);
+/* The length of `name={...}` or `name=1` when an attribute was written so before. */
 uint32_t hlo_text_known(const hlo_text *text, hlo_span name, hlo_attr *out);
 /* The attribute whose value ends at text->end. */
 void hlo_text_learn(hlo_text *text, hlo_span name, hlo_attr attr);
