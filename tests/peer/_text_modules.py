@@ -555,9 +555,10 @@ MODULES = {
                        'output_to_operand_aliasing={{}: (0, {})}, calls=neg\n}\n',
     'async-start of one operation, aliasing': 'HloModule m\n' + NEG + 'ENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2]) async-start(a), '
                             'calls=neg, output_to_operand_aliasing={{1}: (0, {})}\n ROOT d = f32[2] async-done(s)\n}\n',
-    'branches in a branch': 'HloModule m\nf { ROOT x = f32[] parameter(0) }\nENTRY e {\n i = s32[] parameter(0)\n x = f32[] parameter(1)\n ROOT r = f32[] conditional(i, x, x, x), '
-                            'branch_computations={f, { y = f32[] parameter(0)\n j = s32[] constant(1)\n ROOT q = f32[] '
-                            'conditional(j, y, y), branch_computations={f, f} }, f}\n}\n',
+    'branches in a branch': 'HloModule m\nf { ROOT x = f32[] parameter(0) }\nENTRY e {\n i = s32[] parameter(0)\n x = f32[] parameter(1)\n ROOT r = f32[] '
+                            'conditional(i, x, x, x), branch_computations={f, { y = f32[] parameter(0)\n j = s32[] constant(1)\n ROOT q = f32[] '
+                            'conditional(j, y, y), branch_computations={{ ROOT v = f32[] parameter(0) }, { ROOT w = f32[] parameter(0) }} }, '
+                            'f}\n}\n',
     'parameter called ENTRY': 'HloModule m\nENTRY e (x: f32[], ENTRY: f32[]) -> f32[] {\n x = f32[] parameter(0)\n ROOT %ENTRY = f32[] '
                               'parameter(1)\n}\n',
     'reserved prefix': 'HloModule m\nENTRY e { ROOT __xla_a = f32[] parameter(0) }\n',
