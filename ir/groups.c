@@ -77,15 +77,23 @@ static const char *unquoted(hlo_arena *arena, const char *at, const char *end) {
     return copy;
 }
 
+bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair) {
+    if (**at != '{' && **at != ',') return false;
+    const char *key = *at + 1 + strspn(*at + 1, " "), *value = key + strcspn(key, "=");
+    if (!*value) return false;
+    *at = past_value(value + 1);
+    *out_pair = (hlo_value_pair){key, (size_t)(value - key), value + 1, *at};
+    return true;
+}
+
+bool hlo_value_is_named(const hlo_value_pair *pair, const char *name) {
+    return pair->size == strlen(name) && !memcmp(pair->name, name, pair->size);
+}
+
 const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = entries; *at == '{' || *at == ',';) {
-        const char *key = at + 1 + strspn(at + 1, " "), *value = key + strcspn(key, "=");
-        if (!*value) return NULL;
-        at = past_value(value + 1);
-        if ((size_t)(value - key) == length && !memcmp(key, name, length))
-            return unquoted(arena, value + 1, at);
-    }
+    hlo_value_pair pair;
+    while (hlo_value_next_entry(&entries, &pair))
+        if (hlo_value_is_named(&pair, name)) return unquoted(arena, pair.value, pair.end);
     return NULL;
 }
 

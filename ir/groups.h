@@ -11,6 +11,16 @@ bool hlo_value_take(const char **at, const char *mark);
 int64_t hlo_value_int(const char **at);
 /* Past a name in single quotes. */
 const char *hlo_value_past_name(const char *at);
+/* An entry of `{name="value",other={a=1}}`, as it stands there. */
+typedef struct hlo_value_pair {
+    const char *name;
+    size_t size;             /* of the name */
+    const char *value, *end; /* with its quotes or brackets */
+} hlo_value_pair;
+
+/* The next entry: *at begins where the bracket opens. False at the end. */
+bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair);
+bool hlo_value_is_named(const hlo_value_pair *pair, const char *name);
 /* What `{name="value",other={a=1}}` says of a name: without the quotes and the backslashes in them,
  * or with the brackets. NULL: nothing. */
 const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name);

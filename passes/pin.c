@@ -3,60 +3,34 @@
 
 #include <string.h>
 
+#include "ir/groups.h"
 #include "passes/walk.h"
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* Past the value, which may be a string or nest. */
-static const char *end_of_value(const char *at) {
-    unsigned depth = 0;
-    for (bool quoted = false; *at; at++) {
-        if (*at == '\\' && quoted && at[1])
-            at++;
-        else if (*at == '"')
-            quoted = !quoted;
-        else if (quoted)
-            continue;
-        else if (*at == '{')
-            depth++;
-        else if ((*at == ',' || *at == '}') && !depth)
-            break;
-        else if (*at == '}')
-            depth--;
-    }
-    return at;
-}
-
-/* Whether the entry is `key="value"`; any value, where that is NULL. */
-static bool is_entry(const char *entry, const char *key, const char *value) {
-    const size_t length = strlen(key);
-    if (strncmp(entry, key, length) || entry[length] != '=') return false;
-    if (!value) return true;
+static bool is_entry(const hlo_value_pair *pair, const char *name, const char *value) {
     const size_t size = strlen(value);
-    entry += length + 1;
-    return *entry == '"' && !strncmp(entry + 1, value, size) && entry[size + 1] == '"';
+    return hlo_value_is_named(pair, name) && (size_t)(pair->end - pair->value) == size + 2 &&
+           *pair->value == '"' && !strncmp(pair->value + 1, value, size);
 }
 
-typedef bool entry_test(const char *entry);
+typedef bool entry_test(const hlo_value_pair *pair);
 
 static bool any_frontend(const hlo_instr *instr, entry_test *test) {
     const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
-    for (at = at && *at == '{' ? at + 1 : NULL; at && *at && *at != '}';) {
-        while (*at == ' ') at++;
-        if (test(at)) return true;
-        at = end_of_value(at);
-        at += *at == ',';
-    }
+    hlo_value_pair pair;
+    while (at && hlo_value_next_entry(&at, &pair))
+        if (test(&pair)) return true;
     return false;
 }
 
-static bool says_host(const char *entry) {
-    return is_entry(entry, "_xla_compute_type", "host");
+static bool says_host(const hlo_value_pair *pair) {
+    return is_entry(pair, "_xla_compute_type", "host");
 }
 
 /* What is said of a call may be meant for all that it calls, and would be lost. */
-static bool forbids_inlining(const char *entry) {
-    return !is_entry(entry, "inlineable", "true");
+static bool forbids_inlining(const hlo_value_pair *pair) {
+    return !is_entry(pair, "inlineable", "true");
 }
 
 /* --------------------------------------------------------------------------------------- places */
