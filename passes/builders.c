@@ -538,6 +538,8 @@ MAKE(reciprocal) {
     if (!has_instr(args)) return true;
     double number;
     if (hlo_known_number(args->instr, &number)) {
+        if (number != 0 && isfinite(number) && isinf((float)(1 / number)))
+            return hlo_rule_refuse(env, "scales-out-of-range", args->instr);
         *out = hlo_rule_number(env, HLO_TYPE_F32, 1 / number);
         return *out != NULL;
     }

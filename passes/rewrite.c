@@ -7,12 +7,13 @@
  * A firing is planned, checked, and then carried out. Until then nothing that was there has
  * changed: what is to be moved is only noted, what is made has no users but what is made later, and
  * if a check fails it is unmade, without a trace. */
+#include <math.h>
 #include <string.h>
 
 #include "passes/match.h"
 #include "passes/pin.h"
 
-enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024 };
+enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024, FACTOR_LIMIT = 32 };
 
 static hlo_instr *build(hlo_rule_env *env, uint32_t term);
 
@@ -425,9 +426,53 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     }
 }
 
+/* The products of the known factors of a scale, those above and those below 1 apart: whichever is
+ * multiplied first, the result lies between the two. */
+typedef struct known_factors {
+    double large, small;
+    bool finite;
+} known_factors;
+
+static void count_factor(known_factors *k, double number) {
+    float factor = (float)number;
+    k->finite &= isfinite(factor) != 0;
+    if (!isfinite(factor) || factor == 0) return;
+    *(fabsf(factor) > 1 ? &k->large : &k->small) *= factor;
+}
+
+/* With the factors that `scale` is made of; `over`: it is a divisor. */
+static void count_scale(known_factors *k, const hlo_instr *scale, bool over, unsigned depth) {
+    double number;
+    if (!scale || depth == FACTOR_LIMIT) return;
+    if (hlo_known_number(scale, &number)) {
+        count_factor(k, over ? 1 / number : number);
+    } else if (scale->op == HLO_OP_MULTIPLY || scale->op == HLO_OP_DIVIDE) {
+        count_scale(k, hlo_instr_operand(scale, 0), over, depth + 1);
+        count_scale(k, hlo_instr_operand(scale, 1), over != (scale->op == HLO_OP_DIVIDE),
+                    depth + 1);
+    } else if (scale->op == HLO_OP_CONVERT || hlo_instr_moves(scale)) {
+        count_scale(k, hlo_instr_operand(scale, 0), over, depth + 1);
+    }
+}
+
+/* A call multiplies its factors with each other first: an infinity or a 0 that they make, and the
+ * graph's values do not, turns 0 or an infinity among the products into NaN. So does an operand's
+ * scale that is infinite, of which the graph adds up infinities of both signs. */
+static bool scales_fit(const hlo_matmul *before, const hlo_matmul *m) {
+    known_factors k = {.large = 1, .small = 1, .finite = true};
+    if (before && before->alpha == m->alpha && before->a_scale == m->a_scale &&
+        before->b_scale == m->b_scale)
+        return true;
+    count_scale(&k, m->a_scale, false, 0);
+    count_scale(&k, m->b_scale, false, 0);
+    if (!before && !k.finite) return false;
+    count_factor(&k, m->alpha);
+    return isfinite((float)k.large) && (float)k.small != 0;
+}
+
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
-    hlo_matmul m;
+    hlo_matmul m, before;
     const char *why;
     if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
     if (source->op == HLO_OP_DOT && hlo_remark_kept_wide(env->context, source))
@@ -436,12 +481,15 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
         hlo_matmul_from_dot(source, &m);
     else if (!hlo_matmul_is_call(source) || hlo_matmul_decode(source, &m, &why) != HLO_OK)
         return hlo_rule_refuse(env, NULL, NULL), NULL;
+    before = m;
     for (uint32_t i = 0; i < action->set_count; i++)
         if (!set_field(env, &env->rules->sets[action->first_set + i], &m, source)) return NULL;
     env->fault = hlo_matmul_incomplete(&m);
     if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
     why = hlo_matmul_check(&m, &env->context->target);
+    if (!why && !scales_fit(source->op == HLO_OP_DOT ? NULL : &before, &m))
+        why = "scales-out-of-range";
     if (why) return hlo_rule_refuse(env, why, NULL), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }
