@@ -531,7 +531,7 @@ static void put_value(out *o, const hlo_attr *attr) {
             if (i) put_string(o, o->options->canonical ? ",\n" : ", ");
             put_called(o, attr->u.comps->v[i]);
         }
-        if (o->options->canonical) put_line(o, o->depth);
+        if (o->options->canonical) put_line(o, 0); /* however deep, as XLA has it */
         put_char(o, '}');
         break;
     case HLO_KIND_INSTRS:
