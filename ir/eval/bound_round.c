@@ -80,15 +80,16 @@ double hlo_bound_overflow(double value) {
 void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_bound_options *options, int64_t count,
                            double *sigma) {
-    double low[HLO_CHUNK], high[HLO_CHUNK];
+    double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
     bool across[HLO_CHUNK]; /* 0 */
     bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
     bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
     bool dropped = half && options->roundings_may_be_dropped;
-    bool overflows = rounds && options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
+    bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
     for (int64_t i = 0; i < count; i++) {
         if (isnan(sigma[i])) sigma[i] = infinite;
-        bool rounded = rounds || (isfinite(result[i]) && value[i] != result[i]);
+        /* A type of more precision may have less range: bf16 numbers round to f16 at both ends. */
+        bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
         if (dropped && rounded && !isinf(sigma[i]))
             sigma[i] = hypot(sigma[i], hlo_bound_last_place(type, value[i]) / sqrt(6));
         low[i] = value[i] - LAMBDA * sigma[i];
