@@ -6,7 +6,7 @@
 - XLA's own compiled form of a model (NAME.xla.hlo), where it has FP8 calls and no Triton kernels, agrees
   with the model. What is compiled for four devices is refused with a reason.
 - Every model agrees with itself after --optimize, in both operand forms, and with the rewritten module as a file
-  whichever of the two is named first; a wrong factor in one call is seen from either side.
+  whichever of the two is named first; a wrong factor in one call is seen from either side, but for the large ones.
 - The comparison has teeth: programs that are wrong in one place are told from the right one.
 """
 import concurrent.futures
@@ -134,6 +134,9 @@ def run_xla(name, models, work):
 # Here the result shows a factor of 2 in the last call, and none in the first.
 BURIED = ('encoder_qdq_fwd',)
 
+# To tell that they are wrong takes minutes; test_teeth does, of the first.
+LARGE = ('llama_train', 'qkv_shared')
+
 
 def check_model(checks, program, model, inputs, theirs, name):
     status, said = run(program, model, inputs, f'--compare={theirs}')
@@ -162,7 +165,7 @@ def check_written(checks, tools, model, inputs, name, work):
     bad = []
     text = open(out).read()
     factors = list(re.finditer(r'"alpha_real":([\d.]+)', text))
-    if factors:
+    if factors and name not in LARGE:
         factor = factors[-1 if name in BURIED else 0]
         doubled = f'"alpha_real":{2 * float(factor[1])}'
         write(wrong, text[:factor.start()] + doubled + text[factor.end():])
@@ -271,7 +274,7 @@ def check_teeth(checks, program, work):
 
 def main():
     parser = _script.parser()
-    parser.add_argument('--few', action='store_true', help='nothing that XLA has to execute')
+    parser.add_argument('--few', action='store_true', help='nothing that XLA has to execute, and no file written but for small models')
     options = parser.parse_args()
     program, work = f'{options.bin}/hlo-fp8-run', options.work
     checks = Checks()
@@ -289,7 +292,7 @@ def main():
                 inputs = f'--inputs={work}/{name}.in.npz'
                 check_model(checks, program, model, inputs, f'{work}/{name}.xla.npz', name)
             check_optimised(checks, program, model, inputs, name)
-            if not options.few or name != 'llama_train':
+            if not options.few or name.startswith('seed_'):
                 tools = f'{options.bin}/hlo-fp8-opt', program
                 check_written(checks, tools, model, inputs, name, work)
             check_compiled(checks, program, options.models, inputs, name)
