@@ -152,6 +152,11 @@ static inline bool hlo_bound_overflowed(double value, double sigma) {
     return !isfinite(value) && sigma > 0 && sigma < 0x1p120;
 }
 
+/* The larger of two variances; NaN, which says that nothing is known, is larger than any. */
+static inline double hlo_bound_larger(double a, double b) {
+    return a >= b || isnan(a) ? a : b;
+}
+
 typedef struct hlo_bound_options {
     bool roundings_may_be_dropped; /* of intermediate bf16 and f16 results, as when one of the two
                                       executions fuses operations; never those to fp8. Scales may

@@ -430,7 +430,7 @@ static hlo_status bound_sum(const hlo_bound_call *b, uint32_t indices) {
     const double *joined = from[3] ? sums[3].data : NULL;
     for (int64_t i = 0; real && i < hlo_view_count(&value); i++) {
         variance[i] *= coherence(squared[i], v[i]);
-        if (joined) variance[i] = fmax(variance[i], joined[i]);
+        if (joined) variance[i] = hlo_bound_larger(variance[i], joined[i]);
         variance[i] += accumulation(u, terms[i], squared[i], v[i]);
     }
     finish(b, 0, variance, NULL, true);
@@ -592,7 +592,7 @@ static hlo_status raise_repeats(const hlo_bound_call *b, hlo_dot_dims dims, cons
     hlo_status status = add_product(b, dims, right ? &factors : &erring->sigmas,
                                     right ? &erring->sigmas : &factors, joined, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(b->call.results); i++)
-        variance[i] = fmax(variance[i], joined[i]);
+        variance[i] = hlo_bound_larger(variance[i], joined[i]);
     return status;
 }
 
