@@ -132,13 +132,15 @@ bool hlo_form_expect_name(hlo_form *f, const char *name) {
     return hlo_form_unexpected(f, wanted);
 }
 
-bool hlo_form_name(hlo_form *f, const char **out_name) {
+const char *hlo_form_name(hlo_form *f) {
     size_t size = name_size(f);
-    if (!size || f->at + size == f->end || f->at[size] != '=')
-        return hlo_form_unexpected(f, "a name and '='");
-    *out_name = hlo_arena_format(f->scratch, "%.*s", (int)size, f->at);
+    if (!size || f->at + size == f->end || f->at[size] != '=') {
+        hlo_form_unexpected(f, "a name and '='");
+        return NULL;
+    }
+    const char *name = hlo_arena_format(f->scratch, "%.*s", (int)size, f->at);
     f->at += size + 1;
-    return true;
+    return name;
 }
 
 /* Bytes of the number that stands next: digits, and, with `point`, a fraction and an exponent. */
@@ -480,9 +482,9 @@ bool hlo_form_statistics(hlo_form *f) {
     hlo_form_put(f, "{visualizing_index=");
     hlo_form_put_int(f, index);
     while (hlo_form_take(f, ",")) {
-        const char *name;
+        const char *name = hlo_form_name(f);
         double value = 0;
-        if (!hlo_form_name(f, &name) || !take_number(f, &value)) return false;
+        if (!name || !take_number(f, &value)) return false;
         hlo_form_put(f, ",");
         hlo_form_put(f, name);
         hlo_form_put(f, "=");
@@ -700,10 +702,9 @@ static bool metadata(hlo_form *f) {
     const char *values[FIELDS] = {NULL};
     if (!hlo_form_expect(f, "{")) return false;
     while (!hlo_form_take(f, "}")) {
-        const char *name;
         skip(f);
-        const char *from = f->at;
-        if (!hlo_form_name(f, &name)) return false;
+        const char *from = f->at, *name = hlo_form_name(f);
+        if (!name) return false;
         size_t size = strlen(name);
         hlo_attr_id id = hlo_attr_find(name, size);
         if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) return unknown_field(f, from, name);

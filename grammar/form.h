@@ -31,8 +31,8 @@ bool hlo_form_take_word(hlo_form *f, const char *word);
 /* `name=`. */
 bool hlo_form_take_name(hlo_form *f, const char *name);
 bool hlo_form_expect_name(hlo_form *f, const char *name);
-/* Any `name=`; *out_name is in scratch memory. */
-bool hlo_form_name(hlo_form *f, const char **out_name);
+/* Any `name=`, the name in scratch memory; NULL where there is none, which is told. */
+const char *hlo_form_name(hlo_form *f);
 bool hlo_form_int(hlo_form *f, int64_t *out);
 bool hlo_form_string(hlo_form *f, const char **out, size_t *out_size);
 /* Whether the next byte is `c`. */

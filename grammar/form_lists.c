@@ -159,7 +159,7 @@ bool hlo_form_entries(hlo_form *f) {
     for (bool more = false; more || !hlo_form_next(f, '}'); more = true) {
         if (more && !hlo_form_take(f, ",")) break;
         entry *item = hlo_arena_zero(f->scratch, sizeof *item);
-        if (!hlo_form_name(f, &item->name)) return false;
+        if (!(item->name = hlo_form_name(f))) return false;
         if (hlo_form_next(f, '{')) {
             item->size = hlo_braced_size(f->at, (size_t)(f->end - f->at));
             item->value = f->at;
@@ -195,10 +195,9 @@ bool hlo_form_entries(hlo_form *f) {
 
 /* `name=word`, with commas between them, up to the brace. */
 static bool debug_words(hlo_form *f) {
-    const char *name;
     for (bool more = false; !hlo_form_take(f, "}"); more = true) {
         if (more && !hlo_form_expect(f, ",")) return false;
-        if (!hlo_form_name(f, &name)) return hlo_form_unexpected(f, "a name and '='");
+        if (!hlo_form_name(f)) return false;
         const size_t size = strspn(f->at, "-_.0123456789"
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
         if (!size) return hlo_form_unexpected(f, "a word");
