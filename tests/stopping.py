@@ -16,7 +16,7 @@ import time
 
 def wait_for(folder, count):
     for _ in range(2000):
-        if len(list(folder.glob("remarks.txt.*"))) == count:
+        if len(list(folder.glob("hlo-fp8.*"))) == count:
             return
         time.sleep(0.01)
     raise AssertionError(f"not {count} temporary files: {sorted(folder.iterdir())}")

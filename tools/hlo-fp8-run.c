@@ -1,4 +1,5 @@
 /* hlo-fp8-run: executes the entry computation of an HLO module, and compares what comes out. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,8 @@ static hlo_plan_options plan_options(const run_job *job) {
     plan.cuda = (int)values[OPTION_CUDA].number;
     plan.host_fallback = values[OPTION_FALLBACK].given;
     plan.graph = values[OPTION_GRAPH].number != 0;
-    plan.autotune = (int)values[OPTION_AUTOTUNE].number;
+    const long algorithms = values[OPTION_AUTOTUNE].number;
+    plan.autotune = algorithms < INT_MAX ? (int)algorithms : INT_MAX;
     plan.autotune_cache = values[OPTION_AUTOTUNE_CACHE].text;
     plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
@@ -267,7 +269,7 @@ int main(int argc, char **argv) {
         strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
         return options_refuse(PROGRAM_RUN, "--compare=before has no use without --optimize or "
                                            "--backend=cuda");
-    if (outputs && strcmp(outputs, "-") == 0)
+    if (outputs && output_is_standard(outputs))
         return options_refuse(PROGRAM_RUN, "--outputs takes a file; standard output has the text");
     if (!output_spares(outputs, job.options.files[0]))
         return options_refuse(PROGRAM_RUN, "the output %s would replace the input %s", outputs,

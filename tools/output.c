@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,10 +81,48 @@ static mode_t usual_mode(void) {
     return 0666 & ~mask;
 }
 
-/* The temporary file, opened. */
+/* What the symbolic links that `path` may be lead to, whether there is something or not. The caller
+ * frees it. */
+static char *follow(const char *path) {
+    enum { MOST_LINKS = 40 };
+    char *at = strdup(path), target[PATH_MAX];
+    for (int links = 0; at; links++) {
+        const ssize_t size = readlink(at, target, sizeof target);
+        if (size < 0) return at;
+        const char *slash = strrchr(at, '/');
+        const int folder = *target == '/' || !slash ? 0 : (int)(slash + 1 - at);
+        char *next = NULL;
+        if (links == MOST_LINKS)
+            errno = ELOOP;
+        else if (asprintf(&next, "%.*s%.*s", folder, at, (int)size, target) < 0)
+            next = NULL;
+        free(at);
+        at = next;
+    }
+    return NULL;
+}
+
+/* The path of that file from the root on, by which two files are told apart. The caller frees it.
+ */
+static char *whole_path(const char *path) {
+    char *file = follow(path), *slash = file ? strrchr(file, '/') : NULL, *whole = NULL;
+    if (!file) return NULL;
+    const char *name = slash ? slash + 1 : file;
+    char *folder = realpath(slash == file ? "/" : slash ? (*slash = '\0', file) : ".", NULL);
+    if (!*name)
+        errno = slash ? EISDIR : ENOENT;
+    else if (folder && asprintf(&whole, "%s/%s", folder, name) < 0)
+        whole = NULL;
+    free(folder);
+    free(file);
+    return whole;
+}
+
+/* The temporary file, opened. Its name is short, whatever the other's is. */
 static FILE *open_beside(output *out, mode_t mode) {
     char *path;
-    if (asprintf(&path, "%s.XXXXXX", out->final) < 0) return NULL;
+    const int folder = (int)(strrchr(out->final, '/') - out->final);
+    if (asprintf(&path, "%.*s/hlo-fp8.XXXXXX", folder, out->final) < 0) return NULL;
     catch_signals();
     sigset_t before;
     hold_signals(&before);
@@ -115,8 +154,12 @@ bool output_spares(const char *path, const char *input) {
            !S_ISREG(there.st_mode) || there.st_dev != read.st_dev || there.st_ino != read.st_ino;
 }
 
+bool output_is_standard(const char *path) {
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
 bool output_open(output *out, const char *path, FILE *standard) {
-    if (path && strcmp(path, "-") == 0) {
+    if (path && output_is_standard(path)) {
         path = NULL;
         standard = stdout;
     }
@@ -130,9 +173,8 @@ bool output_open(output *out, const char *path, FILE *standard) {
     struct stat there;
     bool exists = stat(path, &there) == 0;
     if (exists && !S_ISREG(there.st_mode)) return (out->file = fopen(path, "w")) != NULL;
-    /* A link keeps pointing at the file that is replaced. */
-    out->final = exists ? realpath(path, NULL) : NULL;
-    if (!out->final && asprintf(&out->final, "%s", path) < 0) out->final = NULL;
+    /* A link keeps pointing at the file that is replaced, or made. */
+    out->final = whole_path(path);
     out->file = out->final ? open_beside(out, exists ? there.st_mode & 07777 : usual_mode()) : NULL;
     if (!out->file) forget(out);
     return out->file != NULL;

@@ -18,10 +18,12 @@ typedef struct output {
 void output_hold_standard(void);
 /* False when writing `path` would replace the file `input`; either may be NULL. */
 bool output_spares(const char *path, const char *input);
-/* Opens `path` for writing; NULL is `standard`, standard output or standard error, and "-" standard
- * output. What is written
- * goes to a temporary file beside it, except where `path` is there and no regular file. On failure
- * errno tells why, and only `name` is set. */
+/* Whether it stands for standard output: "-" and "/dev/stdout". */
+bool output_is_standard(const char *path);
+/* Opens `path` for writing; NULL is `standard`, standard output or standard error. What is written
+ * goes to a temporary file beside it, except where `path` is there and no regular file. A symbolic
+ * link stays, and what it leads to is written, also where that is not there yet. On failure errno
+ * tells why, and only `name` is set. */
 bool output_open(output *out, const char *path, FILE *standard);
 /* Ends writing, and leaves the file where it is. False when anything since output_open() could not
  * be written; errno tells why. */
