@@ -2,17 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "passes/tell.h"
 
 static hlo_status gate_count(const tell_summary *s, const char *expect, char *why, size_t size) {
-    char *end;
     size_t fp8 = tell_fp8_count(s);
-    bool all = strcmp(expect, "all") == 0;
-    double number = all ? 100 : strtod(expect, &end);
-    bool digits = *expect >= '0' && *expect <= '9';
-    bool percent = all || (digits && strcmp(end, "%") == 0);
-    if (!all && (!digits || (*end && !percent) || (percent && number > 100))) {
+    double number = 100;
+    const char *end = strcmp(expect, "all") == 0 ? "%" : hlo_read_decimal(expect, &number);
+    const bool percent = end && strcmp(end, "%") == 0;
+    const bool count = end && !*end && !strchr(expect, '.');
+    if (!count && (!percent || number > 100)) {
         snprintf(why, size, "'%s' is neither a number, a percentage nor 'all'", expect);
         return HLO_INVALID_USAGE;
     }
@@ -25,10 +25,10 @@ static hlo_status gate_count(const tell_summary *s, const char *expect, char *wh
 static hlo_status gate_reasons(const tell_summary *s, const char *fail_on, char *why, size_t size) {
     bool watched[HLO_WHY_COUNT];
     for (int reason = 0; reason < HLO_WHY_COUNT; reason++) watched[reason] = !*fail_on;
-    for (const char *at = fail_on; *at;) {
-        size_t length = strcspn(at, ",");
+    size_t length;
+    for (const char *at = *fail_on ? fail_on : NULL, *word; (word = hlo_next_word(&at, &length));) {
         char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        snprintf(name, sizeof name, "%.*s", (int)length, word);
         hlo_reason reason = hlo_reason_find(name);
         if (reason == HLO_WHY_COUNT) {
             hlo_suggestion near = hlo_suggest(name);
@@ -37,7 +37,6 @@ static hlo_status gate_reasons(const tell_summary *s, const char *fail_on, char 
             return HLO_INVALID_USAGE;
         }
         watched[reason] = true;
-        at += length + (at[length] == ',');
     }
     size_t found = 0, lints = 0;
     const char *first = NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
 #include "ir/snapshot.h"
@@ -57,15 +58,6 @@ static const pass *find_pass(const char *name, size_t length) {
     return NULL;
 }
 
-/* The word at *at, which is moved past it and its comma; NULL at the end of the list. */
-static const char *next_word(const char **at, size_t *out_length) {
-    if (!*at || !**at) return NULL;
-    const char *word = *at;
-    *out_length = strcspn(word, ",");
-    *at = word + *out_length + (word[*out_length] == ',');
-    return word;
-}
-
 void hlo_pass_options_init(hlo_pass_options *options) {
     *options = (hlo_pass_options){.passes = "default",
                                   .target = 90,
@@ -88,7 +80,7 @@ typedef struct run {
 static bool holds_deciding(const pass *p) {
     if (!p->sequence) return p->role == DECIDES;
     size_t length;
-    for (const char *at = p->sequence, *word; (word = next_word(&at, &length));)
+    for (const char *at = p->sequence, *word; (word = hlo_next_word(&at, &length));)
         if (holds_deciding(find_pass(word, length))) return true;
     return false;
 }
@@ -179,7 +171,8 @@ static hlo_status run_pass(run *r, const pass *p, bool outermost) {
 static hlo_status run_list(run *r, const char *list, bool outermost) {
     size_t length;
     hlo_status status = HLO_OK;
-    for (const char *at = list, *word; status == HLO_OK && (word = next_word(&at, &length));)
+    for (const char *at = *list ? list : NULL, *word;
+         status == HLO_OK && (word = hlo_next_word(&at, &length));)
         status = run_pass(r, find_pass(word, length), outermost);
     return status;
 }
@@ -303,7 +296,8 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     size_t length;
-    for (const char *at = options->passes, *word; (word = next_word(&at, &length));)
+    const char *at = *options->passes ? options->passes : NULL;
+    for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!find_pass(word, length)) return unknown_pass(options, length, word, "");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !find_pass(after, strlen(after)))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/argument.h"
 #include "matmul/runs.h"
 #include "passes/judge.h"
 #include "passes/lint.h"
@@ -38,11 +39,10 @@ static const hlo_attr *metadata_attr(const hlo_instr *instr, hlo_attr_id id) {
 /* Whether one of the globs, which commas separate, matches the whole of the name. */
 static bool is_framework(const char *file, const char *globs) {
     char glob[256];
-    for (const char *at = globs; *at;) {
-        size_t length = strcspn(at, ",");
-        snprintf(glob, sizeof glob, "%.*s", (int)length, at);
+    size_t length;
+    for (const char *at = globs, *word; (word = hlo_next_word(&at, &length));) {
+        snprintf(glob, sizeof glob, "%.*s", (int)length, word);
         if (fnmatch(glob, file, 0) == 0) return true;
-        at += length + (at[length] == ',');
     }
     return false;
 }

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "hlo/argument.h"
 #include "hlo/suggest.h"
 
 typedef struct row {
@@ -142,6 +143,7 @@ hlo_status options_complain(program_id program, const char *what, const char *na
     return HLO_INVALID_INPUT;
 }
 
+/* A whole number with `end` behind it. */
 static bool parse_number(const char *text, char end, const char **out_end, long *out) {
     if (*text < '0' || *text > '9') return false;
     char *stop;
@@ -170,9 +172,8 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     case CHOICE: return (out->number = find_word(r->argument, text, strlen(text))) >= 0;
     case NUMBER: return parse_number(text, '\0', NULL, &out->number);
     case FACTOR: {
-        char *stop;
-        out->factor = strtod(text, &stop);
-        return *text >= '0' && *text <= '9' && !*stop && isfinite(out->factor);
+        const char *end = hlo_read_decimal(text, &out->factor);
+        return end && !*end && isfinite(out->factor);
     }
     case TARGET: {
         char word[16];

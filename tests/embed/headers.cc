@@ -3,6 +3,7 @@
 #include <hlo/pass.h>
 #include <hlo/proto.h>
 #include <hlo/runtime.h>
+#include <hlo/argument.h>
 #include <hlo/suggest.h>
 #include <hlo/text.h>
 
