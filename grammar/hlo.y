@@ -353,11 +353,6 @@ static bool behind_unknown(hlo_text *text, hlo_span at) {
            hlo_text_line_end(text, frame->op_at.offset) >= at.offset;
 }
 
-/* A word that nothing follows, not even the end of its line, may be what was left of another. */
-static const char *ends_text(const hlo_text *text, hlo_span at) {
-    return at.offset + at.length == text->size ? " at the end of the text" : "";
-}
-
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t found = yypcontext_token(context);
@@ -372,6 +367,12 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
         hlo_text_error(text, at, "expected '=' behind the name '%s'", hlo_text_quote(text, at));
         return 0;
     }
+    if (text->source[at.offset] == '{' && !strchr(text->source + at.offset, '}')) {
+        hlo_text_error(text, at, "this '{' is never closed");
+        return 0;
+    }
+    at = hlo_text_cut(text, at);
+    const char *ending = hlo_text_ends(text, at) ? " at the end of the text" : "";
     bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_KNOWN_ATTR;
     const char *list;
     name_wanted(text, context, &list);
@@ -379,6 +380,6 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
         hlo_text_error(text, at, "the text ends too early%s", list);
     else
         hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
-                       hlo_text_quote(text, at), ends_text(text, at), list);
+                       hlo_text_quote(text, at), ending, list);
     return 0;
 }

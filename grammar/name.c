@@ -46,6 +46,7 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
         "replicated", "maximal",       "unknown",       "unreduced",  "ROOT",
         "ENTRY",      "HloModule",     "shard_as",      "shard_like", "last_tile_dim_replicate",
         "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
+    if (!types_too && text->source[at.offset] == '%') return false;
     size_t length = hlo_intern_length(name);
     if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
     const char *end = text->source + at.offset + at.length;

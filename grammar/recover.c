@@ -66,6 +66,12 @@ bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset) {
     return is_entry(at) || (at_line(text, offset) && is_computation(at));
 }
 
+bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
+    const char *before = text->source + offset;
+    while (before > text->source && strchr(" \t\r\n", before[-1])) before--;
+    return !text->depth && (before == text->source || !strchr("(:,>", before[-1]));
+}
+
 bool hlo_text_begins_line(const hlo_text *text, uint32_t offset) {
     while (offset && is_blank(text->source[offset - 1])) offset--;
     return at_line(text, offset);
@@ -89,6 +95,22 @@ bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at) {
     bool first = hlo_text_begins_line(text, at.offset) ||
                  (at.offset > 5 && memcmp(from - 5, "ROOT ", 5) == 0);
     return first && ((*behind >= 'a' && *behind <= 'z') || *behind == '(');
+}
+
+bool hlo_text_ends(const hlo_text *text, hlo_span at) {
+    const char *behind = text->source + at.offset + at.length;
+    while (is_blank(*behind)) behind++;
+    return behind == text->source + text->size;
+}
+
+bool hlo_text_is_cut(hlo_text *text, hlo_span at) {
+    return hlo_text_ends(text, at) && hlo_text_open_bodies(text);
+}
+
+hlo_span hlo_text_cut(const hlo_text *text, hlo_span at) {
+    const char *from = hlo_text_gap(text->source + at.offset + at.length);
+    const hlo_span word = {(uint32_t)(from - text->source), (uint32_t)(past_name(from) - from)};
+    return text->source[at.offset] == ',' && word.length && hlo_text_ends(text, word) ? word : at;
 }
 
 uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {

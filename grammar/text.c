@@ -235,7 +235,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
     hlo_frame *frame = hlo_text_frame(text);
     bool known = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID;
     const char *words = known ? hlo_attr_words(written_op(frame), id) : NULL;
-    if (words && !hlo_word_in(words, word, strlen(word))) {
+    if (words && !hlo_word_in(words, word, strlen(word)) && !hlo_text_is_cut(text, value_at)) {
         hlo_suggestion s = hlo_suggest(word);
         for (const char *from = words; *from;) {
             size_t length = strcspn(++from, " ");
@@ -285,8 +285,10 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
 }
 
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
+    if (hlo_text_reserved(text, at, name, false)) return NULL;
     hlo_computation *comp = hlo_intern_memo(text->module, name)->comp;
     if (comp || text->nameless) return comp;
+    if (hlo_text_is_cut(text, at)) return NULL;
     hlo_suggestion s = hlo_suggest(name);
     size_t offers = hlo_text_offers(text);
     for (comp = text->module->last; comp && offers--; comp = comp->prev)
@@ -339,9 +341,11 @@ static hlo_instr *use_name(hlo_text *text, hlo_span at, const char *name) {
         hlo_text_error(text, at, "an instruction cannot be named outside a computation");
         return &text->broken;
     }
+    if (hlo_text_reserved(text, at, name, false)) return &text->broken;
     hlo_instr *instr = find_instr(text, name);
     if (instr) return instr;
     if (hlo_text_body(text)->nameless) return &text->broken;
+    if (hlo_text_is_cut(text, at)) return &text->broken;
     const hlo_computation *comp = hlo_text_body(text)->comp;
     hlo_suggestion s = hlo_suggest(name);
     size_t offers = hlo_text_offers(text);

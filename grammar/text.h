@@ -384,10 +384,18 @@ struct hlo_known *hlo_text_known_new(hlo_arena *scratch);
  * in its line; the brace there begins or ends a computation's body; the name there would be a
  * definition if it had its `=`. Where the line ends. */
 bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset);
+/* Whether a computation's name may stand there, in no body, and no shape. */
+bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset);
 bool hlo_text_begins_line(const hlo_text *text, uint32_t offset);
 bool hlo_text_begins_body(const hlo_text *text, uint32_t offset);
 bool hlo_text_ends_body(const hlo_text *text, uint32_t offset);
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at);
+/* Whether nothing follows, not even the end of the line: a word may be what was left of another. */
+bool hlo_text_ends(const hlo_text *text, hlo_span at);
+/* Whether the text ends so inside a body, which is told in any case. */
+bool hlo_text_is_cut(hlo_text *text, hlo_span at);
+/* Such a word behind the comma at `at`, of an attribute; else `at`. */
+hlo_span hlo_text_cut(const hlo_text *text, hlo_span at);
 uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset);
 /* Bodies whose `}` has not been read; none when the text is a single instruction. */
 size_t hlo_text_open_bodies(hlo_text *text);

@@ -173,10 +173,10 @@ const char *hlo_text_behind_gap(const char *at) {
         while (is_space(*at)) at++;
         const char *stop = at[0] != '/'   ? NULL
                            : at[1] == '*' ? strstr(at + 2, "*/")
-                           : at[1] == '/' ? strpbrk(at + 2, "\r\n")
+                           : at[1] == '/' ? at + 2 + strcspn(at + 2, "\r\n")
                                           : NULL;
         if (!stop) return at;
-        at = stop + (at[1] == '*' ? 2 : 1);
+        at = at[1] == '*' ? stop + 2 : stop;
     }
 }
 
