@@ -241,30 +241,34 @@ typedef struct known_config {
     hlo_matmul matmul; /* the members that it tells */
 } known_config;
 
-/* Calls are read many times, so what a config says is kept with its text. */
+static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
+    m->alpha = config->alpha;
+    m->beta = config->beta;
+    m->epilogue = config->epilogue;
+    m->amax = config->amax;
+    m->a_mode = config->a_mode;
+    m->b_mode = config->b_mode;
+    m->a_batch = keep_dims(module, &config->a_batch);
+    m->a_contracting = keep_dims(module, &config->a_contracting);
+    m->b_batch = keep_dims(module, &config->b_batch);
+    m->b_contracting = keep_dims(module, &config->b_contracting);
+    if (strcmp(config->precision[0], "default") != 0 ||
+        strcmp(config->precision[1], "default") != 0)
+        m->precision =
+            hlo_arena_format(module->arena, "{%s,%s}", config->precision[0], config->precision[1]);
+    if (*config->algorithm) m->algorithm = hlo_intern_string(module, config->algorithm);
+}
+
+/* Calls are read many times, so what a config says is kept with its text, once all of it is read:
+ * memory may run out before that, and the call be read again. */
 static const known_config *read_config(hlo_module *module, const char *text) {
     hlo_memo *memo = text ? hlo_intern_memo(module, text) : NULL;
     if (memo && memo->config) return memo->config;
     known_config *known = hlo_arena_zero(module->arena, sizeof *known);
     hlo_config config;
     known->wrong = hlo_config_read(module->arena, text, &config);
+    if (!known->wrong) keep_config(module, &config, &known->matmul);
     if (memo) memo->config = known;
-    if (known->wrong) return known;
-    hlo_matmul *m = &known->matmul;
-    m->alpha = config.alpha;
-    m->beta = config.beta;
-    m->epilogue = config.epilogue;
-    m->amax = config.amax;
-    m->a_mode = config.a_mode;
-    m->b_mode = config.b_mode;
-    m->a_batch = keep_dims(module, &config.a_batch);
-    m->a_contracting = keep_dims(module, &config.a_contracting);
-    m->b_batch = keep_dims(module, &config.b_batch);
-    m->b_contracting = keep_dims(module, &config.b_contracting);
-    if (strcmp(config.precision[0], "default") != 0 || strcmp(config.precision[1], "default") != 0)
-        m->precision =
-            hlo_arena_format(module->arena, "{%s,%s}", config.precision[0], config.precision[1]);
-    if (*config.algorithm) m->algorithm = hlo_intern_string(module, config.algorithm);
     return known;
 }
 

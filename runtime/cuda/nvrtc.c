@@ -7,6 +7,7 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#include "ir/file.h"
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/library.h"
 
@@ -62,17 +63,13 @@ static bool cache_path(const cuda_library *lib, const char *folder, const char *
 }
 
 static bool read_image(const char *path, cuda_image *out) {
-    FILE *in = fopen(path, "rb");
-    if (!in) return false;
-    long size = fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
-    bool good = size > 0 && fseek(in, 0, SEEK_SET) == 0 && (out->bytes = malloc((size_t)size)) &&
-                fread(out->bytes, 1, (size_t)size, in) == (size_t)size;
-    fclose(in);
-    if (good)
-        out->size = (size_t)size;
-    else
-        cuda_image_free(out);
-    return good;
+    hlo_content content;
+    if (hlo_file_read(path, NULL, &content) == HLO_OK && content.size) {
+        *out = (cuda_image){.bytes = content.bytes, .size = content.size};
+        return true;
+    }
+    free(content.bytes);
+    return false;
 }
 
 /* Through a file of another name, so that nobody reads half of it. */

@@ -14,6 +14,7 @@ usage: runs.py --bin DIR --work DIR --standin FILE [--few]
 import argparse
 import collections
 import concurrent.futures
+import os
 import pathlib
 import re
 import subprocess
@@ -301,6 +302,24 @@ def check_execution(runs, module):
         runs.check((counts["cuGraphLaunch"] > 0) == bool(graph), f"--graph={graph}: {counts['cuGraphLaunch']} launches")
 
 
+def check_cache(runs, module):
+    shared, runs.cache = runs.cache, runs.work / "odd-kernels"
+    runs.cache.mkdir(exist_ok=True)
+    status, said, calls = runs.run(module)
+    kernels = list(runs.cache.iterdir())
+    runs.check(status == 0 and kernels and "nvrtcCompileProgram" in names_of(calls), f"nothing is kept: {said}")
+    for odd in "kept", "empty", "fifo":
+        for kernel in kernels:
+            if odd != "kept":
+                kernel.unlink()
+                os.mkfifo(kernel) if odd == "fifo" else kernel.touch()
+        status, said, calls = runs.run(module)
+        runs.check(status == 0, f"{odd} kernels: status {status}: {said}")
+        runs.check(("nvrtcCompileProgram" in names_of(calls)) == (odd != "kept"), f"{odd} kernels: {names_of(calls)}")
+        runs.check(all(kernel.is_file() and kernel.stat().st_size for kernel in kernels), f"{odd} kernels are not replaced")
+    runs.cache = shared
+
+
 def check_control(runs, module, seeds):
     for seed in range(seeds):
         outputs = []
@@ -347,6 +366,7 @@ def main():
     runs = Runs(a)
     fp8 = runs.write("fp8.hlo", FP8)
     check_execution(runs, fp8)
+    check_cache(runs, fp8)
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
     check_control(runs, runs.write("many.hlo", many(150)), 1)
     if not a.few:

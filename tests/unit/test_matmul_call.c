@@ -569,6 +569,36 @@ static void epilogues_add_up(void **state) {
     assert_int_equal(hlo_epilogue_find("SWISH"), HLO_EPILOGUE_COUNT);
 }
 
+/* Decodes with so many bytes of memory; false when they are not enough. */
+static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
+    hlo_arena *arena = f->module->arena;
+    if (setjmp(f->recover)) return false;
+    hlo_arena_set_limit(arena, hlo_arena_used(arena) + bytes);
+    decode(call);
+    return true;
+}
+
+static void a_config_is_whole_or_not_kept(void **state) {
+    bool enough = false;
+    size_t tries = 0;
+    for (; !enough; tries++) {
+        assert_int_equal(set_up(state), 0);
+        fixture *f = *state;
+        hlo_matmul wanted = f->matmul;
+        wanted.alpha = 3;
+        wanted.precision = "{highest,highest}";
+        const hlo_instr *call = encode(f, &wanted);
+        enough = decode_within(f, call, 8 * tries);
+        hlo_arena_set_limit(f->module->arena, 0);
+        const hlo_matmul found = decode(call);
+        assert_true(found.alpha == 3);
+        assert_true(found.a_batch && found.a_contracting && found.b_batch && found.b_contracting);
+        assert_string_equal(found.precision, wanted.precision);
+        tear_down(state);
+    }
+    assert_true(tries > 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_form_comes_back, set_up, tear_down),
@@ -588,6 +618,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_result_lies_as_it_must, set_up, tear_down),
         cmocka_unit_test_setup_teardown(operands_lie_as_the_target_wants, set_up, tear_down),
         cmocka_unit_test(epilogues_add_up),
+        cmocka_unit_test(a_config_is_whole_or_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
