@@ -5,8 +5,8 @@
  * enough, and an error is recovered from at the next definition.
  *
  * Some actions tell the lexer what comes next, or read on by themselves (hlo_text_want_literal, the
- * shape in front of `constant(`, operands that are names, instructions read in one go): they stand where the parser has a single
- * choice, so it has not looked ahead. */
+ * shape in front of `constant(`, signatures of known shapes, operands that are names, instructions
+ * read in one go): they stand where the parser has a single choice, so it has not looked ahead. */
 %code requires {
 #include "grammar/text.h"
 }
@@ -144,7 +144,8 @@ computation:
 | error                     { hlo_text_recover_top(text, yylloc); RESUME(HLO_RESUME_TOP); }
 ;
 whole:
-  entry NAME                { hlo_text_body_begin(text, @2, $2, $1); }
+  entry NAME                { hlo_text_body_begin(text, @2, $2, $1);
+                              hlo_text_known_signature(text); }
   signature body '}'        { hlo_text_body_end(text, @6); }
 ;
 entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };

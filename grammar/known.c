@@ -51,8 +51,9 @@ static known_shape *shape_place(const hlo_text *text, const char *from) {
 
 /* Whether a shape that ends in front of `behind` ends there for certain: no layout follows. */
 static bool shape_ends(const char *behind) {
-    return behind[-1] == '}' || *behind == ',' || *behind == ')' ||
-           (*behind == ' ' && behind[1] >= 'a' && behind[1] <= 'z');
+    if (behind[-1] == '}' || *behind == ',' || *behind == ')') return true;
+    const char next = *behind == ' ' ? behind[1] : '\0';
+    return (next >= 'a' && next <= 'z') || (next == '{' && !hlo_text_begins_layout(behind + 1));
 }
 
 const hlo_shape *hlo_text_recall_shape(const hlo_text *text, const char **at) {

@@ -387,15 +387,19 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
+bool hlo_text_begins_layout(const char *at) {
+    if (*at != '{') return false;
+    at = hlo_text_gap(at + 1);
+    return *at == ':' || *at == '-' || (*at >= '0' && *at <= '9');
+}
+
 /* The end of `dims]{layout}`; NULL when the bracket is not closed. */
 static const char *shape_end(const char *dims) {
     const char *end = hlo_text_stop(dims, "]{}()%/");
     if (*end != ']') return NULL;
     const char *brace = hlo_text_gap(++end);
-    if (*brace != '{') return end;
-    const char *order = hlo_text_gap(brace + 1);
-    if (*order != ':' && *order != '-' && (*order < '0' || *order > '9')) return end;
-    const char *close = hlo_text_stop(order, "}{/");
+    if (!hlo_text_begins_layout(brace)) return end;
+    const char *close = hlo_text_stop(brace + 1, "}{/");
     return *close == '}' ? close + 1 : end;
 }
 
@@ -438,12 +442,17 @@ const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
 
 /* `name: ` at *at. */
 static bool skip_parameter_name(const char **at) {
-    *at += **at == '%';
     const char *from = *at;
     while (hlo_text_in_name(**at)) ++*at;
     const bool named = **at == ':' && *from > '9';
     for (*at += named; **at == ' ';) ++*at;
     return named;
+}
+
+/* `shape` or `name: shape` at *at, which goes past it, of a shape that was read before; NULL. */
+static const hlo_shape *known_item(hlo_text *text, bool named, const char **at) {
+    while (**at == ' ') ++*at;
+    return named && !skip_parameter_name(at) ? NULL : hlo_text_known_shape(text, at);
 }
 
 /* Whether the comma before `at` is an attribute's. */
@@ -454,14 +463,29 @@ static bool begins_attr(const char *at) {
 
 void hlo_text_known_shapes(hlo_text *text, bool named) {
     for (const char *at = hlo_text_scan_place(text);;) {
-        while (*at == ' ') at++;
-        if (named && !skip_parameter_name(&at)) return;
-        const hlo_shape *shape = hlo_text_known_shape(text, &at);
+        const hlo_shape *shape = known_item(text, named, &at);
         if (!shape || *at++ != ',' || begins_attr(at)) return;
         if (!named) hlo_text_shape_push(text, shape);
         text->end = (uint32_t)(at - text->source);
         hlo_text_scan_from(text, at);
     }
+}
+
+void hlo_text_known_signature(hlo_text *text) {
+    static const char arrow[] = ") -> ";
+    const char *at = hlo_text_gap(hlo_text_scan_place(text));
+    if (*at++ != '(') return;
+    while (*at != ')') {
+        if (!known_item(text, true, &at) || (*at != ')' && *at != ',')) return;
+        if (*at == ',' && *++at == ')') return;
+    }
+    if (strncmp(at, arrow, sizeof arrow - 1) != 0) return;
+    const char *from = at += sizeof arrow - 1;
+    const hlo_shape *result = hlo_text_known_shape(text, &at);
+    if (!result || at[0] != ' ' || at[1] != '{') return;
+    const hlo_span result_at = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
+    hlo_text_body_result(text, result_at, result);
+    hlo_text_scan_from(text, at + 1);
 }
 
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {

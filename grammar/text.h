@@ -205,6 +205,11 @@ const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at);
 /* Reads `shape,` again and again, or `name: shape,`, as far as the shapes were read before: what
  * stands before the last comma of a list. Those without names are pushed. */
 void hlo_text_known_shapes(hlo_text *text, bool named);
+/* Reads `(name: shape, name: shape) -> shape` if these shapes were all read before: the brace of
+ * the body comes next. */
+void hlo_text_known_signature(hlo_text *text);
+/* Whether the brace that may stand at `at`, behind dimensions, is that of a layout. */
+bool hlo_text_begins_layout(const char *at);
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 
 /* literal.c: the value of a constant of that shape; NULL after an error, as when the shape is NULL.
