@@ -943,31 +943,25 @@ static hlo_status check_extent(const hlo_module *module) {
 /* HLO_OUT_OF_MEMORY when there is none for what the print keeps. */
 static hlo_status print(out *o, const hlo_module *module) {
     if (o->options->canonical && check_extent(module) != HLO_OK) return HLO_OUT_OF_MEMORY;
-    shape_text shapes[SHAPE_TEXTS];
-    memset(shapes, 0, sizeof shapes);
-    o->shapes = shapes;
-    if (o->options->canonical) {
-        o->numbers = calloc((size_t)module->next_id + 1, sizeof *o->numbers);
-        if (!o->numbers) return HLO_OUT_OF_MEMORY;
-    }
-    put_module(o, module);
+    const bool canonical = o->options->canonical;
+    o->shapes = calloc(SHAPE_TEXTS, sizeof *o->shapes);
+    o->numbers = canonical ? calloc((size_t)module->next_id + 1, sizeof *o->numbers) : NULL;
+    const bool whole = o->shapes && (o->numbers || !canonical);
+    if (whole) put_module(o, module);
+    free(o->shapes);
     free(o->numbers);
-    return HLO_OK;
+    return whole ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
 enum { BUFFER = 1 << 16 };
 
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
                             FILE *file) {
-    char buffer[BUFFER];
-    out o = {.buffer = buffer,
-             .at = buffer,
-             .end = buffer + BUFFER,
-             .file = file,
-             .options = options ? options : &long_form};
-    const hlo_status status = print(&o, module);
+    out o = {.file = file, .options = options ? options : &long_form};
+    const hlo_status status = grow(&o, BUFFER) ? print(&o, module) : HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK) flush(&o);
+    free(o.buffer);
     if (status != HLO_OK) return status;
-    flush(&o);
     if (fflush(file) != 0) o.failed = true;
     return o.failed ? HLO_INVALID_INPUT : HLO_OK;
 }
