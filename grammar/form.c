@@ -166,7 +166,9 @@ bool hlo_form_int(hlo_form *f, int64_t *out) {
     char text[24];
     size_t size = number_size(f, false);
     if (!size) return hlo_form_unexpected(f, "an integer");
-    snprintf(text, sizeof text, "%.*s", (int)(size < sizeof text ? size : sizeof text - 1), f->at);
+    const size_t kept = size < sizeof text ? size : sizeof text - 1;
+    memcpy(text, f->at, kept);
+    text[kept] = '\0';
     errno = 0;
     *out = strtoll(text, NULL, 10);
     if (errno || size >= sizeof text)

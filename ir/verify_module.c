@@ -50,26 +50,34 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
     }
 }
 
+/* A name leads to one computation, and as a rule to the one that is called so. */
+static bool computations_differ(const hlo_module *m) {
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        if (hlo_intern_memo((hlo_module *)m, comp->name)->comp != comp) return false;
+    return true;
+}
+
 /* Each has left itself as the meaning of its name. */
-static bool names_differ(const hlo_module *m) {
+static bool instrs_differ(const hlo_module *m) {
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (hlo_intern_meaning(instr->name).instr != instr) return false;
     return true;
 }
 
-static void check_all_names(verifier *v) {
+static void check_computation_names(verifier *v) {
     const hlo_module *m = v->module;
-    const bool differ = names_differ(m);
-    size_t room =
-        differ || m->next_id < m->next_computation_id ? m->next_computation_id : m->next_id;
-    named *names = hlo_arena_array(v->scratch, room, sizeof *names);
+    named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
     size_t count = 0;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         names[count++] = (named){comp->name, comp->offset};
     check_names(v, names, count, "computations");
-    if (differ) return;
-    count = 0;
+}
+
+static void check_instr_names(verifier *v) {
+    const hlo_module *m = v->module;
+    named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
+    size_t count = 0;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             names[count++] = (named){instr->name, instr->offset};
@@ -421,7 +429,8 @@ static void check_aliases(verifier *v) {
 }
 
 void hlo_verify_module(verifier *v) {
-    check_all_names(v);
+    if (!computations_differ(v->module)) check_computation_names(v);
+    if (!instrs_differ(v->module)) check_instr_names(v);
     check_calls(v);
     check_channels(v);
     if (!v->module->entry) {
