@@ -167,10 +167,9 @@ static uint32_t count_lines(const char *from, const char *end) {
     return lines;
 }
 
-/* Every part is read, also behind one that is wrong. */
-static hlo_status parse_parts(const hlo_content *text, const char *name,
-                              const hlo_parse_options *options, const hlo_diag_sink *sink,
-                              module_list *list) {
+/* Every part is read, also behind one that is wrong. A text that is one part goes to the module. */
+static hlo_status parse_parts(hlo_content *text, const char *name, const hlo_parse_options *options,
+                              const hlo_diag_sink *sink, module_list *list) {
     const char *from = text->bytes, *end = from + text->size;
     hlo_status status = HLO_OK;
     uint32_t line = 1;
@@ -180,8 +179,9 @@ static hlo_status parse_parts(const hlo_content *text, const char *name,
         const bool last = stop == end;
         if (says_something(from, stop) || (last && !list->count && status == HLO_OK)) {
             if (!make_room(list)) return HLO_OUT_OF_MEMORY;
-            hlo_status read = hlo_text_parse(from, (size_t)(stop - from), name, line, &errors, sink,
-                                             &list->modules[list->count]);
+            hlo_content part = {.bytes = (char *)from, .size = (size_t)(stop - from)};
+            hlo_status read = hlo_text_parse(part.size == text->size ? text : &part, name, line,
+                                             &errors, sink, &list->modules[list->count]);
             if (read == HLO_OK) list->count++;
             if (read == HLO_OUT_OF_MEMORY) return read;
             if (read != HLO_OK) status = read;

@@ -944,8 +944,9 @@ static void begin_stacks(hlo_text *text) {
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
 
-static hlo_status read_text(reading *r, const char *bytes, size_t size, const char *name,
-                            uint32_t line, unsigned *errors_left, const hlo_diag_sink *sink) {
+static hlo_status read_text(reading *r, hlo_content *content, const char *name, uint32_t line,
+                            unsigned *errors_left, const hlo_diag_sink *sink) {
+    const size_t size = content->size;
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     hlo_module *module = r->module = hlo_module_new(&recover);
@@ -966,10 +967,7 @@ static hlo_status read_text(reading *r, const char *bytes, size_t size, const ch
     }
     begin_stacks(&text);
     text.known = hlo_text_known_new(text.scratch);
-    text.source = hlo_arena_alloc(module->arena, size + 2);
-    memcpy(text.source, bytes, size);
-    text.source[size] = text.source[size + 1] = '\0';
-    module->source = text.source;
+    module->source = text.source = hlo_content_take(content, module->arena);
     module->source_size = size;
     hlo_text_scan_begin(&text);
     int failed = hlo_yyparse(&text);
@@ -979,11 +977,11 @@ static hlo_status read_text(reading *r, const char *bytes, size_t size, const ch
     return HLO_OK;
 }
 
-hlo_status hlo_text_parse(const char *text, size_t size, const char *name, uint32_t line,
+hlo_status hlo_text_parse(hlo_content *content, const char *name, uint32_t line,
                           unsigned *errors_left, const hlo_diag_sink *sink,
                           hlo_module **out_module) {
     reading r = {.module = NULL};
-    hlo_status status = read_text(&r, text, size, name, line, errors_left, sink);
+    hlo_status status = read_text(&r, content, name, line, errors_left, sink);
     hlo_arena_free(r.scratch);
     if (status != HLO_OK) {
         hlo_module_free(r.module);
@@ -996,5 +994,6 @@ hlo_status hlo_text_parse(const char *text, size_t size, const char *name, uint3
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module) {
     unsigned errors_left = HLO_MOST_ERRORS;
-    return hlo_text_parse(text, size, name, 1, &errors_left, sink, out_module);
+    hlo_content content = {.bytes = (char *)text, .size = size};
+    return hlo_text_parse(&content, name, 1, &errors_left, sink, out_module);
 }

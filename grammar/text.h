@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hlo/suggest.h"
+#include "ir/file.h"
 #include "ir/ir.h"
 
 /* Bytes of the source. */
@@ -422,8 +423,8 @@ void hlo_text_async_begun(hlo_text *text, const hlo_instr *start);
 void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame);
 
 /* Reads a module from a text that begins in that line of its file; see hlo_module_parse(). Counts
- * *errors_left down. */
-hlo_status hlo_text_parse(const char *bytes, size_t size, const char *name, uint32_t line,
+ * *errors_left down. The module takes the content, see hlo_content_take(). */
+hlo_status hlo_text_parse(hlo_content *content, const char *name, uint32_t line,
                           unsigned *errors_left, const hlo_diag_sink *sink,
                           hlo_module **out_module);
 

@@ -13,9 +13,16 @@ struct block {
     max_align_t data[];
 };
 
+typedef struct adopted adopted;
+struct adopted {
+    adopted *next;
+    void *memory;
+};
+
 struct hlo_arena {
     block *newest;
     block *spare; /* given back, and used again: memory that is new costs more */
+    adopted *adopted;
     jmp_buf *recover;
     size_t total, limit;
 };
@@ -55,6 +62,7 @@ static void free_blocks(block *newest) {
 
 void hlo_arena_free(hlo_arena *arena) {
     if (!arena) return;
+    for (const adopted *a = arena->adopted; a; a = a->next) free(a->memory);
     free_blocks(arena->newest);
     free_blocks(arena->spare);
     free(arena);
@@ -158,6 +166,11 @@ void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size) {
     void *memory = hlo_arena_alloc(arena, size);
     if (size) memcpy(memory, bytes, size);
     return memory;
+}
+
+void hlo_arena_adopt(hlo_arena *arena, void *memory) {
+    const adopted a = {arena->adopted, memory};
+    arena->adopted = hlo_arena_copy(arena, &a, sizeof a);
 }
 
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...) {

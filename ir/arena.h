@@ -37,6 +37,10 @@ void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size);
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Memory of malloc() that is freed with the arena from now on. Not to be used across
+ * hlo_arena_release(). */
+void hlo_arena_adopt(hlo_arena *arena, void *memory);
+
 /* Memory for things of one kind, which lie together whatever else the arena is asked for meanwhile.
  * All zero at first; not to be used across hlo_arena_release(). */
 typedef struct hlo_pool {

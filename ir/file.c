@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LARGEST_FILE = INT32_MAX, FIRST_ROOM = 1 << 16 };
+enum { LARGEST_FILE = INT32_MAX, FIRST_ROOM = 1 << 16, NULS = 2 };
 
 hlo_status hlo_file_refuse(const char *path, const hlo_diag_sink *sink, const char *why) {
     char message[256];
@@ -69,11 +69,25 @@ bool hlo_content_grow(hlo_content *c) {
     return true;
 }
 
+char *hlo_content_take(hlo_content *content, hlo_arena *arena) {
+    const size_t size = content->size;
+    char *taken = content->bytes;
+    if (content->room >= size + NULS) {
+        hlo_arena_adopt(arena, taken);
+        content->bytes = NULL;
+    } else {
+        taken = hlo_arena_alloc(arena, size + NULS);
+        memcpy(taken, content->bytes, size);
+    }
+    memset(taken + size, '\0', NULS);
+    return taken;
+}
+
 /* 0, or errno. */
 static int read_all(int fd, const struct stat *about, hlo_content *out) {
     const bool sized = S_ISREG(about->st_mode);
     if (sized && about->st_size > LARGEST_FILE) return EFBIG;
-    out->room = sized ? (size_t)about->st_size + 1 : FIRST_ROOM;
+    out->room = sized ? (size_t)about->st_size + 1 + NULS : FIRST_ROOM;
     out->bytes = malloc(out->room);
     if (!out->bytes) return ENOMEM;
     for (;;) {

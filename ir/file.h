@@ -11,6 +11,7 @@
 
 #include "hlo/diag.h"
 #include "hlo/status.h"
+#include "ir/arena.h"
 
 typedef struct hlo_content {
     char *bytes; /* malloc'ed, without a NUL behind */
@@ -19,6 +20,10 @@ typedef struct hlo_content {
 
 /* Makes room for as much again. */
 bool hlo_content_grow(hlo_content *content);
+
+/* The bytes, with two NULs behind them, as memory of the arena: themselves where there is room, as
+ * there is behind a regular file, and then content->bytes is NULL; else a copy. */
+char *hlo_content_take(hlo_content *content, hlo_arena *arena);
 
 /* Reads all of it. The caller frees out->bytes whatever the status. HLO_INVALID_INPUT: one error in
  * `sink`, with the path as its file. HLO_OUT_OF_MEMORY. */
