@@ -64,11 +64,25 @@ static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computati
     text->attrs.used = frame->attrs + kept * sizeof *attrs;
 }
 
+/* The start of what `instr`, itself a start or an update, goes on with; NULL: it is neither. */
+static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
+    if (instr->op == HLO_OP_ASYNC_START) return instr;
+    if (instr->op != HLO_OP_ASYNC_UPDATE) return NULL;
+    return ((const hlo_instr **)text->starts.items)[instr->id];
+}
+
+void hlo_text_async_updated(hlo_text *text, const hlo_instr *update) {
+    const hlo_instr *start = start_of(text, hlo_instr_operand(update, 0)), *none = NULL;
+    while (text->starts.used / sizeof none < update->id)
+        hlo_stack_push(text, &text->starts, &none, sizeof none);
+    hlo_stack_push(text, &text->starts, &start, sizeof start);
+}
+
 void hlo_text_async_thread(hlo_text *text, hlo_frame *frame) {
     if (frame->op != HLO_OP_ASYNC_UPDATE && frame->op != HLO_OP_ASYNC_DONE) return;
     const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const hlo_instr *start =
-        hlo_async_start(*(hlo_instr **)(text->operands.items + frame->operands));
+        start_of(text, *(hlo_instr **)(text->operands.items + frame->operands));
     if (!here || !start) return;
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
@@ -101,9 +115,7 @@ void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
 
 static void check_later(hlo_text *text, hlo_frame *frame) {
     const hlo_instr *operand = *(hlo_instr **)(text->operands.items + frame->operands);
-    const hlo_instr *start = hlo_op_is_async(operand->op) && operand->op != HLO_OP_ASYNC_DONE
-                                 ? hlo_async_start(operand)
-                                 : NULL;
+    const hlo_instr *start = start_of(text, operand);
     if (!start) {
         refuse(text, frame, "the operand '%s' is no asynchronous operation that goes on",
                operand->name);

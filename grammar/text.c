@@ -635,6 +635,7 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     else
         instr = make_instr(text, frame);
     if (!frame->broken && frame->op == HLO_OP_ASYNC_START) hlo_text_async_begun(text, instr);
+    if (!frame->broken && frame->op == HLO_OP_ASYNC_UPDATE) hlo_text_async_updated(text, instr);
     if (frame->name) bind(text, frame->name, instr);
     pop_frame(text);
     return instr;
@@ -934,12 +935,12 @@ typedef struct reading {
 
 /* So that the items of a stack are somewhere even while there are none. */
 static void begin_stacks(hlo_text *text) {
-    hlo_stack *stacks[] = {&text->frames,       &text->operands,      &text->attrs,
-                           &text->bodies,       &text->parameters,    &text->shapes,
-                           &text->comps,        &text->instrs,        &text->hidden,
-                           &text->renamed,      &text->ints,          &text->files,
-                           &text->literals,     &text->functions,     &text->locations,
-                           &text->stack_frames, &text->line.operands, &text->line.attrs};
+    hlo_stack *stacks[] = {
+        &text->frames,        &text->operands,   &text->attrs,     &text->bodies,
+        &text->parameters,    &text->shapes,     &text->comps,     &text->instrs,
+        &text->hidden,        &text->renamed,    &text->ints,      &text->files,
+        &text->literals,      &text->functions,  &text->locations, &text->stack_frames,
+        &text->line.operands, &text->line.attrs, &text->starts};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }

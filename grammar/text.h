@@ -134,6 +134,7 @@ typedef struct hlo_text {
     struct hlo_known *known; /* what was read, by its text */
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints,
         literals;
+    hlo_stack starts;  /* by instruction id, of each async-update: its async-start */
     hlo_stack renamed; /* instructions of the outermost body that are not called as in the text */
     bool threads;      /* a computation is on another thread than the main one */
     bool names_later;  /* no instruction of the open bodies has its unique name yet */
@@ -418,6 +419,8 @@ void hlo_text_async_check(hlo_text *text, hlo_frame *frame);
 void hlo_text_async_thread(hlo_text *text, hlo_frame *frame);
 /* Its thread is that of the computations that it leads to. */
 void hlo_text_async_begun(hlo_text *text, const hlo_instr *start);
+/* Notes what has started the operation that this one goes on with. */
+void hlo_text_async_updated(hlo_text *text, const hlo_instr *update);
 /* Makes the computation of the operation `frame->wrapped`, with the attributes that are the
  * opcode's own, and sets the attribute that calls it. */
 void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame);

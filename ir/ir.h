@@ -407,6 +407,7 @@ struct hlo_module {
     hlo_pool instrs;
     uint32_t laid;                    /* instructions when hlo_module_lay() was last called */
     uint32_t laid_ids;                /* next_id then */
+    uint32_t instr_count;             /* in all its computations */
     uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
     bool attrs_seen[HLO_ATTR_COUNT];  /* whether any instruction has or has had the attribute */
     bool spaces_seen;                 /* whether any shape has a memory space of its own */
@@ -489,8 +490,6 @@ void hlo_instr_remove(hlo_instr *instr);
 /* Moves it within its computation to stand before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
-/* In all its computations. */
-uint32_t hlo_module_instr_count(const hlo_module *module);
 /* Whether so much has been removed and made that a walk goes back and forth over memory of which
  * most is of no use any more: then, the time for hlo_module_lay(). */
 bool hlo_module_is_sparse(const hlo_module *module);

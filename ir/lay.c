@@ -6,16 +6,9 @@
 
 #include "ir/ir.h"
 
-uint32_t hlo_module_instr_count(const hlo_module *module) {
-    uint32_t count = 0;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        count += comp->instr_count;
-    return count;
-}
-
 bool hlo_module_is_sparse(const hlo_module *module) {
     const uint32_t made = module->next_id - module->laid_ids;
-    return hlo_module_instr_count(module) < (module->laid + made) / 3;
+    return module->instr_count < (module->laid + made) / 3;
 }
 
 /* Copies; all that they point to is still where it was. */
@@ -81,7 +74,7 @@ hlo_instr **hlo_module_lay(hlo_module *module, hlo_arena *arena) {
         first[comp->id] = copy_instrs(comp, laid);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         move_pointers(comp, first[comp->id], laid);
-    module->laid = hlo_module_instr_count(module);
+    module->laid = module->instr_count;
     module->laid_ids = module->next_id;
     return laid;
 }

@@ -88,6 +88,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
 
 void hlo_computation_remove(hlo_computation *comp) {
     unlink_computation(comp);
+    comp->module->instr_count -= comp->instr_count;
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         comp->module->op_counts[instr->op]--;
     if (comp->module->entry == comp) comp->module->entry = NULL;
@@ -124,6 +125,7 @@ void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before)
     *(instr->prev ? &instr->prev->next : &comp->first) = instr;
     *(before ? &before->prev : &comp->last) = instr;
     comp->instr_count++;
+    comp->module->instr_count++;
     comp->module->op_counts[instr->op]++;
 }
 
@@ -132,6 +134,7 @@ static void unlink_instr(hlo_instr *instr) {
     *(instr->prev ? &instr->prev->next : &comp->first) = instr->next;
     *(instr->next ? &instr->next->prev : &comp->last) = instr->prev;
     comp->instr_count--;
+    comp->module->instr_count--;
     comp->module->op_counts[instr->op]--;
     instr->parent = NULL;
 }

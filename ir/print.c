@@ -40,11 +40,12 @@ typedef struct out {
     bool failed;
     shape_text *shapes; /* SHAPE_TEXTS of them; NULL: none are kept */
     const hlo_print_options *options;
-    uint32_t *numbers;  /* by instruction id: the N of tmp_N; of a canonical print */
-    uint32_t depth;     /* of computations in place of their names */
-    hlo_op op;          /* whose attributes are being printed */
-    const bool *hidden; /* by id: computations that are shown as one asynchronous operation; NULL:
-                           none */
+    uint32_t *numbers; /* by instruction id: the N of tmp_N; of a canonical print */
+    uint32_t depth;    /* of computations in place of their names */
+    hlo_op op;         /* whose attributes are being printed */
+    /* By instruction id: what each is shown to be the asynchronous form of, or NULL. NULL: none
+     * is. */
+    const hlo_instr **wrapped;
 } out;
 
 static void flush(out *o) {
@@ -636,14 +637,6 @@ static void put_attrs(out *o, const hlo_attr *attrs, uint32_t count, const char 
 
 /* ------------------------------------------------------------------- instructions, computations */
 
-/* What `instr` is shown to be the asynchronous form of; NULL when it is not shown so. */
-static const hlo_instr *shown_wrapped(const out *o, const hlo_instr *instr) {
-    if (!o->hidden || !hlo_op_is_async(instr->op)) return NULL;
-    const hlo_instr *start = hlo_async_start(instr);
-    const hlo_computation *comp = start ? hlo_instr_comp(start, HLO_ATTR_CALLS) : NULL;
-    return comp && o->hidden[comp->id] ? comp->root : NULL;
-}
-
 /* Those of an `op`, each behind a comma. A reduce-scatter's dimensions come later than others'. */
 static void put_op_attrs(out *o, hlo_op op, const hlo_attr *attrs, uint32_t count) {
     const int early = HLO_ATTR_DIMENSIONS, late = HLO_ATTR_USE_GLOBAL_DEVICE_IDS;
@@ -689,7 +682,7 @@ static void put_constant(out *o, const hlo_literal *literal) {
 }
 
 static void put_instr(out *o, const hlo_instr *instr) {
-    const hlo_instr *wrapped = shown_wrapped(o, instr);
+    const hlo_instr *wrapped = o->wrapped ? o->wrapped[instr->id] : NULL;
     put_instr_name(o, instr);
     PUT(o, " = ");
     put_shape(o, instr->shape, true);
@@ -875,6 +868,20 @@ static bool *find_hidden(const hlo_module *module) {
     return hidden;
 }
 
+/* See out.wrapped, of what calls a hidden computation. The caller frees; NULL when nothing does. */
+static const hlo_instr **find_wrapped(const hlo_module *module, const bool *hidden) {
+    const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
+    for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_computation *called =
+                instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
+            if (called && hidden[called->id]) wrapped[instr->id] = called->root;
+            if (instr->op == HLO_OP_ASYNC_UPDATE || instr->op == HLO_OP_ASYNC_DONE)
+                wrapped[instr->id] = wrapped[hlo_instr_operand(instr, 0)->id];
+        }
+    return wrapped;
+}
+
 static void put_module(out *o, const hlo_module *module) {
     bool layout = !module->entry;
     for (uint32_t i = 0; i < module->attr_count; i++)
@@ -888,9 +895,10 @@ static void put_module(out *o, const hlo_module *module) {
     PUT(o, "\n\n");
     if (o->options->metadata) put_tables(o, &module->tables);
     bool *hidden = find_hidden(module);
-    o->hidden = hidden;
+    o->wrapped = find_wrapped(module, hidden);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        if (!hidden || !hidden[comp->id]) put_computation(o, comp);
+        if (!o->wrapped || !hidden[comp->id]) put_computation(o, comp);
+    free(o->wrapped);
     free(hidden);
 }
 

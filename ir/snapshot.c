@@ -93,6 +93,7 @@ static void restore_computation(hlo_computation *comp, const computation_record 
 
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     hlo_strings_free_names(module->strings);
+    module->instr_count = 0;
     memset(module->op_counts, 0, sizeof module->op_counts);
     module->first = module->last = NULL;
     module->entry = snapshot->entry;

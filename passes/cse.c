@@ -82,6 +82,36 @@ static bool same_value(const hlo_instr *a, const hlo_instr *b) {
     return same_attrs(a->attrs, a->attr_count, b->attrs, b->attr_count);
 }
 
+static uint64_t hash_literal(const hlo_literal *literal, uint64_t hash) {
+    if (literal->data)
+        return XXH3_64bits_withSeed(literal->data, (size_t)hlo_shape_bytes(literal->shape), hash);
+    for (uint32_t i = 0; i < literal->shape->rank && !literal->elided; i++)
+        hash = hash_literal(literal->elements[i], hash);
+    return hash;
+}
+
+static uint64_t hash_attr(const hlo_attr *attr, uint64_t hash) {
+    switch (hlo_attrs_info[attr->id].kind) {
+    case HLO_KIND_INT: return XXH3_64bits_withSeed(&attr->u.i, sizeof attr->u.i, hash);
+    case HLO_KIND_WORD:
+    case HLO_KIND_STRING:
+    case HLO_KIND_FORM:
+    case HLO_KIND_RAW: return XXH3_64bits_withSeed(&attr->u.str, sizeof attr->u.str, hash);
+    case HLO_KIND_INTS:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        return XXH3_64bits_withSeed(attr->u.ints->v, attr->u.ints->count * sizeof *attr->u.ints->v,
+                                    hash);
+    case HLO_KIND_COMPUTATION:
+        return XXH3_64bits_withSeed(&attr->u.comp, sizeof attr->u.comp, hash);
+    case HLO_KIND_COMPUTATIONS:
+        return XXH3_64bits_withSeed(attr->u.comps->v,
+                                    attr->u.comps->count * sizeof *attr->u.comps->v, hash);
+    case HLO_KIND_INSTRS: return XXH3_64bits_withSeed(&attr, sizeof attr, hash); /* no two alike */
+    default: return hash;
+    }
+}
+
 /* Of what costs little and tells most instructions apart; same_value() looks at the rest. */
 static uint64_t hash_value(const hlo_instr *instr) {
     uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
@@ -89,23 +119,8 @@ static uint64_t hash_value(const hlo_instr *instr) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
         hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
     }
-    if (instr->op == HLO_OP_CONSTANT && instr->u.literal->data)
-        hash = XXH3_64bits_withSeed(instr->u.literal->data, (size_t)hlo_shape_bytes(instr->shape),
-                                    hash);
-    for (uint32_t i = 0; i < instr->attr_count; i++) {
-        const hlo_attr *attr = &instr->attrs[i];
-        hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
-        if (kind == HLO_KIND_INT)
-            hash = XXH3_64bits_withSeed(&attr->u.i, sizeof attr->u.i, hash);
-        else if (kind == HLO_KIND_INTS || kind == HLO_KIND_SLICES)
-            hash = XXH3_64bits_withSeed(attr->u.ints->v,
-                                        attr->u.ints->count * sizeof *attr->u.ints->v, hash);
-        else if (kind == HLO_KIND_WORD || kind == HLO_KIND_STRING || kind == HLO_KIND_FORM ||
-                 kind == HLO_KIND_RAW)
-            hash = XXH3_64bits_withSeed(&attr->u.str, sizeof attr->u.str, hash);
-        else if (kind == HLO_KIND_COMPUTATION)
-            hash = XXH3_64bits_withSeed(&attr->u.comp, sizeof attr->u.comp, hash);
-    }
+    if (instr->op == HLO_OP_CONSTANT) hash = hash_literal(instr->u.literal, hash);
+    for (uint32_t i = 0; i < instr->attr_count; i++) hash = hash_attr(&instr->attrs[i], hash);
     return hash;
 }
 

@@ -208,7 +208,7 @@ static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
     enum { MOST_INSTRS = 2048 };
-    if (hlo_module_instr_count(e->context->module) <= MOST_INSTRS)
+    if (e->context->module->instr_count <= MOST_INSTRS)
         return hlo_module_fingerprint(e->context->module);
 #endif
     (void)e;
@@ -381,8 +381,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_walk_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->fuel =
-        FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)hlo_module_instr_count(context->module);
+    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         blame_endless(e);

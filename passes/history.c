@@ -69,20 +69,38 @@ static hlo_status read_stage(hlo_history *h, const char *path, const hlo_pass_op
     return HLO_OK;
 }
 
-/* Where the entries of that key begin, and how many there are. */
-static const entry *find_group(const stage_verdicts *stage, const hlo_verdict *key, size_t *out) {
-    size_t low = 0, high = stage->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (by_key(stage->entries[middle].verdict, key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
+/* The entries of one key at one stage. */
+typedef struct group {
+    const entry *entries;
+    size_t stage, count;
+} group;
+
+static int by_key_and_stage(const void *a, const void *b) {
+    const group *x = a, *y = b;
+    int order = by_key(x->entries->verdict, y->entries->verdict);
+    if (order) return order;
+    return x->stage < y->stage ? -1 : x->stage > y->stage;
+}
+
+/* How many of `count` entries, from the first on, have its key. */
+static size_t count_alike(const entry *entries, size_t count) {
+    size_t alike = 1;
+    while (alike < count && by_key(entries->verdict, entries[alike].verdict) == 0) alike++;
+    return alike;
+}
+
+/* All groups of all stages, by key, then stage; there are no more than `most`. */
+static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) {
+    group *groups = hlo_arena_array(h->arena, most, sizeof *groups);
+    size_t count = 0;
+    for (size_t k = 0; k < h->stage_count; k++) {
+        const entry *at = h->stages[k].entries, *end = at + h->stages[k].count;
+        for (; at < end; at += groups[count++].count)
+            groups[count] = (group){at, k, count_alike(at, (size_t)(end - at))};
     }
-    size_t end = low;
-    while (end < stage->count && by_key(stage->entries[end].verdict, key) == 0) end++;
-    *out = end - low;
-    return stage->entries + low;
+    if (count) qsort(groups, count, sizeof *groups, by_key_and_stage);
+    *out_count = count;
+    return groups;
 }
 
 /* ------------------------------------------------------------------------------------- passages */
@@ -121,14 +139,18 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
                             now->blocker ? now->blocker : "");
 }
 
-/* The way of the `member`th matmul of a key, which is first seen at `stage`. */
-static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t module, size_t stage,
-                          const hlo_verdict *first, size_t member) {
+/* The way of the `member`th matmul of a key, whose groups from the one on where it is first seen
+ * end at `end`. */
+static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t module,
+                          const group *at, const group *end, size_t member) {
+    const hlo_verdict *first = at->entries[member].verdict;
     hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
-    for (size_t k = stage; k < h->stage_count; k++, were = count) {
-        const entry *group = find_group(&h->stages[k], first, &count);
-        const hlo_verdict *now = member < count ? group[member].verdict : NULL;
+    /* At the stage behind the last group it is gone, and stays so. */
+    for (size_t k = at->stage; k < h->stage_count && k <= end[-1].stage + 1; k++, were = count) {
+        const group *here = at < end && at->stage == k ? at++ : NULL;
+        count = here ? here->count : 0;
+        const hlo_verdict *now = member < count ? here->entries[member].verdict : NULL;
         const hlo_verdict then = p.last;
         p.gone = !now;
         if (now) p.last = *now;
@@ -147,23 +169,16 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
 
 /* Each matmul begins where its group is larger than at any stage before. */
 static void find_passages(hlo_history *h, const hlo_dump *dump, size_t module) {
-    size_t most = 0;
+    size_t most = 0, count;
     for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;
     h->passages = hlo_arena_array(h->arena, most, sizeof *h->passages);
-    for (size_t k = 0; k < h->stage_count; k++) {
-        const stage_verdicts *stage = &h->stages[k];
-        for (size_t i = 0, count; i < stage->count; i += count) {
-            const hlo_verdict *key = stage->entries[i].verdict;
-            size_t seen = 0, earlier = 0;
-            find_group(stage, key, &count);
-            for (size_t before = 0; before < k; before++) {
-                find_group(&h->stages[before], key, &earlier);
-                if (earlier > seen) seen = earlier;
-            }
-            for (size_t m = seen; m < count; m++)
-                h->passages[h->count++] =
-                    follow(h, dump, module, k, stage->entries[i + m].verdict, m);
-        }
+    const group *at = find_groups(h, most, &count), *const last = at + count;
+    while (at < last) {
+        const group *end = at + 1;
+        while (end < last && by_key(at->entries->verdict, end->entries->verdict) == 0) end++;
+        for (size_t seen = 0; at < end; at++)
+            for (; seen < at->count; seen++)
+                h->passages[h->count++] = follow(h, dump, module, at, end, seen);
     }
 }
 

@@ -47,35 +47,60 @@ static bool is_framework(const char *file, const char *globs) {
     return false;
 }
 
-/* The innermost frame in a file of the user's own, else the innermost one. */
-static bool find_frame(const hlo_tables *tables, int64_t frame, const char *frameworks,
-                       const char **out_file, long *out_line) {
-    bool found = false;
-    /* No more steps than there are frames: the text may hold a cycle. */
-    for (uint32_t steps = 0; steps < tables->frame_count; steps++) {
-        const hlo_stack_frame *at = ROW(tables->frames, tables->frame_count, frame);
-        if (!at) break;
-        const hlo_file_location *where =
-            ROW(tables->locations, tables->location_count, at->file_location);
-        const char **file = where ? ROW(tables->files, tables->file_count, where->file_name) : NULL;
-        bool own = file && !is_framework(*file, frameworks);
-        if (file && (own || !found)) {
-            *out_file = *file;
-            *out_line = (long)where->line;
-            found = true;
-        }
-        if (own) break;
-        frame = at->parent - 1;
+static const hlo_file_location *location_of(const hlo_tables *tables, int64_t frame) {
+    const hlo_stack_frame *at = ROW(tables->frames, tables->frame_count, frame);
+    return at ? ROW(tables->locations, tables->location_count, at->file_location) : NULL;
+}
+
+static const char *file_of(const hlo_tables *tables, int64_t frame) {
+    const hlo_file_location *at = location_of(tables, frame);
+    const char **file = at ? ROW(tables->files, tables->file_count, at->file_name) : NULL;
+    return file ? *file : NULL;
+}
+
+static int64_t parent_of(const hlo_tables *tables, int64_t frame) {
+    return tables->frames[frame - 1].parent - 1;
+}
+
+/* The innermost frame, from `frame` on, in a file, and, with `own`, one of the user's own; 0: there
+ * is none. It is noted for the frames on the way to it, so that none is looked at often. */
+static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t frame, bool own) {
+    enum { NOWHERE = -1 };
+    int64_t *places = report->places[own], end = frame, found = 0;
+    while (ROW(tables->frames, tables->frame_count, end) && !places[end]) {
+        const char *file = file_of(tables, end);
+        const bool here = file && !(own && is_framework(file, report->frameworks));
+        places[end] = here ? end : NOWHERE; /* also where the text holds a cycle */
+        if (!here) end = parent_of(tables, end);
     }
+    if (ROW(tables->frames, tables->frame_count, end) && places[end] != NOWHERE)
+        found = places[end];
+    for (; found && frame != end; frame = parent_of(tables, frame)) places[frame] = found;
     return found;
 }
 
-static void set_source(const hlo_report *report, const hlo_instr *instr, hlo_verdict *verdict) {
-    const hlo_attr *frame = metadata_attr(instr, HLO_ATTR_STACK_FRAME_ID);
+/* The innermost frame in a file of the user's own, else the innermost one; 0: none is known. */
+static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t frame) {
+    if (report->frames != tables->frames || !report->frames) {
+        report->frames = tables->frames;
+        for (unsigned own = 0; own < 2; own++)
+            report->places[own] = hlo_arena_zero(report->arena, (tables->frame_count + 1) *
+                                                                    sizeof *report->places[own]);
+    }
+    const int64_t found = find_frame(report, tables, frame, true);
+    return found ? found : find_frame(report, tables, frame, false);
+}
+
+static void set_source(hlo_report *report, const hlo_instr *instr, hlo_verdict *verdict) {
+    const hlo_tables *tables = &instr->parent->module->tables;
+    const hlo_attr *id = metadata_attr(instr, HLO_ATTR_STACK_FRAME_ID);
     const hlo_attr *file = metadata_attr(instr, HLO_ATTR_SOURCE_FILE);
     const hlo_attr *line = metadata_attr(instr, HLO_ATTR_SOURCE_LINE);
-    if (!frame || !find_frame(&instr->parent->module->tables, frame->u.i, report->frameworks,
-                              &verdict->source_file, &verdict->source_line)) {
+    const int64_t frame = id ? frame_of(report, tables, id->u.i) : 0;
+    if (frame) {
+        verdict->source_file = file_of(tables, frame);
+        verdict->source_line = (long)location_of(tables, frame)->line;
+    } else {
         verdict->source_file = file ? file->u.str : NULL;
         verdict->source_line = line ? (long)line->u.i : 0;
     }
@@ -96,7 +121,7 @@ static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
                             hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
 }
 
-hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *instr) {
+hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
     hlo_arena *arena = report->arena;
     hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
     hlo_matmul matmul;

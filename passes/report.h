@@ -46,9 +46,11 @@ typedef struct tallies {
 } tallies;
 
 struct hlo_report {
-    hlo_arena *arena;       /* of everything below, strings included */
-    const char *frameworks; /* globs */
-    hlo_target target;      /* what the module is rewritten for */
+    hlo_arena *arena;              /* of everything below, strings included */
+    const char *frameworks;        /* globs */
+    const hlo_stack_frame *frames; /* that `places` is of */
+    int64_t *places[2]; /* by frame: see find_frame() in report.c; 0: not looked for yet */
+    hlo_target target;  /* what the module is rewritten for */
     slot *slots;
     uint32_t count, room;
     uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */
@@ -71,6 +73,6 @@ struct hlo_report {
 extern const char *const hlo_reason_pages[HLO_WHY_COUNT];
 
 /* The facts of a matmul that a verdict tells: name, shape, operands, epilogue, op_name, source. */
-hlo_verdict hlo_report_describe(const hlo_report *report, const hlo_instr *matmul);
+hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
 
 #endif

@@ -68,19 +68,25 @@ static void grow_moves(hlo_rule_env *env) {
     env->moves = grown;
 }
 
-/* Plans to move `value`, with what it is computed from, before the place. */
-static bool bring(hlo_rule_env *env, hlo_instr *value) {
+/* Plans to move `value`, with what it is computed from, before the place, and after it the `users`
+ * on the way to what was asked for. */
+static bool bring_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     if (is_brought(env, value)) return true;
-    if (value == env->before || env->move_count == MOVE_LIMIT || find_move(env, value))
+    if (value == env->before || env->move_count + users >= MOVE_LIMIT || find_move(env, value))
         return hlo_rule_refuse(env, "depends-on-result", value);
     if (value->pin)
         return hlo_rule_refuse(env, hlo_reason_name((size_t)hlo_pin_reason(value)), value);
     for (uint32_t i = 0; i < value->operand_count; i++)
-        if (!bring(env, hlo_instr_operand(value, i))) return false;
-    if (env->move_count == MOVE_LIMIT) return hlo_rule_refuse(env, "depends-on-result", value);
+        if (!bring_for(env, hlo_instr_operand(value, i), users + 1)) return false;
+    if (env->move_count + users >= MOVE_LIMIT)
+        return hlo_rule_refuse(env, "depends-on-result", value);
     if (env->move_count == env->move_room) grow_moves(env);
     env->moves[env->move_count++] = (hlo_rule_move){value, env->before, env->before->prev};
     return true;
+}
+
+static bool bring(hlo_rule_env *env, hlo_instr *value) {
+    return bring_for(env, value, 0);
 }
 
 /* Each goes where new instructions were being made when it was planned. */

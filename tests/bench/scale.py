@@ -2,9 +2,10 @@
 """Time per instruction of modules of many sizes and forms: it should not grow with the size.
 
   scale.py --bench BENCH --work DIR [--sizes 1000,10000,100000] [--forms chain,tuple,...] [--times N]
+  scale.py --print --sizes SIZE --forms FORM
 
 Prints a line per form and size: instructions (or what the form counts), then nanoseconds per one of
-them to parse, verify, print and optimise. Exit status 1 when the library refuses a module.
+them to parse, verify, print and optimise; or prints that module. Exit status 1 when the library refuses a module.
 """
 import argparse
 import os
@@ -101,19 +102,75 @@ def dots(n):
     yield f'  ROOT r = f32[16,16] convert(x_{n // 7})\n}}\n'
 
 
+def updates(n):
+    """One asynchronous operation that is handed on so often."""
+    state = '((f32[4]), f32[4], s32[])'
+    yield ('HloModule m\n\nw {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] negate(a)\n}\n\n'
+           f'ENTRY e {{\n  p = f32[4] parameter(0)\n  s_0 = {state} async-start(p), calls=w\n')
+    for i in range(1, n):
+        yield f'  s_{i} = {state} async-update(s_{i - 1})\n'
+    yield f'  ROOT r = f32[4] async-done(s_{n - 1})\n}}\n'
+
+
+def frames(n):
+    """Dots that all come from the end of one stack as deep, of frames of no file of the user's."""
+    yield ('HloModule m\n\nFileNames\n1 "/site-packages/a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n'
+           '1 {file_name_id=1 function_name_id=1 line=1 end_line=1 column=1 end_column=2}\n\nStackFrames\n')
+    for i in range(1, n + 1):
+        yield f'{i} {{file_location_id=1 parent_frame_id={i}}}\n'
+    yield '\nENTRY e {\n  x_0 = f32[4,4] parameter(0)\n'
+    for i in range(n):
+        yield (f'  x_{i + 1} = f32[4,4] dot(x_{i}, x_0), lhs_contracting_dims={{1}}, '
+               f'rhs_contracting_dims={{0}}, metadata={{stack_frame_id={n}}}\n')
+    yield f'  ROOT r = f32[4,4] negate(x_{n})\n}}\n'
+
+
+def control(n):
+    """One value's users, which are alike but for what has to run before each."""
+    yield 'HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  x_0 = f32[8] negate(p)\n'
+    for i in range(1, n):
+        yield f'  x_{i} = f32[8] negate(p), control-predecessors={{x_{i - 1}}}\n'
+    yield f'  ROOT r = f32[8] negate(x_{n - 1})\n}}\n'
+
+
+def pads(n):
+    """One value, padded in so many ways."""
+    yield 'HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  z = f32[] constant(0)\n'
+    for i in range(n):
+        yield f'  x_{i} = f32[{8 + n}] pad(p, z), padding={i}_{n - i}\n'
+    shapes, names = ', '.join([f'f32[{8 + n}]'] * n), ', '.join(f'x_{i}' for i in range(n))
+    yield f'  ROOT r = ({shapes}) tuple({names})\n}}\n'
+
+
+def shared(n):
+    """Dots of one weight, each with the result of the one before."""
+    dims = 'lhs_contracting_dims={1}, rhs_contracting_dims={0}'
+    yield ('HloModule m\n\nENTRY e {\n  q_0 = f8e4m3fn[16,16] parameter(0)\n'
+           '  w8 = f8e4m3fn[16,16] parameter(1)\n  w = f32[16,16] convert(w8)\n')
+    for i in range(n // 3):
+        yield (f'  x_{i} = f32[16,16] convert(q_{i})\n  d_{i} = f32[16,16] dot(x_{i}, w), {dims}\n'
+               f'  q_{i + 1} = f8e4m3fn[16,16] convert(d_{i})\n')
+    yield f'  ROOT r = f32[16,16] convert(q_{n // 3})\n}}\n'
+
+
 FORMS = {'chain': chain, 'tuple': wide_tuple, 'users': users, 'computations': computations,
          'calls': call_depth, 'branches': branches, 'constant': constant,
-         'attributes': attributes, 'dots': dots}
+         'attributes': attributes, 'dots': dots, 'updates': updates, 'frames': frames,
+         'control': control, 'pads': pads, 'shared': shared}
 
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument('--bench', required=True)
-    ap.add_argument('--work', required=True)
+    ap.add_argument('--bench')
+    ap.add_argument('--work')
+    ap.add_argument('--print', action='store_true')
     ap.add_argument('--sizes', default='1000,10000,100000')
     ap.add_argument('--forms', default=','.join(FORMS))
     ap.add_argument('--times', default='3')
     args = ap.parse_args()
+    if args.print:
+        sys.stdout.writelines(FORMS[args.forms](int(args.sizes)))
+        return
     failed = False
     print(f'{"form":14}{"size":>9}  ns each to: parse   verify    print  optimize')
     for form in args.forms.split(','):
