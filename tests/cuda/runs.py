@@ -305,6 +305,8 @@ def check_execution(runs, module):
 def check_cache(runs, module):
     shared, runs.cache = runs.cache, runs.work / "odd-kernels"
     runs.cache.mkdir(exist_ok=True)
+    for old in runs.cache.iterdir():
+        old.unlink()
     status, said, calls = runs.run(module)
     kernels = list(runs.cache.iterdir())
     runs.check(status == 0 and kernels and "nvrtcCompileProgram" in names_of(calls), f"nothing is kept: {said}")
