@@ -132,7 +132,7 @@ static hlo_status run_times(run_job *job, double *seconds, size_t count) {
 
 static hlo_status execute(run_job *job) {
     const option_value *time = &job->options.values[OPTION_TIME];
-    size_t count = time->given && time->number > 1 ? (size_t)time->number : 1;
+    size_t count = time->given ? (size_t)time->number : 1;
     double *seconds = calloc(count, sizeof *seconds);
     hlo_status status = seconds ? run_times(job, seconds, count) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) {
@@ -145,16 +145,6 @@ static hlo_status execute(run_job *job) {
         if (time->given) print_times(seconds, count);
     }
     free(seconds);
-    return status;
-}
-
-static hlo_status write_outputs(const run_job *job) {
-    const char *path = job->options.values[OPTION_OUTPUTS].text;
-    if (!path) return HLO_OK;
-    output out;
-    if (!output_open(&out, path, stdout)) return complain("open", path);
-    hlo_status status = hlo_arrays_write(job->outputs, out.file);
-    if (!output_close(&out, status == HLO_OK)) return complain("write", path);
     return status;
 }
 
@@ -221,6 +211,19 @@ static hlo_status compare(run_job *job) {
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
+/* A file that cannot be written is told of before anything runs. */
+static hlo_status execute_to(run_job *job, const char *path) {
+    output out = {.name = path};
+    if (path && !output_open(&out, path, stdout)) return complain("open", path);
+    hlo_status status = execute(job), written = HLO_OK;
+    if (status == HLO_OK) status = compare(job);
+    bool keep = status == HLO_OK || status == HLO_MISMATCH;
+    if (path && keep) written = hlo_arrays_write(job->outputs, out.file);
+    keep &= written == HLO_OK;
+    if (path && !output_close(&out, keep) && keep) written = complain("write", path);
+    return written == HLO_OK ? status : written;
+}
+
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
     hlo_status status = load_modules(job);
@@ -231,11 +234,7 @@ static hlo_status run(run_job *job) {
         return HLO_OK;
     }
     if (status == HLO_OK) status = prepare(job);
-    if (status == HLO_OK) status = execute(job);
-    if (status == HLO_OK) status = compare(job);
-    if (status != HLO_OK && status != HLO_MISMATCH) return status;
-    hlo_status written = write_outputs(job);
-    return written == HLO_OK ? status : written;
+    return status == HLO_OK ? execute_to(job, values[OPTION_OUTPUTS].text) : status;
 }
 
 static void free_all(run_job *job) {
@@ -264,6 +263,8 @@ int main(int argc, char **argv) {
     const option_value *values = job.options.values;
     int modes = values[OPTION_PLAN].given ? MODE_PLAN : MODE_EXECUTE;
     if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
+    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
+    if (values[OPTION_BACKEND].number) modes |= MODE_DEVICE;
     if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
     const char *compare_with = values[OPTION_COMPARE].text, *outputs = values[OPTION_OUTPUTS].text;
     if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
@@ -272,9 +273,14 @@ int main(int argc, char **argv) {
                                            "--backend=cuda");
     if (outputs && output_is_standard(outputs))
         return options_refuse(PROGRAM_RUN, "--outputs takes a file; standard output has the text");
-    if (!output_spares(outputs, job.options.files[0]))
-        return options_refuse(PROGRAM_RUN, "the output %s would replace the input %s", outputs,
-                              job.options.files[0]);
+    const char *inputs[] = {job.options.files[0], values[OPTION_INPUTS].text, compare_with,
+                            values[OPTION_RULES].text};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (!output_spares(outputs, inputs[i]))
+            return options_refuse(PROGRAM_RUN, "the output %s would replace the input %s", outputs,
+                                  inputs[i]);
+    if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
+        return options_refuse(PROGRAM_RUN, "--seed has no use with --inputs");
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);
     if (status == HLO_OUT_OF_MEMORY)

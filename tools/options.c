@@ -167,10 +167,11 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     out->text = text;
     switch (r->kind) {
     case FLAG:
-    case TEXT:
     case MAYBE: return true;
+    case TEXT: return *text || (strncmp(r->argument, "FILE", 4) != 0 && strcmp(r->argument, "DIR"));
     case CHOICE: return (out->number = find_word(r->argument, text, strlen(text))) >= 0;
     case NUMBER: return parse_number(text, '\0', NULL, &out->number);
+    case COUNT: return parse_number(text, '\0', NULL, &out->number) && out->number > 0;
     case FACTOR: {
         const char *end = hlo_read_decimal(text, &out->factor);
         return end && !*end && isfinite(out->factor);
@@ -280,6 +281,23 @@ static void refuse_option(program_id program, int code, char **argv) {
                        code == ':' ? "needs an" : "takes no");
 }
 
+static bool check_files(program_id program, const options *given) {
+    bool standard = false;
+    for (int i = 0; i < given->file_count; i++) {
+        const bool dash = strcmp(given->files[i], "-") == 0;
+        if (!*given->files[i])
+            options_refuse(program, "the name of an input file is empty");
+        else if (dash && standard)
+            options_refuse(program, "standard input can be read once only");
+        else {
+            standard |= dash;
+            continue;
+        }
+        return false;
+    }
+    return true;
+}
+
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status) {
     *out = (options){0};
     *out_status = 2;
@@ -314,6 +332,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     }
     out->files = argv + optind;
     out->file_count = argc - optind;
+    if (!check_files(program, out)) return false;
     if (out->values[OPTION_HELP].given)
         print_help(program, stdout);
     else if (out->values[OPTION_VERSION].given)
@@ -329,6 +348,8 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
 /* Why an option of the program that is for `wanted` has no use in `modes`. */
 static const char *no_use(int wanted, int modes) {
     if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "without --optimize";
+    if (wanted == MODE_COMPARE) return "without --compare";
+    if (wanted == MODE_DEVICE) return "without --backend=cuda";
     if (modes & MODE_FOLDER) return "with a folder";
     if (modes & MODE_DIFF) return "with --diff";
     if (modes & MODE_PLAN) return "with --plan";

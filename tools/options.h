@@ -13,24 +13,36 @@ typedef enum option_id {
 } option_id;
 
 /* What a program does: hlo-fp8-opt rewrites modules, tells of a folder of dumps or compares two
- * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes over it first.
- */
+ * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes over it first,
+ * compare what comes out, and do all that on a GPU. */
 typedef enum program_mode {
     MODE_MODULES = 1,
     MODE_FOLDER = 2,
     MODE_DIFF = 4,
     MODE_EXECUTE = 8,
     MODE_PLAN = 16,
-    MODE_OPTIMIZE = 32
+    MODE_OPTIMIZE = 32,
+    MODE_COMPARE = 64,
+    MODE_DEVICE = 128
 } program_mode;
 
 typedef enum program_id {
     PROGRAM_OPT = MODE_MODULES | MODE_FOLDER | MODE_DIFF,
-    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE
+    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE | MODE_COMPARE | MODE_DEVICE
 } program_id;
 
 /* The words of options.def's columns. */
-typedef enum option_kind { FLAG, TEXT, MAYBE, CHOICE, NUMBER, TARGET, VERSION, FACTOR } option_kind;
+typedef enum option_kind {
+    FLAG,
+    TEXT,
+    MAYBE,
+    CHOICE,
+    NUMBER,
+    COUNT,
+    TARGET,
+    VERSION,
+    FACTOR
+} option_kind;
 enum {
     MODULES = MODE_MODULES,
     FOLDER = MODE_FOLDER,
@@ -38,6 +50,8 @@ enum {
     EXECUTE = MODE_EXECUTE,
     PLAN = MODE_PLAN,
     OPTIMIZE = MODE_OPTIMIZE,
+    COMPARING = MODE_COMPARE,
+    DEVICE = MODE_DEVICE,
     OPT = PROGRAM_OPT,
     RUN = PROGRAM_RUN,
     BOTH = OPT | RUN
@@ -47,7 +61,7 @@ typedef struct option_value {
     bool given;       /* on the command line */
     const char *text; /* the argument, or the fallback; NULL when there is neither */
     double factor;    /* of a FACTOR */
-    long number;      /* of a NUMBER, TARGET or VERSION; of a CHOICE: its index among the words */
+    long number; /* of a NUMBER, COUNT, TARGET or VERSION; of a CHOICE: its index among the words */
 } option_value;
 
 typedef struct options {
