@@ -2,14 +2,23 @@
 #include "passes/carried.h"
 
 #include "passes/match.h"
+#include "passes/pin.h"
+#include "passes/sink.h"
 
 enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
+
+/* Which operand of what a computation has its first parameter from. */
+typedef struct entry {
+    const hlo_instr *caller; /* a loop or a branch, the first that was seen; NULL: none */
+    uint32_t operand;
+} entry;
 
 struct hlo_carried {
     const hlo_module *module;
     hlo_arena *arena;
     bool *whole;     /* by id */
     bool **elements; /* by id, of a tuple; a tuple within one holds none */
+    entry *entries;  /* by computation id */
     bool changed;
 };
 
@@ -36,6 +45,8 @@ static void hand_on(hlo_carried *c, const hlo_instr *from, const hlo_instr *to) 
 static void call(hlo_carried *c, const hlo_instr *caller, const hlo_computation *called,
                  uint32_t first, uint32_t count) {
     if (!called) return;
+    if (caller->op != HLO_OP_CALL && !c->entries[called->id].caller)
+        c->entries[called->id] = (entry){caller, first};
     for (uint32_t i = 0; i < count && i < called->parameter_count; i++)
         hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i]);
     if (called->root) hand_on(c, called->root, caller);
@@ -109,6 +120,7 @@ const hlo_carried *hlo_carried_find(const hlo_module *module, hlo_arena *arena) 
     *c = (hlo_carried){.module = module, .arena = arena, .changed = true};
     c->whole = hlo_arena_zero(arena, module->next_id);
     c->elements = hlo_arena_zero(arena, module->next_id * sizeof *c->elements);
+    c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
     for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {
         c->changed = false;
         /* Callers before what they call. */
@@ -123,14 +135,38 @@ bool hlo_carried_from_fp8(const hlo_carried *carried, const hlo_instr *value) {
     return carried->whole[value->id];
 }
 
+/* Whether it stays as it is, so that nothing is handed in as fp8. */
+static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
+    const bool held = hlo_sink_is_held(at);
+    if (held || hlo_sink_speaks(at))
+        *out_reason = held ? hlo_pin_reason(at) : HLO_WHY_CHAIN_NOT_MOVABLE;
+    return held || hlo_sink_speaks(at);
+}
+
+/* Of a loop's or a branch's parameter: what of the way into it stays as it is; NULL: nothing. */
+static const hlo_instr *find_holder(const hlo_carried *c, const hlo_instr *parameter,
+                                    hlo_reason *out_reason) {
+    const entry *in = &c->entries[parameter->parent->id];
+    if (!in->caller) return NULL;
+    const hlo_instr *tuple = hlo_instr_operand(in->caller, in->operand);
+    const hlo_instr *next = in->caller->op == HLO_OP_WHILE ? parameter->parent->root : NULL;
+    return holds(in->caller, out_reason)                           ? in->caller
+           : tuple->op == HLO_OP_TUPLE && holds(tuple, out_reason) ? tuple
+           : holds(parameter, out_reason)                          ? parameter
+           : next && holds(next, out_reason)                       ? next
+                                                                   : NULL;
+}
+
 const hlo_instr *hlo_carried_blocker(const hlo_carried *carried, const hlo_instr *value,
                                      hlo_reason *out_reason) {
     for (unsigned step = 0; step < STEP_LIMIT && !hlo_type_is_fp8(value->shape->type); step++) {
-        const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
+        const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL, *holder;
         *out_reason = HLO_WHY_DEQUANTISED_OUTSIDE;
         switch (value->op) {
         case HLO_OP_GET_TUPLE_ELEMENT:
             if (from->op == HLO_OP_OPT_BARRIER) break;
+            holder = from->op == HLO_OP_PARAMETER ? find_holder(carried, from, out_reason) : NULL;
+            if (holder) return holder;
             if (from->op != HLO_OP_TUPLE) return value;
             value = hlo_instr_operand(from, (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0));
             continue;

@@ -305,8 +305,7 @@ static void note_called(void *user, hlo_computation *called) {
     s->called[called->id] = true;
 }
 
-/* An attribute that speaks of each element of a tuple. */
-static bool speaks_of_elements(const hlo_instr *instr) {
+bool hlo_sink_speaks(const hlo_instr *instr) {
     return hlo_instr_attr(instr, HLO_ATTR_SHARDING) || hlo_instr_attr(instr, HLO_ATTR_ORIGIN);
 }
 
@@ -325,7 +324,7 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
 static bool add_called(const sinker *s, hlo_entrance *e, hlo_computation *comp) {
     if (!comp || !s->callers[comp->id] || comp->parameter_count != 1 || !comp->root) return false;
     const hlo_instr *parameter = comp->parameters[0];
-    if (!only_elements_used(parameter, e->count) || speaks_of_elements(parameter) ||
+    if (!only_elements_used(parameter, e->count) || hlo_sink_speaks(parameter) ||
         hlo_sink_is_held(parameter))
         return false;
     e->called[e->called_count++] = comp;
@@ -335,8 +334,7 @@ static bool add_called(const sinker *s, hlo_entrance *e, hlo_computation *comp) 
 static void enter(hlo_entrance *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_sink_is_held(e->tuple) &&
-        !hlo_sink_is_held(e->user) && !speaks_of_elements(e->tuple) &&
-        !speaks_of_elements(e->user)) {
+        !hlo_sink_is_held(e->user) && !hlo_sink_speaks(e->tuple) && !hlo_sink_speaks(e->user)) {
         e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
         if (hlo_sink_choose(e)) sink(e);
     }
@@ -361,7 +359,7 @@ static void visit_loop(const sinker *s, hlo_instr *loop) {
     if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
         return;
     if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
-        !speaks_of_elements(body->root) && !hlo_sink_is_held(body->root) &&
+        !hlo_sink_speaks(body->root) && !hlo_sink_is_held(body->root) &&
         only_elements_used(loop, e.count) && body->root->operand_count == e.count)
         enter(&e);
 }
