@@ -274,6 +274,26 @@ static const text_case *pick_case(const text_cases *cases, uint64_t seed) {
     return best;
 }
 
+static void add_runs(void *sum, hlo_computation *called) {
+    uint64_t *runs = sum;
+    runs[0] += runs[1 + called->id];
+}
+
+/* Whether functions call each other so often that the entry would run for seconds. */
+static bool calls_many(const hlo_module *module) {
+    const uint64_t MOST = 100000;
+    uint64_t *runs = calloc(1 + module->next_computation_id, sizeof *runs);
+    if (!runs) abort();
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        runs[0] = 1;
+        for (hlo_instr *i = comp->first; i; i = i->next) hlo_instr_visit_called(i, add_runs, runs);
+        runs[1 + comp->id] = runs[0] < MOST ? runs[0] : MOST;
+    }
+    const bool many = runs[1 + module->entry->id] == MOST;
+    free(runs);
+    return many;
+}
+
 hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
     char name[32];
     snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
@@ -284,7 +304,7 @@ hlo_module *draw_module(const text_cases *cases, uint64_t seed) {
     if (!module) return NULL;
     if (seed % 2 == 0) edit_module(module, &d);
     if (dice_chance(&other, 12)) edit_places(module, &other);
-    if (hlo_module_verify(module, NULL, NULL) == HLO_OK) return module;
+    if (hlo_module_verify(module, NULL, NULL) == HLO_OK && !calls_many(module)) return module;
     hlo_module_free(module);
     return NULL;
 }
