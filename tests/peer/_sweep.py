@@ -40,12 +40,22 @@ def operands(rng, name, dtype):
         x = np.arange(SAMPLE) if bits == 16 else rng.integers(0, 1 << (bits - 1), SAMPLE) * 2 + \
             rng.integers(0, 2, SAMPLE)
         x = x.astype(word)
+        if bits > 16 and name[0] not in 'su':  # so many codes are drawn that two NaNs seldom meet
+            x = np.where(rng.random(SAMPLE) < 0.9, x, rng.choice(nans(dtype), SAMPLE))
         small = rng.integers(0, 70, SAMPLE).astype(word)
         y = np.where(rng.random(SAMPLE) < 0.5, rng.permutation(x), small if name[0] in 'su' else x)
     x, y = x.view(dtype), y.view(dtype)
     if name in FLUSHED:
         x, y = normal(x), normal(y)
     return x, y
+
+
+def nans(dtype):
+    """Codes of NaNs of either sign."""
+    info, word = np.finfo(dtype), WORDS[np.dtype(dtype).itemsize]
+    least = int(np.asarray(np.inf, dtype).view(word)) + 1  # payload 1
+    codes = [least, least + (1 << info.nmant - 1) - 1, least + (1 << info.nmant) - 2]
+    return np.array(codes + [c | 1 << info.bits - 1 for c in codes], word)
 
 
 def normal(x):

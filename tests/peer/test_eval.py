@@ -247,10 +247,30 @@ def arrays(run):
         run.compare(f'sum {i}', lowered(function, inputs), inputs, within_sum)
 
 
+def starts(run):
+    """Dynamic slices and updates that start anywhere: numbers below 0 and the largest of each type."""
+    x, update = np.arange(6, dtype=np.float32), np.array([-1, -2], np.float32)
+    for name, dtype in INTEGERS.items():
+        limits = np.iinfo(dtype)
+        at = [a for a in (-limits.max - 1, -limits.max, -2, -1, 0, 1, 3, 4, 5, 6, 7, limits.max // 2, limits.max // 2 + 1,
+                          limits.max - 1, limits.max) if a >= limits.min]
+        places = range(len(at))
+        shape = ', '.join(['f32[2]', 'f32[6]'] * len(at))
+        lines = [f'  %at{i} = {name}[] parameter({i + 2})\n'
+                 f'  %slice{i} = f32[2] dynamic-slice(%x, %at{i}), dynamic_slice_sizes={{2}}\n'
+                 f'  %update{i} = f32[6] dynamic-update-slice(%x, %u, %at{i})\n' for i in places]
+        text = (f'HloModule starts\nENTRY %main {{\n  %x = f32[6] parameter(0)\n  %u = f32[2] parameter(1)\n'
+                + ''.join(lines) + f'  ROOT %all = ({shape}) tuple('
+                + ', '.join(f'%slice{i}, %update{i}' for i in places) + ')\n}\n')
+        run.compare(f'start {name}', text, [x, update] + [np.array(a, dtype) for a in at], exactly,
+                    [f'{what} at {a}' for a in at for what in ('slice', 'update')])
+
+
 def main():
     run = Runner(_script.parser().parse_args())
     conversions(run)
     _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
+    starts(run)
     arrays(run)
     print(f'{run.cases} results, {run.failures} differ')
     return run.failures != 0
