@@ -96,7 +96,7 @@ hlo_instr *hlo_send_scale(hlo_rule_env *env, const hlo_instr *collective, const 
     int64_t along = moves_anywhere ? -1 : dims->count == 1 ? dims->v[0] : -2;
     path p = {.length = 0};
     if (!(hlo_ops[sender->op].flags & HLO_COLLECTIVE) || along < -1 || each->rank > HLO_RULE_ARGS ||
-        each->rank != all->rank)
+        each->rank != all->rank || !hlo_shape_count(each))
         return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
