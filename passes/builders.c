@@ -670,6 +670,8 @@ MAKE(times_rows) {
     *out = args[0].instr;
     if (hlo_rows_scalar(env, args[1].instr, operand)) return true;
     hlo_instr *operands[] = {args[0].instr, hlo_rows_beside(env, args[1].instr, operand)};
+    if (operands[1] && !hlo_rule_scale_finite(operands[1]))
+        return hlo_rule_refuse(env, "scales-out-of-range", args[1].instr);
     *out = operands[1] ? hlo_rule_new(env, HLO_OP_MULTIPLY, operands[0]->shape, 2, operands) : NULL;
     return *out != NULL;
 }

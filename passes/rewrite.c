@@ -446,19 +446,40 @@ static void count_factor(known_factors *k, double number) {
     *(fabsf(factor) > 1 ? &k->large : &k->small) *= factor;
 }
 
+/* With the largest and the smallest of a scale's elements, if all are known. */
+static bool count_elements(known_factors *k, const hlo_instr *scale, bool over) {
+    double number, large = 1, small = 1;
+    for (int64_t i = 0; i < hlo_shape_count(scale->shape); i++) {
+        if (!hlo_known_element(scale, i, &number)) return false;
+        known_factors one = {.large = 1, .small = 1, .finite = true};
+        count_factor(&one, over ? 1 / number : number);
+        k->finite &= one.finite;
+        large = fmax(large, fabs(one.large));
+        small = fmin(small, fabs(one.small));
+    }
+    k->large *= large;
+    k->small *= small;
+    return true;
+}
+
 /* With the factors that `scale` is made of; `over`: it is a divisor. */
 static void count_scale(known_factors *k, const hlo_instr *scale, bool over, unsigned depth) {
-    double number;
-    if (!scale || depth == FACTOR_LIMIT) return;
-    if (hlo_known_number(scale, &number)) {
-        count_factor(k, over ? 1 / number : number);
-    } else if (scale->op == HLO_OP_MULTIPLY || scale->op == HLO_OP_DIVIDE) {
+    if (!scale || depth == FACTOR_LIMIT || count_elements(k, scale, over)) return;
+    if (scale->op == HLO_OP_MULTIPLY || scale->op == HLO_OP_DIVIDE) {
         count_scale(k, hlo_instr_operand(scale, 0), over, depth + 1);
         count_scale(k, hlo_instr_operand(scale, 1), over != (scale->op == HLO_OP_DIVIDE),
                     depth + 1);
     } else if (scale->op == HLO_OP_CONVERT || hlo_instr_moves(scale)) {
         count_scale(k, hlo_instr_operand(scale, 0), over, depth + 1);
     }
+}
+
+bool hlo_rule_scale_finite(const hlo_instr *scale) {
+    known_factors k = {.large = 1, .small = 1, .finite = true};
+    while (scale->op == HLO_OP_BROADCAST || scale->op == HLO_OP_TRANSPOSE)
+        scale = hlo_instr_operand(scale, 0);
+    count_scale(&k, scale, false, 0);
+    return k.finite;
 }
 
 /* A call multiplies its factors with each other first: an infinity or a 0 that they make, and the
@@ -493,9 +514,8 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     env->fault = hlo_matmul_incomplete(&m);
     if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
-    why = hlo_matmul_check(&m, &env->context->target);
-    if (!why && !scales_fit(source->op == HLO_OP_DOT ? NULL : &before, &m))
-        why = "scales-out-of-range";
+    const bool fit = scales_fit(source->op == HLO_OP_DOT ? NULL : &before, &m);
+    why = fit ? hlo_matmul_check(&m, &env->context->target) : "scales-out-of-range";
     if (why) return hlo_rule_refuse(env, why, NULL), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }
