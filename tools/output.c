@@ -173,6 +173,7 @@ bool output_open(output *out, const char *path, FILE *standard) {
     struct stat there;
     bool exists = stat(path, &there) == 0;
     if (exists && !S_ISREG(there.st_mode)) return (out->file = fopen(path, "w")) != NULL;
+    if (exists && access(path, W_OK) != 0) return false;
     /* A link keeps pointing at the file that is replaced, or made. */
     out->final = whole_path(path);
     out->file = out->final ? open_beside(out, exists ? there.st_mode & 07777 : usual_mode()) : NULL;
