@@ -1,13 +1,13 @@
-# Writes OUT: hlo_reason_pages, the text of each of PAGES/*.md, a page per row of passes/why.def.
+# Writes OUT: hlo_reason_pages, the text of each of PAGES/*.md, a page per row of passes/reason/reason.def.
 file(GLOB pages ${PAGES}/*.md)
-set(text "/* Made from passes/why/ by cmake/pages.cmake. */\n#include \"passes/report.h\"\n\n")
-string(APPEND text "const char *const hlo_reason_pages[HLO_WHY_COUNT] = {\n")
+set(text "/* Made from passes/reason/pages/ by cmake/pages.cmake. */\n#include \"passes/verdict/report.h\"\n\n")
+string(APPEND text "const char *const hlo_reason_pages[HLO_REASON_COUNT] = {\n")
 foreach(page ${pages})
   get_filename_component(id ${page} NAME_WE)
   string(TOUPPER ${id} id)
   string(REPLACE "-" "_" id ${id})
   file(READ ${page} bytes HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
-  string(APPEND text "    [HLO_WHY_${id}] = (const char[]){${bytes}0},\n")
+  string(APPEND text "    [HLO_REASON_${id}] = (const char[]){${bytes}0},\n")
 endforeach()
 file(WRITE ${OUT} "${text}};\n")

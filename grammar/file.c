@@ -3,10 +3,10 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "grammar/text.h"
+#include "grammar/scan/parser.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
-#include "ir/file.h"
+#include "ir/text/file.h"
 
 static const char no_memory[] = "no memory";
 

@@ -1,24 +1,20 @@
 # HLO text, and rewrite rules: two lexers, two parsers. Binary modules: one schema.
 set(hlo_generated_dir ${CMAKE_BINARY_DIR}/generated/grammar)
-file(MAKE_DIRECTORY ${hlo_generated_dir})
-set(hlo_grammar_generated)
-foreach(language hlo rules)
-  flex_target(${language}_lexer ${CMAKE_SOURCE_DIR}/grammar/${language}.l
-    ${hlo_generated_dir}/${language}.lex.c
-    DEFINES_FILE ${hlo_generated_dir}/${language}.lex.h)
-  bison_target(${language}_parser ${CMAKE_SOURCE_DIR}/grammar/${language}.y
-    ${hlo_generated_dir}/${language}.tab.c COMPILE_FLAGS "-Werror -Wcounterexamples"
-    DEFINES_FILE ${hlo_generated_dir}/${language}.tab.h)
-  add_flex_bison_dependency(${language}_lexer ${language}_parser)
-  list(APPEND hlo_grammar_generated ${hlo_generated_dir}/${language}.lex.c
-    ${hlo_generated_dir}/${language}.tab.c)
+file(MAKE_DIRECTORY ${hlo_generated_dir}/text ${hlo_generated_dir}/rules ${hlo_generated_dir}/proto)
+foreach(language text/hlo rules/rules)
+  get_filename_component(folder ${language} DIRECTORY)
+  set(to ${hlo_generated_dir}/${language})
+  flex_target(${folder}_lexer ${CMAKE_SOURCE_DIR}/grammar/${language}.l ${to}.lex.c
+    DEFINES_FILE ${to}.lex.h)
+  bison_target(${folder}_parser ${CMAKE_SOURCE_DIR}/grammar/${language}.y ${to}.tab.c
+    COMPILE_FLAGS "-Werror -Wcounterexamples" DEFINES_FILE ${to}.tab.h)
+  add_flex_bison_dependency(${folder}_lexer ${folder}_parser)
+  set(hlo_${folder}_generated ${to}.lex.c ${to}.tab.c)
 endforeach()
-add_custom_command(OUTPUT ${hlo_generated_dir}/hlo.pb-c.c ${hlo_generated_dir}/hlo.pb-c.h
-  COMMAND ${HLO_PROTOC_C} -I ${CMAKE_SOURCE_DIR}/grammar --c_out=${hlo_generated_dir}
-    ${CMAKE_SOURCE_DIR}/grammar/hlo.proto
-  DEPENDS ${CMAKE_SOURCE_DIR}/grammar/hlo.proto VERBATIM)
-list(APPEND hlo_grammar_generated ${hlo_generated_dir}/hlo.pb-c.c)
-hlo_generated(${hlo_grammar_generated})
-hlo_sources(grammar grammar)
-hlo_room(grammar SEES ir SOURCES ${grammar} ${hlo_grammar_generated}
-  ${hlo_generated_dir}/hlo.pb-c.h LINK PkgConfig::ZLIB PkgConfig::PROTOBUF_C)
+set(to ${hlo_generated_dir}/proto/hlo.pb-c)
+add_custom_command(OUTPUT ${to}.c ${to}.h
+  COMMAND ${HLO_PROTOC_C} -I ${CMAKE_SOURCE_DIR}/grammar/proto --c_out=${hlo_generated_dir}/proto
+    ${CMAKE_SOURCE_DIR}/grammar/proto/hlo.proto
+  DEPENDS ${CMAKE_SOURCE_DIR}/grammar/proto/hlo.proto VERBATIM)
+set(hlo_proto_generated ${to}.c ${to}.h)
+hlo_generated(${hlo_text_generated} ${hlo_rules_generated} ${to}.c)

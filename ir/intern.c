@@ -11,7 +11,7 @@
 /* Most strings are the name of an instruction and nothing else: a memo is made for the others. */
 typedef struct remarkable {
     hlo_instr *meant;
-    hlo_memo memo;
+    hlo_string_cache memo;
 } remarkable;
 
 typedef struct entry {
@@ -162,18 +162,18 @@ size_t hlo_intern_length(const char *interned) {
     return entry_of(interned)->length;
 }
 
-hlo_meaning hlo_intern_meaning(const char *interned) {
+hlo_symbol_binding hlo_intern_binding(const char *interned) {
     const entry *e = entry_of(interned);
-    return (hlo_meaning){e->has_memo ? e->remarkable->meant : e->meant, e->scope};
+    return (hlo_symbol_binding){e->has_memo ? e->remarkable->meant : e->meant, e->scope};
 }
 
-void hlo_intern_set_meaning(const char *interned, hlo_meaning meaning) {
+void hlo_intern_bind(const char *interned, hlo_symbol_binding meaning) {
     entry *e = entry_of(interned);
     *(e->has_memo ? &e->remarkable->meant : &e->meant) = meaning.instr;
     e->scope = meaning.scope & INT32_MAX;
 }
 
-hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned) {
+hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned) {
     entry *e = entry_of(interned);
     if (!e->has_memo) {
         remarkable *made = hlo_arena_zero(module->arena, sizeof *made);
@@ -215,7 +215,7 @@ void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
     e->taken = e->taken & ~(1u << space) & 3;
     if (name == interned) return;
     const size_t length = stem_length(interned);
-    hlo_intern_memo(module, hlo_intern(module, interned, length))->suffix =
+    hlo_intern_cache(module, hlo_intern(module, interned, length))->suffix =
         (uint32_t)strtoul(name + length + 1, NULL, 10) - 1;
 }
 
@@ -223,7 +223,7 @@ const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char 
     if (take(interned, space)) return interned;
     enum { SUFFIX = 12, FEW = 256 }; /* `.`, ten digits, NUL */
     const size_t length = stem_length(interned);
-    hlo_memo *stem = hlo_intern_memo(module, hlo_intern(module, interned, length));
+    hlo_string_cache *stem = hlo_intern_cache(module, hlo_intern(module, interned, length));
     char few[FEW], *text = few;
     if (length > FEW - SUFFIX) text = hlo_arena_alloc(module->arena, length + SUFFIX);
     memcpy(text, interned, length);

@@ -24,7 +24,7 @@
 
 typedef enum hlo_type {
 #define HLO_TYPE(id, name, bits, class) HLO_TYPE_##id,
-#include "ir/type.def"
+#include "ir/table/type.def"
 #undef HLO_TYPE
     HLO_TYPE_COUNT,
     HLO_TYPE_INVALID = HLO_TYPE_COUNT
@@ -56,7 +56,7 @@ bool hlo_type_is_fp8(hlo_type type);     /* any float of 8 bits */
 
 typedef enum hlo_op {
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) HLO_OP_##id,
-#include "ir/op.def"
+#include "ir/table/op.def"
 #undef HLO_OP
     HLO_OP_COUNT,
     HLO_OP_INVALID = HLO_OP_COUNT
@@ -74,7 +74,7 @@ enum {
 
 typedef enum hlo_attr_id {
 #define HLO_ATTR(id, name, kind) HLO_ATTR_##id,
-#include "ir/attr.def"
+#include "ir/table/attr.def"
 #undef HLO_ATTR
     HLO_ATTR_COUNT,
     HLO_ATTR_INVALID = HLO_ATTR_COUNT
@@ -134,7 +134,7 @@ bool hlo_op_has(hlo_op op, hlo_attr_id attr);
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
 /* The words that the attribute may be, or be a list of, on that opcode (word.def), each with a
  * space before it; NULL when HLO does not fix them. */
-const char *hlo_attr_words(hlo_op op, hlo_attr_id attr);
+const char *hlo_attr_values(hlo_op op, hlo_attr_id attr);
 bool hlo_word_in(const char *words, const char *word, size_t length);
 /* Whether `next` may end, or hand on, what `start` starts (chain.def). HLO_OP_INVALID stands for
  * any: hlo_op_chains(op, HLO_OP_INVALID) is whether `op` starts anything. */
@@ -282,9 +282,9 @@ struct hlo_attrs {
 
 /* Whether the attribute says no more than its absence would (usual.def), on an `op` whose first
  * operand is `operand`; NULL: not known. */
-bool hlo_attr_is_usual(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
+bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
 /* The `type` that a comparison of such an operand has when it does not say. */
-const char *hlo_compare_usual_type(const hlo_shape *operand);
+const char *hlo_compare_default_type(const hlo_shape *operand);
 
 /* ------------------------------------------------------------------- instructions, computations */
 
@@ -296,7 +296,7 @@ struct hlo_use {
     hlo_use *next, *prev; /* in def's use list */
 };
 
-/* What holds an instruction in its place: passes/pin.h. */
+/* What holds an instruction in its place: passes/analysis/pin.h. */
 typedef enum hlo_pin {
     HLO_PIN_NONE,
     HLO_PIN_EFFECT,  /* it does more than compute its result */
@@ -380,9 +380,9 @@ typedef struct hlo_tables {
 
 /* What HLO's reader takes and HLO forbids: no error when the text is read, one when the module is
  * verified. */
-typedef struct hlo_doubt hlo_doubt;
-struct hlo_doubt {
-    hlo_doubt *next;
+typedef struct hlo_deferred_error hlo_deferred_error;
+struct hlo_deferred_error {
+    hlo_deferred_error *next;
     uint32_t offset, length; /* bytes of the source */
     const char *message;
 };
@@ -400,13 +400,13 @@ struct hlo_module {
     const char *file;   /* name and text that the module was read from; "" when it was not */
     const char *source; /* NULL when it was read from bytes that are no text */
     size_t source_size;
-    uint32_t source_line;    /* of the file, at which `source` begins */
-    hlo_doubt *doubts;       /* the last one first */
-    bool verified;           /* it was, and only passes have changed it since */
-    struct hlo_lines *lines; /* see hlo_diag_emit() */
+    uint32_t source_line;         /* of the file, at which `source` begins */
+    hlo_deferred_error *deferred; /* the last one first */
+    bool verified;                /* it was, and only passes have changed it since */
+    struct hlo_lines *lines;      /* see hlo_diag_emit() */
     hlo_pool instrs;
-    uint32_t laid;                    /* instructions when hlo_module_lay() was last called */
-    uint32_t laid_ids;                /* next_id then */
+    uint32_t relocated;               /* instructions when hlo_module_compact() was last called */
+    uint32_t relocated_ids;           /* next_id then */
     uint32_t instr_count;             /* in all its computations */
     uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
     bool attrs_seen[HLO_ATTR_COUNT];  /* whether any instruction has or has had the attribute */
@@ -430,14 +430,14 @@ const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length,
 size_t hlo_intern_length(const char *interned);
 /* The instruction that a string is the name of, for a reader of text, and in which computation: its
  * id plus one; 0: in none. The verifier, which runs after it, marks names by it. */
-typedef struct hlo_meaning {
+typedef struct hlo_symbol_binding {
     hlo_instr *instr;
     uint32_t scope;
-} hlo_meaning;
-hlo_meaning hlo_intern_meaning(const char *interned);
-void hlo_intern_set_meaning(const char *interned, hlo_meaning meaning);
+} hlo_symbol_binding;
+hlo_symbol_binding hlo_intern_binding(const char *interned);
+void hlo_intern_bind(const char *interned, hlo_symbol_binding meaning);
 /* What else is remembered about an interned string; all zero at first. */
-typedef struct hlo_memo {
+typedef struct hlo_string_cache {
     hlo_computation *comp;  /* called so in the text */
     const hlo_shape *shape; /* written so */
     const void *config;     /* what it says as a backend_config, once matmul/ has read it */
@@ -445,9 +445,9 @@ typedef struct hlo_memo {
     uint32_t suffix;        /* the last N tried for `name.N` */
     uint8_t op, attr;       /* called so, plus one; 0: not yet looked up */
     uint8_t formed_as;      /* hlo_attr_id */
-} hlo_memo;
+} hlo_string_cache;
 /* Made when it is first asked for; valid until the module is freed. */
-hlo_memo *hlo_intern_memo(hlo_module *module, const char *interned);
+hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);
 
 /* Instructions have unique names, and so have computations; one of each may share a name. */
 typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
@@ -491,13 +491,13 @@ void hlo_instr_remove(hlo_instr *instr);
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
 /* Whether so much has been removed and made that a walk goes back and forth over memory of which
- * most is of no use any more: then, the time for hlo_module_lay(). */
-bool hlo_module_is_sparse(const hlo_module *module);
+ * most is of no use any more: then, the time for hlo_module_compact(). */
+bool hlo_module_is_fragmented(const hlo_module *module);
 /* Lays all instructions and their operands anew: side by side, in their order, as in a module that
  * was just read. Nothing else changes, ids and the order of use lists included. Returns in `arena`,
  * by id, where each is now; NULL: in no computation. A pointer to one from elsewhere than the
  * module is of no use afterwards, but for a snapshot's. */
-hlo_instr **hlo_module_lay(hlo_module *module, hlo_arena *arena);
+hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena);
 
 /* What is made, so that it can be unmade. In `arena`. */
 typedef struct hlo_journal hlo_journal;
@@ -582,7 +582,7 @@ void hlo_instr_visit_called(const hlo_instr *instr,
 /* How often a while loop goes round, where its condition and body alone say so: it counts in one
  * element of its state from a constant, by a constant, to a constant. */
 #define HLO_TRIPS_UNKNOWN UINT64_MAX
-uint64_t hlo_while_trips(const hlo_instr *loop);
+uint64_t hlo_while_trip_count(const hlo_instr *loop);
 
 /* Whether each element of the result is one of operand 0, or what a pad fills up with, bit for bit
  * and of the same type: what moves elements, but no bitcast to another type. */
@@ -593,8 +593,8 @@ bool hlo_instr_moves(const hlo_instr *instr);
  * so bit for bit: 0 and -0 differ. */
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
 bool hlo_known_number(const hlo_instr *value, double *out_number);
-/* The same, also through what is pinned (passes/pin.h), which passes do not look through: for what
- * a call means, which is the same before and after anything was pinned. */
+/* The same, also through what is pinned (passes/analysis/pin.h), which passes do not look through:
+ * for what a call means, which is the same before and after anything was pinned. */
 bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
@@ -667,18 +667,18 @@ void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_sev
                     size_t offset, size_t length, const char *format, va_list args);
 
 /* The errors that a check has found, of which only the first are said: every check counts so. */
-typedef struct hlo_tally {
+typedef struct hlo_error_budget {
     unsigned most; /* that are said */
     unsigned found;
     uint32_t first_hidden; /* where the first is that was not said */
-} hlo_tally;
+} hlo_error_budget;
 
 /* For so many errors; 0: HLO_MOST_ERRORS. */
-hlo_tally hlo_tally_new(unsigned most);
+hlo_error_budget hlo_error_budget_new(unsigned most);
 /* Counts an error at `offset` of the source: whether it is said. */
-bool hlo_tally_take(hlo_tally *tally, uint32_t offset);
+bool hlo_error_budget_take(hlo_error_budget *tally, uint32_t offset);
 /* One note about those that were not said. HLO_INVALID_INPUT if there was any error. */
-hlo_status hlo_tally_end(const hlo_tally *tally, const hlo_module *module,
-                         const hlo_diag_sink *sink);
+hlo_status hlo_error_budget_end(const hlo_error_budget *tally, const hlo_module *module,
+                                const hlo_diag_sink *sink);
 
 #endif

@@ -6,13 +6,13 @@
 const hlo_type_info hlo_types[HLO_TYPE_COUNT] = {
 #define HLO_TYPE(id, name, bits, class)                                                            \
     [HLO_TYPE_##id] = {name, bits, (bits + 7) / 8, HLO_CLASS_##class},
-#include "ir/type.def"
+#include "ir/table/type.def"
 #undef HLO_TYPE
 };
 
 const hlo_attr_info hlo_attrs_info[HLO_ATTR_COUNT] = {
 #define HLO_ATTR(id, name, kind) [HLO_ATTR_##id] = {name, HLO_KIND_##kind},
-#include "ir/attr.def"
+#include "ir/table/attr.def"
 #undef HLO_ATTR
 };
 
@@ -27,12 +27,12 @@ const hlo_op_info hlo_ops[HLO_OP_COUNT] = {
                      flags,                                                                        \
                      (const uint8_t[]){required HLO_ATTR_COUNT},                                   \
                      (const uint8_t[]){allowed HLO_ATTR_COUNT}},
-#include "ir/op.def"
+#include "ir/table/op.def"
 #undef HLO_OP
 };
 const uint8_t hlo_common_attrs[] = {A(PARAMETER_REPLICATION) A(SHARDING) A(FRONTEND_ATTRIBUTES)
                                         A(STATISTICS) A(ORIGIN) A(CONTROL_PREDECESSORS) A(METADATA)
-                                            A(BACKEND_CONFIG) A(UNHELD) A(STRAYS) HLO_ATTR_COUNT};
+                                            A(BACKEND_CONFIG) A(UNMAPPED) A(STRAYS) HLO_ATTR_COUNT};
 #undef A
 #undef NONE
 #undef ANY
@@ -75,16 +75,16 @@ hlo_op hlo_op_find(const char *name, size_t length) {
     return HLO_OP_INVALID;
 }
 
-const char *hlo_attr_words(hlo_op op, hlo_attr_id attr) {
+const char *hlo_attr_values(hlo_op op, hlo_attr_id attr) {
     static const struct {
         hlo_attr_id attr;
         hlo_op op;
         const char *words;
     } rows[] = {
 #define HLO_OP_ANY HLO_OP_COUNT
-#define HLO_WORDS(attr, op, words) {HLO_ATTR_##attr, HLO_OP_##op, words},
-#include "ir/word.def"
-#undef HLO_WORDS
+#define HLO_ATTR_VALUES(attr, op, words) {HLO_ATTR_##attr, HLO_OP_##op, words},
+#include "ir/table/attr_value.def"
+#undef HLO_ATTR_VALUES
 #undef HLO_OP_ANY
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -104,7 +104,7 @@ bool hlo_op_chains(hlo_op start, hlo_op next) {
         uint8_t start, next;
     } chains[] = {
 #define HLO_CHAIN(start, next) {HLO_OP_##start, HLO_OP_##next},
-#include "ir/chain.def"
+#include "ir/table/async_pair.def"
 #undef HLO_CHAIN
     };
     for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)

@@ -262,7 +262,7 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 /* Calls are read many times, so what a config says is kept with its text, once all of it is read:
  * memory may run out before that, and the call be read again. */
 static const known_config *read_config(hlo_module *module, const char *text) {
-    hlo_memo *memo = text ? hlo_intern_memo(module, text) : NULL;
+    hlo_string_cache *memo = text ? hlo_intern_cache(module, text) : NULL;
     if (memo && memo->config) return memo->config;
     known_config *known = hlo_arena_zero(module->arena, sizeof *known);
     hlo_config config;
@@ -299,7 +299,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
 
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink) {
-    hlo_tally errors = hlo_tally_new(max_errors);
+    hlo_error_budget errors = hlo_error_budget_new(max_errors);
     if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -307,11 +307,11 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
             const char *why;
             if (!hlo_matmul_is_call(instr) && !hlo_matmul_is_wide_call(instr)) continue;
             if (hlo_matmul_decode(instr, &matmul, &why) == HLO_OK) continue;
-            if (!hlo_tally_take(&errors, instr->offset)) continue;
+            if (!hlo_error_budget_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
                           "'%s' is no matmul call: %s", instr->name, why);
         }
-    return hlo_tally_end(&errors, module, sink);
+    return hlo_error_budget_end(&errors, module, sink);
 }
 
 const char *hlo_matmul_incomplete(const hlo_matmul *m) {
@@ -408,7 +408,8 @@ static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_
             key.dims[key.count++] = lists[i]->v[d];
     }
     const size_t length = offsetof(config_key, dims) + key.count * sizeof *key.dims;
-    hlo_memo *memo = hlo_intern_memo(module, hlo_intern(module, (const char *)&key, length));
+    hlo_string_cache *memo =
+        hlo_intern_cache(module, hlo_intern(module, (const char *)&key, length));
     if (!memo->config || key.count == 2 * HLO_CONFIG_DIMS)
         memo->config = hlo_intern_string(
             module, hlo_config_format(module->arena, m, form, key.a_stride, key.b_stride));

@@ -23,7 +23,7 @@
 
 typedef enum hlo_epilogue {
 #define HLO_EPILOGUE(id, bias, relu, gelu, aux) HLO_EPILOGUE_##id,
-#include "matmul/epilogue.def"
+#include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     HLO_EPILOGUE_COUNT
 } hlo_epilogue;
@@ -39,7 +39,7 @@ typedef enum hlo_scale_form {
 
 typedef enum hlo_scale_mode {
 #define HLO_SCALE_MODE(id, name, value, across, along) HLO_SCALE_##id,
-#include "matmul/scale.def"
+#include "matmul/table/scale.def"
 #undef HLO_SCALE_MODE
     HLO_SCALE_MODE_COUNT
 } hlo_scale_mode;
@@ -158,9 +158,9 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
 /* Reads a plain `dot`: scales and epilogue absent. Operands need not be fp8. */
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
-/* The first row of limit.def that the matmul breaks on that target, as the name that passes/why.def
- * has for it (e.g. "type-combination"); NULL when it can be a call. Of a wide one, only the element
- * types are looked at. */
+/* The first row of limit.def that the matmul breaks on that target, as the name that
+ * passes/reason/reason.def has for it (e.g. "type-combination"); NULL when it can be a call. Of a
+ * wide one, only the element types are looked at. */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
 
 /* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
@@ -176,7 +176,7 @@ const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
  * dimension contiguous. One batch dimension may stand anywhere (it is a stride), several are
  * row-major and first, in their order. (cuBLASLt also takes a column-major operand whose
  * contracting dimension comes first: the same memory. One form lets transposes cancel.) */
-bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b);
+bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
 /* Those dimensions of `transpose`, which may be a copy, as dimensions of its operand. Owned by the
  * module. */

@@ -116,7 +116,7 @@ static const char *no_epilogue(const char *word) {
     } near[] = {
 #define HLO_EPILOGUE(id, bias, relu, gelu, aux)                                                    \
     {#id, "no epilogue is called so; did you mean '" #id "'?"},
-#include "matmul/epilogue.def"
+#include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     };
     hlo_suggestion s = hlo_suggest(word);

@@ -49,7 +49,7 @@ typedef struct types_row {
 static const types_row types_rows[] = {
 #define HLO_MATMUL_TYPES(mixed, c, d, bias) {mixed, HLO_TYPE_##c, HLO_TYPE_##d, HLO_TYPE_##bias},
 #define HLO_MATMUL_WIDE_TYPES(operands, d, bias)
-#include "matmul/types.def"
+#include "matmul/table/types.def"
 #undef HLO_MATMUL_TYPES
 #undef HLO_MATMUL_WIDE_TYPES
 };
@@ -69,7 +69,7 @@ static const hlo_wide_types wide_rows[] = {
 #define HLO_MATMUL_TYPES(mixed, c, d, bias)
 #define HLO_MATMUL_WIDE_TYPES(operands, d, bias)                                                   \
     {HLO_TYPE_##operands, HLO_TYPE_##d, HLO_TYPE_##bias},
-#include "matmul/types.def"
+#include "matmul/table/types.def"
 #undef HLO_MATMUL_TYPES
 #undef HLO_MATMUL_WIDE_TYPES
 };
@@ -118,7 +118,7 @@ const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target)
     const facts found = find_facts(matmul, target), *f = &found;
 #define HLO_LIMIT(name, test)                                                                      \
     if (test) return name;
-#include "matmul/limit.def"
+#include "matmul/table/limit.def"
 #undef HLO_LIMIT
     return NULL;
 }
@@ -130,7 +130,7 @@ static bool lies_plainly(const hlo_shape *shape, const hlo_ints *batch) {
     return hlo_shape_is_row_major(shape);
 }
 
-bool hlo_matmul_operand_lies(const hlo_matmul *matmul, const hlo_target *target, bool b) {
+bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b) {
     const hlo_shape *shape = b ? matmul->b->shape : matmul->a->shape;
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;

@@ -38,7 +38,7 @@ static const product_row op_rows[HLO_OP_COUNT] = {
     [HLO_OP_##opcode] = {NULL, HLO_PRODUCT_##kind, 1, flops},
 #define HLO_PRODUCT_CALL(target, kind, b, flops)
 #define HLO_PRODUCT_FUSION(name, kind)
-#include "matmul/product.def"
+#include "matmul/table/product.def"
 #undef HLO_PRODUCT_OP
 #undef HLO_PRODUCT_CALL
 #undef HLO_PRODUCT_FUSION
@@ -48,7 +48,7 @@ static const product_row call_rows[] = {
 #define HLO_PRODUCT_OP(opcode, kind, flops)
 #define HLO_PRODUCT_CALL(target, kind, b, flops) {target, HLO_PRODUCT_##kind, b, flops},
 #define HLO_PRODUCT_FUSION(name, kind)
-#include "matmul/product.def"
+#include "matmul/table/product.def"
 #undef HLO_PRODUCT_OP
 #undef HLO_PRODUCT_CALL
 #undef HLO_PRODUCT_FUSION
@@ -61,7 +61,7 @@ static const struct {
 #define HLO_PRODUCT_OP(opcode, kind, flops)
 #define HLO_PRODUCT_CALL(target, kind, b, flops)
 #define HLO_PRODUCT_FUSION(name, kind) {name, HLO_FUSION_##kind},
-#include "matmul/product.def"
+#include "matmul/table/product.def"
 #undef HLO_PRODUCT_OP
 #undef HLO_PRODUCT_CALL
 #undef HLO_PRODUCT_FUSION

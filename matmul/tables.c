@@ -5,7 +5,7 @@
 
 const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT] = {
 #define HLO_EPILOGUE(id, bias, relu, gelu, aux) {#id, bias, relu, gelu, aux},
-#include "matmul/epilogue.def"
+#include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
 };
 
@@ -35,7 +35,7 @@ hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what) {
 
 const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT] = {
 #define HLO_SCALE_MODE(id, name, value, across, along) {name, value, across, along},
-#include "matmul/scale.def"
+#include "matmul/table/scale.def"
 #undef HLO_SCALE_MODE
 };
 
@@ -79,7 +79,7 @@ static const hlo_target_info targets[] = {
 #define HLO_TARGET(sm, fp8, tn_only, scale_arrays, workspace, gpu, fp8_tflops, bf16_tflops,        \
                    memory_gbs)                                                                     \
     {sm, fp8, tn_only, scale_arrays, workspace, gpu, fp8_tflops, bf16_tflops, memory_gbs},
-#include "matmul/target.def"
+#include "matmul/table/target.def"
 #undef HLO_TARGET
 };
 

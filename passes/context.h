@@ -15,9 +15,10 @@ typedef struct hlo_pass_context {
     hlo_arena *scratch;      /* working memory of one pass, taken back after it */
     hlo_arena *lasting;      /* working memory of the whole run */
     struct hlo_order *order; /* of the module's instructions, in there; NULL: not asked for */
-    struct hlo_agreement *agreement; /* what hlo_devices_agree() has found so far, in there; NULL */
-    const struct hlo_rules *rules;   /* loaded from a file; NULL: none */
-    const hlo_module *rules_source;  /* holds them, and their text */
+    struct hlo_replication
+        *agreement; /* what hlo_devices_replicated() has found so far, in there; NULL */
+    const struct hlo_rules *rules;  /* loaded from a file; NULL: none */
+    const hlo_module *rules_source; /* holds them, and their text */
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the
                          module is as it was */
 } hlo_pass_context;

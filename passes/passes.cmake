@@ -1,16 +1,19 @@
-# Passes: the engine, and the rules that rulec compiles into const tables.
+# Passes: the rules that rulec compiles into const tables, and the pages about reasons.
 set(hlo_rules_dir ${CMAKE_SOURCE_DIR}/passes/rules)
 file(GLOB hlo_rule_files CONFIGURE_DEPENDS ${hlo_rules_dir}/*.rules)
-set(hlo_rules_c ${CMAKE_BINARY_DIR}/generated/passes/rules.c)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/passes)
+set(hlo_rules_c ${CMAKE_BINARY_DIR}/generated/passes/rules/rules.c)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/passes/rules ${CMAKE_BINARY_DIR}/generated/passes/reason)
 
 # The rule compiler sees ir, grammar and the vocabulary; it runs on the machine that builds.
-set(rulec_view ${CMAKE_BINARY_DIR}/rooms/passes)
-add_executable(rulec tools/rulec.c passes/vocabulary.c
-  $<TARGET_OBJECTS:hlo_grammar> $<TARGET_OBJECTS:hlo_ir>)
-target_include_directories(rulec PRIVATE ${rulec_view} ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(rulec PRIVATE hlo_flags PkgConfig::XXHASH PkgConfig::ZLIB
-  PkgConfig::PROTOBUF_C Threads::Threads m)
+function(hlo_rulec)
+  set(objects ${ARGN})
+  list(FILTER objects INCLUDE REGEX "^hlo_(ir|grammar)(_|$)")
+  list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+  add_executable(rulec tools/rulec.c passes/rules/vocabulary.c ${objects})
+  target_include_directories(rulec PRIVATE ${CMAKE_BINARY_DIR}/rooms/passes_rules ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(rulec PRIVATE hlo_flags PkgConfig::XXHASH PkgConfig::ZLIB
+    PkgConfig::PROTOBUF_C Threads::Threads m)
+endfunction()
 add_custom_command(OUTPUT ${hlo_rules_c} DEPENDS rulec ${hlo_rule_files}
   COMMAND rulec ${hlo_rules_c} ${hlo_rule_files} COMMENT "Compiling rewrite rules" VERBATIM)
 set_source_files_properties(${hlo_rules_c} PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
@@ -20,9 +23,9 @@ set(hlo_rules_doc --doc ${CMAKE_SOURCE_DIR}/docs/rules.md ${hlo_rules_dir}/HEAD.
 add_custom_target(rules-doc COMMAND rulec ${hlo_rules_doc} VERBATIM)
 
 # The pages about reasons, and the target that writes docs/diagnostics.md anew from them.
-set(hlo_pages_dir ${CMAKE_SOURCE_DIR}/passes/why)
+set(hlo_pages_dir ${CMAKE_SOURCE_DIR}/passes/reason/pages)
 file(GLOB hlo_page_files CONFIGURE_DEPENDS ${hlo_pages_dir}/*.md)
-set(hlo_pages_c ${CMAKE_BINARY_DIR}/generated/passes/pages.c)
+set(hlo_pages_c ${CMAKE_BINARY_DIR}/generated/passes/reason/pages.c)
 add_custom_command(OUTPUT ${hlo_pages_c}
   DEPENDS ${hlo_page_files} ${CMAKE_SOURCE_DIR}/cmake/pages.cmake
   COMMAND ${CMAKE_COMMAND} -DPAGES=${hlo_pages_dir} -DOUT=${hlo_pages_c}
@@ -30,6 +33,3 @@ add_custom_command(OUTPUT ${hlo_pages_c}
 add_custom_target(diagnostics-doc DEPENDS hlo-fp8-opt COMMAND ${CMAKE_COMMAND}
   -DOPT=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/hlo-fp8-opt -DSOURCE=${CMAKE_SOURCE_DIR}
   -DOUT=${CMAKE_SOURCE_DIR}/docs/diagnostics.md -P ${CMAKE_SOURCE_DIR}/cmake/diagnostics.cmake VERBATIM)
-
-hlo_sources(passes passes)
-hlo_room(passes SEES ir grammar matmul SOURCES ${passes} ${hlo_rules_c} ${hlo_pages_c} LINK PkgConfig::XXHASH PkgConfig::JANSSON)

@@ -31,7 +31,7 @@ typedef struct hlo_job {
                                its results */
     uint32_t operand_count, result_count; /* leaves */
     hlo_view *operands, *results;
-    /* How far rounding may have taken each element (ir/eval/bound.h): f32, in the same order in
+    /* How far rounding may have taken each element (ir/error/error.h): f32, in the same order in
      * memory as the elements. `data` NULL: of an operand, that it is exact; of a result, that it is
      * not wanted. */
     hlo_view *operand_sigmas, *result_sigmas;

@@ -1,4 +1,4 @@
-# Fails when docs/diagnostics.md is not what passes/DIAGNOSTICS.md and the pages about reasons are.
+# Fails when docs/diagnostics.md is not what passes/reason/HEAD.md and the pages about reasons are.
 set(OUT ${BINARY}/diagnostics.md)
 include(${SOURCE}/cmake/diagnostics.cmake)
 execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${OUT} ${SOURCE}/docs/diagnostics.md

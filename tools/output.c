@@ -75,7 +75,7 @@ static void forget(output *out) {
 }
 
 /* The permissions that a file made by open() would have; mkstemp() gives fewer. */
-static mode_t usual_mode(void) {
+static mode_t default_mode(void) {
     mode_t mask = umask(0);
     umask(mask);
     return 0666 & ~mask;
@@ -176,7 +176,8 @@ bool output_open(output *out, const char *path, FILE *standard) {
     if (exists && access(path, W_OK) != 0) return false;
     /* A link keeps pointing at the file that is replaced, or made. */
     out->final = whole_path(path);
-    out->file = out->final ? open_beside(out, exists ? there.st_mode & 07777 : usual_mode()) : NULL;
+    out->file =
+        out->final ? open_beside(out, exists ? there.st_mode & 07777 : default_mode()) : NULL;
     if (!out->file) forget(out);
     return out->file != NULL;
 }

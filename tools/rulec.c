@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/rules.h"
-#include "passes/vocabulary.h"
+#include "grammar/rules/rules.h"
+#include "passes/rules/vocabulary.h"
 
 static void show(void *user, const hlo_diag *diag) {
     hlo_diag_print(user, diag, 0);
@@ -176,7 +176,7 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
 
 static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
     fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include "
-          "\"passes/match.h\"\n\n",
+          "\"passes/engine/engine.h\"\n\n",
           out);
     for (unsigned i = 0; i < count; i++) put_file(out, files[i], i);
     fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);

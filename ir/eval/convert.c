@@ -1,8 +1,8 @@
 /* convert, bitcast-convert, iota. */
 #include <string.h>
 
-#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
+#include "ir/float/float.h"
 
 typedef struct types {
     hlo_type from, to;
@@ -58,16 +58,16 @@ void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_vie
     }
     const hlo_view *views[] = {out, in};
     types t = {in->type, out->type};
-    hlo_walk walk;
-    hlo_walk_init(&walk, out->rank, out->dims, 2, views);
-    hlo_walk_run_parallel(env, &walk, 0, convert_row, &t);
+    hlo_strided_loop walk;
+    hlo_strided_loop_init(&walk, out->rank, out->dims, 2, views);
+    hlo_strided_loop_run_parallel(env, &walk, 0, convert_row, &t);
 }
 
 static hlo_status run_convert(hlo_call *call) {
     hlo_view_convert(call->env, &call->operands[0], &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_convert = {.run = run_convert, .bound = hlo_bound_convert};
+const hlo_kernel hlo_eval_convert = {.run = run_convert, .bound = hlo_error_convert};
 
 /* Of equal widths, elements are copied. Else the array with the narrower elements has one more
  * dimension, the last, which counts the parts of a wider element, low bits first. */
@@ -91,7 +91,7 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view_copy(call->env, &in, &out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_bitcast_convert = {.run = run_bitcast_convert, .bound = hlo_bound_moved};
+const hlo_kernel hlo_eval_bitcast_convert = {.run = run_bitcast_convert, .bound = hlo_error_moved};
 
 static hlo_status run_iota(hlo_call *call) {
     const hlo_view *out = &call->results[0];
@@ -105,4 +105,4 @@ static hlo_status run_iota(hlo_call *call) {
     hlo_view_convert(call->env, &in, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_iota = {.run = run_iota, .bound = hlo_bound_exact};
+const hlo_kernel hlo_eval_iota = {.run = run_iota, .bound = hlo_error_exact};

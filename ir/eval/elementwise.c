@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
+#include "ir/float/float.h"
 
 /* ----------------------------------------------------------------------------- making the loops */
 
@@ -49,7 +49,7 @@ typedef double _Complex complex128;
 #define KERNEL(name, ...)                                                                          \
     static const hlo_elementwise ops_##name[] = {__VA_ARGS__};                                     \
     const hlo_kernel hlo_eval_##name = {                                                           \
-        .run = hlo_elementwise_run, .bound = hlo_bound_elementwise, .ops = ops_##name};
+        .run = hlo_elementwise_run, .bound = hlo_error_elementwise, .ops = ops_##name};
 
 #define FLOATS(name) [HLO_LANE_F32] = name##_f32, [HLO_LANE_F64] = name##_f64
 #define INTS(name) [HLO_LANE_S64] = name##_s64, [HLO_LANE_U64] = name##_u64
@@ -322,7 +322,7 @@ static int pick_compare(const hlo_instr *instr) {
 }
 
 const hlo_kernel hlo_eval_compare = {.run = hlo_elementwise_run,
-                                     .bound = hlo_bound_compare_op,
+                                     .bound = hlo_error_compare_op,
                                      .ops = compares,
                                      .pick = pick_compare};
 
@@ -458,8 +458,8 @@ hlo_status hlo_elementwise_run(hlo_call *call) {
                  : d.op->out == HLO_OUT_REAL    ? real
                  : d.op->out == HLO_OUT_COMPLEX ? HLO_LANE_C128
                                                 : d.lane;
-    hlo_walk walk;
-    hlo_walk_init(&walk, views[0]->rank, views[0]->dims, 1 + d.op->arity, views);
-    hlo_walk_run_parallel(call->env, &walk, 0, run_row, &d);
+    hlo_strided_loop walk;
+    hlo_strided_loop_init(&walk, views[0]->rank, views[0]->dims, 1 + d.op->arity, views);
+    hlo_strided_loop_run_parallel(call->env, &walk, 0, run_row, &d);
     return HLO_OK;
 }

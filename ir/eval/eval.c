@@ -7,7 +7,7 @@ const hlo_kernel hlo_eval_NONE = {0};
 static const hlo_kernel *const kernels[HLO_OP_COUNT] = {
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
     [HLO_OP_##id] = &hlo_eval_##eval,
-#include "ir/op.def"
+#include "ir/table/op.def"
 #undef HLO_OP
 };
 

@@ -6,7 +6,7 @@
 #ifndef HLO_IR_EVAL_KERNEL_H
 #define HLO_IR_EVAL_KERNEL_H
 
-#include "ir/eval/bound.h"
+#include "ir/error/error.h"
 #include "ir/eval/eval.h"
 
 /* ------------------------------------------------------------------------------------ the table */
@@ -21,11 +21,11 @@ typedef struct hlo_call {
 } hlo_call;
 
 /* The same call with the sigma of each operand and result beside it (bound.h). */
-typedef struct hlo_bound_call {
+typedef struct hlo_error_call {
     hlo_call call;
     const hlo_view *operand_sigmas, *result_sigmas; /* f32; data NULL: exact */
-    const hlo_bound_options *options;
-} hlo_bound_call;
+    const hlo_error_options *options;
+} hlo_error_call;
 
 typedef enum hlo_lane {
     HLO_LANE_F32, /* floats of at most 32 bits */
@@ -66,14 +66,14 @@ typedef struct hlo_elementwise {
 /* What an opcode's `eval` column names: hlo_eval_<eval>. */
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
-    hlo_status (*bound)(const hlo_bound_call *bound);
+    hlo_status (*bound)(const hlo_error_call *bound);
     const hlo_elementwise *ops;          /* of elementwise opcodes */
     int (*pick)(const hlo_instr *instr); /* which of `ops`; NULL: the only one; -1: none */
 } hlo_kernel;
 
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
     extern const hlo_kernel hlo_eval_##eval;
-#include "ir/op.def"
+#include "ir/table/op.def"
 #undef HLO_OP
 
 /* NULL when the CPU does not run the opcode. */
@@ -130,26 +130,27 @@ enum { HLO_WALK_VIEWS = 8 };
 
 /* Several views of the same dimensions, run through together. Dimensions of one are dropped, the
  * others ordered by the strides of view 0 (then 1, ...) and merged where all views allow it. */
-typedef struct hlo_walk {
+typedef struct hlo_strided_loop {
     uint32_t rank, views;
     int64_t dims[HLO_EVAL_MAX_RANK];
     int64_t steps[HLO_WALK_VIEWS][HLO_EVAL_MAX_RANK]; /* bytes */
     char *data[HLO_WALK_VIEWS];
     int64_t count; /* elements */
-} hlo_walk;
+} hlo_strided_loop;
 
 /* A row: `count` elements of each view, from data[v] on, steps[v] bytes apart. */
-typedef void hlo_walk_body(void *arg, int64_t count, char *const *data, const int64_t *steps);
+typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
+                                   const int64_t *steps);
 
 /* `views` all have rank `rank` and dimensions `dims`, a rank of 0 excepted, which is repeated. */
-void hlo_walk_init(hlo_walk *walk, uint32_t rank, const int64_t *dims, uint32_t views,
-                   const hlo_view *const *view);
+void hlo_strided_loop_init(hlo_strided_loop *walk, uint32_t rank, const int64_t *dims,
+                           uint32_t views, const hlo_view *const *view);
 /* Serial. */
-void hlo_walk_run(const hlo_walk *walk, hlo_walk_body *body, void *arg);
+void hlo_strided_loop_run(const hlo_strided_loop *walk, hlo_strided_loop_body *body, void *arg);
 /* Rows may run on several threads at once; the rows of one thread are those of part of one
  * dimension along which view `written` moves. */
-void hlo_walk_run_parallel(const hlo_eval_env *env, const hlo_walk *walk, uint32_t written,
-                           hlo_walk_body *body, void *arg);
+void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *walk,
+                                   uint32_t written, hlo_strided_loop_body *body, void *arg);
 
 /* ---------------------------------------------------------------------------------------- views */
 
@@ -217,18 +218,18 @@ void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *ins
 const char *hlo_call_refusal(const hlo_instr *instr);
 
 /* Where sigmas come from (bound.c, bound_array.c). Each fills the sigmas of all results. */
-hlo_status hlo_bound_exact(const hlo_bound_call *bound);
-hlo_status hlo_bound_elementwise(const hlo_bound_call *bound);
-hlo_status hlo_bound_compare_op(const hlo_bound_call *bound);
-hlo_status hlo_bound_convert(const hlo_bound_call *bound);
-hlo_status hlo_bound_move(const hlo_bound_call *bound);
-hlo_status hlo_bound_dot(const hlo_bound_call *bound);
-hlo_status hlo_bound_reduce(const hlo_bound_call *bound);
-hlo_status hlo_bound_scatter(const hlo_bound_call *bound);
-hlo_status hlo_bound_indexed(const hlo_bound_call *bound);
-hlo_status hlo_bound_sort(const hlo_bound_call *bound);
-hlo_status hlo_bound_topk(const hlo_bound_call *bound);
-hlo_status hlo_bound_moved(const hlo_bound_call *bound);
+hlo_status hlo_error_exact(const hlo_error_call *bound);
+hlo_status hlo_error_elementwise(const hlo_error_call *bound);
+hlo_status hlo_error_compare_op(const hlo_error_call *bound);
+hlo_status hlo_error_convert(const hlo_error_call *bound);
+hlo_status hlo_error_move(const hlo_error_call *bound);
+hlo_status hlo_error_dot(const hlo_error_call *bound);
+hlo_status hlo_error_reduce(const hlo_error_call *bound);
+hlo_status hlo_error_scatter(const hlo_error_call *bound);
+hlo_status hlo_error_indexed(const hlo_error_call *bound);
+hlo_status hlo_error_sort(const hlo_error_call *bound);
+hlo_status hlo_error_topk(const hlo_error_call *bound);
+hlo_status hlo_error_moved(const hlo_error_call *bound);
 
 /* What the elements of a value are sure to be, NaN excepted; infinite ends when nothing is known.
  * Looks back over a few instructions. */
@@ -243,42 +244,42 @@ void hlo_view_extent(const hlo_view *view, hlo_range *out_range);
  * rounded to `type`, which gave `result`. `rounds`: whether the operation rounds to the type
  * everywhere; else only what `result` differs from was rounded, such as small bf16 numbers to f16,
  * which has more bits but less range. In place. */
-void hlo_bound_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
-                           const hlo_range *range, const hlo_bound_options *options, int64_t count,
+void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
+                           const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma);
 /* Below this, f32 arithmetic may take results for zero. */
 #define HLO_BOUND_FLUSHED 0x1p-126
 
 /* The same number, or both NaN. */
-bool hlo_bound_same(double a, double b);
+bool hlo_error_same(double a, double b);
 /* `value` as a number of that float type. */
-double hlo_bound_round(hlo_type type, double value);
+double hlo_error_round(hlo_type type, double value);
 /* The sigma of what overflowed when `value` was rounded. */
-double hlo_bound_overflow(double value);
+double hlo_error_overflow(double value);
 /* The difference of neighbours of `type` round `value`. */
-double hlo_bound_last_place(hlo_type type, double value);
+double hlo_error_last_place(hlo_type type, double value);
 /* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
  */
-double hlo_bound_step(hlo_type type, double number);
+double hlo_error_step(hlo_type type, double number);
 /* The neighbour of a number of a narrow type on the side of `toward`. */
-double hlo_bound_neighbour(hlo_type type, double number, double toward);
+double hlo_error_neighbour(hlo_type type, double number, double toward);
 /* The unit roundoff of what `type` is computed in: f32, but f64 for f64. */
-double hlo_bound_roundoff(hlo_type type);
+double hlo_error_roundoff(hlo_type type);
 /* Sets all sigmas of a view. */
-void hlo_bound_fill(const hlo_bound_call *bound, const hlo_view *sigma, double value);
+void hlo_error_fill(const hlo_error_call *bound, const hlo_view *sigma, double value);
 /* Whether no element of the sigma view is above zero. */
-bool hlo_bound_is_exact(const hlo_view *sigma);
+bool hlo_error_is_exact(const hlo_view *sigma);
 
 /* The terms of a sum along dimensions of `value`: for each batch and term the first one that has
  * the same elements with the same variances, wherever it has, itself if no other has. NULL: none
  * have. In scratch. */
-const int64_t *hlo_bound_repeats(const hlo_bound_call *bound, const hlo_view *value,
+const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *value,
                                  const hlo_view *variance, const hlo_ints *batch,
                                  const hlo_ints *along);
 /* What the variances of such terms are multiplied with, each having a factor: at the first of those
  * that are the same the larger of the sum of the factors' squares and the square of their sum, at
  * the others 0. Of the factors' dimensions, in f64. In scratch. */
-hlo_view hlo_bound_joined(const hlo_bound_call *bound, const int64_t *first,
+hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
 #endif

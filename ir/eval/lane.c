@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
+#include "ir/float/float.h"
 
 hlo_lane hlo_lane_of(hlo_type type) {
     if (type >= HLO_TYPE_COUNT) return HLO_LANE_NONE;

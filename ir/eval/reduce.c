@@ -1,8 +1,8 @@
 /* Opcodes that apply a computation to many elements: reduce, reduce-window, map, sort. */
 #include <string.h>
 
-#include "ir/eval/float.h"
 #include "ir/eval/kernel.h"
+#include "ir/float/float.h"
 
 enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
 
@@ -124,9 +124,9 @@ static void reduce_by(hlo_call *call, hlo_op op) {
     spread(call, in, &acc, &strides, reduced);
     hlo_view wide = {acc.type, in->rank, in->dims, strides.v, acc.data};
     const hlo_view *views[] = {in, &wide};
-    hlo_walk walk;
-    hlo_walk_init(&walk, in->rank, in->dims, 2, views);
-    hlo_walk_run_parallel(call->env, &walk, 1, fold_row, &f);
+    hlo_strided_loop walk;
+    hlo_strided_loop_init(&walk, in->rank, in->dims, 2, views);
+    hlo_strided_loop_run_parallel(call->env, &walk, 1, fold_row, &f);
     hlo_view_convert(call->env, &acc, out);
 }
 
@@ -181,7 +181,7 @@ static hlo_status run_reduce(hlo_call *call) {
     } while (next_index(in->rank, outer.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_bound_reduce};
+const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_error_reduce};
 
 /* -------------------------------------------------------------------------------- reduce-window */
 
@@ -271,7 +271,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
     } while (next_index(rank, sizes.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .bound = hlo_bound_moved};
+const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .bound = hlo_error_moved};
 
 /* ------------------------------------------------------------------------------------------ map */
 
@@ -292,12 +292,12 @@ static hlo_status run_map(hlo_call *call) {
     if (!region) return HLO_INVALID_INPUT;
     const hlo_view *views[HLO_WALK_VIEWS] = {&call->results[0]};
     for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
-    hlo_walk walk = {0};
-    hlo_walk_init(&walk, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
-    hlo_walk_run(&walk, map_row, region);
+    hlo_strided_loop walk = {0};
+    hlo_strided_loop_init(&walk, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
+    hlo_strided_loop_run(&walk, map_row, region);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_map = {.run = run_map, .bound = hlo_bound_moved};
+const hlo_kernel hlo_eval_map = {.run = run_map, .bound = hlo_error_moved};
 
 /* ----------------------------------------------------------------------------------------- sort */
 
@@ -383,7 +383,7 @@ static hlo_status run_sort(hlo_call *call) {
     } while (next_index(in->rank, rows.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_sort = {.run = run_sort, .bound = hlo_bound_sort};
+const hlo_kernel hlo_eval_sort = {.run = run_sort, .bound = hlo_error_sort};
 
 /* ---------------------------------------------------------------------------------------- top k */
 
@@ -454,4 +454,4 @@ static hlo_status run_topk(hlo_call *call) {
     } while (next_index(in->rank, rows.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_topk = {.run = run_topk, .bound = hlo_bound_topk};
+const hlo_kernel hlo_eval_topk = {.run = run_topk, .bound = hlo_error_topk};

@@ -198,9 +198,9 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
         views[arrays + i] = &x[i];
     }
     applying a = {region, arrays};
-    hlo_walk walk;
-    hlo_walk_init(&walk, acc->rank, acc->dims, 2 * arrays, views);
-    hlo_walk_run(&walk, apply_row, &a);
+    hlo_strided_loop walk;
+    hlo_strided_loop_init(&walk, acc->rank, acc->dims, 2 * arrays, views);
+    hlo_strided_loop_run(&walk, apply_row, &a);
 }
 
 static bool is_parameter(const hlo_instr *instr, int64_t number) {

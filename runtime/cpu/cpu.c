@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/eval/bound.h"
+#include "ir/error/error.h"
 #include "ir/eval/kernel.h"
 #include "matmul/call.h"
 
@@ -165,7 +165,7 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
     return HLO_OK;
 }
 
-static hlo_status cpu_settle(void *device, hlo_job *job, const char **why) {
+static hlo_status cpu_bind(void *device, hlo_job *job, const char **why) {
     (void)device;
     (void)job;
     (void)why;
@@ -188,7 +188,7 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
-    const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
     return hlo_eval_bound(&cpu->env, job->instr, job->operands, job->operand_sigmas, job->results,
                           job->result_sigmas, &options, cpu->scratch, why);
 }
@@ -204,7 +204,7 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     hlo_status status = run(cpu, &own, why);
     for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
         if (job->results[i].data)
-            hlo_bound_perturb(&job->results[i], own.result_sigmas[i].data, HLO_BOUND_AMPLITUDE,
+            hlo_error_perturb(&job->results[i], own.result_sigmas[i].data, HLO_BOUND_AMPLITUDE,
                               job->stream + i);
     return status;
 }
@@ -301,7 +301,7 @@ const hlo_backend cpu_backend = {
     .group = cpu_group,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
-    .settle = cpu_settle,
+    .settle = cpu_bind,
     .execute = cpu_execute,
     .allocate = cpu_allocate,
     .release = cpu_release,

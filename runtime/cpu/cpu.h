@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "ir/eval/bound.h"
+#include "ir/error/error.h"
 #include "matmul/call.h"
 #include "runtime/backend.h"
 
@@ -37,7 +37,7 @@ typedef struct cpu_scales {
 /* What an element of the product is multiplied with. */
 typedef struct cpu_scale {
     float value;
-    double sigma; /* ir/eval/bound.h; without the value's own rounding */
+    double sigma; /* ir/error/error.h; without the value's own rounding */
 } cpu_scale;
 
 /* Whether both are scalars; whether one changes along the contracting dimension. */
@@ -51,7 +51,7 @@ cpu_scale cpu_scale_at(const cpu_scales *scales, int64_t element, int64_t along)
 hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, hlo_dot_dims dims,
                                const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
-                               const hlo_bound_options *options, const char **why);
+                               const hlo_error_options *options, const char **why);
 
 /* matmul.c: cuBLASLt calls, by the formula in matmul/call.h. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);

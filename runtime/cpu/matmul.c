@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "ir/eval/bound.h"
-#include "ir/eval/float.h"
+#include "ir/error/error.h"
 #include "ir/eval/kernel.h"
+#include "ir/float/float.h"
 #include "matmul/call.h"
 #include "runtime/cpu/cpu.h"
 
@@ -169,7 +169,7 @@ static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int o
 typedef struct product {
     cpu_scales scales;
     const float *copy; /* of it, as the epilogue overwrites it; both only where bounds are wanted */
-    const float *sigma; /* ir/eval/bound.h */
+    const float *sigma; /* ir/error/error.h */
 } product;
 
 static cpu_scales read_scales(const cpu_device *cpu, const hlo_job *job) {
@@ -211,7 +211,7 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     const hlo_view *d = &job->results[0], *a = &job->operands[p->a], *b = &job->operands[p->b];
     const hlo_view *a_sigma = job->bounded ? &job->operand_sigmas[p->a] : &exact;
     const hlo_view *b_sigma = job->bounded ? &job->operand_sigmas[p->b] : &exact;
-    const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
     size_t count = (size_t)hlo_view_count(d);
     hlo_dims strides;
     hlo_view values = dense_f32(d, job->scratch, &strides);
@@ -235,20 +235,20 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     }
     hlo_view sigma = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, d);
     out->sigma = sigma.data;
-    return hlo_bound_dot_views(&cpu->env, dims, a, a_sigma, b, b_sigma, &values, &sigma, &options,
+    return hlo_error_dot_views(&cpu->env, dims, a, a_sigma, b, b_sigma, &values, &sigma, &options,
                                cpu->scratch, why);
 }
 
 /* --------------------------------------------------------------------------------------- bounds */
 
-/* Sigmas (ir/eval/bound.h) of the epilogue, element by element as above. */
+/* Sigmas (ir/error/error.h) of the epilogue, element by element as above. */
 typedef struct bounds {
     const epilogue *e;
     const float *product, *product_sigma; /* A x B, before the epilogue overwrote it */
     const float *c_sigma, *bias_sigma;    /* dense; NULL: exact */
     double product_scale_sigma, c_scale_sigma, d_scale_sigma;
     hlo_type type, aux_type;
-    const hlo_bound_options *options;
+    const hlo_error_options *options;
     float *d, *aux;      /* results; NULL: not wanted */
     bool anything;       /* some element may be NaN, so the abs-max may be that */
     double above, below; /* what the abs-max would be, all elements moved up, and all down */
@@ -264,7 +264,7 @@ static double activate(const epilogue *e, double x) {
 }
 
 static double addend_variance(float value, float sigma) {
-    bool overflowed = hlo_bound_overflowed((double)value, (double)sigma);
+    bool overflowed = hlo_error_overflowed((double)value, (double)sigma);
     return overflowed ? HLO_BOUND_ANYTHING : squared((double)sigma);
 }
 
@@ -303,7 +303,7 @@ static void bound_element(bounds *b, int64_t i) {
         return;
     }
     double sigma = sqrt(variance), move = HLO_BOUND_LAMBDA * sigma;
-    if (b->aux) b->aux[i] = (float)hlo_bound_rounded(b->aux_type, x, sigma, INFINITY, b->options);
+    if (b->aux) b->aux[i] = (float)hlo_error_rounded(b->aux_type, x, sigma, INFINITY, b->options);
     double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
     sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_BOUND_LAMBDA;
     /* 1 + tanh is rounded as a number near 1, however small it is. */
@@ -314,7 +314,7 @@ static void bound_element(bounds *b, int64_t i) {
     double value = y * e->d_scale;
     sigma =
         sqrt(squared(sigma * e->d_scale) + squared(b->d_scale_sigma * y) + squared(unit * value));
-    b->d[i] = (float)hlo_bound_rounded(b->type, value, sigma, e->limit, b->options);
+    b->d[i] = (float)hlo_error_rounded(b->type, value, sigma, e->limit, b->options);
 }
 
 static double scale_sigma(const hlo_job *job, int operand) {
@@ -336,7 +336,7 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     const hlo_matmul *m = &p->matmul;
     const hlo_view *d = &job->results[0];
     size_t count = (size_t)hlo_view_count(d);
-    const hlo_bound_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
     bool scalar = cpu_scales_scalar(&made->scales);
     bounds b = {
         .e = e,

@@ -76,7 +76,7 @@ static void take(side *s, int64_t start, int64_t count) {
 hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, hlo_dot_dims dims,
                                const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
-                               const hlo_bound_options *options, const char **why) {
+                               const hlo_error_options *options, const char **why) {
     enum { STEP = 128 };
     int64_t count = hlo_view_count(product), k = scales->size.k;
     side left = {.value = a, .sigma = a_sigma, .dim = dims.lhs_contracting->v[0]};
@@ -95,7 +95,7 @@ hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, 
         if (status == HLO_OK && variance) {
             sigma = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, product);
             status =
-                hlo_bound_dot_views(&cpu->env, dims, &left.part, &left.part_sigma, &right.part,
+                hlo_error_dot_views(&cpu->env, dims, &left.part, &left.part_sigma, &right.part,
                                     &right.part_sigma, &part, &sigma, options, cpu->scratch, why);
         }
         s.part = part.data;

@@ -1,9 +1,9 @@
 /* The CUDA backend's table: each job goes to the part that runs it. */
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/driver/cuda.h"
 
 #include <stdlib.h>
 
-#include "runtime/cuda/kernel.h"
+#include "runtime/cuda/codegen/kernel.h"
 
 /* cuBLASLt wants its workspace so. */
 enum { ALIGN = 256 };
@@ -56,7 +56,7 @@ static hlo_status cuda_prepare(void *device, hlo_job *job, hlo_arena *arena, con
     return part->prepare(device, job, arena, why);
 }
 
-static hlo_status cuda_settle(void *device, hlo_job *job, const char **why) {
+static hlo_status cuda_bind(void *device, hlo_job *job, const char **why) {
     cuda_device *d = device;
     if (!d->compiled) {
         hlo_status status = cuda_program_compile(d, why);
@@ -90,7 +90,7 @@ const hlo_backend cuda_backend = {
     .group = cuda_group,
     .supports = cuda_supports,
     .prepare = cuda_prepare,
-    .settle = cuda_settle,
+    .settle = cuda_bind,
     .execute = cuda_execute,
     .allocate = cuda_allocate,
     .release = cuda_release,

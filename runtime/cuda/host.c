@@ -1,6 +1,6 @@
 /* Under --fallback=cpu: what no other part runs, the cpu backend runs on copies of its operands. */
 #include "runtime/cpu/cpu.h"
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/driver/cuda.h"
 
 /* The job as the host sees it: arrays in the plan's own memory, made when the plan is. */
 typedef struct host_job {

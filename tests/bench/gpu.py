@@ -44,9 +44,9 @@ def query_device():
 
 
 def peak_of(compute_cap):
-    """(whose, dense FP8 TFLOP/s) of matmul/target.def's row for the architecture, or the nearest below."""
+    """(whose, dense FP8 TFLOP/s) of matmul/table/target.def's row for the architecture, or the nearest below."""
     sm = int(compute_cap.replace(".", ""))
-    table = (ROOT / "matmul/target.def").read_text()
+    table = (ROOT / "matmul/table/target.def").read_text()
     rows = re.findall(r'^HLO_TARGET\((\d+),.*"([^"]+)", (\d+)', table, re.M)
     below = [(int(row), gpu, int(peak)) for row, gpu, peak in rows if int(row) <= sm and int(peak)]
     return max(below)[1:] if below else (None, None)

@@ -1,7 +1,7 @@
 /* A stand-in for CUDA's libraries on a machine without a GPU: one shared library with the functions
- * of all three (runtime/cuda/cublaslt.def). Memory is the host's, streams do things at once, what
- * is captured is kept and done when the graph is launched, kernels are compiled by the host's C++
- * compiler and run thread by thread.
+ * of all three (runtime/cuda/driver/cublaslt.def). Memory is the host's, streams do things at once,
+ * what is captured is kept and done when the graph is launched, kernels are compiled by the host's
+ * C++ compiler and run thread by thread.
  *
  * Environment:
  *   HLO_STANDIN_LOG   a file to which every call is appended, a line each
@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/cuda/library.h"
+#include "runtime/cuda/driver/library.h"
 
 /* Every function under the name by which the library exports it. */
 #define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
     result name parameters __asm__(symbol);
-#include "runtime/cuda/cublaslt.def"
+#include "runtime/cuda/driver/cublaslt.def"
 #undef CUDA_SYMBOL
 
 /* Statuses of the driver. */

@@ -6,24 +6,24 @@
 
 static const char *const words[] = {
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) name "(",
-#include "ir/op.def"
+#include "ir/table/op.def"
 #undef HLO_OP
 #define HLO_TYPE(id, name, bits, class) name "[",
-#include "ir/type.def"
+#include "ir/table/type.def"
 #undef HLO_TYPE
 #define HLO_ATTR(id, name, kind) name "=",
-#include "ir/attr.def"
+#include "ir/table/attr.def"
 #undef HLO_ATTR
-#define HLO_WHY(id, name, text, hint) name,
-#include "passes/why.def"
-#undef HLO_WHY
+#define HLO_REASON(id, name, text, hint) name,
+#include "passes/reason/reason.def"
+#undef HLO_REASON
 #define HLO_FIELD(name, member, kind) name,
-#include "matmul/field.def"
+#include "matmul/table/field.def"
 #undef HLO_FIELD
 #define HLO_TEST(name, params) #name "(",
 #define HLO_MAKE(name, params) #name "(",
 #define HLO_MEASURE(name, params) #name,
-#include "passes/builder.def"
+#include "passes/rules/builder.def"
 #undef HLO_TEST
 #undef HLO_MAKE
 #undef HLO_MEASURE
@@ -31,9 +31,9 @@ static const char *const words[] = {
 
 /* The words that a row of word.def lists, each with a space before it. */
 static const char *const lists[] = {
-#define HLO_WORDS(attr, op, words) words,
-#include "ir/word.def"
-#undef HLO_WORDS
+#define HLO_ATTR_VALUES(attr, op, words) words,
+#include "ir/table/attr_value.def"
+#undef HLO_ATTR_VALUES
 };
 
 /* The signs and words that the grammars spell out themselves. */

@@ -126,21 +126,21 @@ def table(root, name, row):
 
 def rows(root):
     """(row, pattern): a text has the row when the pattern is found in one of its lines."""
-    attr = dict(table(root, 'ir/attr.def', r'HLO_ATTR\((\w+),\s*"([^"]+)"'))
+    attr = dict(table(root, 'ir/table/attr.def', r'HLO_ATTR\((\w+),\s*"([^"]+)"'))
     for name in attr.values():
         yield f'attribute {name}', name, rf'(?<![\w-]){re.escape(name)}='
-    for line in table(root, 'ir/op.def', r'HLO_OP\(([^;]*?)\)\s*(?=HLO_OP|\Z)'):
+    for line in table(root, 'ir/table/op.def', r'HLO_OP\(([^;]*?)\)\s*(?=HLO_OP|\Z)'):
         op = re.search(r'"([^"]+)"', line)[1]
         yield f'opcode {op}', op, rf'(?<![\w-]){re.escape(op)}\('
         for id in re.findall(r'\bA\((\w+)\)', line):
             name = attr[id]
             yield f'{op} with {name}', f'{op} {name}', rf'(?<![\w-]){re.escape(op)}(-start)?\(.*(?<![\w-]){re.escape(name)}='
-    for name, kind in table(root, 'ir/type.def', r'HLO_TYPE\(\w+, "(\w+)", \d+, (\w+)\)'):
+    for name, kind in table(root, 'ir/table/type.def', r'HLO_TYPE\(\w+, "(\w+)", \d+, (\w+)\)'):
         if name != 'tuple':
             yield f'type {name}', name, rf'(?<!\w){name}\['
         if kind != 'NONE':
             yield f'constant of {name}', name, rf'(?<!\w){name}\[.*constant\('
-    for id, words in table(root, 'ir/word.def', r'HLO_WORDS\((\w+), \w+,((?:\s*"[^"]*")+)\)'):
+    for id, words in table(root, 'ir/table/attr_value.def', r'HLO_ATTR_VALUES\((\w+), \w+,((?:\s*"[^"]*")+)\)'):
         for word in re.sub(r'["\s]+', ' ', words).split():
             yield f'{attr[id]}={word}', word, rf'(?<![\w-]){attr[id]}={word}\b'
     for name in SUGAR:

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/eval/float.h"
+#include "ir/float/float.h"
 
 enum { COUNT = 1 << 16 };
 

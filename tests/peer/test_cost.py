@@ -81,7 +81,7 @@ MORE = {'compare': ', direction=LT', 'reduce-precision': ', exponent_bits=5, man
 
 
 def elementwise(root):
-    for row in _text_rows.table(root, 'ir/op.def', r'HLO_OP\(([^;]*?)\)\s*(?=HLO_OP|\Z)'):
+    for row in _text_rows.table(root, 'ir/table/op.def', r'HLO_OP\(([^;]*?)\)\s*(?=HLO_OP|\Z)'):
         op, count = re.search(r'"([^"]+)", (\d)', row).groups()
         if 'HLO_ELEMENTWISE' in row:
             operands = ''.join(f' p{i} = f32[2,3] parameter({i})\n' for i in range(int(count)))

@@ -9,10 +9,10 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
-#include "ir/eval/float.h"
+#include "ir/float/float.h"
 #include "matmul/product.h"
-#include "passes/match.h"
-#include "passes/report.h"
+#include "passes/engine/engine.h"
+#include "passes/verdict/report.h"
 #include "tests/random/devices.h"
 #include "tests/random/places.h"
 

@@ -4,7 +4,7 @@
 
 #include "hlo/pass.h"
 #include "hlo/runtime.h"
-#include "passes/remark.h"
+#include "passes/verdict/remark.h"
 #include "tests/random/draw.h"
 
 enum { RULES_MOST = 256, WHY_SIZE = 4096 };
@@ -20,7 +20,7 @@ typedef enum outcome {
 typedef struct census {
     uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
     uint64_t fired[RULES_MOST];                       /* by rule_index() */
-    uint64_t reasons[HLO_WHY_COUNT];
+    uint64_t reasons[HLO_REASON_COUNT];
 } census;
 
 /* Rules in the order of their files. NULL: no such index. */

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "hlo/text.h"
-#include "passes/match.h"
-#include "passes/vocabulary.h"
+#include "passes/engine/engine.h"
+#include "passes/rules/vocabulary.h"
 #include "tests/random/check.h"
 #include "tests/random/edit.h"
 

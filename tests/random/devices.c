@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "ir/device_list.h"
 #include "ir/eval/kernel.h"
-#include "ir/groups.h"
-#include "passes/devices.h"
-#include "passes/manual.h"
+#include "passes/sharding/devices.h"
+#include "passes/sharding/manual.h"
 
 enum { DEVICES_MOST = 8, RESULTS_MOST = 512 };
 
@@ -43,7 +43,7 @@ static hlo_instr *emit(const spread *s, hlo_op op, const hlo_shape *shape, uint3
 /* Of groups that are listed, or in their order (`[2,2]<=[4]`). False: in another form, or the
  * device is in none. */
 static bool group_of(const char *text, int64_t device, members *out) {
-    hlo_groups groups = hlo_groups_read(text);
+    hlo_device_list groups = hlo_device_list_read(text);
     const char *at = groups.list;
     bool in_order = *text == '[' && !strchr(text, 'T');
     if (!(at || in_order) || groups.size < 1 || groups.size > DEVICES_MOST) return false;
@@ -51,7 +51,7 @@ static bool group_of(const char *text, int64_t device, members *out) {
         *out = (members){.count = groups.size, .self = -1};
         for (int64_t i = 0; i < groups.size; i++) {
             out->v[i] = g * groups.size + i;
-            if (at && !hlo_groups_next(&at, &out->v[i])) return false;
+            if (at && !hlo_device_list_next(&at, &out->v[i])) return false;
             if (out->v[i] == device) out->self = i;
         }
         if (out->self >= 0) return true;
@@ -67,7 +67,7 @@ static bool members_of(const spread *s, const hlo_instr *instr, int64_t device, 
     bool channel = hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID);
     bool global = hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ||
                   (channel && instr->op == HLO_OP_ALL_TO_ALL);
-    bool some = hlo_groups_read(text).count > 0;
+    bool some = hlo_device_list_read(text).count > 0;
     if (some && (global || !partitions)) return group_of(text, device, out);
     if (partitions && !channel) {
         *out = (members){.count = 1, .v = {device}};
@@ -121,9 +121,9 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
 /* Zeros are where no pair ends, as if what the device has were masked: elsewhere they may be scaled
  * as that is. */
 static hlo_instr *permute(const spread *s, const hlo_instr *instr, int64_t device) {
-    const char *at = hlo_groups_read(hlo_instr_str(instr, HLO_ATTR_SOURCE_TARGET_PAIRS)).list;
+    const char *at = hlo_device_list_read(hlo_instr_str(instr, HLO_ATTR_SOURCE_TARGET_PAIRS)).list;
     int64_t from, to;
-    while (at && hlo_groups_next(&at, &from) && hlo_groups_next(&at, &to))
+    while (at && hlo_device_list_next(&at, &from) && hlo_device_list_next(&at, &to))
         if (to == device) return operand_of(s, instr, from);
     const hlo_shape *mask = hlo_shape_retype(s->module, instr->shape, HLO_TYPE_PRED);
     hlo_instr *none = hlo_constant_scalar(s->comp, NULL, HLO_TYPE_PRED, 0);

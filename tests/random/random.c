@@ -86,11 +86,11 @@ static bool report(const census *c) {
         all = false;
     }
     static const char *const reasons[] = {
-#define HLO_WHY(id, name, text, hint) name,
-#include "passes/why.def"
-#undef HLO_WHY
+#define HLO_REASON(id, name, text, hint) name,
+#include "passes/reason/reason.def"
+#undef HLO_REASON
     };
-    for (int i = 0; i < HLO_WHY_COUNT; i++) {
+    for (int i = 0; i < HLO_REASON_COUNT; i++) {
         printf("%10llu  reason %s\n", (unsigned long long)c->reasons[i], reasons[i]);
         if (c->reasons[i] || need_not_be_given(reasons[i])) continue;
         printf("reason %s was never given\n", reasons[i]);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "runtime/cuda/kernel.h"
+#include "runtime/cuda/codegen/kernel.h"
 
 typedef struct jobs {
     hlo_job **v;

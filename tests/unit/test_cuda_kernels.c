@@ -15,11 +15,11 @@
 #include "cuda_jobs.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
-#include "ir/eval/bound.h"
-#include "ir/eval/float.h"
+#include "ir/error/error.h"
 #include "ir/eval/kernel.h"
-#include "runtime/cuda/kernel.h"
-#include "runtime/cuda/library.h"
+#include "ir/float/float.h"
+#include "runtime/cuda/codegen/kernel.h"
+#include "runtime/cuda/driver/library.h"
 
 static bool is_long;
 static cuda_library standin;
@@ -116,7 +116,7 @@ static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
         result_sigmas[l] = v.sigma;
     }
     const char *why = NULL;
-    hlo_bound_options options = {0};
+    hlo_error_options options = {0};
     if (hlo_eval(NULL, instr, operands, results, arena, &why) != HLO_OK ||
         hlo_eval_bound(NULL, instr, operands, sigmas, results, result_sigmas, &options, arena,
                        &why) != HLO_OK)
@@ -198,8 +198,8 @@ static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda
     for (uint32_t i = 0; i < job->group.result_count; i++) {
         const hlo_instr *result = job->group.results[i];
         for (uint32_t l = 0; l < leaf_count(result->shape); l++) {
-            hlo_bound_comparison c;
-            hlo_bound_compare(&job->results[at++], &values[result->id][l].view,
+            hlo_error_comparison c;
+            hlo_error_compare(&job->results[at++], &values[result->id][l].view,
                               &values[result->id][l].sigma, &c);
             if (!c.violations) continue;
             good = false;

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
-#include "runtime/cuda/matmul.h"
+#include "runtime/cuda/cublaslt/matmul.h"
 
 #if __has_include(<cublasLt.h>) && __has_include(<library_types.h>)
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -47,7 +47,7 @@ typedef struct row {
 
 static const row rows[] = {
 #define LT_ATTRIBUTE(object, name, number, bytes, kind) {LT_##object, #name, number, bytes},
-#include "runtime/cuda/attribute.def"
+#include "runtime/cuda/cublaslt/attribute.def"
 #undef LT_ATTRIBUTE
 };
 
@@ -192,7 +192,7 @@ static void test_headers(void **state) {
 #define LT_PREFERENCE_HEADER(name) CUBLASLT_MATMUL_PREF_##name
 #define LT_ATTRIBUTE(object, name, number, bytes, kind)                                            \
     assert_int_equal(number, LT_##object##_HEADER(name));
-#include "runtime/cuda/attribute.def"
+#include "runtime/cuda/cublaslt/attribute.def"
 #undef LT_ATTRIBUTE
 #define LT_TYPE_HEADER(name) CUDA_R_##name
 #define LT_COMPUTE_HEADER(name) CUBLAS_COMPUTE_##name
@@ -200,7 +200,7 @@ static void test_headers(void **state) {
 #define LT_EPILOGUE_HEADER(name) CUBLASLT_EPILOGUE_##name
 #define LT_REDUCTION_HEADER(name) CUBLASLT_REDUCTION_SCHEME_##name
 #define LT_WORD(kind, name, number) assert_int_equal(number, LT_##kind##_HEADER(name));
-#include "runtime/cuda/word.def"
+#include "runtime/cuda/cublaslt/word.def"
 #undef LT_WORD
     assert_int_equal(hlo_scale_modes[HLO_SCALE_OUTER_VEC].value,
                      CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);

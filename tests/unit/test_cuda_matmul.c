@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
-#include "runtime/cuda/matmul.h"
+#include "runtime/cuda/cublaslt/matmul.h"
 
 /* All that an FP8 call with an auxiliary result may have, in a batch of two. */
 static const char text[] =

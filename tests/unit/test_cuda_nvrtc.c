@@ -15,8 +15,8 @@
 
 #include "hlo/pass.h"
 #include "hlo/text.h"
-#include "runtime/cuda/kernel.h"
-#include "runtime/cuda/library.h"
+#include "runtime/cuda/codegen/kernel.h"
+#include "runtime/cuda/driver/library.h"
 #include "unit/cuda_jobs.h"
 
 static bool is_long;

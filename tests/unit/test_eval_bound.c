@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
-#include "ir/eval/bound.h"
-#include "ir/eval/float.h"
+#include "ir/error/error.h"
+#include "ir/float/float.h"
 
 enum { MAX_COUNT = 4096 };
 
@@ -48,7 +48,7 @@ static setup prepare(const char *text, jmp_buf *recover) {
 }
 
 static void run(setup *s, bool dropped) {
-    hlo_bound_options options = {.roundings_may_be_dropped = dropped};
+    hlo_error_options options = {.roundings_may_be_dropped = dropped};
     const char *why = NULL;
     hlo_arena *arena = s->module->arena;
     assert_int_equal(hlo_eval(NULL, s->root, s->operands, &s->result, arena, &why), HLO_OK);
@@ -242,21 +242,21 @@ static void comparing_counts_every_case(void **state) {
     float s[] = {0, 0, 0.1f, 0.1f, 0.1f, INFINITY};
     hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, s};
-    hlo_bound_comparison c;
-    hlo_bound_compare(&va, &vb, &vs, &c);
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
     assert_int_equal(c.equal, 2);
     assert_int_equal(c.within, 2);
     assert_int_equal(c.violations, 2);
     assert_int_equal(c.nonfinite, 1);
     assert_int_equal(c.worst_index, 4);
-    hlo_bound_compare(&va, &vb, NULL, &c);
+    hlo_error_compare(&va, &vb, NULL, &c);
     assert_int_equal(c.violations, 4);
     unsigned char p[] = {0x38, 0x38, 0x80, 0x38, 0x7f, 0}, q[] = {0x39, 0x3a, 0x01, 0x38, 0x7f, 0};
     float step[] = {0.03125f, 0.03125f, 0.01f, 0, 0, 0};
     hlo_view vp = {HLO_TYPE_F8E4M3FN, 1, dims, strides, p},
              vq = {HLO_TYPE_F8E4M3FN, 1, dims, strides, q},
              vt = {HLO_TYPE_F32, 1, dims, strides, step};
-    hlo_bound_compare(&vp, &vq, &vt, &c);
+    hlo_error_compare(&vp, &vq, &vt, &c);
     assert_int_equal(c.steps, 2);
     assert_int_equal(c.violations, 1);
     assert_int_equal(c.equal, 3);
@@ -270,8 +270,8 @@ static void an_infinity_is_no_nan(void **state) {
     float s[] = {INFINITY, INFINITY, INFINITY, NAN};
     hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, s};
-    hlo_bound_comparison c;
-    hlo_bound_compare(&va, &vb, &vs, &c);
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
     assert_int_equal(c.violations, 2);
     assert_int_equal(c.within, 2);
 }
@@ -378,7 +378,7 @@ static void perturbing_moves_by_sigma(void **state) {
         values[i] = again[i] = 1;
         narrow[i] = 0x3f80;
     }
-    hlo_bound_perturb(&view, sigma, 2, 7);
+    hlo_error_perturb(&view, sigma, 2, 7);
     double mean = 0, square = 0;
     for (int i = 0; i < COUNT; i++) {
         double moved = values[i] - 1.0;
@@ -390,14 +390,14 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_true(fabs(mean) < 0.02);
     assert_true(fabs(sqrt(square) - 0.25) < 0.02);
     view.data = again;
-    hlo_bound_perturb(&view, sigma, 2, 7);
+    hlo_error_perturb(&view, sigma, 2, 7);
     assert_memory_equal(values, again, sizeof values);
-    hlo_bound_perturb(&view, sigma, 2, 8);
+    hlo_error_perturb(&view, sigma, 2, 8);
     assert_memory_not_equal(values, again, sizeof values);
     /* Of bf16, whose next number is 1/128 away: to a neighbour now and then. */
     view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
     for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
-    hlo_bound_perturb(&view, sigma, 1, 7);
+    hlo_error_perturb(&view, sigma, 1, 7);
     int changed = 0;
     for (int i = 0; i < COUNT; i++) changed += narrow[i] != 0x3f80;
     assert_in_range(changed, COUNT / 100, COUNT / 3);
@@ -478,14 +478,14 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
              vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, sigmas};
-    hlo_bound_comparison c;
-    hlo_bound_compare(&va, &vb, &vs, &c);
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
     assert_int_equal(c.within, 3);
     assert_int_equal(c.violations, 1);
     assert_int_equal(c.worst_index, 3);
     for (int i = 0; i < 3; i++)
         sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_BOUND_FLIP);
-    hlo_bound_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+    hlo_error_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
     assert_int_equal(c.violations, 4);
 }
 
@@ -512,8 +512,8 @@ static void ties_flip_together(void **state) {
         unsigned char codes[] = {others[o], 0x58, 0x59, 0x58};
         hlo_view other = s.result;
         other.data = codes;
-        hlo_bound_comparison c;
-        hlo_bound_compare(&s.result, &other, &s.sigma, &c);
+        hlo_error_comparison c;
+        hlo_error_compare(&s.result, &other, &s.sigma, &c);
         assert_int_equal(c.steps, o < 2);
         assert_int_equal(c.violations, o == 2);
     }
@@ -528,8 +528,8 @@ static void ends_of_types_are_rounded(void **state) {
     float s[] = {0.24975f, 0.24975f};
     hlo_view va = {HLO_TYPE_BF16, 1, dims, strides, a}, vb = {HLO_TYPE_BF16, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, s};
-    hlo_bound_comparison c;
-    hlo_bound_compare(&va, &vb, &vs, &c);
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
     assert_int_equal(c.within, 1);
     assert_int_equal(c.worst_index, 1);
 }
@@ -744,8 +744,8 @@ static void an_overflow_is_the_same_in_both(void **state) {
     float s[] = {70000, 70000, (float)HLO_BOUND_ANYTHING, (float)HLO_BOUND_ANYTHING};
     hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, s};
-    hlo_bound_comparison c;
-    hlo_bound_compare(&va, &vb, &vs, &c);
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
     assert_int_equal(c.equal, 1);
     assert_int_equal(c.within, 2);
     assert_int_equal(c.worst_index, 1);
@@ -754,7 +754,7 @@ static void an_overflow_is_the_same_in_both(void **state) {
     for (int i = 0; i < 4; i++) s[i] = 70000;
     va.type = vb.type = HLO_TYPE_F8E5M2;
     va.data = p, vb.data = q;
-    hlo_bound_compare(&va, &vb, &vs, &c);
+    hlo_error_compare(&va, &vb, &vs, &c);
     assert_int_equal(c.equal, 2);
     assert_int_equal(c.violations, 2);
 }

@@ -11,7 +11,7 @@
 
 #include "hlo/text.h"
 #include "ir/eval/eval.h"
-#include "ir/eval/float.h"
+#include "ir/float/float.h"
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;

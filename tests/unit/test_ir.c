@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "ir/ir.h"
-#include "ir/plain.h"
-#include "ir/snapshot.h"
+#include "ir/module/snapshot.h"
+#include "ir/text/plain.h"
 
 static const char *unique(hlo_module *m, const char *name) {
     return hlo_unique_name(m, HLO_NAME_INSTR, hlo_intern_string(m, name));
@@ -99,7 +99,7 @@ static void a_snapshot_brings_all_back(void **state) {
         hlo_instr_move(one, two);
         hlo_instr_remove(add);
         (void)hlo_computation_new(m, "other");
-        hlo_module_lay(m, m->arena);
+        hlo_module_compact(m, m->arena);
         hlo_snapshot_restore(m, before);
         assert_ptr_equal(m->last, c);
         assert_ptr_equal(c->root, add);
@@ -136,14 +136,15 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     named->v[0] = first;
     hlo_instr_set_attr(add, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
     hlo_computation_set_root(c, add);
-    assert_false(hlo_module_is_sparse(m));
+    assert_false(hlo_module_is_fragmented(m));
     for (int i = 0; i < 9; i++)
         hlo_instr_remove(hlo_instr_new(c, NULL, HLO_OP_NEGATE, scalar, 1, &x, NULL));
-    assert_true(hlo_module_is_sparse(m));
-    hlo_instr **laid = hlo_module_lay(m, m->arena);
-    assert_false(hlo_module_is_sparse(m));
-    assert_null(laid[first->id + 1]);
-    hlo_instr *new_x = laid[x->id], *new_first = laid[first->id], *new_add = laid[add->id];
+    assert_true(hlo_module_is_fragmented(m));
+    hlo_instr **relocated = hlo_module_compact(m, m->arena);
+    assert_false(hlo_module_is_fragmented(m));
+    assert_null(relocated[first->id + 1]);
+    hlo_instr *new_x = relocated[x->id], *new_first = relocated[first->id],
+              *new_add = relocated[add->id];
     assert_ptr_equal(new_x + 1, new_first);
     assert_ptr_equal(new_first + 1, new_add);
     assert_ptr_equal(c->first, new_x);

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "ir/arena.h"
-#include "ir/groups.h"
+#include "ir/device_list.h"
 
 static void assert_groups(const char *value, int64_t count, int64_t size, int64_t devices) {
-    hlo_groups groups = hlo_groups_read(value);
+    hlo_device_list groups = hlo_device_list_read(value);
     assert_int_equal(groups.count, count);
     assert_int_equal(groups.size, size);
     assert_int_equal(groups.devices, devices);
@@ -24,8 +24,8 @@ static void listed_groups(void **state) {
     assert_groups("{}", 0, 0, 0);
     assert_groups("{{0,2},{1,3}}", 2, 2, 4);
     assert_groups("{{0},{1,2}}", 2, -1, 3);
-    assert_true(hlo_groups_read("{{0},{}}").empty);
-    assert_false(hlo_groups_read("{{0},{1}}").empty);
+    assert_true(hlo_device_list_read("{{0},{}}").empty);
+    assert_false(hlo_device_list_read("{{0},{1}}").empty);
 }
 
 static void counted_groups(void **state) {
@@ -33,8 +33,8 @@ static void counted_groups(void **state) {
     assert_groups("[2,4]<=[8]", 2, 4, 8);
     assert_groups("[2,4]<=[4,2]T(1,0)", 2, 4, 8);
     assert_groups("[2,4]<=[4,4]T(1,0)", 2, 4, 16);
-    assert_null(hlo_groups_read("[2,4]<=[8]").list);
-    assert_int_equal(hlo_groups_read("[1,1]<=[4000000000,4000000000]T(1,0)").devices, -1);
+    assert_null(hlo_device_list_read("[2,4]<=[8]").list);
+    assert_int_equal(hlo_device_list_read("[1,1]<=[4000000000,4000000000]T(1,0)").devices, -1);
 }
 
 static void groups_along_axes(void **state) {
@@ -48,13 +48,13 @@ static void groups_along_axes(void **state) {
 static void their_devices(void **state) {
     (void)state;
     static const int64_t wanted[] = {0, 2, 1, 30};
-    const char *at = hlo_groups_read("{{0,2},{1,30}}").list;
+    const char *at = hlo_device_list_read("{{0,2},{1,30}}").list;
     int64_t device;
     for (size_t i = 0; i < 4; i++) {
-        assert_true(hlo_groups_next(&at, &device));
+        assert_true(hlo_device_list_next(&at, &device));
         assert_int_equal(device, wanted[i]);
     }
-    assert_false(hlo_groups_next(&at, &device));
+    assert_false(hlo_device_list_next(&at, &device));
 }
 
 static void malformed_text_ends(void **state) {
@@ -63,8 +63,8 @@ static void malformed_text_ends(void **state) {
                                          "mesh['", "mesh['a'=2] {'", "?"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         int64_t device;
-        hlo_groups groups = hlo_groups_read(values[i]);
-        for (const char *at = groups.list ? groups.list : ""; hlo_groups_next(&at, &device);) {
+        hlo_device_list groups = hlo_device_list_read(values[i]);
+        for (const char *at = groups.list ? groups.list : ""; hlo_device_list_next(&at, &device);) {
         }
     }
 }

@@ -10,8 +10,8 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
-#include "ir/eval/float.h"
-#include "runtime/arrays.h"
+#include "ir/float/float.h"
+#include "runtime/io/arrays.h"
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;

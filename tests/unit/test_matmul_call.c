@@ -528,7 +528,7 @@ static void the_result_lies_as_it_must(void **state) {
 
 static bool lies(fixture *f, hlo_matmul m, int sm, bool b) {
     f->target.sm = sm;
-    return hlo_matmul_operand_lies(&m, &f->target, b);
+    return hlo_matmul_layout_ok(&m, &f->target, b);
 }
 
 static void operands_lie_as_the_target_wants(void **state) {

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
-#include "ir/snapshot.h"
-#include "passes/remark.h"
-#include "passes/walk.h"
+#include "ir/module/snapshot.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/verdict/remark.h"
 
 typedef struct fixture {
     hlo_pass_options options;
@@ -89,14 +89,14 @@ static void test_follow_and_reason(void **state) {
     fixture f;
     open_text(&f, TEXT);
     hlo_instr *a = find(&f, "a"), *b = find(&f, "b");
-    hlo_remark_reason(&f.context, b, HLO_WHY_SCALE_NOT_SCALAR, a);
-    hlo_remark_reason(&f.context, a, HLO_WHY_SCALE_NOT_SCALAR, NULL);
+    hlo_remark_reason(&f.context, b, HLO_REASON_SCALE_NOT_SCALAR, a);
+    hlo_remark_reason(&f.context, a, HLO_REASON_SCALE_NOT_SCALAR, NULL);
     hlo_remark_clear(&f.context, a);
     hlo_instr *moved = copy_of(a);
     hlo_remark_follow(&f.context, a, moved);
     hlo_instr_replace_uses(a, moved);
     hlo_instr_remove(a);
-    hlo_remark_reason(&f.context, moved, HLO_WHY_CHAIN_NOT_MOVABLE, find(&f, "p"));
+    hlo_remark_reason(&f.context, moved, HLO_REASON_CHAIN_NOT_MOVABLE, find(&f, "p"));
     hlo_report_close(&f.context);
     assert_string_equal(verdict(&f, 0)->instr, "a");
     assert_string_equal(verdict(&f, 0)->reason, "chain-not-movable");
@@ -117,7 +117,7 @@ static void test_merged_copied_unused(void **state) {
     hlo_instr_replace_uses(b, a);
     hlo_instr_remove(b);
     hlo_instr_remove(copy);
-    hlo_remark_reason(&f.context, a, HLO_WHY_EPILOGUE_TAKEN, NULL);
+    hlo_remark_reason(&f.context, a, HLO_REASON_EPILOGUE_TAKEN, NULL);
     hlo_report_close(&f.context);
     assert_int_equal(hlo_report_count(f.context.report), 3);
     assert_string_equal(verdict(&f, 0)->reason, "epilogue-taken");
@@ -136,10 +136,10 @@ static void test_back(void **state) {
     hlo_remark_mark *mark = hlo_remark_here(&f.context);
     hlo_instr *copy = copy_of(find(&f, "a"));
     hlo_remark_copy(&f.context, find(&f, "a"), copy);
-    hlo_remark_reason(&f.context, copy, HLO_WHY_SCALE_NOT_SCALAR, NULL);
+    hlo_remark_reason(&f.context, copy, HLO_REASON_SCALE_NOT_SCALAR, NULL);
     hlo_snapshot_restore(f.context.module, before);
     hlo_remark_back(&f.context, mark);
-    hlo_remark_reason(&f.context, find(&f, "b"), HLO_WHY_AMAX_INIT, NULL);
+    hlo_remark_reason(&f.context, find(&f, "b"), HLO_REASON_AMAX_INIT, NULL);
     hlo_report_close(&f.context);
     assert_int_equal(hlo_report_count(f.context.report), 2);
     assert_string_equal(verdict(&f, 0)->reason, "scale-not-scalar");
@@ -149,19 +149,19 @@ static void test_back(void **state) {
 
 static void test_reasons_by_name(void **state) {
     (void)state;
-    assert_int_equal(hlo_reason_find("not-quantised"), HLO_WHY_NOT_QUANTISED);
-    assert_int_equal(hlo_reason_find("no such reason"), HLO_WHY_COUNT);
+    assert_int_equal(hlo_reason_find("not-quantised"), HLO_REASON_NOT_QUANTISED);
+    assert_int_equal(hlo_reason_find("no such reason"), HLO_REASON_COUNT);
 }
 
 static void test_limits_have_sentences(void **state) {
     (void)state;
     static const char *const names[] = {
 #define HLO_LIMIT(name, test) name,
-#include "matmul/limit.def"
+#include "matmul/table/limit.def"
 #undef HLO_LIMIT
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_int_not_equal(hlo_reason_find(names[i]), HLO_WHY_COUNT);
+        assert_int_not_equal(hlo_reason_find(names[i]), HLO_REASON_COUNT);
 }
 
 int main(void) {

@@ -11,9 +11,9 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
-#include "passes/match.h"
-#include "passes/report.h"
-#include "passes/vocabulary.h"
+#include "passes/engine/engine.h"
+#include "passes/rules/vocabulary.h"
+#include "passes/verdict/report.h"
 
 static const char every_phase[] =
     "algebra,fp8-devices,move-dequantise,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"

@@ -14,8 +14,8 @@
 
 #include "hlo/text.h"
 #include "ir/eval/kernel.h"
-#include "runtime/arrays.h"
-#include "runtime/cuda/matmul.h"
+#include "runtime/cuda/cublaslt/matmul.h"
+#include "runtime/io/arrays.h"
 
 enum { LEAVES = 16 };
 

@@ -1,0 +1,44 @@
+# The rooms of the library: a folder each, compiled by itself, with the folders that it may include.
+#
+# hlo_room(FOLDER [SEES FOLDER...] [SOURCES FILE...] [LINK TARGET...])
+#   SEES     other folders; what these see is seen as well. A folder is not its subfolders
+#   SOURCES  generated files, beside the *.c of the folder
+#   LINK     libraries whose headers it includes
+#
+# A room is compiled against links to the headers of what it sees and nothing else, so that an
+# include that the map does not have fails to compile. tests/lint/lint.py (`rooms`) holds the
+# references between object files against the same map.
+set_property(GLOBAL PROPERTY HLO_ROOMS)
+
+function(hlo_room folder)
+  cmake_parse_arguments(R "" "" "SEES;SOURCES;LINK" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  set(seen ${R_SEES})
+  foreach(room ${R_SEES})
+    get_property(further GLOBAL PROPERTY HLO_SEEN_BY_${room})
+    list(APPEND seen ${further})
+  endforeach()
+  list(REMOVE_DUPLICATES seen)
+  set_property(GLOBAL PROPERTY HLO_SEEN_BY_${folder} ${seen})
+  set(view ${CMAKE_BINARY_DIR}/rooms/${name})
+  file(REMOVE_RECURSE ${view})
+  foreach(room ${folder} ${seen})
+    file(MAKE_DIRECTORY ${view}/${room})
+    file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/${room}/*.def)
+    foreach(header ${headers})
+      get_filename_component(base ${header} NAME)
+      file(CREATE_LINK ${header} ${view}/${room}/${base} SYMBOLIC)
+    endforeach()
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c)
+  if(NOT sources AND NOT R_SOURCES)
+    return() # tables and headers alone
+  endif()
+  add_library(hlo_${name} OBJECT ${sources} ${R_SOURCES})
+  target_include_directories(hlo_${name} PRIVATE ${view} ${CMAKE_SOURCE_DIR}/include
+    ${CMAKE_BINARY_DIR}/generated/${folder})
+  target_link_libraries(hlo_${name} PRIVATE hlo_flags ${R_LINK})
+  set_target_properties(hlo_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    C_VISIBILITY_PRESET hidden)
+  set_property(GLOBAL APPEND PROPERTY HLO_ROOMS hlo_${name})
+endfunction()

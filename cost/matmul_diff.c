@@ -1,0 +1,292 @@
+/* hlo_module_diff(): what two modules differ in, the matmuls first. */
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "ir/module/diff.h"
+#include "matmul/product.h"
+
+typedef struct matmul {
+    const hlo_instr *instr;
+    const char *op_name; /* "" when there is none */
+    const char *text;    /* what it is, in words */
+    uint64_t key;        /* two of one key go together */
+    uint64_t sizes;      /* of batch, m, n (either first) and k */
+    uint32_t place;
+    const hlo_instr *other; /* in the other module; NULL: none */
+    const char *other_text;
+} matmul;
+
+typedef struct side {
+    const hlo_module *module;
+    hlo_arena *scratch;
+    matmul *all;
+    size_t count;
+} side;
+
+static const char *shape_text(hlo_arena *scratch, const hlo_shape *shape) {
+    size_t length = hlo_shape_format(shape, false, NULL, 0);
+    char *text = hlo_arena_alloc(scratch, length + 1);
+    hlo_shape_format(shape, false, text, length + 1);
+    return text;
+}
+
+static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m) {
+    const char *kind = instr->op == HLO_OP_DOT ? "dot" : m->wide ? "wide call" : "FP8 call";
+    const char *text =
+        hlo_arena_format(s->scratch, "%s %s of %s and %s", kind, shape_text(s->scratch, m->d),
+                         shape_text(s->scratch, m->a->shape), shape_text(s->scratch, m->b->shape));
+    if (instr->op == HLO_OP_DOT) return text;
+    const char *modes = "";
+    if (m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR)
+        modes = hlo_arena_format(s->scratch, " %s %s", hlo_scale_modes[m->a_mode].name,
+                                 hlo_scale_modes[m->b_mode].name);
+    return hlo_arena_format(s->scratch, "%s, %s%s%s%s%s%s%s", text, hlo_epilogue_name(m->epilogue),
+                            m->a_scale ? " +a_scale" : "", m->b_scale ? " +b_scale" : "", modes,
+                            m->d_scale ? " +d_scale" : "", m->amax ? " +amax" : "",
+                            m->c ? " +C" : "");
+}
+
+static uint64_t hash_sizes(hlo_matmul_sizes size) {
+    const int64_t sorted[] = {size.batch, size.k, size.m < size.n ? size.m : size.n,
+                              size.m < size.n ? size.n : size.m};
+    return XXH64(sorted, sizeof sorted, 0);
+}
+
+static void list_matmuls(side *s) {
+    s->all = hlo_arena_array(s->scratch, s->module->next_id, sizeof *s->all);
+    for (const hlo_computation *comp = s->module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_matmul m;
+            if (!hlo_product_matmul(instr, &m)) continue;
+            const char *op_name = hlo_instr_op_name(instr);
+            matmul *one = &s->all[s->count];
+            *one = (matmul){.instr = instr,
+                            .op_name = op_name ? op_name : "",
+                            .text = describe(s, instr, &m),
+                            .place = (uint32_t)s->count++};
+            one->sizes = hash_sizes(hlo_matmul_extents(&m));
+            one->key = XXH64(one->op_name, strlen(one->op_name), m.d->rank);
+            if (m.d->rank) one->key = XXH64(m.d->dims, m.d->rank * sizeof *m.d->dims, one->key);
+        }
+}
+
+static int by_key(const void *a, const void *b) {
+    const matmul *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_place(const void *a, const void *b) {
+    const matmul *x = a, *y = b;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Those without a partner that have one key go together, in the order of the text. */
+static void match(side *a, side *b) {
+    qsort(a->all, a->count, sizeof *a->all, by_key);
+    qsort(b->all, b->count, sizeof *b->all, by_key);
+    for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
+        matmul *x = &a->all[i], *y = &b->all[j];
+        if (x->other || (!y->other && x->key < y->key)) {
+            i++;
+        } else if (y->other || y->key < x->key) {
+            j++;
+        } else {
+            x->other = y->instr;
+            x->other_text = y->text;
+            y->other = x->instr;
+            i++, j++;
+        }
+    }
+}
+
+/* The last `parts` parts of a path: inlining puts the caller's in front. "" when it has fewer. */
+static const char *tail(const char *path, int parts) {
+    for (const char *at = path + strlen(path); at > path; at--)
+        if (at[-1] == '/' && --parts == 0) return at;
+    return parts == 1 ? path : "";
+}
+
+/* What has a key of its own goes with nothing. */
+static void set_keys(side *s, int parts, uint64_t seed) {
+    for (size_t i = 0; i < s->count; i++) {
+        matmul *one = &s->all[i];
+        const char *name = parts ? tail(one->op_name, parts) : one->op_name;
+        one->key = *name ? XXH64(name, strlen(name), 0) : XXH64(&one->place, 4, seed);
+    }
+}
+
+static bool is_dot(const matmul *m) {
+    return m->instr->op == HLO_OP_DOT;
+}
+
+/* By op_name and the result's dimensions; what is left by op_name alone, then by ever shorter ends
+ * of it, then a dot and a call by their sizes: the call has the name of what was folded into it
+ * last. */
+static void match_all(side *a, side *b) {
+    enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
+    match(a, b);
+    for (int parts = MOST_PARTS + 1; parts >= FEWEST_PARTS; parts--) {
+        set_keys(a, parts % (MOST_PARTS + 1), 1);
+        set_keys(b, parts % (MOST_PARTS + 1), 2);
+        match(a, b);
+    }
+    for (size_t i = 0; i < a->count; i++) a->all[i].key = a->all[i].sizes ^ is_dot(&a->all[i]);
+    for (size_t i = 0; i < b->count; i++) b->all[i].key = b->all[i].sizes ^ !is_dot(&b->all[i]);
+    match(a, b);
+    qsort(a->all, a->count, sizeof *a->all, by_place);
+    qsort(b->all, b->count, sizeof *b->all, by_place);
+}
+
+/* ----------------------------------------------------------------------------------------- text */
+
+typedef struct position {
+    uint32_t line, column;
+} position;
+
+static void keep_position(void *user, const hlo_diag *diag) {
+    *(position *)user = (position){diag->line, diag->column};
+}
+
+static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_instr *instr,
+                      const char *text) {
+    position at = {0};
+    const hlo_diag_sink sink = {keep_position, &at};
+    hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
+    hlo_print_plain(out, "    %c %s:%u:%u: %%%s: %s\n", sign, module->file, at.line, at.column,
+                    instr->name, text);
+}
+
+static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {
+    enum { SHOWN = 60 };
+    char text[SHOWN];
+    const bool all = hlo_literal_format(literal, text, sizeof text);
+    return hlo_arena_format(scratch, " %s%s", text, all ? "" : "...");
+}
+
+/* Of two arrays of one shape the first element that is another, where that cannot be seen at once.
+ */
+static const char *element_text(hlo_arena *scratch, const hlo_literal *literal,
+                                const hlo_literal *other) {
+    enum { SEEN = 10 };
+    const hlo_shape *shape = literal->shape;
+    const size_t size = hlo_types[shape->type].bytes;
+    const char *here = literal->data, *there = other->data;
+    if (!here || !there || !hlo_shape_compatible(shape, other->shape)) return "";
+    size_t count = (size_t)hlo_shape_count(shape), i = 0;
+    while (i < count && memcmp(here + i * size, there + i * size, size) == 0) i++;
+    if (i == count || count <= SEEN) return "";
+    const hlo_shape scalar = {.type = shape->type};
+    const hlo_literal element = {.shape = &scalar, .data = (void *)(uintptr_t)(here + i * size)};
+    return hlo_arena_format(scratch, ", element %zu is%s", i, value_text(scratch, &element));
+}
+
+static const hlo_literal *value_of(const hlo_instr *instr) {
+    return instr && instr->op == HLO_OP_CONSTANT ? instr->u.literal : NULL;
+}
+
+static void put_any(FILE *out, char sign, const side *s, const hlo_instr *instr,
+                    const hlo_instr *other) {
+    if (!instr) return;
+    const hlo_literal *value = value_of(instr), *value_there = value_of(other);
+    const char *shown = value ? value_text(s->scratch, value) : "";
+    const char *element = value && value_there ? element_text(s->scratch, value, value_there) : "";
+    put_instr(out, sign, s->module, instr,
+              hlo_arena_format(s->scratch, "%s %s%s%s", hlo_ops[instr->op].name,
+                               shape_text(s->scratch, instr->shape), shown, element));
+}
+
+static void put_matmuls(FILE *out, const side *a, const side *b) {
+    size_t changed = 0, removed = 0, added = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        removed += !a->all[i].other;
+        changed += a->all[i].other && strcmp(a->all[i].text, a->all[i].other_text) != 0;
+    }
+    for (size_t i = 0; i < b->count; i++) added += !b->all[i].other;
+    fprintf(out, "matmuls: %zu changed, %zu removed, %zu added, %zu as before\n", changed, removed,
+            added, a->count - removed - changed);
+    for (size_t i = 0; i < a->count; i++) {
+        const matmul *one = &a->all[i];
+        if (one->other && strcmp(one->text, one->other_text) == 0) continue;
+        hlo_print_plain(out, "  %s\n", *one->op_name ? one->op_name : "(no op_name)");
+        put_instr(out, '-', a->module, one->instr, one->text);
+        if (one->other) put_instr(out, '+', b->module, one->other, one->other_text);
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        const matmul *one = &b->all[i];
+        if (one->other) continue;
+        hlo_print_plain(out, "  %s\n", *one->op_name ? one->op_name : "(no op_name)");
+        put_instr(out, '+', b->module, one->instr, one->text);
+    }
+}
+
+static void put_ops(FILE *out, const hlo_diff *diff) {
+    fputs("instructions that changed, operands not looked at\n", out);
+    for (int op = 0; op < HLO_OP_COUNT; op++)
+        if (diff->removed[op] || diff->added[op])
+            fprintf(out, "  %-28s %8u removed %8u added\n", hlo_ops[op].name, diff->removed[op],
+                    diff->added[op]);
+}
+
+static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side *b) {
+    fputs("computations that changed, and the first instruction of each that did\n", out);
+    for (uint32_t i = 0; i < diff->pair_count; i++) {
+        const hlo_diff_pair *pair = &diff->pairs[i];
+        if (pair->a && pair->b)
+            hlo_print_plain(out, "  %%%s: %u instructions, %%%s: %u\n", pair->a->name,
+                            pair->a->instr_count, pair->b->name, pair->b->instr_count);
+        else
+            hlo_print_plain(out, "  %%%s: %s\n", (pair->a ? pair->a : pair->b)->name,
+                            pair->a ? "removed" : "added");
+        put_any(out, '-', a, pair->first_a, pair->first_b);
+        put_any(out, '+', b, pair->first_b, pair->first_a);
+        if (pair->a && pair->b && !pair->first_a && !pair->first_b)
+            fputs("    the same instructions, in another number or order, or another root\n", out);
+    }
+}
+
+static bool has_attr(const hlo_module *module, hlo_attr_id id) {
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == id) return true;
+    return false;
+}
+
+static void put_header(FILE *out, const hlo_diff *diff, const hlo_module *a, const hlo_module *b) {
+    fputs("attributes of the header that changed\n", out);
+    for (int id = 0; id < HLO_ATTR_COUNT; id++) {
+        if (!diff->header_differs[id]) continue;
+        bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
+        const char *name = hlo_attrs_info[id].name;
+        hlo_print_plain(out, "  %-45s %s\n", *name ? name : "fields that only binary modules have",
+                        before && after ? "another value"
+                        : before        ? "removed"
+                                        : "added");
+    }
+}
+
+hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) {
+    jmp_buf recover;
+    hlo_arena *scratch = hlo_arena_new(&recover);
+    if (!scratch) return HLO_OUT_OF_MEMORY;
+    if (setjmp(recover)) {
+        hlo_arena_free(scratch);
+        return HLO_OUT_OF_MEMORY;
+    }
+    hlo_diff diff;
+    hlo_diff_modules(a, b, scratch, &diff);
+    if (!diff.same) {
+        side left = {.module = a, .scratch = scratch}, right = {.module = b, .scratch = scratch};
+        list_matmuls(&left);
+        list_matmuls(&right);
+        match_all(&left, &right);
+        hlo_print_plain(out, "- %s\n", a->file);
+        hlo_print_plain(out, "+ %s\n", b->file);
+        put_matmuls(out, &left, &right);
+        put_ops(out, &diff);
+        if (diff.header) put_header(out, &diff, a, b);
+        if (diff.pair_count) put_pairs(out, &diff, &left, &right);
+    }
+    hlo_arena_free(scratch);
+    return diff.same ? HLO_OK : HLO_MISMATCH;
+}

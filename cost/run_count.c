@@ -1,0 +1,53 @@
+#include "cost/run_count.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "matmul/json.h"
+
+/* `"known_trip_count":{"n":"5"}` of a loop's backend config; 0 where it says nothing. */
+static double noted_trips(const hlo_instr *loop) {
+    json_t *json = hlo_json_config(loop);
+    const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
+    const char *text = json_string_value(n);
+    double trips = (double)json_integer_value(n);
+    if (text && !text[strspn(text, "0123456789")]) trips = strtod(text, NULL);
+    json_decref(json);
+    return trips >= 1 ? trips : 0;
+}
+
+double hlo_loop_trip_count(const hlo_instr *loop) {
+    double noted = noted_trips(loop);
+    uint64_t counted = noted > 0 ? HLO_TRIPS_UNKNOWN : hlo_while_trip_count(loop);
+    if (noted > 0 || counted == HLO_TRIPS_UNKNOWN) return noted > 0 ? noted : 1;
+    return (double)counted;
+}
+
+/* More, by loops in loops whose notes say so, count as this many: sums of FLOPs stay numbers. */
+static const double most_runs = 1e100;
+
+typedef struct calls {
+    double *runs;
+    double times; /* of what is called */
+} calls;
+
+static void count_call(void *user, hlo_computation *called) {
+    const calls *all = user;
+    all->runs[called->id] += all->times;
+}
+
+void hlo_run_counts(const hlo_module *module, double *out_runs) {
+    memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
+    if (module->entry) out_runs[module->entry->id] = 1;
+    /* Callers stand behind what they call. */
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (out_runs[comp->id] == 0) continue;
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
+            double trips = instr->op == HLO_OP_WHILE ? hlo_loop_trip_count(instr) : 1;
+            calls all = {out_runs, fmin(out_runs[comp->id] * trips, most_runs)};
+            hlo_instr_visit_called(instr, count_call, &all);
+        }
+    }
+}

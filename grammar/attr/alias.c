@@ -1,0 +1,242 @@
+/* The notations that are lists in an order of their own: aliases, donors, frontend attributes. */
+#include <string.h>
+
+#include "grammar/attr/notation.h"
+
+/* --------------------------------------------------------------------------- lists to be sorted */
+
+/* Takes the first `count` items off *rest, and puts them in order; equal ones stay as they are. */
+static hlo_notation_link *sort_first(hlo_notation_link **rest, size_t count,
+                                     hlo_notation_order *order) {
+    hlo_notation_link *sorted, **end = &sorted;
+    if (count < 2) {
+        sorted = *rest;
+        if (sorted) *rest = sorted->next, sorted->next = NULL;
+        return sorted;
+    }
+    hlo_notation_link *a = sort_first(rest, count / 2, order),
+                      *b = sort_first(rest, count - count / 2, order);
+    while (a && b) {
+        hlo_notation_link **least = order(b, a) < 0 ? &b : &a;
+        *end = *least;
+        end = &(*least)->next;
+        *least = *end;
+    }
+    *end = a ? a : b;
+    return sorted;
+}
+
+hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order *order) {
+    size_t count = 0;
+    for (const hlo_notation_link *l = list; l; l = l->next) count++;
+    return sort_first(&list, count, order);
+}
+
+/* -------------------------------------------------------------------------------------- aliases */
+
+/* A part of a tuple, as the header names it. */
+typedef struct alias {
+    struct alias *next;
+    hlo_notation_ints output, part;
+    int64_t number; /* of a parameter or an operand */
+    bool must;
+} alias;
+
+int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_ints *b) {
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
+    return (a->count > b->count) - (a->count < b->count);
+}
+
+static bool index_list(hlo_notation *f, hlo_notation_ints *out) {
+    return hlo_notation_expect(f, "{") && hlo_notation_int_list(f, "}", 0, out);
+}
+
+/* `(0, {1}` */
+static bool alias_of(hlo_notation *f, alias *out) {
+    return hlo_notation_expect(f, "(") && hlo_notation_int(f, &out->number) &&
+           hlo_notation_expect(f, ",") && index_list(f, &out->part);
+}
+
+static int compare_aliases(const alias *a, const alias *b) {
+    int order = hlo_notation_compare_ints(&a->output, &b->output);
+    if (order) return order;
+    return a->number != b->number ? (a->number < b->number ? -1 : 1)
+                                  : hlo_notation_compare_ints(&a->part, &b->part);
+}
+
+static int alias_order(const hlo_notation_link *a, const hlo_notation_link *b) {
+    return compare_aliases((const alias *)a, (const alias *)b);
+}
+
+typedef enum alias_form { OF_MODULE, OF_DONOR, OF_OPERAND } alias_form;
+
+/* Reads `{ ... }`, sorted where XLA sorts. */
+static bool alias_list(hlo_notation *f, alias_form form, alias **out) {
+    *out = NULL;
+    alias **end = out;
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (!hlo_notation_next(f, '}')) {
+        alias *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (form != OF_DONOR && (!index_list(f, &item->output) || !hlo_notation_expect(f, ":")))
+            return false;
+        if (!alias_of(f, item)) return false;
+        if (form == OF_MODULE && hlo_notation_take(f, ",")) {
+            item->must = hlo_notation_take_word(f, "must-alias");
+            if (!item->must && !hlo_notation_take_word(f, "may-alias"))
+                return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
+        }
+        if (!hlo_notation_expect(f, ")")) return false;
+        if (form != OF_OPERAND) { /* of equal ones the last comes first */
+            item->next = *out;
+            *out = item;
+        } else {
+            *end = item;
+            end = &item->next;
+        }
+        if (!hlo_notation_take(f, ",")) break;
+    }
+    if (form != OF_OPERAND)
+        *out = (alias *)hlo_notation_sort((hlo_notation_link *)*out, alias_order);
+    return hlo_notation_expect_end(f, "}");
+}
+
+bool hlo_notation_aliases(hlo_notation *f) {
+    alias *list;
+    if (!alias_list(f, OF_MODULE, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        hlo_notation_put_index(f, a == list ? "{ " : ", ", &a->output);
+        hlo_notation_put(f, ": (");
+        hlo_notation_put_int(f, a->number);
+        hlo_notation_put_index(f, ", ", &a->part);
+        hlo_notation_put(f, a->must ? ", must-alias)" : ", may-alias)");
+    }
+    if (list) hlo_notation_put(f, " }");
+    return true;
+}
+
+bool hlo_notation_donors(hlo_notation *f) {
+    alias *list;
+    if (!alias_list(f, OF_DONOR, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        if (a->next && compare_aliases(a, a->next) == 0) continue;
+        hlo_notation_put(f, f->out.size ? ", (" : "{ (");
+        hlo_notation_put_int(f, a->number);
+        hlo_notation_put_index(f, ", ", &a->part);
+        hlo_notation_put(f, ")");
+    }
+    if (list) hlo_notation_put(f, " }");
+    return true;
+}
+
+bool hlo_notation_operand_aliases(hlo_notation *f) {
+    alias *list;
+    if (!alias_list(f, OF_OPERAND, &list)) return false;
+    for (const alias *a = list; a; a = a->next) {
+        hlo_notation_put_index(f, a == list ? "{" : ", ", &a->output);
+        hlo_notation_put(f, ": (");
+        hlo_notation_put_int(f, a->number);
+        hlo_notation_put_index(f, ", ", &a->part);
+        hlo_notation_put(f, ")");
+    }
+    if (list) hlo_notation_put(f, "}");
+    return true;
+}
+
+/* ----------------------------------------------------------------------------- names and values */
+
+typedef struct entry {
+    struct entry *next;
+    const char *name, *value;
+    size_t size;
+} entry;
+
+static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
+    return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+}
+
+bool hlo_notation_entries(hlo_notation *f) {
+    entry *list = NULL;
+    if (!hlo_notation_expect(f, "{")) return false;
+    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
+        if (more && !hlo_notation_take(f, ",")) break;
+        entry *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (!(item->name = hlo_notation_name(f))) return false;
+        if (hlo_notation_next(f, '{')) {
+            item->size = hlo_braced_size(f->at, (size_t)(f->end - f->at));
+            item->value = f->at;
+            f->at += item->size;
+            if (!item->size)
+                return hlo_notation_fail(f, item->value, 1, "this '{' is never closed");
+        } else if (!hlo_notation_next(f, '"') && !hlo_notation_next(f, '\'')) {
+            return hlo_notation_unexpected(f, "a string or '{'");
+        } else if (!hlo_notation_string(f, &item->value, &item->size)) {
+            return false;
+        }
+        item->next = list;
+        list = item;
+    }
+    if (!hlo_notation_expect_end(f, "}")) return false;
+    list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
+    const char *last = NULL; /* of those of one name the last counts, which comes first */
+    for (const entry *e = list; e; e = e->next) {
+        if (last && strcmp(last, e->name) == 0) continue;
+        last = e->name;
+        hlo_notation_put(f, e == list ? "{" : ",");
+        hlo_notation_put(f, e->name);
+        hlo_notation_put(f, "=");
+        if (hlo_is_braced(e->value, e->size))
+            hlo_bytes_put(&f->out, e->value, e->size);
+        else
+            hlo_bytes_quote(&f->out, e->value, e->size);
+    }
+    if (list) hlo_notation_put(f, "}");
+    return true;
+}
+
+/* ----------------------------------------------------------------------------- debug attributes */
+
+/* `name=word`, with commas between them, up to the brace. */
+static bool debug_words(hlo_notation *f) {
+    for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
+        if (more && !hlo_notation_expect(f, ",")) return false;
+        if (!hlo_notation_name(f)) return false;
+        const size_t size = strspn(f->at, "-_.0123456789"
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        if (!size) return hlo_notation_unexpected(f, "a word");
+        f->at += size;
+    }
+    return true;
+}
+
+/* Those of each element of a tuple, in parentheses. */
+static bool debug_tree(hlo_notation *f) {
+    size_t open = 0;
+    do {
+        if (hlo_notation_take(f, "(")) {
+            open++;
+            if (!hlo_notation_next(f, ')')) continue;
+        } else if (!hlo_notation_expect(f, "{") || !debug_words(f)) {
+            return false;
+        }
+        while (open && !hlo_notation_take(f, ",")) {
+            if (!hlo_notation_expect_end(f, ")")) return false;
+            open--;
+        }
+    } while (open);
+    return true;
+}
+
+/* `{"name" {0}}:({log_mode=default,callback_id=1})` and so on, kept as it was written. */
+bool hlo_notation_debug(hlo_notation *f) {
+    if (!hlo_notation_expect(f, "{")) return false;
+    for (bool more = false; !hlo_notation_next(f, '}'); more = true) {
+        hlo_notation_array array;
+        if (more && !hlo_notation_expect(f, ",")) return false;
+        if (!hlo_notation_expect(f, "{") || !hlo_notation_origin_array(f, &array) ||
+            !hlo_notation_expect(f, ":") || !debug_tree(f))
+            return false;
+    }
+    hlo_bytes_put(&f->out, f->from, (size_t)(f->at - f->from) + 1);
+    return hlo_notation_expect(f, "}");
+}

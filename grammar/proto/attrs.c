@@ -1,0 +1,444 @@
+/* Attributes between the IR and messages, by the rows of proto.def. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/attr/notation.h"
+#include "grammar/proto/proto.h"
+#include "ir/device_list.h"
+
+enum { MOST_ROWS = 8 };
+
+/* -------------------------------------------------------------------------------------- reading */
+
+static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
+                                 const ProtobufCFieldDescriptor *field) {
+    size_t count = hlo_field_count(message, field);
+    int64_t *values = hlo_arena_array(p->scratch, count, sizeof *values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = hlo_field_load(field, hlo_field_element(message, field, i));
+    return hlo_ints_new(p->module, (uint32_t)count, values);
+}
+
+/* Three numbers of each message of a list: slices and padding. */
+static const hlo_ints *read_triples(hlo_proto *p, const ProtobufCMessage *message,
+                                    const ProtobufCFieldDescriptor *field) {
+    size_t count = hlo_field_count(message, field);
+    int64_t *values = hlo_arena_array(p->scratch, count, 3 * sizeof *values);
+    for (size_t i = 0; i < count; i++) {
+        ProtobufCMessage *const *each = hlo_field_element(message, field, i);
+        for (unsigned k = 0; k < 3; k++)
+            values[3 * i + k] =
+                hlo_field_load(&(*each)->descriptor->fields[k],
+                               hlo_field_at(*each, &(*each)->descriptor->fields[k]));
+    }
+    return hlo_ints_new(p->module, (uint32_t)(3 * count), values);
+}
+
+static const hlo_shapes *read_shapes(hlo_proto *p, const ProtobufCMessage *message,
+                                     const ProtobufCFieldDescriptor *field) {
+    size_t count = hlo_field_count(message, field);
+    hlo_shapes *shapes =
+        hlo_arena_alloc(p->module->arena, sizeof *shapes + count * sizeof *shapes->v);
+    shapes->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        shapes->v[i] = hlo_shape_from_proto(
+            p, *(Xla__ShapeProto *const *)hlo_field_element(message, field, i));
+    return shapes;
+}
+
+static const char *read_string(hlo_proto *p, const ProtobufCFieldDescriptor *field,
+                               const void *place) {
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        const char *text = *(const char *const *)place;
+        return hlo_intern_string(p->module, text ? text : "");
+    }
+    const ProtobufCBinaryData *data = place;
+    return hlo_intern(p->module, data->len ? (const char *)data->data : "", data->len);
+}
+
+/* A value that text has without quotes when it is a braced one. */
+static const char *read_config(hlo_proto *p, const void *place) {
+    const ProtobufCBinaryData *data = place;
+    const char *bytes = (const char *)data->data;
+    if (hlo_is_braced(bytes, data->len)) return hlo_intern(p->module, bytes, data->len);
+    hlo_bytes quoted = {.arena = p->scratch};
+    hlo_bytes_quote(&quoted, bytes, data->len);
+    return hlo_intern(p->module, quoted.v, quoted.size);
+}
+
+static const uint8_t metadata_ids[] = {HLO_ATTR_OP_TYPE,
+                                       HLO_ATTR_OP_NAME,
+                                       HLO_ATTR_SOURCE_FILE,
+                                       HLO_ATTR_SOURCE_LINE,
+                                       HLO_ATTR_SOURCE_END_LINE,
+                                       HLO_ATTR_SOURCE_COLUMN,
+                                       HLO_ATTR_SOURCE_END_COLUMN,
+                                       HLO_ATTR_PROFILE_TYPE,
+                                       HLO_ATTR_DEDUPLICATED_NAME,
+                                       HLO_ATTR_SCHEDULING_NAME,
+                                       HLO_ATTR_METADATA_PAYLOAD,
+                                       HLO_ATTR_STACK_FRAME_ID,
+                                       HLO_ATTR_COUNT};
+
+static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
+    hlo_attrs *attrs =
+        hlo_arena_alloc(p->module->arena, sizeof *attrs + sizeof metadata_ids * sizeof *attrs->v);
+    attrs->count = hlo_attrs_from_proto(p, message, metadata_ids, HLO_OP_COUNT, false, attrs->v);
+    return attrs->count ? attrs : NULL;
+}
+
+/* Reads one attribute by its row; false when there is none. `given`: it must be there. */
+static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row,
+                       bool given, hlo_attr *out) {
+    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
+    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &message);
+    if (!field && !given) return false;
+    size_t count = field ? hlo_field_count(message, field) : 0;
+    void *place = field && (count || field->label != PROTOBUF_C_LABEL_REPEATED)
+                      ? hlo_field_element(message, field, 0)
+                      : NULL;
+    bool oneof = field && field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF;
+    switch (hlo_attrs_info[out->id].kind) {
+    case HLO_KIND_INT:
+        out->u.i = place ? hlo_field_load(field, place) : 0;
+        if (field && (oneof || field->label == PROTOBUF_C_LABEL_REPEATED)) return given || count;
+        return given || (out->u.i != row->missing && out->u.i != 0);
+    case HLO_KIND_BOOL:
+        /* Of three states, the second is true. */
+        out->u.i = place && hlo_field_load(field, place) == 1;
+        return given || count;
+    case HLO_KIND_FLOAT:
+        out->u.f = place ? (double)*(const float *)place : 0;
+        return given || count;
+    case HLO_KIND_STRING:
+        out->u.str = place ? read_string(p, field, place) : hlo_intern_string(p->module, "");
+        return given || count;
+    case HLO_KIND_FORM:
+        if (count) out->u.str = read_config(p, place);
+        return count;
+    case HLO_KIND_INTS:
+        out->u.ints = field ? read_ints(p, message, field) : hlo_ints_new(p->module, 0, NULL);
+        return given || count;
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        out->u.ints = field ? read_triples(p, message, field) : hlo_ints_new(p->module, 0, NULL);
+        return given || count;
+    case HLO_KIND_SHAPES:
+        if (field) out->u.shapes = read_shapes(p, message, field);
+        return field && (given || count);
+    case HLO_KIND_SHAPE:
+        if (count) out->u.shape = hlo_shape_from_proto(p, *(Xla__ShapeProto **)place);
+        return count;
+    case HLO_KIND_LITERAL:
+        if (count) {
+            const Xla__LiteralProto *literal = *(Xla__LiteralProto **)place;
+            out->u.literal =
+                hlo_literal_from_proto(p, literal, hlo_shape_from_proto(p, literal->shape));
+        }
+        return count;
+    case HLO_KIND_COMPUTATION:
+        if (!given && (int)count <= row->missing) return false;
+        out->u.comp = hlo_proto_called(p, message, (size_t)row->missing);
+        return true;
+    case HLO_KIND_COMPUTATIONS:
+        out->u.comps = hlo_proto_all_called(p, message);
+        return out->u.comps->count;
+    case HLO_KIND_INSTRS:
+        if (count) out->u.instrs = hlo_proto_instrs(p, count, place);
+        return count;
+    case HLO_KIND_RAW:
+    case HLO_KIND_WORD: out->u.str = NULL; return false;
+    case HLO_KIND_ATTRS:
+        if (!count) return false;
+        if (out->id == HLO_ATTR_WINDOW) {
+            *out = hlo_window_from_proto(p, *(Xla__Window **)place);
+            return out->id == HLO_ATTR_WINDOW;
+        }
+        return (out->u.attrs = read_metadata(p, *(ProtobufCMessage **)place)) != NULL;
+    case HLO_KIND_LAYOUT:
+    case HLO_KIND_BYTES: return false;
+    }
+    return false;
+}
+
+static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_proto_row *row,
+                      size_t count, hlo_attr *out) {
+    const char *patterns[MOST_ROWS];
+    hlo_bytes text = {.arena = p->scratch};
+    size_t fit = 0;
+    for (size_t i = 0; i < count && i < MOST_ROWS; i++)
+        if (hlo_row_may_fit(hlo_row_fields_of(p, &row[i], message->descriptor), message))
+            patterns[fit++] = row[i].path;
+    if (!fit) return false;
+    hlo_bytes_put(&text, "", 0);
+    if (!hlo_text_pattern_print(p, &text, message, patterns, fit)) return false;
+    out->u.str = hlo_intern(p->module, text.v, text.size);
+    if (hlo_attrs_info[out->id].kind != HLO_KIND_FORM) return true;
+    hlo_notation form;
+    out->u.str = hlo_notation_of(p->module, p->scratch, out->id, out->u.str, &form);
+    if (!out->u.str)
+        hlo_proto_fail(p, "%s=%.60s: %s", hlo_attrs_info[out->id].name, text.v, form.why);
+    return true;
+}
+
+/* Attributes that say the same in two ways: whether this one is not the one to use. */
+static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
+    if (op == HLO_OP_CUSTOM_CALL) return id == HLO_ATTR_TO_APPLY;
+    if (op != HLO_OP_CONDITIONAL) return false;
+    bool two = p->operand->type == HLO_TYPE_PRED;
+    return two ? id == HLO_ATTR_BRANCH_COMPUTATIONS
+               : id == HLO_ATTR_TRUE_COMPUTATION || id == HLO_ATTR_FALSE_COMPUTATION;
+}
+
+/* Slice sizes of a collective-permute: a number for each dimension of what it sends, which is an
+ * array or a tuple of them, over and over; text has a list for each array. */
+static bool read_size_lists(hlo_proto *p, const Xla__HloInstructionProto *instr, hlo_attr *out) {
+    const hlo_shape *sent = p->operand;
+    bool tuple = sent && sent->type == HLO_TYPE_TUPLE;
+    hlo_bytes text = {.arena = p->scratch};
+    uint32_t element = 0, left = 0;
+    for (size_t i = 0; i < instr->n_dynamic_slice_sizes; i++) {
+        bool first = left == 0;
+        if (first && tuple && sent->rank)
+            left = sent->elements[element++ % sent->rank]->rank;
+        else if (first && sent)
+            left = sent->rank;
+        if (!left) left = 1;
+        hlo_bytes_format(&text, "%s%lld%s", first ? i ? ",{" : "{{" : ",",
+                         (long long)instr->dynamic_slice_sizes[i], left == 1 ? "}" : "");
+        left--;
+    }
+    hlo_bytes_text(&text, left ? "}}" : "}");
+    out->u.str = hlo_intern(p->module, text.v, text.size);
+    return instr->n_dynamic_slice_sizes > 0;
+}
+
+uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
+                              hlo_op op, bool required, hlo_attr *out) {
+    uint32_t found = 0;
+    for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
+        size_t count;
+        hlo_attr *attr = &out[found];
+        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
+        if (!count || is_other(p, (hlo_attr_id)*id, op)) continue;
+        *attr = (hlo_attr){.id = (hlo_attr_id)*id};
+        bool given = required || row->missing == HLO_PROTO_ALWAYS, there;
+        if (*id == HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS)
+            given = ((Xla__HloInstructionProto *)message)->constrain_layout;
+        if (*id == HLO_ATTR_DIM_LABELS) {
+            Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
+            there = instr->convolution_dimension_numbers != NULL;
+            if (there) attr->u.str = hlo_labels_from_proto(p, instr->convolution_dimension_numbers);
+        } else if (*id == HLO_ATTR_SLICE_SIZE_LISTS) {
+            there = read_size_lists(p, (Xla__HloInstructionProto *)message, attr);
+        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
+            there = read_text(p, message, row, count, attr);
+        } else {
+            there = read_typed(p, message, row, given, attr);
+        }
+        if (there && !hlo_attr_is_default(attr, op, p->operand)) found++;
+    }
+    return found;
+}
+
+void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
+    for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
+        size_t count;
+        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
+        for (size_t i = 0; i < count; i++) {
+            const hlo_row_fields *fields = hlo_row_fields_of(p, &row[i], message->descriptor);
+            for (unsigned f = 0; f < fields->named_count; f++)
+                hlo_field_clear(message, fields->named[f]);
+        }
+    }
+}
+
+bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out) {
+    if (hlo_message_is_new(message)) return false;
+    size_t size = protobuf_c_message_get_packed_size(message);
+    if (!size) return false;
+    uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
+    protobuf_c_message_pack(message, bytes);
+    *out = (hlo_attr){.id = HLO_ATTR_UNMAPPED,
+                      .u.str = hlo_intern(p->module, (const char *)bytes, size)};
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------- writing */
+
+ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
+                                        const hlo_attr *attrs, uint32_t count) {
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+    for (uint32_t i = 0; i < count; i++) {
+        if (attrs[i].id != HLO_ATTR_UNMAPPED) continue;
+        const char *bytes = attrs[i].u.str;
+        ProtobufCMessage *message = protobuf_c_message_unpack(
+            type, &allocator, hlo_intern_length(bytes), (const uint8_t *)bytes);
+        if (message) return message;
+    }
+    return hlo_message_new(p->scratch, type);
+}
+
+static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                    int64_t value) {
+    if (!hlo_field_store(field, hlo_field_add(p->scratch, message, field), value))
+        hlo_proto_fail(p, "%lld does not fit in the field '%s'", (long long)value, field->name);
+}
+
+static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
+    const ProtobufCFieldDescriptor *field =
+        hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
+    int64_t size;
+    while (hlo_device_list_next(&text, &size)) add_int(p, message, field, size);
+}
+
+static void add_triples(hlo_proto *p, ProtobufCMessage *message,
+                        const ProtobufCFieldDescriptor *field, const hlo_ints *ints) {
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
+        ProtobufCMessage *each = hlo_message_new(p->scratch, field->descriptor);
+        for (unsigned k = 0; k < 3; k++)
+            add_int(p, each, &each->descriptor->fields[k], ints->v[i + k]);
+        *(ProtobufCMessage **)hlo_field_add(p->scratch, message, field) = each;
+    }
+}
+
+static void write_string(hlo_proto *p, const ProtobufCFieldDescriptor *field, void *place,
+                         const char *bytes, size_t size) {
+    char *text = hlo_arena_alloc(p->scratch, size + 1);
+    memcpy(text, bytes, size);
+    text[size] = '\0';
+    if (field->type == PROTOBUF_C_TYPE_STRING)
+        *(char **)place = text;
+    else
+        *(ProtobufCBinaryData *)place = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
+}
+
+static void write_config(hlo_proto *p, const ProtobufCFieldDescriptor *field, void *place,
+                         const char *text) {
+    size_t size = hlo_intern_length(text);
+    const char *at = text;
+    char *plain =
+        *text == '"' || *text == '\'' ? hlo_unquote(p->scratch, &at, text + size, &size) : NULL;
+    write_string(p, field, place, plain ? plain : text, size);
+}
+
+static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row *row,
+                        ProtobufCMessage *message) {
+    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
+    const ProtobufCFieldDescriptor *field = hlo_row_walk(p->scratch, fields, &message);
+    hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+    bool list = field->label == PROTOBUF_C_LABEL_REPEATED;
+    void *place = list || kind == HLO_KIND_INT ? NULL : hlo_field_add(p->scratch, message, field);
+    switch (kind) {
+    case HLO_KIND_INT: add_int(p, message, field, attr->u.i); break;
+    case HLO_KIND_BOOL:
+        hlo_field_store(field, place,
+                        field->type == PROTOBUF_C_TYPE_ENUM && !attr->u.i ? 2 : attr->u.i);
+        break;
+    case HLO_KIND_FLOAT: *(float *)place = (float)attr->u.f; break;
+    case HLO_KIND_STRING:
+        write_string(p, field, place, attr->u.str, hlo_intern_length(attr->u.str));
+        break;
+    case HLO_KIND_FORM: write_config(p, field, place, attr->u.str); break;
+    case HLO_KIND_INTS:
+        for (uint32_t i = 0; i < attr->u.ints->count; i++)
+            add_int(p, message, field, attr->u.ints->v[i]);
+        break;
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING: add_triples(p, message, field, attr->u.ints); break;
+    case HLO_KIND_SHAPES:
+        for (uint32_t i = 0; i < attr->u.shapes->count; i++)
+            *(Xla__ShapeProto **)hlo_field_add(p->scratch, message, field) =
+                hlo_shape_to_proto(p, attr->u.shapes->v[i]);
+        break;
+    case HLO_KIND_SHAPE: *(Xla__ShapeProto **)place = hlo_shape_to_proto(p, attr->u.shape); break;
+    case HLO_KIND_LITERAL:
+        *(Xla__LiteralProto **)place = hlo_literal_to_proto(p, attr->u.literal);
+        break;
+    case HLO_KIND_COMPUTATION:
+        while (hlo_field_count(message, field) <= (size_t)row->missing)
+            add_int(p, message, field, 0);
+        hlo_field_store(field, hlo_field_element(message, field, (size_t)row->missing),
+                        p->computations[attr->u.comp->id]);
+        break;
+    case HLO_KIND_COMPUTATIONS:
+        for (uint32_t i = 0; i < attr->u.comps->count; i++)
+            add_int(p, message, field, p->computations[attr->u.comps->v[i]->id]);
+        break;
+    case HLO_KIND_INSTRS:
+        for (uint32_t i = 0; i < attr->u.instrs->count; i++)
+            add_int(p, message, field, p->instrs[attr->u.instrs->v[i]->id]);
+        break;
+    case HLO_KIND_ATTRS:
+        if (attr->id == HLO_ATTR_WINDOW) {
+            *(Xla__Window **)place = hlo_window_to_proto(p, attr->u.attrs);
+        } else {
+            ProtobufCMessage *nested = hlo_message_new(p->scratch, field->descriptor);
+            hlo_attrs_to_proto(p, attr->u.attrs->v, attr->u.attrs->count, HLO_OP_COUNT, nested);
+            *(ProtobufCMessage **)place = nested;
+        }
+        break;
+    case HLO_KIND_RAW:
+    case HLO_KIND_WORD:
+    case HLO_KIND_LAYOUT:
+    case HLO_KIND_BYTES: break;
+    }
+}
+
+/* What must be said although no attribute does. */
+static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
+    if (op == HLO_OP_COUNT) return;
+    Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
+    if (hlo_op_allows(op, HLO_ATTR_FEATURE_GROUP_COUNT)) {
+        if (!instr->feature_group_count) instr->feature_group_count = 1;
+        if (!instr->batch_group_count) instr->batch_group_count = 1;
+    }
+    if (op == HLO_OP_CONVOLUTION && !instr->window)
+        instr->window = (Xla__Window *)hlo_message_new(p->scratch, &xla__window__descriptor);
+    if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
+        instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
+    if (op == HLO_OP_COMPARE && !*instr->comparison_type)
+        instr->comparison_type = (char *)(uintptr_t)hlo_compare_default_type(p->operand);
+    if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
+        size_t count;
+        ProtobufCMessage *at = message;
+        const hlo_proto_row *row = hlo_rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &count);
+        hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
+    }
+    if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
+        !instr->mesh_axes_replica_group_list && !instr->collective_device_list) {
+        ProtobufCMessage *at = message;
+        hlo_field_walk(p->scratch, &at, "collective_device_list.replica_groups");
+    }
+}
+
+void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
+                        ProtobufCMessage *message) {
+    for (uint32_t i = 0; i < count; i++) {
+        size_t found;
+        const hlo_attr *attr = &attrs[i];
+        const hlo_proto_row *row = hlo_rows_of(p, attr->id, op, &found);
+        if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
+        if (!found) {
+            hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
+                          "the attribute '%s' has no binary form and is left out",
+                          hlo_attrs_info[attr->id].name);
+        } else if (attr->id == HLO_ATTR_DIM_LABELS) {
+            Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
+            instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
+        } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
+            write_size_lists(p, attr->u.str, message);
+        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
+            const char *patterns[MOST_ROWS];
+            for (size_t k = 0; k < found && k < MOST_ROWS; k++) patterns[k] = row[k].path;
+            if (!hlo_text_pattern_read(p, attr->u.str, message, patterns, found))
+                hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,
+                               attr->u.str);
+        } else {
+            write_typed(p, attr, row, message);
+        }
+        if (attr->id == HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS)
+            ((Xla__HloInstructionProto *)message)->constrain_layout = 1;
+    }
+    write_missing(p, op, message);
+}

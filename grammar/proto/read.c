@@ -1,0 +1,488 @@
+/* Binary modules to the IR. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/proto/proto.h"
+#include "hlo/proto.h"
+
+enum { MOST_ATTRS = 64 };
+
+_Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (p->kind)
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s '%.200s': %s", p->kind,
+                      p->name, message);
+    else
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s", message);
+    longjmp(*p->failed, 1);
+}
+
+/* ------------------------------------------------------------------------------------------ ids */
+
+/* What a number stands for; NULL until it has been read. */
+typedef struct id {
+    int64_t number;
+    void *is;
+} id;
+
+typedef struct ids {
+    id *v; /* by number */
+    size_t count;
+} ids;
+
+struct hlo_ids {
+    ids computations, instrs; /* of the module; of the computation being read */
+    ids sequences;            /* by their computation's number */
+    bool *placed;             /* by hlo_instr.id: whether the schedule had it already */
+};
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = ((const id *)a)->number, y = ((const id *)b)->number;
+    return (x > y) - (x < y);
+}
+
+static id *find_id(const ids *in, int64_t number) {
+    id key = {.number = number};
+    return in->count ? bsearch(&key, in->v, in->count, sizeof key, by_number) : NULL;
+}
+
+static void *find(const ids *in, int64_t number) {
+    const id *found = find_id(in, number);
+    return found ? found->is : NULL;
+}
+
+static void sort_ids(hlo_proto *p, ids *of, const char *what) {
+    qsort(of->v, of->count, sizeof *of->v, by_number);
+    for (size_t i = 1; i < of->count; i++)
+        if (of->v[i].number == of->v[i - 1].number)
+            hlo_proto_fail(p, "two %s have id %lld", what, (long long)of->v[i].number);
+}
+
+static hlo_computation *called(hlo_proto *p, int64_t number) {
+    hlo_computation *comp = find(&p->ids->computations, number);
+    if (comp) return comp;
+    if (find_id(&p->ids->computations, number))
+        hlo_proto_fail(p, "the computation with id %lld, which it calls, does not stand before it",
+                       (long long)number);
+    hlo_proto_fail(p, "there is no computation with id %lld, which it calls", (long long)number);
+}
+
+hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index) {
+    const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
+    if (index >= instr->n_called_computation_ids)
+        hlo_proto_fail(p, "it calls %zu computations, wanted at least %zu",
+                       instr->n_called_computation_ids, index + 1);
+    return called(p, instr->called_computation_ids[index]);
+}
+
+const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message) {
+    const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
+    size_t count = instr->n_called_computation_ids;
+    hlo_comps *comps = hlo_arena_alloc(p->module->arena, sizeof *comps + count * sizeof *comps->v);
+    comps->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) comps->v[i] = called(p, instr->called_computation_ids[i]);
+    return comps;
+}
+
+static hlo_instr *operand(hlo_proto *p, int64_t number, const char *what) {
+    hlo_instr *instr = find(&p->ids->instrs, number);
+    if (instr) return instr;
+    hlo_proto_fail(p,
+                   find_id(&p->ids->instrs, number)
+                       ? "its %s, the instruction with id %lld, does not stand before it"
+                       : "its %s has id %lld, which no instruction of the computation has",
+                   what, (long long)number);
+}
+
+const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers) {
+    hlo_instrs *list = hlo_arena_alloc(p->module->arena, sizeof *list + count * sizeof *list->v);
+    list->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) list->v[i] = operand(p, numbers[i], "control predecessor");
+    return list;
+}
+
+/* ---------------------------------------------------------------------------------------- names */
+
+/* As in text: letters, digits, `_`, `.`, `-`; XLA, too, puts `_` for what is neither. */
+static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
+    size_t size = strlen(name);
+    if (!size) return hlo_intern_string(p->module, fallback);
+    char *clean = hlo_arena_copy(p->scratch, name, size);
+    for (size_t i = 0; i < size; i++) {
+        char c = clean[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        bool other = (c >= '0' && c <= '9') || c == '.' || c == '-';
+        if (!letter && (!other || i == 0)) clean[i] = '_';
+    }
+    return hlo_intern(p->module, clean, size);
+}
+
+/* --------------------------------------------------------------------------------- instructions */
+
+static void check_operands(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_op op) {
+    const hlo_op_info *info = &hlo_ops[op];
+    size_t count = from->n_operand_ids;
+    if (count < info->min_operands || (info->max_operands != HLO_ANY && count > info->max_operands))
+        hlo_proto_fail(p, "%s takes %s%u operands, found %zu", info->name,
+                       info->max_operands == info->min_operands ? ""
+                       : count < info->min_operands             ? "at least "
+                                                                : "at most ",
+                       count < info->min_operands ? info->min_operands : info->max_operands, count);
+}
+
+/* What is held by the instruction itself, and what XLA writes but nobody needs. */
+static void clear_held(hlo_proto *p, Xla__HloInstructionProto *from, hlo_op op) {
+    static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
+    hlo_attrs_clear(p, &from->base, hlo_ops[op].required, op);
+    hlo_attrs_clear(p, &from->base, hlo_ops[op].allowed, op);
+    hlo_attrs_clear(p, &from->base, hlo_common_attrs, op);
+    hlo_attrs_clear(p, &from->base, held, op);
+    from->name = from->opcode = (char *)(uintptr_t)protobuf_c_empty_string;
+    from->shape = NULL;
+    from->id = 0;
+    from->n_operand_ids = 0;
+    from->operand_ids = NULL;
+    if (op == HLO_OP_PARAMETER) from->parameter_number = 0;
+    if (op == HLO_OP_CONSTANT) from->literal = NULL;
+    if (op == HLO_OP_CUSTOM_CALL) from->constrain_layout = 0;
+    if (from->frontend_attributes && !from->frontend_attributes->n_map)
+        from->frontend_attributes = NULL;
+}
+
+static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *instr) {
+    hlo_attr attrs[3 * MOST_ATTRS];
+    ProtobufCMessage *message = &from->base;
+    hlo_op op = instr->op;
+    hlo_attr strays;
+    bool stray = hlo_unknown_fields_from_proto(p, message, &strays);
+    if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
+    uint32_t count = hlo_attrs_from_proto(p, message, hlo_ops[op].required, op, true, attrs);
+    count += hlo_attrs_from_proto(p, message, hlo_ops[op].allowed, op, false, attrs + count);
+    count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
+    clear_held(p, from, op);
+    count += hlo_unmapped_from_proto(p, message, &attrs[count]);
+    if (stray) attrs[count++] = strays;
+    hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
+                         count);
+}
+
+/* The bytes of a payload: its own, or those of the module with its number. */
+static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
+    if (from->value.len) return from->value;
+    if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
+        hlo_proto_fail(p, "the module has no payload %lld", (long long)from->id);
+    return p->payloads->payloads[from->id];
+}
+
+static void resolve_payloads(hlo_proto *p, Xla__HloInstructionProto *from) {
+    if (from->metadata && from->metadata->metadata_payload)
+        from->metadata->metadata_payload->value = payload(p, from->metadata->metadata_payload);
+    if (!from->backend_config_payload || from->backend_config.len) return;
+    from->backend_config = payload(p, from->backend_config_payload);
+    from->backend_config_payload = NULL;
+}
+
+static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_computation *comp) {
+    p->kind = "instruction";
+    p->name = from->name;
+    hlo_op op = hlo_op_find(from->opcode, strlen(from->opcode));
+    if (op == HLO_OP_INVALID) hlo_proto_fail(p, "there is no opcode '%.40s'", from->opcode);
+    check_operands(p, from, op);
+    resolve_payloads(p, from);
+    hlo_instr **operands = hlo_arena_array(p->scratch, from->n_operand_ids, sizeof *operands);
+    for (size_t i = 0; i < from->n_operand_ids; i++)
+        operands[i] = operand(p, from->operand_ids[i], "operand");
+    p->operand = from->n_operand_ids ? operands[0]->shape : NULL;
+    const hlo_shape *shape = hlo_shape_from_proto(p, from->shape);
+    hlo_instr *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)from->n_operand_ids,
+                                              operands, name_of(p, from->name, hlo_ops[op].name));
+    instr->offset = instr->id;
+    if (op == HLO_OP_CONSTANT) instr->u.literal = hlo_literal_from_proto(p, from->literal, shape);
+    if (op == HLO_OP_PARAMETER) instr->u.parameter = from->parameter_number;
+    read_attrs(p, from, instr);
+    return instr;
+}
+
+/* --------------------------------------------------------------------------------- computations */
+
+static void read_parameters(hlo_proto *p, hlo_computation *comp) {
+    int64_t count = 0;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) count += i->op == HLO_OP_PARAMETER;
+    comp->parameters = hlo_arena_zero(p->module->arena, (size_t)count * sizeof *comp->parameters);
+    comp->parameter_count = (uint32_t)count;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        if (i->op != HLO_OP_PARAMETER) continue;
+        int64_t number = i->u.parameter;
+        if (number < 0 || number >= count || comp->parameters[number])
+            hlo_proto_fail(p, "parameter '%.100s' has number %lld of %lld%s", i->name,
+                           (long long)number, (long long)count,
+                           number >= 0 && number < count ? ", which another has" : "");
+        comp->parameters[number] = i;
+    }
+}
+
+/* What `instr` needs first has been placed. */
+static void check_behind(hlo_proto *p, const hlo_instr *instr) {
+    const bool *placed = p->ids->placed;
+    for (uint32_t k = 0; k < instr->operand_count; k++)
+        if (!placed[hlo_instr_operand(instr, k)->id])
+            hlo_proto_fail(p, "its schedule has '%.100s' before its operand '%.100s'", instr->name,
+                           hlo_instr_operand(instr, k)->name);
+    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+    for (uint32_t k = 0; control && k < control->u.instrs->count; k++)
+        if (!placed[control->u.instrs->v[k]->id])
+            hlo_proto_fail(p, "its schedule has '%.100s' before its control predecessor '%.100s'",
+                           instr->name, control->u.instrs->v[k]->name);
+}
+
+/* Puts the instructions in the order of the schedule. */
+static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
+                          const int64_t *numbers) {
+    bool *placed = p->ids->placed;
+    if (count != comp->instr_count)
+        hlo_proto_fail(p, "its schedule has %zu instructions, it has %u", count, comp->instr_count);
+    for (size_t i = 0; i < count; i++) {
+        hlo_instr *instr = find(&p->ids->instrs, numbers[i]);
+        if (!instr || placed[instr->id])
+            hlo_proto_fail(p, "its schedule has the id %lld %s", (long long)numbers[i],
+                           instr ? "twice" : "which none of its instructions has");
+        check_behind(p, instr);
+        placed[instr->id] = true;
+        hlo_instr_move(instr, NULL);
+    }
+}
+
+static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
+    const Xla__HloScheduleProto__InstructionSequence *order = find(&p->ids->sequences, number);
+    if (order) read_sequence(p, comp, order->n_instruction_ids, order->instruction_ids);
+}
+
+static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
+                               hlo_computation *comp) {
+    static const uint8_t thread[] = {HLO_ATTR_EXECUTION_THREAD, HLO_ATTR_COUNT};
+    hlo_attr attrs[3], strays;
+    bool stray = hlo_unknown_fields_from_proto(p, &from->base, &strays);
+    uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
+    if (count && strcmp(from->execution_thread, hlo_main_thread) == 0) count = 0;
+    from->name = from->execution_thread = "";
+    from->n_instructions = 0;
+    from->program_shape = NULL;
+    from->id = from->root_id = from->is_fusion_computation = 0;
+    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
+    if (stray) attrs[count++] = strays;
+    comp->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
+    comp->attr_count = count;
+}
+
+static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComputationProto *from) {
+    const char *name = from->name;
+    ids *instrs = &known->instrs;
+    p->kind = "computation";
+    p->name = name;
+    if (!from->n_instructions) hlo_proto_fail(p, "it has no instruction");
+    instrs->count = from->n_instructions;
+    instrs->v = hlo_arena_array(p->scratch, instrs->count, sizeof *instrs->v);
+    for (size_t i = 0; i < instrs->count; i++)
+        instrs->v[i] = (id){.number = from->instructions[i]->id};
+    sort_ids(p, instrs, "of its instructions");
+    hlo_computation *comp = hlo_computation_new(p->module, name_of(p, name, "computation"));
+    for (size_t i = 0; i < from->n_instructions; i++) {
+        int64_t number = from->instructions[i]->id;
+        void *made = read_instr(p, from->instructions[i], comp);
+        find_id(instrs, number)->is = made;
+    }
+    p->kind = "computation";
+    p->name = name;
+    hlo_instr *root = find(instrs, from->root_id);
+    if (!root)
+        hlo_proto_fail(p, "its root has id %lld, which none of its instructions has",
+                       (long long)from->root_id);
+    hlo_computation_set_root(comp, root);
+    schedule(p, from->id, comp);
+    read_parameters(p, comp);
+    find_id(&known->computations, from->id)->is = comp;
+    finish_computation(p, from, comp);
+}
+
+/* ----------------------------------------------------------------------------------- the module */
+
+static const char **read_strings(hlo_proto *p, char *const *from, size_t count) {
+    const char **strings = hlo_arena_array(p->module->arena, count, sizeof *strings);
+    for (size_t i = 0; i < count; i++) strings[i] = hlo_intern_string(p->module, from[i]);
+    return strings;
+}
+
+static void read_tables(hlo_proto *p, const Xla__StackFrameIndexProto *from) {
+    hlo_tables *to = &p->module->tables;
+    if (!from) return;
+    to->file_count = (uint32_t)from->n_file_names;
+    to->files = read_strings(p, from->file_names, from->n_file_names);
+    to->function_count = (uint32_t)from->n_function_names;
+    to->functions = read_strings(p, from->function_names, from->n_function_names);
+    to->location_count = (uint32_t)from->n_file_locations;
+    to->locations =
+        hlo_arena_array(p->module->arena, from->n_file_locations, sizeof *to->locations);
+    for (size_t i = 0; i < from->n_file_locations; i++) {
+        const Xla__StackFrameIndexProto__FileLocation *l = from->file_locations[i];
+        to->locations[i] = (hlo_file_location){.file_name = l->file_name_id,
+                                               .function_name = l->function_name_id,
+                                               .line = l->line,
+                                               .end_line = l->end_line,
+                                               .column = l->column,
+                                               .end_column = l->end_column};
+    }
+    to->frame_count = (uint32_t)from->n_stack_frames;
+    to->frames = hlo_arena_array(p->module->arena, from->n_stack_frames, sizeof *to->frames);
+    for (size_t i = 0; i < from->n_stack_frames; i++) {
+        const Xla__StackFrameIndexProto__StackFrame *f = from->stack_frames[i];
+        to->frames[i] = (hlo_stack_frame){.file_location = f->file_location_id,
+                                          .parent = (int64_t)f->parent_frame_id + 1};
+    }
+}
+
+static bool read_entry_layout(hlo_proto *p, const Xla__ProgramShapeProto *from, hlo_attr *out) {
+    if (!from || !from->result) return false;
+    size_t count = from->n_parameters;
+    hlo_shapes *shapes =
+        hlo_arena_alloc(p->module->arena, sizeof *shapes + (count + 1) * sizeof *shapes->v);
+    shapes->count = (uint32_t)count + 1;
+    for (size_t i = 0; i < count; i++) shapes->v[i] = hlo_shape_from_proto(p, from->parameters[i]);
+    shapes->v[count] = hlo_shape_from_proto(p, from->result);
+    *out = (hlo_attr){.id = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT, .u.shapes = shapes};
+    return true;
+}
+
+static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
+    static const uint8_t header[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR,
+                                     HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
+                                     HLO_ATTR_COUNT};
+    hlo_module *module = p->module;
+    hlo_attr attrs[8], strays;
+    bool stray = hlo_unknown_fields_from_proto(p, &from->base, &strays);
+    uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
+    if (from->schedule && from->schedule->n_sequences)
+        attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
+    count += read_entry_layout(p, from->host_program_shape, &attrs[count]);
+    hlo_attrs_clear(p, &from->base, header, HLO_OP_COUNT);
+    from->name = from->entry_computation_name = "";
+    from->n_computations = 0;
+    from->entry_computation_id = 0;
+    from->host_program_shape = NULL;
+    from->schedule = NULL;
+    from->stack_frame_index = NULL;
+    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
+    if (stray) attrs[count++] = strays;
+    module->attrs = hlo_arena_copy(module->arena, attrs, count * sizeof *attrs);
+    module->attr_count = count;
+}
+
+static void read_sequences(hlo_proto *p, const Xla__HloScheduleProto *from, ids *out) {
+    if (!from) return;
+    *out = (ids){.v = hlo_arena_array(p->scratch, from->n_sequences, sizeof *out->v),
+                 .count = from->n_sequences};
+    for (size_t i = 0; i < from->n_sequences; i++)
+        out->v[i] = (id){.number = from->sequences[i]->key, .is = from->sequences[i]->value};
+    sort_ids(p, out, "sequences of the schedule");
+}
+
+static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
+    struct hlo_ids known = {.computations.count = from->n_computations};
+    id *numbers = hlo_arena_array(p->scratch, from->n_computations, sizeof *numbers);
+    size_t instrs = 0;
+    for (size_t i = 0; i < from->n_computations; i++)
+        instrs += from->computations[i]->n_instructions;
+    known.placed = hlo_arena_zero(p->scratch, instrs);
+    read_sequences(p, from->schedule, &known.sequences);
+    p->ids = &known;
+    p->payloads = from;
+    p->module->name = name_of(p, from->name, "module");
+    read_tables(p, from->stack_frame_index);
+    for (size_t i = 0; i < from->n_computations; i++)
+        numbers[i] = (id){.number = from->computations[i]->id};
+    known.computations.v = numbers;
+    sort_ids(p, &known.computations, "computations");
+    int64_t entry = from->entry_computation_id;
+    for (size_t i = 0; i < from->n_computations; i++)
+        read_computation(p, &known, from->computations[i]);
+    p->kind = NULL;
+    p->module->entry = find(&known.computations, entry);
+    if (!p->module->entry)
+        hlo_proto_fail(p, "the entry has id %lld, which no computation has", (long long)entry);
+    finish_module(p, from);
+}
+
+/* ------------------------------------------------------------------------------------ the bytes */
+
+bool hlo_proto_recognise(const void *bytes, size_t size) {
+    enum { LOOKED_AT = 1024 };
+    const unsigned char *at = bytes;
+    if (!size || at[0] >= 0x20 || at[0] == '\t' || at[0] == '\r') return false;
+    for (size_t i = 0; i < size && i < LOOKED_AT; i++)
+        if (at[i] && at[i] < 0x20 && !strchr("\t\n\v\f\r", at[i])) return true;
+    return false;
+}
+
+/* An HloProto has the module as its first field, where an HloModuleProto has its name. */
+static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t size) {
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+    size_t offset, wrapped;
+    bool around;
+    bool plain =
+        hlo_wire_check(&xla__hlo_module_proto__descriptor, bytes, size, &offset, &p->unknown);
+    if (hlo_wire_check(&xla__hlo_proto__descriptor, bytes, size, &wrapped, &around)) {
+        const Xla__HloProto *outer = (const Xla__HloProto *)protobuf_c_message_unpack(
+            &xla__hlo_proto__descriptor, &allocator, size, bytes);
+        if (outer && outer->hlo_module && outer->hlo_module->n_computations) {
+            p->unknown = around;
+            return outer->hlo_module;
+        }
+    }
+    if (wrapped > offset) offset = wrapped;
+    if (!plain)
+        hlo_proto_fail(p, "no binary HLO module, or cut off: at byte %zu of %zu", offset, size);
+    ProtobufCMessage *module =
+        protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator, size, bytes);
+    if (!module) hlo_proto_fail(p, "no binary HLO module");
+    return (Xla__HloModuleProto *)module;
+}
+
+/* What has to be given back however the reading ends. */
+typedef struct reading {
+    hlo_module *module;
+    hlo_arena *scratch;
+    hlo_proto p;
+} reading;
+
+static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const char *name,
+                             const hlo_diag_sink *sink) {
+    jmp_buf recover, failed;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    if (setjmp(failed)) return HLO_INVALID_INPUT;
+    hlo_module *module = r->module = hlo_module_new(&recover);
+    r->scratch = hlo_arena_new(&recover);
+    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
+    module->file = hlo_intern_string(module, name);
+    module->source = NULL;
+    r->p = (hlo_proto){.module = module, .sink = sink, .scratch = r->scratch, .failed = &failed};
+    read_module(&r->p, unpack(&r->p, bytes, size));
+    hlo_arena_set_recover(module->arena, NULL);
+    return HLO_OK;
+}
+
+hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *name,
+                                  const hlo_diag_sink *sink, hlo_module **out_module) {
+    reading r = {.module = NULL};
+    hlo_status status = read_bytes(&r, bytes, size, name, sink);
+    free(r.p.owned);
+    hlo_arena_free(r.scratch);
+    if (status != HLO_OK) {
+        hlo_module_free(r.module);
+        r.module = NULL;
+    }
+    *out_module = r.module;
+    return status;
+}

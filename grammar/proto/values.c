@@ -1,0 +1,506 @@
+/* Shapes, constants, windows and dimension labels between the IR and messages. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/proto/proto.h"
+
+enum { MOST_LABELS = 64 };
+
+#define XLA__PRIMITIVE_TYPE__OPAQUE XLA__PRIMITIVE_TYPE__OPAQUE_TYPE
+static const int numbers[HLO_TYPE_COUNT] = {
+#define HLO_TYPE(id, name, bits, class) [HLO_TYPE_##id] = XLA__PRIMITIVE_TYPE__##id,
+#include "ir/table/type.def"
+#undef HLO_TYPE
+};
+
+static hlo_type type_of(hlo_proto *p, int number) {
+    for (int t = 0; t < HLO_TYPE_COUNT; t++)
+        if (numbers[t] == number) return (hlo_type)t;
+    hlo_proto_fail(p, "there is no element type %d", number);
+}
+
+/* Before the elements of a tuple are written, each a message in its own; afterwards p->tuples goes
+ * down again. What nests deeper than readers take is told before it is built: a constant repeats
+ * the shape of each of its elements. */
+static void open_tuple(hlo_proto *p) {
+    if (++p->tuples > HLO_WIRE_DEEPEST) hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
+}
+
+/* --------------------------------------------------------------------------------------- shapes */
+
+/* In front of E(n) and S(n), and behind them. */
+static const char *const properties[] = {
+    "@tiles`T$tiles||`@tail_padding_alignment_in_elements`L($tail_padding_alignment_in_elements)`"
+    "@index_primitive_type`#($index_primitive_type)`"
+    "@pointer_primitive_type`*($pointer_primitive_type)`"
+    "@split_configs`SC$split_configs||`"
+    "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`"};
+
+static void read_order(hlo_proto *p, const Xla__LayoutProto *from, uint32_t rank, int64_t *order) {
+    bool seen[HLO_LARGEST_RANK] = {false};
+    if (from && from->n_minor_to_major && from->n_minor_to_major != rank)
+        hlo_proto_fail(p, "a layout has %zu dimensions, its shape has %u", from->n_minor_to_major,
+                       rank);
+    for (uint32_t i = 0; i < rank; i++) {
+        int64_t dim = from && from->n_minor_to_major ? from->minor_to_major[i] : rank - 1 - i;
+        if (dim < 0 || dim >= rank || seen[dim])
+            hlo_proto_fail(p,
+                           "a layout's order names dimension %lld, which its shape has not or "
+                           "which it named before",
+                           (long long)dim);
+        seen[dim] = true;
+        order[i] = dim;
+    }
+}
+
+static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *out) {
+    if (!from) return;
+    Xla__LayoutProto rest = *from;
+    if (rest.tail_padding_alignment_in_elements == 1) rest.tail_padding_alignment_in_elements = 0;
+    out->element_bits = rest.element_size_in_bits;
+    out->memory_space = rest.memory_space;
+    rest.n_minor_to_major = 0;
+    rest.minor_to_major = NULL;
+    rest.element_size_in_bits = rest.memory_space = 0;
+    if (hlo_message_is_new(&rest.base)) return;
+    hlo_bytes text = {.arena = p->scratch};
+    hlo_text_pattern_print(p, &text, &rest.base, properties, 1);
+    if (text.size) out->rest = hlo_intern(p->module, text.v, text.size);
+}
+
+static const hlo_shape *read_tuple(hlo_proto *p, const Xla__ShapeProto *from) {
+    const hlo_shape **elements =
+        hlo_arena_array(p->scratch, from->n_tuple_shapes, sizeof *elements);
+    for (size_t i = 0; i < from->n_tuple_shapes; i++)
+        elements[i] = hlo_shape_from_proto(p, from->tuple_shapes[i]);
+    return hlo_shape_tuple(p->module, (uint32_t)from->n_tuple_shapes, elements);
+}
+
+static int64_t read_dim(hlo_proto *p, int64_t dim, int64_t *product) {
+    if (dim == INT64_MIN || dim == -1) return -1;
+    if (dim < 0) hlo_proto_fail(p, "a shape's dimension is %lld", (long long)dim);
+    if (dim && (__builtin_mul_overflow(*product, dim, product) || *product > INT64_MAX / 16))
+        hlo_proto_fail(p, "a shape has too many elements");
+    return dim;
+}
+
+const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from) {
+    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK], product = 1;
+    bool dynamic[HLO_LARGEST_RANK], any = false;
+    if (!from) hlo_proto_fail(p, "a shape is missing");
+    if (from->element_type == XLA__PRIMITIVE_TYPE__BUFFER) {
+        if (from->n_tuple_shapes != 1) hlo_proto_fail(p, "a buffer is of one array");
+        hlo_shape buffer = *hlo_shape_from_proto(p, from->tuple_shapes[0]);
+        buffer.buffer = true;
+        return hlo_shape_intern(p->module, &buffer);
+    }
+    hlo_type type = type_of(p, (int)from->element_type);
+    if (type == HLO_TYPE_TUPLE) return read_tuple(p, from);
+    if (from->n_dimensions > HLO_LARGEST_RANK)
+        hlo_proto_fail(p, "a shape has %zu dimensions, at most %d are read", from->n_dimensions,
+                       HLO_LARGEST_RANK);
+    uint32_t rank = (uint32_t)from->n_dimensions;
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = read_dim(p, from->dimensions[i], &product);
+        dynamic[i] =
+            dims[i] >= 0 && i < from->n_is_dynamic_dimension && from->is_dynamic_dimension[i];
+        any |= dynamic[i];
+    }
+    read_order(p, from->layout, rank, order);
+    hlo_layout layout = {.minor_to_major = order};
+    read_layout(p, from->layout, &layout);
+    hlo_shape shape = {.type = type,
+                       .rank = rank,
+                       .dims = dims,
+                       .dynamic = any ? dynamic : NULL,
+                       .layout = hlo_types[type].bits ? &layout : NULL};
+    return hlo_shape_intern(p->module, &shape);
+}
+
+static void *copy(hlo_proto *p, const void *from, size_t count, size_t size) {
+    void *to = hlo_arena_array(p->scratch, count, size);
+    return count ? memcpy(to, from, count * size) : to;
+}
+
+static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
+    Xla__LayoutProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
+    xla__layout_proto__init(to);
+    const hlo_layout *layout = shape->layout;
+    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties, 1))
+        hlo_proto_fail(p, "the layout's '%.40s' has no binary form", layout->rest);
+    if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
+    if (!layout) return to;
+    to->n_minor_to_major = shape->rank;
+    to->minor_to_major =
+        copy(p, layout->minor_to_major, shape->rank, sizeof *layout->minor_to_major);
+    to->element_size_in_bits = layout->element_bits;
+    to->memory_space = layout->memory_space;
+    return to;
+}
+
+static void write_dims(hlo_proto *p, const hlo_shape *shape, Xla__ShapeProto *to) {
+    to->n_dimensions = to->n_is_dynamic_dimension = shape->rank;
+    to->dimensions = hlo_arena_array(p->scratch, shape->rank, sizeof *to->dimensions);
+    to->is_dynamic_dimension =
+        hlo_arena_array(p->scratch, shape->rank, sizeof *to->is_dynamic_dimension);
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        bool unbounded = shape->dims[i] < 0;
+        to->dimensions[i] = unbounded ? INT64_MIN : shape->dims[i];
+        to->is_dynamic_dimension[i] = unbounded || (shape->dynamic && shape->dynamic[i]);
+    }
+}
+
+Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
+    Xla__ShapeProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
+    xla__shape_proto__init(to);
+    hlo_shape array = *shape;
+    array.buffer = false;
+    uint32_t elements = shape->buffer ? 1 : shape->type == HLO_TYPE_TUPLE ? shape->rank : 0;
+    to->element_type =
+        shape->buffer ? XLA__PRIMITIVE_TYPE__BUFFER : (Xla__PrimitiveType)numbers[shape->type];
+    to->n_tuple_shapes = elements;
+    to->tuple_shapes = hlo_arena_array(p->scratch, elements, sizeof(void *));
+    open_tuple(p);
+    for (uint32_t i = 0; i < elements; i++)
+        to->tuple_shapes[i] = hlo_shape_to_proto(p, shape->buffer ? &array : shape->elements[i]);
+    p->tuples--;
+    if (shape->buffer || shape->type == HLO_TYPE_TUPLE) return to;
+    write_dims(p, shape, to);
+    if (hlo_types[shape->type].bits) to->layout = write_layout(p, shape);
+    return to;
+}
+
+/* ------------------------------------------------------------------------------------ constants */
+
+/* The field that has the values of a type: `f32s`. */
+static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__LiteralProto *literal,
+                                                 hlo_type type) {
+    char name[32];
+    int size = snprintf(name, sizeof name, "%ss", hlo_types[type].name);
+    const ProtobufCFieldDescriptor *field =
+        hlo_field_find(literal->base.descriptor, name, (size_t)size);
+    if (!field) hlo_proto_fail(p, "there are no constants of type %s", hlo_types[type].name);
+    return field;
+}
+
+/* Values in memory order, each `size` bytes wide. */
+typedef struct values {
+    const ProtobufCFieldDescriptor *field;
+    size_t size, elements; /* of one element; bytes and number of a message's values */
+} values;
+
+static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const hlo_shape *shape) {
+    values v = {.field = values_of(p, literal, shape->type)};
+    v.size =
+        shape->type == HLO_TYPE_PRED ? sizeof(protobuf_c_boolean) : hlo_types[shape->type].bytes;
+    int64_t count = hlo_shape_count(shape);
+    if (count < 0) hlo_proto_fail(p, "a constant's shape has unbounded dimensions");
+    v.elements = (size_t)count;
+    return v;
+}
+
+/* Walks the elements in logical order; the place of each in memory order. */
+typedef struct walk {
+    const hlo_shape *shape;
+    int64_t strides[HLO_LARGEST_RANK], index[HLO_LARGEST_RANK];
+    int64_t place;
+} walk;
+
+static void walk_begin(walk *w, const hlo_shape *shape) {
+    *w = (walk){.shape = shape};
+    hlo_shape_strides(shape, w->strides);
+}
+
+static void walk_next(walk *w) {
+    for (uint32_t d = w->shape->rank; d-- > 0;) {
+        w->place += w->strides[d];
+        if (++w->index[d] < w->shape->dims[d]) return;
+        w->place -= w->strides[d] * w->index[d];
+        w->index[d] = 0;
+    }
+}
+
+/* An element of a message's values as the IR has it. */
+static void read_element(hlo_type type, const char *from, char *to) {
+    const hlo_type_info *info = &hlo_types[type];
+    memcpy(to, from, info->bytes);
+    if (type == HLO_TYPE_PRED) {
+        *to = *(const protobuf_c_boolean *)(const void *)from != 0;
+    } else if (info->bits < 8) {
+        unsigned low = (unsigned char)*from & ((1u << info->bits) - 1);
+        bool negative = info->class == HLO_CLASS_SIGNED && low >> (info->bits - 1);
+        *to = (char)(negative ? low | ~((1u << info->bits) - 1) : low);
+    }
+}
+
+static void write_element(hlo_type type, const char *from, char *to) {
+    const hlo_type_info *info = &hlo_types[type];
+    if (type == HLO_TYPE_PRED)
+        *(protobuf_c_boolean *)(void *)to = *from;
+    else
+        memcpy(to, from, info->bytes);
+    if (info->bits < 8 && type != HLO_TYPE_PRED) *to = (char)(*to & ((1 << info->bits) - 1));
+}
+
+static const hlo_literal *read_literal_tuple(hlo_proto *p, const Xla__LiteralProto *from,
+                                             const hlo_shape *shape) {
+    if (from->n_tuple_literals != shape->rank)
+        hlo_proto_fail(p, "a constant tuple has %zu elements, its shape has %u",
+                       from->n_tuple_literals, shape->rank);
+    hlo_literal *literal = hlo_arena_zero(p->module->arena, sizeof *literal);
+    literal->shape = shape;
+    literal->elements = hlo_arena_array(p->module->arena, shape->rank, sizeof *literal->elements);
+    for (uint32_t i = 0; i < shape->rank; i++)
+        literal->elements[i] =
+            hlo_literal_from_proto(p, from->tuple_literals[i], shape->elements[i]);
+    return literal;
+}
+
+const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
+                                          const hlo_shape *shape) {
+    if (!from) {
+        hlo_literal *elided = hlo_arena_zero(p->module->arena, sizeof *elided);
+        elided->shape = shape;
+        elided->elided = true;
+        return elided;
+    }
+    if (shape->type == HLO_TYPE_TUPLE) return read_literal_tuple(p, from, shape);
+    const hlo_shape *stored = from->shape ? hlo_shape_from_proto(p, from->shape) : shape;
+    if (!hlo_shape_compatible(stored, shape))
+        hlo_proto_fail(p, "the constant's shape is not that of its value");
+    values v = plan_values(p, from, shape);
+    const char *bytes;
+    size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1, found;
+    if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
+        const ProtobufCBinaryData *data = hlo_field_at(&from->base, v.field);
+        bytes = (const char *)data->data;
+        found = data->len / v.size;
+    } else {
+        found = hlo_field_count(&from->base, v.field) / parts;
+        bytes = hlo_field_element(&from->base, v.field, 0);
+    }
+    if (found != v.elements)
+        hlo_proto_fail(p, "a constant has %zu values, its shape has %zu elements", found,
+                       v.elements);
+    hlo_literal *literal = hlo_literal_new(p->module, shape);
+    char *to = literal->data;
+    walk w;
+    walk_begin(&w, stored);
+    for (size_t i = 0; i < v.elements; i++, walk_next(&w), to += hlo_types[shape->type].bytes)
+        read_element(shape->type, bytes + (size_t)w.place * v.size, to);
+    return literal;
+}
+
+static void write_values(hlo_proto *p, const hlo_literal *literal, Xla__LiteralProto *to) {
+    const hlo_shape *shape = literal->shape;
+    values v = plan_values(p, to, shape);
+    char *bytes = hlo_arena_array(p->scratch, v.elements, v.size);
+    const char *from = literal->data;
+    walk w;
+    walk_begin(&w, shape);
+    for (size_t i = 0; i < v.elements; i++, walk_next(&w), from += hlo_types[shape->type].bytes)
+        write_element(shape->type, from, bytes + (size_t)w.place * v.size);
+    void *place = hlo_field_at(&to->base, v.field);
+    if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
+        *(ProtobufCBinaryData *)place =
+            (ProtobufCBinaryData){.len = v.elements * v.size, .data = (uint8_t *)bytes};
+        return;
+    }
+    size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1;
+    *(size_t *)(void *)((char *)to + v.field->quantifier_offset) = v.elements * parts;
+    *(void **)place = bytes;
+}
+
+Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
+    if (literal->elided) return NULL;
+    Xla__LiteralProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
+    xla__literal_proto__init(to);
+    to->shape = hlo_shape_to_proto(p, literal->shape);
+    if (literal->shape->type != HLO_TYPE_TUPLE) {
+        write_values(p, literal, to);
+        return to;
+    }
+    to->n_tuple_literals = literal->shape->rank;
+    to->tuple_literals = hlo_arena_array(p->scratch, literal->shape->rank, sizeof(void *));
+    open_tuple(p);
+    for (uint32_t i = 0; i < literal->shape->rank; i++) {
+        to->tuple_literals[i] = hlo_literal_to_proto(p, literal->elements[i]);
+        if (!to->tuple_literals[i])
+            hlo_proto_fail(p, "a constant tuple with an elided element has no binary form");
+    }
+    p->tuples--;
+    return to;
+}
+
+/* -------------------------------------------------------------------------------------- windows */
+
+/* A part of `window={...}`: a number per dimension, two for the padding. */
+typedef struct window_part {
+    hlo_attr_id attr;
+    int usual; /* what is not printed when all are so */
+    size_t first, second;
+} window_part;
+
+#define AT(member) offsetof(Xla__WindowDimension, member)
+static const window_part parts[] = {
+    {HLO_ATTR_SIZE, -1, AT(size), 0},
+    {HLO_ATTR_STRIDE, 1, AT(stride), 0},
+    {HLO_ATTR_PAD, 0, AT(padding_low), AT(padding_high)},
+    {HLO_ATTR_LHS_DILATE, 1, AT(base_dilation), 0},
+    {HLO_ATTR_RHS_DILATE, 1, AT(window_dilation), 0},
+    {HLO_ATTR_RHS_REVERSAL, 0, AT(window_reversal), 0},
+};
+#undef AT
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static int64_t load_part(const window_part *part, const Xla__WindowDimension *dim, size_t offset) {
+    const char *place = (const char *)dim + offset;
+    if (part->attr == HLO_ATTR_RHS_REVERSAL)
+        return *(const protobuf_c_boolean *)(const void *)place;
+    return *(const int64_t *)(const void *)place;
+}
+
+hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
+    hlo_attrs *window =
+        hlo_arena_alloc(p->module->arena, sizeof *window + PARTS * sizeof *window->v);
+    window->count = 0;
+    for (size_t k = 0; k < PARTS; k++) {
+        const window_part *part = &parts[k];
+        hlo_bytes text = {.arena = p->scratch};
+        bool usual = true;
+        for (size_t i = 0; i < from->n_dimensions; i++) {
+            int64_t first = load_part(part, from->dimensions[i], part->first), second = 0;
+            hlo_bytes_format(&text, "%s%" PRId64, i ? "x" : "", first);
+            if (part->second) {
+                second = load_part(part, from->dimensions[i], part->second);
+                hlo_bytes_format(&text, "_%" PRId64, second);
+            }
+            usual &= first == part->usual && (!part->second || second == part->usual);
+        }
+        if (usual) continue;
+        window->v[window->count++] =
+            (hlo_attr){.id = part->attr, .u.str = hlo_intern(p->module, text.v, text.size)};
+    }
+    return (hlo_attr){.id = window->count ? HLO_ATTR_WINDOW : HLO_ATTR_INVALID, .u.attrs = window};
+}
+
+static void store_part(const window_part *part, Xla__WindowDimension *dim, size_t offset,
+                       int64_t value) {
+    char *place = (char *)dim + offset;
+    if (part->attr == HLO_ATTR_RHS_REVERSAL)
+        *(protobuf_c_boolean *)(void *)place = value != 0;
+    else
+        *(int64_t *)(void *)place = value;
+}
+
+static void write_part(hlo_proto *p, const window_part *part, const char *text, Xla__Window *to) {
+    char *at = (char *)(uintptr_t)text;
+    for (size_t i = 0; i < to->n_dimensions; i++) {
+        if (i && *at++ != 'x') hlo_proto_fail(p, "the window's parts differ in length");
+        store_part(part, to->dimensions[i], part->first, strtoll(at, &at, 10));
+        if (part->second && *at == '_')
+            store_part(part, to->dimensions[i], part->second, strtoll(at + 1, &at, 10));
+    }
+    if (*at) hlo_proto_fail(p, "the window's parts differ in length");
+}
+
+Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
+    Xla__Window *to = hlo_arena_alloc(p->scratch, sizeof *to);
+    xla__window__init(to);
+    const char *first = window->count ? window->v[0].u.str : "";
+    to->n_dimensions = *first ? 1 : 0;
+    for (const char *c = first; *c; c++) to->n_dimensions += *c == 'x';
+    to->dimensions = hlo_arena_array(p->scratch, to->n_dimensions, sizeof(void *));
+    for (size_t i = 0; i < to->n_dimensions; i++) {
+        Xla__WindowDimension *dim = hlo_arena_alloc(p->scratch, sizeof *dim);
+        xla__window_dimension__init(dim);
+        dim->size = dim->stride = dim->base_dilation = dim->window_dilation = 1;
+        to->dimensions[i] = dim;
+    }
+    for (uint32_t a = 0; a < window->count; a++)
+        for (size_t k = 0; k < PARTS; k++)
+            if (parts[k].attr == window->v[a].id) write_part(p, &parts[k], window->v[a].u.str, to);
+    return to;
+}
+
+/* ----------------------------------------------------------------------------- dimension labels */
+
+/* One of the three groups of labels: `b01f`. */
+typedef struct labels {
+    char first, second; /* b and f, i and o */
+    int64_t *places[2];
+    size_t *count;
+    int64_t **spatial;
+} labels;
+
+enum { GROUPS = 3 };
+
+static void groups_of(Xla__ConvolutionDimensionNumbers *n, labels *out) {
+    out[0] = (labels){'b',
+                      'f',
+                      {&n->input_batch_dimension, &n->input_feature_dimension},
+                      &n->n_input_spatial_dimensions,
+                      &n->input_spatial_dimensions};
+    out[1] = (labels){'i',
+                      'o',
+                      {&n->kernel_input_feature_dimension, &n->kernel_output_feature_dimension},
+                      &n->n_kernel_spatial_dimensions,
+                      &n->kernel_spatial_dimensions};
+    out[2] = (labels){'b',
+                      'f',
+                      {&n->output_batch_dimension, &n->output_feature_dimension},
+                      &n->n_output_spatial_dimensions,
+                      &n->output_spatial_dimensions};
+}
+
+static void put_label(hlo_proto *p, char *text, size_t *size, int64_t place, char label) {
+    if (place < 0 || place >= MOST_LABELS)
+        hlo_proto_fail(p, "a convolution's dimension has number %lld", (long long)place);
+    text[place] = label;
+    if ((size_t)place >= *size) *size = (size_t)place + 1;
+}
+
+const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionNumbers *from) {
+    static const char *const between[GROUPS] = {"_", "->", ""};
+    Xla__ConvolutionDimensionNumbers numbered = *from;
+    labels groups[GROUPS];
+    groups_of(&numbered, groups);
+    hlo_bytes out = {.arena = p->scratch};
+    for (int g = 0; g < GROUPS; g++) {
+        char text[MOST_LABELS];
+        size_t size = 0;
+        memset(text, '?', sizeof text);
+        put_label(p, text, &size, *groups[g].places[0], groups[g].first);
+        put_label(p, text, &size, *groups[g].places[1], groups[g].second);
+        for (size_t i = 0; i < *groups[g].count; i++) {
+            if (i > 9) hlo_proto_fail(p, "a convolution has more than ten spatial dimensions");
+            put_label(p, text, &size, (*groups[g].spatial)[i], (char)('0' + i));
+        }
+        hlo_bytes_put(&out, text, size);
+        hlo_bytes_text(&out, between[g]);
+    }
+    return hlo_intern(p->module, out.v, out.size);
+}
+
+Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *text) {
+    Xla__ConvolutionDimensionNumbers *to = hlo_arena_alloc(p->scratch, sizeof *to);
+    xla__convolution_dimension_numbers__init(to);
+    labels groups[GROUPS];
+    groups_of(to, groups);
+    const char *at = text;
+    for (int g = 0; g < GROUPS; g++) {
+        int64_t *spatial = hlo_arena_zero(p->scratch, 10 * sizeof *spatial);
+        for (int64_t place = 0; *at && !strchr("_-", *at); at++, place++) {
+            if (*at == groups[g].first) *groups[g].places[0] = place;
+            if (*at == groups[g].second) *groups[g].places[1] = place;
+            if (*at < '0' || *at > '9') continue;
+            spatial[*at - '0'] = place;
+            ++*groups[g].count;
+        }
+        if (*groups[g].count > 10) hlo_proto_fail(p, "the labels '%.40s' repeat", text);
+        *groups[g].spatial = spatial;
+        at += strspn(at, "_->");
+    }
+    return to;
+}

@@ -1,0 +1,119 @@
+/* Between the rule grammar and its checks: the tree that the parser makes, one rule at a time. */
+#ifndef HLO_GRAMMAR_RULES_BUILD_H
+#define HLO_GRAMMAR_RULES_BUILD_H
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "grammar/rules/rules.h"
+
+/* The names by which flex calls what bison prefixes. */
+#define YYSTYPE RULES_YYSTYPE
+#define YYLTYPE RULES_YYLTYPE
+
+typedef struct span {
+    size_t first, last; /* bytes of the source */
+} span;
+
+typedef enum node_kind {
+    NODE_ANY,
+    NODE_VAR,
+    NODE_RESULT,
+    NODE_APPLY, /* an opcode, a let or a function */
+    NODE_CONSTANT,
+    NODE_CHAIN,
+    NODE_CHAIN1,
+    NODE_SPLAT,
+    NODE_ALT,
+    NODE_DEFINE,
+    NODE_NUMBER,
+    NODE_WORD,
+    NODE_NONE,
+    NODE_REST /* `...`: the operands from here on are not looked at */
+} node_kind;
+
+typedef struct ints {
+    struct ints *next, *last;
+    double value;
+} ints;
+
+typedef struct attr_node {
+    struct attr_node *next, *last;
+    span name; /* empty: `from %x` */
+    hlo_rule_attr_kind kind;
+    span word; /* word or variable */
+    double number;
+    ints *ints;
+} attr_node;
+
+typedef struct node {
+    struct node *next, *last; /* the next argument; of the first, the last one */
+    node_kind kind;
+    span where, name, field, bind, shape;
+    bool like;
+    double number;
+    struct node *args;
+    attr_node *attrs;
+} node;
+
+typedef struct guard_node {
+    struct guard_node *next, *last;
+    bool negate;
+    node *call;
+    span reason, at;
+} guard_node;
+
+typedef struct set_node {
+    struct set_node *next, *last;
+    span field;
+    bool add;
+    node *value;
+} set_node;
+
+typedef struct action_node {
+    struct action_node *next, *last;
+    hlo_rule_action_kind kind;
+    span target, operand, reason;
+    node *value;
+    set_node *sets;
+} action_node;
+
+typedef struct root_node {
+    struct root_node *next, *last;
+    bool optional;
+    node *pattern;
+} root_node;
+
+typedef struct let_node {
+    struct let_node *next; /* the one before it */
+    span name, whole;
+    node *params;
+    node *body;
+} let_node;
+
+typedef struct rules_parser {
+    hlo_module *owner;
+    const hlo_rule_vocabulary *words;
+    const hlo_diag_sink *sink;
+    hlo_error_budget faults;
+    size_t position; /* of the scanner */
+    size_t example;  /* where the example being scanned starts */
+    size_t counted;  /* as far as line ends are counted, */
+    uint32_t lines;  /* and how many there are */
+    span comment, rule_comment, file_comment;
+    struct rules_draft *draft;
+    let_node *lets;
+} rules_parser;
+
+void rules_fault(rules_parser *p, span where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void rules_comment(rules_parser *p, span where);
+/* A zeroed object of the owner's arena. */
+void *rules_new(rules_parser *p, size_t size);
+node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
+void rules_let(rules_parser *p, span whole, span name, node *params, node *body);
+void rules_phase(rules_parser *p, span name, span measure);
+void rules_rule(rules_parser *p, span whole, span name, span subject, root_node *roots,
+                guard_node *guards, action_node *actions, span example);
+
+#endif

@@ -1,0 +1,531 @@
+/* Constants: one loop over the text fills the elements, whatever the rank. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/scan/parser.h"
+#include "ir/float/float.h"
+
+typedef struct reader {
+    hlo_text *text;
+    const char *at, *end;
+} reader;
+
+static hlo_span span(const reader *r, const char *from, const char *to) {
+    return (hlo_span){(uint32_t)(from - r->text->source), (uint32_t)(to > from ? to - from : 1)};
+}
+
+/* Past white space and comments. */
+static void skip(reader *r) {
+    for (;;) {
+        while (r->at < r->end &&
+               (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r'))
+            r->at++;
+        if (r->end - r->at < 2 || *r->at != '/') return;
+        const char *stop = r->at[1] == '*'
+                               ? memmem(r->at + 2, (size_t)(r->end - r->at) - 2, "*/", 2)
+                           : r->at[1] == '/' ? memchr(r->at, '\n', (size_t)(r->end - r->at))
+                                             : r->at;
+        if (stop == r->at) return;
+        r->at = !stop ? r->end : r->at[1] == '*' ? stop + 2 : stop + 1;
+    }
+}
+
+static bool next_is(reader *r, char c) {
+    skip(r);
+    if (r->at == r->end || *r->at != c) return false;
+    r->at++;
+    return true;
+}
+
+static bool fail(reader *r, const char *wanted) {
+    skip(r);
+    hlo_span at = span(r, r->at, r->at + 1);
+    if (r->at == r->end)
+        hlo_text_error(r->text, at, "the text ends inside a constant, expected %s", wanted);
+    else
+        hlo_text_error(r->text, at, "expected %s, found '%s'", wanted, hlo_text_quote(r->text, at));
+    return false;
+}
+
+/* A number or word: up to a separator, which `...`, `nan` and `inf` are behind a number with a
+ * point or an exponent, and `-` behind any. */
+static const char *word_end(const reader *r) {
+    const char *at = r->at;
+    bool point = false;
+    for (; at < r->end && !strchr(" \t\r\n,{}()/", *at); at++) {
+        if (point && r->end - at >= 3 && memcmp(at, "...", 3) == 0) break;
+        const bool digit_before = at > r->at && at[-1] >= '0' && at[-1] <= '9';
+        if (*at == '-' && at > r->at && (digit_before || at[-1] == '.')) break;
+        if (point && (*at == 'n' || *at == 'i')) break;
+        point |= *at == '.' || (digit_before && (*at == 'e' || *at == 'E'));
+    }
+    return at;
+}
+
+static bool bad_value(reader *r, const char *from, const char *to, const char *why, hlo_type type) {
+    hlo_span at = span(r, from, to);
+    hlo_text_error(r->text, at, "'%s' %s %s", hlo_text_quote(r->text, at), why,
+                   hlo_types[type].name);
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------- one element */
+
+/* Digits as a uint64, which is how HLO reads integers of every type; false when they are too many.
+ */
+static bool digits(const char *from, const char *to, uint64_t *out) {
+    uint64_t value = 0;
+    for (; from < to; from++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*from - '0'), &value))
+            return false;
+    *out = value;
+    return true;
+}
+
+static bool all_digits(const char *from, const char *to) {
+    for (const char *at = from; at < to; at++)
+        if (*at < '0' || *at > '9') return false;
+    return to > from;
+}
+
+static bool is(const char *from, const char *to, const char *word) {
+    return (size_t)(to - from) == strlen(word) && memcmp(from, word, strlen(word)) == 0;
+}
+
+/* The number that an integer token stands for: cut to 64 bits. */
+static bool read_integer(const char *from, const char *to, int64_t *out) {
+    bool negative = *from == '-';
+    uint64_t value;
+    if (!all_digits(from + negative, to) || !digits(from + negative, to, &value)) return false;
+    if (negative && value > (uint64_t)INT64_MAX + 1) return false;
+    *out = (int64_t)(negative ? 0 - value : value);
+    return true;
+}
+
+static bool store_integer(reader *r, hlo_type type, const char *from, const char *to, void *out) {
+    int64_t value;
+    const hlo_type_info *info = &hlo_types[type];
+    if (!read_integer(from, to, &value)) {
+        bool number = all_digits(from + (*from == '-'), to);
+        return bad_value(r, from, to, number ? "is out of the range of" : "is no value of", type);
+    }
+    bool fits = true;
+    if (info->bits < 64) {
+        bool has_sign = info->class == HLO_CLASS_SIGNED;
+        int64_t limit = (int64_t)1 << (info->bits - has_sign);
+        fits = value >= (has_sign ? -limit : 0) && value < limit;
+    }
+    if (!fits) return bad_value(r, from, to, "is out of the range of", type);
+    memcpy(out, &value, info->bytes);
+    return true;
+}
+
+static bool store_pred(reader *r, const char *from, const char *to, void *out) {
+    int64_t value;
+    if (is(from, to, "true"))
+        value = 1;
+    else if (is(from, to, "false"))
+        value = 0;
+    else if (!read_integer(from, to, &value))
+        return bad_value(r, from, to, "is no value of", HLO_TYPE_PRED);
+    *(uint8_t *)out = value != 0;
+    return true;
+}
+
+/* Decimal digits, with at most one point and an exponent: what both HLO and strtod() read. */
+static bool is_decimal(const char *from, const char *to) {
+    const char *at = from + (*from == '-');
+    if (at == to || *at < '0' || *at > '9') return false;
+    while (at < to && *at >= '0' && *at <= '9') at++;
+    if (at < to && *at == '.') do
+            at++;
+        while (at < to && *at >= '0' && *at <= '9');
+    if (at < to && (*at == 'e' || *at == 'E')) {
+        at++;
+        if (at < to && (*at == '-' || *at == '+')) at++;
+        if (at == to) return false;
+        while (at < to && *at >= '0' && *at <= '9') at++;
+    }
+    return at == to;
+}
+
+/* Exact when at most 15 digits and a power of ten up to 22 make the number: both are doubles, and
+ * one operation rounds once. Everything else is strtod()'s. */
+static bool quick_decimal(const char *from, const char *to, double *out) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    bool negative = *from == '-';
+    uint64_t value = 0;
+    int count = 0, scale = 0;
+    bool point = false;
+    const char *at = from + negative;
+    for (; at < to && *at != 'e' && *at != 'E'; at++) {
+        if (*at == '.') {
+            point = true;
+            continue;
+        }
+        value = value * 10 + (uint64_t)(*at - '0');
+        scale -= point;
+        if (++count > 15) return false;
+    }
+    if (at < to) {
+        int exponent = 0;
+        bool minus = *++at == '-';
+        if (*at == '-' || *at == '+') at++;
+        if (to - at > 3) return false;
+        while (at < to) exponent = exponent * 10 + (*at++ - '0');
+        scale += minus ? -exponent : exponent;
+    }
+    if (scale < -22 || scale > 22) return false;
+    double number = (double)value;
+    number = scale < 0 ? number / powers[-scale] : number * powers[scale];
+    *out = negative ? -number : number;
+    return true;
+}
+
+static bool store_nan(hlo_type type, const char *from, const char *to, void *out) {
+    bool negative = *from == '-';
+    from += negative;
+    uint64_t bits = hlo_float_encode(type, negative ? copysign(NAN, -1) : copysign(NAN, 1));
+    if (to - from > 7 && memcmp(from, "nan(0x", 6) == 0 && to[-1] == ')') {
+        char *stop;
+        unsigned long long payload = strtoull(from + 4, &stop, 16);
+        uint64_t with = hlo_float_nan(type, negative, payload);
+        if (stop != to - 1 || !with) return false;
+        bits = with;
+    } else if (!is(from, to, "nan")) {
+        return false;
+    }
+    memcpy(out, &bits, hlo_types[type].bytes);
+    return true;
+}
+
+static void no_infinity(reader *r, const char *from, const char *to, hlo_type type, uint64_t bits) {
+    hlo_span at = span(r, from, to);
+    double read = hlo_float_decode(type, bits);
+    const char *name = hlo_types[type].name;
+    if (isnan(read))
+        hlo_text_defer_error(r->text, at, "%s has no infinity: nan is read", name);
+    else
+        hlo_text_defer_error(r->text, at, "%s has no infinity: %g is read", name, read);
+}
+
+static bool store_float(reader *r, hlo_type type, const char *from, const char *to, void *out) {
+    double value;
+    int64_t whole;
+    if (read_integer(from, to, &whole)) {
+        value = (double)whole; /* `-0` is an integer: its sign is lost */
+    } else if (is(from, to, "inf") || is(from, to, "-inf")) {
+        value = *from == '-' ? -INFINITY : INFINITY;
+        uint64_t bits = hlo_float_encode(type, value);
+        if (!isinf(hlo_float_decode(type, bits))) no_infinity(r, from, to, type, bits);
+    } else if (all_digits(from + (*from == '-'), to)) {
+        return bad_value(r, from, to, "is out of the range of", type);
+    } else if (is_decimal(from, to)) {
+        if (!quick_decimal(from, to, &value)) value = strtod(from, NULL);
+        if (isinf(value)) return bad_value(r, from, to, "is out of the range of", type);
+    } else {
+        return store_nan(type, from, to, out) || bad_value(r, from, to, "is no value of", type);
+    }
+    uint64_t bits = hlo_float_encode(type, value);
+    if (isfinite(value) && !isfinite(hlo_float_decode(type, bits)))
+        return bad_value(r, from, to, "is out of the range of", type);
+    memcpy(out, &bits, hlo_types[type].bytes);
+    return true;
+}
+
+static bool store_real(reader *r, hlo_type type, void *out) {
+    skip(r);
+    const char *from = r->at, *to = word_end(r);
+    if (from == to) return fail(r, "a number");
+    if (to < r->end && *to == '(' && (is(from, to, "nan") || is(from, to, "-nan"))) {
+        while (to < r->end && *to != ')' && *to != '\n') to++;
+        if (to < r->end) to++;
+    }
+    r->at = to;
+    switch ((hlo_type_class)hlo_types[type].class) {
+    case HLO_CLASS_PRED: return store_pred(r, from, to, out);
+    case HLO_CLASS_SIGNED:
+    case HLO_CLASS_UNSIGNED: return store_integer(r, type, from, to, out);
+    case HLO_CLASS_FLOAT: return store_float(r, type, from, to, out);
+    default: return bad_value(r, from, to, "cannot be a constant of type", type);
+    }
+}
+
+static bool store_element(reader *r, hlo_type type, char *out) {
+    if (hlo_types[type].class != HLO_CLASS_COMPLEX) return store_real(r, type, out);
+    hlo_type part = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+    if (!next_is(r, '(')) return fail(r, "'('");
+    if (!store_real(r, part, out)) return false;
+    if (!next_is(r, ',')) return fail(r, "','");
+    if (!store_real(r, part, out + hlo_types[part].bytes)) return false;
+    return next_is(r, ')') || fail(r, "')'");
+}
+
+/* --------------------------------------------------------------------------------- whole values */
+
+static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted) {
+    hlo_text_error(r->text, span(r, at, at + 1), "%s %lld element%s here, the shape has %lld",
+                   found < wanted ? "only" : "more than",
+                   (long long)(found < wanted ? found : wanted), found == 1 ? "" : "s",
+                   (long long)wanted);
+    return false;
+}
+
+/* What separates an element, or the `}`, from an element before it. HLO's reader passes over any
+ * number of commas. */
+static void read_commas(reader *r, bool first) {
+    skip(r);
+    const char *from = r->at;
+    unsigned found = 0;
+    while (next_is(r, ',')) found++;
+    skip(r);
+    unsigned wanted = !first && r->at < r->end && *r->at != '}';
+    hlo_span at = span(r, r->at, r->at + 1);
+    if (found < wanted)
+        hlo_text_defer_error(r->text, at, "expected ',', found '%s'", hlo_text_quote(r->text, at));
+    else if (found > wanted)
+        hlo_text_defer_error(r->text, span(r, from, from + 1), "this ',' separates nothing");
+}
+
+/* `...` in the outermost braces: the values are not told, whatever stands before it. */
+static bool read_dots(reader *r) {
+    if (r->end - r->at < 3 || memcmp(r->at, "...", 3) != 0) return false;
+    r->at += 3;
+    return true;
+}
+
+/* Whether `...` stands in the outermost braces, from r->at on, where `level` of them are open. */
+static bool dots_follow(reader r, uint32_t level) {
+    for (skip(&r); r.at < r.end && (level || *r.at == '{'); r.at++, skip(&r)) {
+        if (*r.at == '{')
+            level++;
+        else if (*r.at == '}')
+            level--;
+        else if (level == 1 && read_dots(&r))
+            return true;
+    }
+    return false;
+}
+
+/* An array's elements while they are read. */
+typedef struct elements {
+    const hlo_shape *shape;
+    char *data;   /* where the next one goes; NULL: they are only checked */
+    int64_t room; /* for how many more */
+    bool loose;   /* some stand in the outermost braces, where only those of a vector do */
+    bool elided;  /* `...` was read */
+} elements;
+
+static bool read_element(reader *r, elements *e, const char *opened) {
+    char unused[2 * sizeof(double)];
+    if (!e->room--) {
+        int64_t count = hlo_shape_count(e->shape);
+        return wrong_count(r, opened, count + 1, count);
+    }
+    if (!store_element(r, e->shape->type, e->data ? e->data : unused)) return false;
+    if (e->data) e->data += hlo_types[e->shape->type].bytes;
+    return true;
+}
+
+/* Whether a number at r->at may do without the inner braces of its array: HLO's reader takes it
+ * where there is a `...` as well. */
+static bool is_loose(reader *r, elements *e) {
+    if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
+        return false;
+    if (e->loose) return true;
+    e->loose = e->elided || dots_follow(*r, 1);
+    if (e->loose)
+        hlo_text_defer_error(r->text, span(r, r->at, word_end(r)), "expected '{', found '%s'",
+                             hlo_text_quote(r->text, span(r, r->at, word_end(r))));
+    return e->loose;
+}
+
+static bool read_elements(reader *r, elements *e) {
+    int64_t found[HLO_LARGEST_RANK] = {0}; /* per open brace */
+    const char *opened[HLO_LARGEST_RANK];
+    const hlo_shape *shape = e->shape;
+    uint32_t level = 0, rank = shape->rank;
+    bool first = true; /* no element of the open brace has been read */
+    do {
+        if (level) read_commas(r, first);
+        skip(r);
+        if (r->at == r->end)
+            return fail(r, !level ? "a number" : first ? "a number or '}'" : "',' or '}'");
+        if (level && *r->at == '}') {
+            level--;
+            if (found[level] != shape->dims[level])
+                return wrong_count(r, opened[level], found[level], shape->dims[level]);
+            r->at++;
+            first = false;
+            continue;
+        }
+        if (level == 1 && read_dots(r)) {
+            if (!first || e->elided)
+                hlo_text_defer_error(r->text, span(r, r->at - 3, r->at),
+                                     "'...' stands for all values, and others stand before it");
+            found[0] = shape->dims[0];
+            e->elided = true;
+            first = false;
+            continue;
+        }
+        if (level == 1 && is_loose(r, e)) {
+            if (!read_element(r, e, opened[0])) return false;
+            first = false;
+            continue;
+        }
+        if (level && found[level - 1]++ == shape->dims[level - 1])
+            return wrong_count(r, opened[level - 1], found[level - 1], shape->dims[level - 1]);
+        if (level < rank) {
+            opened[level] = r->at;
+            found[level] = 0;
+            if (!next_is(r, '{')) return fail(r, "'{'");
+            level++;
+            first = true;
+        } else {
+            if (!read_element(r, e, rank ? opened[0] : r->at)) return false;
+            first = false;
+        }
+    } while (level);
+    return true;
+}
+
+/* `{...}`, which stands for values that were not written. */
+static bool read_elided(reader *r) {
+    const char *from = r->at;
+    if (next_is(r, '{')) {
+        skip(r);
+        if (read_dots(r) && next_is(r, '}')) return true;
+    }
+    r->at = from;
+    return false;
+}
+
+static const hlo_literal *elided(reader *r, const hlo_shape *shape) {
+    hlo_literal *literal = hlo_arena_zero(r->text->module->arena, sizeof *literal);
+    literal->shape = shape;
+    literal->elided = true;
+    return literal;
+}
+
+/* A number where the braces of an array have to be: HLO's reader takes it for the first element,
+ * and 0 for the others. */
+static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
+    hlo_span at = span(r, r->at, word_end(r));
+    if (count > 1)
+        hlo_text_warn(r->text, at, "'%s' is the first of %lld elements: the others are 0",
+                      hlo_text_quote(r->text, at), (long long)count);
+    memset(data, 0, (size_t)count * hlo_types[shape->type].bytes);
+    return store_element(r, shape->type, data);
+}
+
+static bool is_unbraced(const reader *r, const hlo_shape *shape, int64_t count) {
+    return shape->rank && count && hlo_types[shape->type].class != HLO_CLASS_COMPLEX &&
+           r->at < r->end && *r->at && strchr("-0123456789nitf", *r->at);
+}
+
+static const hlo_literal *read_literal(reader *r, const hlo_shape *shape);
+
+static const hlo_literal *read_tuple(reader *r, const hlo_shape *shape) {
+    hlo_arena *arena = r->text->module->arena;
+    hlo_literal *literal = hlo_arena_zero(arena, sizeof *literal);
+    literal->shape = shape;
+    literal->elements = hlo_arena_array(arena, shape->rank, sizeof *literal->elements);
+    if (!next_is(r, '(')) return fail(r, "'('"), NULL;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (i && shape->elements[i]->type == HLO_TYPE_TUPLE)
+            next_is(r, ',');
+        else if (i)
+            read_commas(r, false);
+        if (i && r->at < r->end && *r->at == ')') return fail(r, "','"), NULL;
+        literal->elements[i] = read_literal(r, shape->elements[i]);
+        if (!literal->elements[i]) return NULL;
+    }
+    if (!next_is(r, ')')) return fail(r, "')'"), NULL;
+    return literal;
+}
+
+static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
+    enum { MOST_FILLED = 1 << 20 };
+    int64_t count = hlo_shape_count(shape);
+    bool unbraced = is_unbraced(r, shape, count);
+    bool large = count < 0 || (count > (unbraced ? MOST_FILLED : 0) && count / 2 > r->end - r->at);
+    if (large && !dots_follow(*r, 0)) {
+        hlo_text_error(r->text, span(r, r->at, r->at + 1),
+                       "the constant's shape has more elements than the text that follows");
+        return NULL;
+    }
+    hlo_literal *literal = large ? NULL : hlo_literal_new(r->text->module, shape);
+    elements e = {.shape = shape,
+                  .data = large ? NULL : literal->data,
+                  .room = count < 0 ? INT64_MAX : count};
+    if (!(unbraced ? read_unbraced(r, shape, count, literal->data) : read_elements(r, &e)))
+        return NULL;
+    return e.elided ? elided(r, shape) : literal;
+}
+
+static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
+    skip(r);
+    if (shape->type == HLO_TYPE_TUPLE) return read_tuple(r, shape);
+    if (!hlo_shape_is_array(shape)) {
+        hlo_text_error(r->text, span(r, r->at, r->at + 1), "there are no constants of type %s",
+                       hlo_types[shape->type].name);
+        return NULL;
+    }
+    if (shape->rank && read_elided(r)) return elided(r, shape);
+    return read_array(r, shape);
+}
+
+/* The shape that a value of the given one has: how many there may be, in what they lie and how wide
+ * they lie is no part of it. */
+static const hlo_shape *value_shape(hlo_text *text, const hlo_shape *shape) {
+    hlo_shape plain = *shape;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        const hlo_shape **inner = hlo_arena_array(text->scratch, shape->rank, sizeof *inner);
+        bool same = true;
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            inner[i] = value_shape(text, shape->elements[i]);
+            same &= inner[i] == shape->elements[i];
+        }
+        return same ? shape : hlo_shape_tuple(text->module, shape->rank, inner);
+    }
+    const bool wide = shape->layout && shape->layout->element_bits;
+    if (!wide && !shape->dynamic && !shape->buffer) return shape;
+    hlo_layout layout;
+    if (wide) {
+        layout = *shape->layout;
+        layout.element_bits = 0;
+        plain.layout = &layout;
+    }
+    plain.dynamic = NULL;
+    plain.buffer = false;
+    return hlo_shape_intern(text->module, &plain);
+}
+
+uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
+                          const hlo_literal **out) {
+    const char *from = text->source + offset;
+    reader r = {.text = text, .at = from, .end = text->source + text->size};
+    *out = NULL;
+    if (shape)
+        *out = read_literal(&r, value_shape(text, shape));
+    else
+        hlo_text_error(text, span(&r, from, from + 1), "a constant needs a shape in front");
+    return *out ? (uint32_t)(r.at - from) : 0;
+}
+
+const hlo_literal *hlo_text_tuple_literal(hlo_text *text, size_t from) {
+    hlo_arena *arena = text->module->arena;
+    const hlo_literal **items = (const hlo_literal **)(text->literals.items + from);
+    const uint32_t count = (uint32_t)((text->literals.used - from) / sizeof *items);
+    const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
+    for (uint32_t i = 0; i < count; i++) shapes[i] = items[i]->shape;
+    hlo_literal *tuple = hlo_arena_zero(arena, sizeof *tuple);
+    tuple->shape = hlo_shape_tuple(text->module, count, shapes);
+    tuple->elements = hlo_arena_copy(arena, items, count * sizeof *items);
+    text->literals.used = from;
+    return tuple;
+}

@@ -1,0 +1,144 @@
+/* Where reading goes on behind an error, as far as the text alone tells: nothing there has been
+ * parsed, and braces need not match. */
+#include <string.h>
+
+#include "grammar/scan/parser.h"
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+static bool is_name_byte(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("_.-", c));
+}
+
+static const char *past_name(const char *at) {
+    if (*at == '%') at++;
+    while (is_name_byte(*at)) at++;
+    return at;
+}
+
+/* `(` and what it encloses; NULL when that is no list of parameters. */
+static const char *past_parameters(const char *at) {
+    unsigned depth = 0;
+    do {
+        if (*at == '(') depth++;
+        if (*at == ')') depth--;
+        if (!*at || *at == '=') return NULL;
+        at = hlo_text_gap(at + 1);
+    } while (depth);
+    return at;
+}
+
+static bool is_word(const char *at, const char *word) {
+    size_t length = strlen(word);
+    return strncmp(at, word, length) == 0 && !is_name_byte(at[length]);
+}
+
+/* `ENTRY:` is a parameter's name. */
+static bool is_entry(const char *at) {
+    return is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':';
+}
+
+/* `ENTRY`, `name {` or `name (a: f32[]) ->`. */
+static bool is_computation(const char *at) {
+    if (is_entry(at)) return true;
+    const char *behind = past_name(at);
+    if (behind == at) return false;
+    behind = hlo_text_gap(behind);
+    if (*behind == '(') behind = past_parameters(behind);
+    return behind && (*behind == '{' || strncmp(behind, "->", 2) == 0);
+}
+
+/* `ROOT` or `name =`. */
+static bool is_definition(const char *at) {
+    const char *behind = past_name(at);
+    return is_word(at, "ROOT") || (behind > at && *hlo_text_gap(behind) == '=');
+}
+
+static bool at_line(const hlo_text *text, uint32_t offset) {
+    return !offset || text->source[offset - 1] == '\n' || text->source[offset - 1] == '\r';
+}
+
+bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset) {
+    const char *at = text->source + offset;
+    return is_entry(at) || (at_line(text, offset) && is_computation(at));
+}
+
+bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
+    const char *before = text->source + offset;
+    while (before > text->source && strchr(" \t\r\n", before[-1])) before--;
+    return !text->depth && (before == text->source || !strchr("(:,>", before[-1]));
+}
+
+bool hlo_text_begins_line(const hlo_text *text, uint32_t offset) {
+    while (offset && is_blank(text->source[offset - 1])) offset--;
+    return at_line(text, offset);
+}
+
+bool hlo_text_begins_body(const hlo_text *text, uint32_t offset) {
+    const char *from = text->source + offset + 1, *at = hlo_text_gap(from);
+    return *at == '}' || is_definition(at) || memchr(from, '\n', (size_t)(at - from));
+}
+
+bool hlo_text_ends_body(const hlo_text *text, uint32_t offset) {
+    const char *at = hlo_text_gap(text->source + offset + 1);
+    if (!*at) return true;
+    if (is_definition(at) || *at == ')') return false;
+    if (*at == ',' && strncmp(hlo_text_gap(at + 1), "execution_thread", 16) == 0) return true;
+    return at_line(text, offset) || is_blank(text->source[offset - 1]) || is_computation(at);
+}
+
+bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at) {
+    const char *from = text->source + at.offset, *behind = hlo_text_gap(from + at.length);
+    bool first = hlo_text_begins_line(text, at.offset) ||
+                 (at.offset > 5 && memcmp(from - 5, "ROOT ", 5) == 0);
+    return first && ((*behind >= 'a' && *behind <= 'z') || *behind == '(');
+}
+
+bool hlo_text_ends(const hlo_text *text, hlo_span at) {
+    const char *behind = text->source + at.offset + at.length;
+    while (is_blank(*behind)) behind++;
+    return behind == text->source + text->size;
+}
+
+bool hlo_text_is_cut(hlo_text *text, hlo_span at) {
+    return hlo_text_ends(text, at) && hlo_text_open_bodies(text);
+}
+
+hlo_span hlo_text_cut(const hlo_text *text, hlo_span at) {
+    const char *from = hlo_text_gap(text->source + at.offset + at.length);
+    const hlo_span word = {(uint32_t)(from - text->source), (uint32_t)(past_name(from) - from)};
+    return text->source[at.offset] == ',' && word.length && hlo_text_ends(text, word) ? word : at;
+}
+
+uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {
+    const char *from = text->source + offset;
+    const char *newline = memchr(from, '\n', text->size - offset);
+    return newline ? (uint32_t)(newline - text->source) : (uint32_t)text->size;
+}
+
+size_t hlo_text_open_bodies(hlo_text *text) {
+    size_t count = text->bodies.used / sizeof(hlo_body);
+    if (!count || ((const hlo_body *)text->bodies.items)->bare) return 0;
+    if (!text->frames.used) return count;
+    const hlo_frame *frame = hlo_text_frame(text);
+    return count - (frame->owner == HLO_OWNER_COMPUTATION);
+}
+
+void hlo_text_unclosed(hlo_text *text, hlo_span at) {
+    hlo_body *bodies = (hlo_body *)text->bodies.items;
+    size_t count = hlo_text_open_bodies(text);
+    if (text->string.offset > bodies->at.offset) {
+        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end in its line");
+    } else {
+        hlo_text_error(text, at, "expected '}' in front of this, computation '%s' has not ended",
+                       bodies->comp->name);
+        hlo_text_note(text, bodies->at, "it begins here");
+    }
+    for (size_t i = 0; i < count; i++) bodies[i].broken = true;
+    text->lacks_close = count;
+    text->closed = at.offset;
+    text->quiet = true;
+}

@@ -1,0 +1,500 @@
+/* Shapes and their layouts: one token each, so that a shape that was read before is known by its
+ * text. */
+#include <string.h>
+
+#include "grammar/scan/parser.h"
+#include "hlo/suggest.h"
+
+/* A shape while its text is being read. */
+typedef struct shape_reader {
+    hlo_text *text;
+    const char *at, *end;
+    uint32_t rank;
+    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
+    bool dynamic[HLO_LARGEST_RANK], any_dynamic;
+    hlo_layout layout;
+    char *rest; /* of the layout, as far as it was read */
+    size_t rest_length;
+} shape_reader;
+
+static hlo_span span(const shape_reader *r, const char *from, const char *to) {
+    return (hlo_span){(uint32_t)(from - r->text->source), (uint32_t)(to > from ? to - from : 1)};
+}
+
+static char next(shape_reader *r) {
+    r->at = hlo_text_gap(r->at);
+    return *r->at;
+}
+
+static bool next_is(shape_reader *r, char c) {
+    if (next(r) != c) return false;
+    r->at++;
+    return true;
+}
+
+/* What numpy, torch, MLIR and people call types. */
+static const struct {
+    const char *word, *type;
+} spellings[] = {
+    {"fp8", "f8e4m3fn"}, {"fp4", "f4e2m1fn"},  {"float8", "f8e4m3fn"}, {"f8", "f8e4m3fn"},
+    {"fp16", "f16"},     {"fp32", "f32"},      {"fp64", "f64"},        {"float16", "f16"},
+    {"float32", "f32"},  {"float64", "f64"},   {"bfloat16", "bf16"},   {"half", "f16"},
+    {"float", "f32"},    {"double", "f64"},    {"int4", "s4"},         {"int8", "s8"},
+    {"int16", "s16"},    {"int32", "s32"},     {"int64", "s64"},       {"uint4", "u4"},
+    {"uint8", "u8"},     {"uint16", "u16"},    {"uint32", "u32"},      {"uint64", "u64"},
+    {"i4", "s4"},        {"i8", "s8"},         {"i16", "s16"},         {"i32", "s32"},
+    {"i64", "s64"},      {"complex64", "c64"}, {"complex128", "c128"}, {"bool", "pred"},
+    {"i1", "pred"},
+};
+
+static void unknown_type(hlo_text *text, hlo_span at) {
+    enum { SPELLINGS = sizeof spellings / sizeof *spellings };
+    const char *name = hlo_text_quote(text, at);
+    hlo_suggestion s = hlo_suggest(name);
+    for (int type = 0; type < HLO_TYPE_COUNT; type++)
+        if (type != HLO_TYPE_TUPLE) hlo_suggest_offer(&s, hlo_types[type].name);
+    for (size_t i = 0; i < SPELLINGS; i++) hlo_suggest_offer(&s, spellings[i].word);
+    for (size_t i = 0; i < SPELLINGS; i++)
+        if (s.best == spellings[i].word) s.best = spellings[i].type;
+    hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_suggest_meant(&s));
+}
+
+/* ----------------------------------------------------------------------------------- dimensions */
+
+static bool read_bound(shape_reader *r, int64_t *out) {
+    next(r);
+    const char *from = r->at;
+    if (!hlo_text_read_int(r->text, &r->at, out)) return false;
+    if (*out >= 0) return true;
+    hlo_text_error(r->text, span(r, from, r->at), "a dimension is not negative");
+    return false;
+}
+
+static bool read_dim(shape_reader *r) {
+    next(r);
+    if (r->rank == HLO_LARGEST_RANK) {
+        hlo_text_error(r->text, span(r, r->at, r->at), "a shape has at most %d dimensions",
+                       HLO_LARGEST_RANK);
+        return false;
+    }
+    int64_t *dim = &r->dims[r->rank];
+    bool bounded = r->at[0] == '<' && r->at[1] == '=';
+    if (bounded) r->at += 2;
+    if (!bounded && next_is(r, '?'))
+        *dim = -1;
+    else if (!read_bound(r, dim))
+        return false;
+    r->dynamic[r->rank++] = bounded;
+    r->any_dynamic |= bounded;
+    return true;
+}
+
+static bool read_dims(shape_reader *r) {
+    if (next(r) != ']') do {
+            if (!read_dim(r)) return false;
+        } while (next_is(r, ','));
+    return hlo_text_expect(r->text, &r->at, ']');
+}
+
+/* -------------------------------------------------------------------------------------- layouts */
+
+static bool read_order(shape_reader *r) {
+    const char *open = r->at;
+    bool seen[HLO_LARGEST_RANK] = {false};
+    uint32_t count = 0;
+    if (next(r) != ':') do {
+            int64_t dim;
+            next(r);
+            const char *from = r->at;
+            if (!hlo_text_read_int(r->text, &r->at, &dim)) return false;
+            bool there = dim >= 0 && dim < r->rank;
+            if (count >= r->rank || !there)
+                (count >= r->rank ? hlo_text_error : hlo_text_defer_error)(
+                    r->text, span(r, from, r->at), "the shape has no dimension %lld",
+                    (long long)dim);
+            else if (seen[dim])
+                hlo_text_defer_error(r->text, span(r, from, r->at),
+                                     "dimension %lld is in the layout twice", (long long)dim);
+            if (count >= r->rank) return false;
+            if (there) seen[dim] = true;
+            r->order[count++] = dim;
+        } while (next_is(r, ','));
+    if (count == r->rank || (*r->at != ':' && *r->at != '}')) return true;
+    hlo_text_error(r->text, span(r, open, open), "the layout has %u dimension%s, the shape has %u",
+                   count, count == 1 ? "" : "s", r->rank);
+    return false;
+}
+
+static void keep(shape_reader *r, const char *from, size_t length) {
+    memcpy(r->rest + r->rest_length, from, length);
+    r->rest_length += length;
+}
+
+typedef bool read_item(shape_reader *r);
+
+/* What stands behind the `:` of a layout, one property after the other. */
+typedef struct property {
+    const char *name;
+    read_item *item; /* NULL: a number that the layout has a member for */
+    bool lists;      /* several of them */
+    bool empty;      /* `()` is one */
+    bool commas;     /* several items */
+} property;
+
+static bool is_later(const shape_reader *r, const property *p);
+
+/* HLO's reader lets the `}` of a layout end all that is open, and so does the next property. */
+static bool ends_early(shape_reader *r, const property *p, const char *open) {
+    if (next(r) != '}' && !is_later(r, p)) return false;
+    hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);
+    return true;
+}
+
+static void keep_int(shape_reader *r, int64_t value) {
+    char text[24];
+    keep(r, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)value));
+}
+
+static bool read_int(shape_reader *r, int64_t least, int64_t *out) {
+    next(r);
+    const char *from = r->at;
+    if (!hlo_text_read_int(r->text, &r->at, out)) return false;
+    if (*out >= least) return true;
+    hlo_text_error(r->text, span(r, from, r->at), "%lld is less than %lld here", (long long)*out,
+                   (long long)least);
+    return false;
+}
+
+static bool read_kept_int(shape_reader *r, int64_t least) {
+    int64_t value;
+    if (!read_int(r, least, &value)) return false;
+    keep_int(r, value);
+    return true;
+}
+
+static bool read_tile_dim(shape_reader *r) {
+    if (next_is(r, '*')) {
+        keep(r, "*", 1);
+        return true;
+    }
+    return read_kept_int(r, 0);
+}
+
+static bool read_level(shape_reader *r) {
+    char level = next(r);
+    if (!level || !strchr("DCS", level)) {
+        hlo_text_error(r->text, span(r, r->at, r->at),
+                       "expected 'D', 'C' or 'S', the level of a dimension");
+        return false;
+    }
+    keep(r, r->at++, 1);
+    if (next_is(r, '+')) keep(r, "+", 1);
+    if (next_is(r, '~')) keep(r, "~", 1);
+    return true;
+}
+
+static bool read_type(shape_reader *r) {
+    next(r);
+    const char *from = r->at;
+    while ((*r->at >= 'a' && *r->at <= 'z') || (*r->at >= '0' && *r->at <= '9')) r->at++;
+    hlo_type type = hlo_type_find(from, (size_t)(r->at - from));
+    hlo_span where = span(r, from, r->at);
+    if (type == HLO_TYPE_INVALID) {
+        unknown_type(r->text, where);
+        return false;
+    }
+    if (hlo_types[type].class != HLO_CLASS_UNSIGNED)
+        hlo_text_defer_error(r->text, where, "%s is no unsigned integer type",
+                             hlo_types[type].name);
+    keep(r, from, (size_t)(r->at - from));
+    return true;
+}
+
+/* `1:2`, or, behind a comma, only the `2`. */
+static bool read_split(shape_reader *r) {
+    bool first = r->rest[r->rest_length - 1] == '(';
+    if (!read_kept_int(r, INT64_MIN)) return false;
+    if (!first) return true;
+    keep(r, ":", 1);
+    if (next(r) == '}') return true;
+    if (!hlo_text_expect(r->text, &r->at, ':')) return false;
+    return next(r) == ')' || *r->at == '}' || read_kept_int(r, INT64_MIN);
+}
+
+/* `(item,item)`, or nothing but the end of the layout. */
+static bool read_list(shape_reader *r, const property *p) {
+    next(r);
+    const char *open = r->at;
+    size_t begin = r->rest_length + 1;
+    keep(r, "(", 1);
+    if (*open == '}' || is_later(r, p)) {
+        hlo_text_defer_error(r->text, span(r, open, open), "expected '(', found '%c'", *open);
+    } else {
+        if (!hlo_text_expect(r->text, &r->at, '(')) return false;
+        bool more = next(r) != ')' || !p->empty, early = ends_early(r, p, open);
+        while (more && !early) {
+            if (!p->item(r)) return false;
+            more = p->commas && next_is(r, ',');
+            early = ends_early(r, p, open);
+            if (more && !early) keep(r, ",", 1);
+        }
+        if (!early && !hlo_text_expect(r->text, &r->at, ')')) return false;
+    }
+    keep(r, ")", 1);
+    /* Only a tile says something when it is empty. */
+    if (r->rest_length == begin + 1 && p->item != read_tile_dim) r->rest_length = begin - 1;
+    return true;
+}
+
+/* E(n) or S(n), which are no part of the rest. */
+static bool read_number(shape_reader *r, const property *p, int64_t *out) {
+    next(r);
+    const char *open = r->at;
+    if (ends_early(r, p, open)) return true;
+    if (!hlo_text_expect(r->text, &r->at, '(')) return false;
+    if (ends_early(r, p, open)) return true;
+    next(r);
+    return hlo_text_read_int(r->text, &r->at, out) &&
+           (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
+}
+
+/* HLO's reader keeps 8 bits of it. */
+static bool read_space(shape_reader *r, const property *p) {
+    int64_t space = 0;
+    const char *from = r->at;
+    if (!read_number(r, p, &space)) return false;
+    r->layout.memory_space = (int8_t)space;
+    if (space != (int8_t)space)
+        hlo_text_defer_error(r->text, span(r, from, r->at),
+                             "the memory space %lld does not fit in 8 bits and is read as %d",
+                             (long long)space, (int8_t)space);
+    return true;
+}
+
+/* To one element is no padding. */
+static bool read_length(shape_reader *r) {
+    int64_t elements;
+    if (!read_int(r, 1, &elements)) return false;
+    if (elements > 1) keep_int(r, elements);
+    return true;
+}
+
+/* Of no bytes there is none. */
+static bool read_prefix(shape_reader *r) {
+    int64_t bytes;
+    if (!read_int(r, INT64_MIN, &bytes)) return false;
+    if (bytes > 0) keep_int(r, bytes);
+    return true;
+}
+
+/* In this order. */
+static const property properties[] = {
+    {"D", read_level, false, true, true},    {"T", read_tile_dim, true, true, true},
+    {"L", read_length, false, false, false}, {"#", read_type, false, true, false},
+    {"*", read_type, false, true, false},    {"E", NULL, false, false, false},
+    {"S", NULL, false, false, false},        {"SC", read_split, true, false, true},
+    {"M", read_prefix, false, false, false},
+};
+enum { PROPERTIES = sizeof properties / sizeof *properties };
+
+static bool is_named(const char *at, const char *name) {
+    size_t length = strlen(name);
+    bool letter = *name >= 'A' && *name <= 'Z';
+    return strncmp(at, name, length) == 0 && !(letter && at[length] >= 'A' && at[length] <= 'Z');
+}
+
+/* Whether a property that may follow begins here: not where a level is `S`, or `*` is of a tile. */
+static bool is_later(const shape_reader *r, const property *p) {
+    if (p->item == read_level || (p->item == read_tile_dim && *r->at == '*')) return false;
+    for (const property *q = p + 1; q < properties + PROPERTIES; q++)
+        if (is_named(r->at, q->name)) return true;
+    return false;
+}
+
+static bool read_property(shape_reader *r, const property *p) {
+    r->at += strlen(p->name);
+    if (!p->item)
+        return *p->name == 'E' ? read_number(r, p, &r->layout.element_bits) : read_space(r, p);
+    size_t begin = r->rest_length, name = strlen(p->name);
+    keep(r, p->name, name);
+    do {
+        if (!read_list(r, p)) return false;
+    } while (p->lists && next(r) == '(');
+    if (r->rest_length == begin + name) r->rest_length = begin;
+    return true;
+}
+
+static bool out_of_order(shape_reader *r) {
+    for (int i = 0; i < PROPERTIES; i++)
+        if (is_named(r->at, properties[i].name)) {
+            hlo_text_error(r->text, span(r, r->at, r->at + strlen(properties[i].name)),
+                           "%s(..) of a layout stands before what is in front of it here, and once",
+                           properties[i].name);
+            return false;
+        }
+    return hlo_text_expect(r->text, &r->at, '}');
+}
+
+static bool read_properties(shape_reader *r) {
+    /* Read text is at most twice as long when what is missing is put in. */
+    r->rest = hlo_arena_alloc(r->text->scratch, 2 * (size_t)(r->end - r->at) + 16);
+    for (int i = 0; i < PROPERTIES; i++) {
+        next(r);
+        if (is_named(r->at, properties[i].name) && !read_property(r, &properties[i])) return false;
+    }
+    if (r->rest_length) r->layout.rest = hlo_intern(r->text->module, r->rest, r->rest_length);
+    return next(r) == '}' || out_of_order(r);
+}
+
+static bool read_layout(shape_reader *r) {
+    r->at++;
+    if (!read_order(r)) return false;
+    if (next_is(r, ':') && !read_properties(r)) return false;
+    return hlo_text_expect(r->text, &r->at, '}');
+}
+
+/* --------------------------------------------------------------------------------------- shapes */
+
+static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
+    shape_reader r = {.text = text, .at = text->source + at.offset};
+    r.end = r.at + at.length;
+    size_t name = strcspn(r.at, "[ \t\r\n/");
+    hlo_type type = hlo_type_find(r.at, name);
+    if (type == HLO_TYPE_INVALID || type == HLO_TYPE_TUPLE) {
+        unknown_type(text, (hlo_span){at.offset, (uint32_t)name});
+        return NULL;
+    }
+    r.at += name;
+    if (!hlo_text_expect(text, &r.at, '[') || !read_dims(&r)) return NULL;
+    r.layout.minor_to_major = r.order;
+    bool given = hlo_text_gap(r.at) < r.end;
+    if (given) {
+        next(&r);
+        if (!read_layout(&r)) return NULL;
+    } else {
+        for (uint32_t i = 0; i < r.rank; i++) r.order[i] = r.rank - 1 - i;
+    }
+    if (!hlo_types[type].bits && (r.rank || given)) {
+        hlo_text_error(text, at, "%s has no dimensions and no layout", hlo_types[type].name);
+        return NULL;
+    }
+    const hlo_shape shape = {
+        .type = type,
+        .rank = r.rank,
+        .dims = r.dims,
+        .dynamic = r.any_dynamic ? r.dynamic : NULL,
+        .layout = given || r.rank ? &r.layout : NULL,
+    };
+    return hlo_shape_intern(text->module, &shape);
+}
+
+bool hlo_text_begins_layout(const char *at) {
+    if (*at != '{') return false;
+    at = hlo_text_gap(at + 1);
+    return *at == ':' || *at == '-' || (*at >= '0' && *at <= '9');
+}
+
+/* The end of `dims]{layout}`; NULL when the bracket is not closed. */
+static const char *shape_end(const char *dims) {
+    const char *end = hlo_text_stop(dims, "]{}()%/");
+    if (*end != ']') return NULL;
+    const char *brace = hlo_text_gap(++end);
+    if (!hlo_text_begins_layout(brace)) return end;
+    const char *close = hlo_text_stop(brace + 1, "}{/");
+    return *close == '}' ? close + 1 : end;
+}
+
+uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
+    *out = NULL;
+    if (text->skipping) return head.length;
+    const char *from = text->source + head.offset, *end = from;
+    *out = hlo_shape_cache_find(text, &end);
+    if (*out) return (uint32_t)(end - from);
+    end = shape_end(from + head.length);
+    if (!end) {
+        const hlo_span bracket = {head.offset + head.length - 1, 1};
+        hlo_text_error(text, bracket, "this '[' is never closed");
+        return head.length;
+    }
+    const hlo_span all = {head.offset, (uint32_t)(end - from)};
+    const char *written = hlo_intern(text->module, from, all.length);
+    hlo_string_cache *memo = hlo_intern_cache(text->module, written);
+    if (!memo->shape) memo->shape = read_shape(text, all);
+    *out = memo->shape;
+    if (*out) hlo_shape_cache_insert(text, all, *out);
+    return all.length;
+}
+
+const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
+    const char *from = *at, *dims = from;
+    const hlo_shape *shape = hlo_shape_cache_find(text, at);
+    if (shape) return shape;
+    if (*dims < 'a' || *dims > 'z') return NULL;
+    while ((*dims >= 'a' && *dims <= 'z') || (*dims >= '0' && *dims <= '9')) dims++;
+    const char *end = *dims == '[' ? shape_end(dims + 1) : NULL;
+    if (!end) return NULL;
+    *at = end;
+    const hlo_span all = {(uint32_t)(from - text->source), (uint32_t)(end - from)};
+    const char *written = hlo_intern(text->module, from, all.length);
+    shape = hlo_intern_cache(text->module, written)->shape;
+    if (shape) hlo_shape_cache_insert(text, all, shape);
+    return shape;
+}
+
+/* `name: ` at *at. */
+static bool skip_parameter_name(const char **at) {
+    const char *from = *at;
+    while (hlo_text_in_name(**at)) ++*at;
+    const bool named = **at == ':' && *from > '9';
+    for (*at += named; **at == ' ';) ++*at;
+    return named;
+}
+
+/* `shape` or `name: shape` at *at, which goes past it, of a shape that was read before; NULL. */
+static const hlo_shape *known_item(hlo_text *text, bool named, const char **at) {
+    while (**at == ' ') ++*at;
+    return named && !skip_parameter_name(at) ? NULL : hlo_text_known_shape(text, at);
+}
+
+/* Whether the comma before `at` is an attribute's. */
+static bool begins_attr(const char *at) {
+    while (*at == ' ' || hlo_text_in_name(*at)) at++;
+    return *at == '=';
+}
+
+void hlo_text_known_shapes(hlo_text *text, bool named) {
+    for (const char *at = hlo_text_scan_place(text);;) {
+        const hlo_shape *shape = known_item(text, named, &at);
+        if (!shape || *at++ != ',' || begins_attr(at)) return;
+        if (!named) hlo_text_shape_push(text, shape);
+        text->end = (uint32_t)(at - text->source);
+        hlo_text_scan_from(text, at);
+    }
+}
+
+void hlo_text_known_signature(hlo_text *text) {
+    static const char arrow[] = ") -> ";
+    const char *at = hlo_text_gap(hlo_text_scan_place(text));
+    if (*at++ != '(') return;
+    while (*at != ')') {
+        if (!known_item(text, true, &at) || (*at != ')' && *at != ',')) return;
+        if (*at == ',' && *++at == ')') return;
+    }
+    if (strncmp(at, arrow, sizeof arrow - 1) != 0) return;
+    const char *from = at += sizeof arrow - 1;
+    const hlo_shape *result = hlo_text_known_shape(text, &at);
+    if (!result || at[0] != ' ' || at[1] != '{') return;
+    const hlo_span result_at = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
+    hlo_text_body_result(text, result_at, result);
+    hlo_text_scan_from(text, at + 1);
+}
+
+const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    if (shape->buffer || !hlo_shape_is_array(shape)) {
+        hlo_text_error(text, at, "a buffer is of an array");
+        return shape;
+    }
+    hlo_shape buffer = *shape;
+    buffer.buffer = true;
+    return hlo_shape_intern(text->module, &buffer);
+}

@@ -1,0 +1,211 @@
+/* What becomes of an attribute between its text and the IR: values that have a notation of their
+ * own are read by it, those that say nothing are left out, and those that XLA shows unasked are
+ * made. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/attr/notation.h"
+#include "grammar/scan/parser.h"
+
+hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
+    hlo_string_cache *memo = hlo_intern_cache(text->module, interned);
+    if (!memo->attr)
+        memo->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
+    hlo_attr_id id = (hlo_attr_id)(memo->attr - 1);
+    if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
+    const hlo_frame *frame = hlo_text_frame(text);
+    bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&
+                 hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
+    return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
+}
+
+/* `"text"` at *at, without escapes and in one line. */
+static bool plain_string(hlo_text *text, const char **at, hlo_attr *out) {
+    const char *from = *at + 1;
+    const char *quote = memchr(from, '"', (size_t)(text->source + text->size - from));
+    const size_t length = quote ? (size_t)(quote - from) : 0;
+    if (!quote || memchr(from, '\\', length) || memchr(from, '\n', length)) return false;
+    out->u.str = hlo_intern(text->module, from, length);
+    *at = quote + 1;
+    return true;
+}
+
+bool hlo_text_plain_attr(hlo_text *text, const char **at, hlo_span *out_name, hlo_attr *out) {
+    const char *from = *at + strspn(*at, " "), *end = from;
+    while (hlo_text_in_name(*end)) end++;
+    if (*end != '=') return false;
+    const size_t length = (size_t)(end++ - from);
+    *out_name = (hlo_span){(uint32_t)(from - text->source), (uint32_t)length};
+    *out = (hlo_attr){.id = hlo_text_find_attr(text, hlo_intern(text->module, from, length))};
+    if (out->id == HLO_ATTR_INVALID) return false;
+    const hlo_attr_kind kind = hlo_attrs_info[out->id].kind;
+    const bool plain = kind == HLO_KIND_INT ? hlo_text_small_int(&end, &out->u.i)
+                                            : kind == HLO_KIND_STRING && *end == '"' &&
+                                                  plain_string(text, &end, out);
+    if (!plain || (*end != ' ' && *end != '}')) return false;
+    *at = end;
+    return true;
+}
+
+void hlo_text_plain_attrs(hlo_text *text) {
+    hlo_span name;
+    hlo_attr attr;
+    for (const char *at = hlo_text_scan_place(text);
+         hlo_text_plain_attr(text, &at, &name, &attr);) {
+        hlo_text_attr(text, name, attr);
+        text->end = (uint32_t)(at - text->source);
+        hlo_text_scan_from(text, at);
+    }
+}
+
+hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
+    hlo_attr attr = {.id = id, .u.str = raw};
+    if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind != HLO_KIND_FORM) return attr;
+    if (id == HLO_ATTR_BACKEND_CONFIG && *raw == '{') return attr;
+    hlo_notation form;
+    hlo_arena_mark mark = hlo_arena_here(text->scratch);
+    attr.u.str = hlo_notation_of(text->module, text->scratch, id, raw, &form);
+    if (!attr.u.str)
+        hlo_text_error(text,
+                       (hlo_span){at.offset + (uint32_t)form.fault, (uint32_t)form.fault_length},
+                       "%s: %s", hlo_attrs_info[id].name, form.why);
+    hlo_arena_release(text->scratch, mark);
+    return attr;
+}
+
+static uint32_t count_of(const hlo_text *text, const hlo_frame *frame) {
+    return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
+}
+
+static hlo_attr *attrs_of(const hlo_text *text, const hlo_frame *frame) {
+    return (hlo_attr *)(text->attrs.items + frame->attrs);
+}
+
+void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
+    hlo_attr *attrs = attrs_of(text, frame);
+    uint32_t count = count_of(text, frame), kept = 0;
+    hlo_instr *const *operands = (hlo_instr **)(text->operands.items + frame->operands);
+    bool any = text->operands.used > frame->operands;
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_shape *operand = any && attrs[i].id == HLO_ATTR_TYPE ? operands[0]->shape : NULL;
+        if (!hlo_attr_is_default(&attrs[i], op, operand)) attrs[kept++] = attrs[i];
+    }
+    text->attrs.used -= (count - kept) * sizeof *attrs;
+}
+
+/* -------------------------------------------------------------------------------------- windows */
+
+void hlo_text_no_comma(hlo_text *text, hlo_frame *frame) {
+    if (!text->comma.length) return;
+    hlo_text_error(text, text->comma, "window: unexpected ','");
+    frame->broken = true;
+}
+
+/* What a word of a window says where it says nothing. */
+static const struct {
+    hlo_attr_id id;
+    const char *usual;
+} window_words[] = {
+    {HLO_ATTR_SIZE, NULL},      {HLO_ATTR_STRIDE, "1"},     {HLO_ATTR_PAD, "0_0"},
+    {HLO_ATTR_LHS_DILATE, "1"}, {HLO_ATTR_RHS_DILATE, "1"}, {HLO_ATTR_RHS_REVERSAL, "0"},
+};
+
+static uint32_t parts_of(const char *word) {
+    uint32_t count = 1;
+    for (; *word; word++) count += *word == 'x';
+    return count;
+}
+
+/* Whether each part of the word is that. */
+static bool all_are(const char *word, const char *part) {
+    size_t size = strlen(part);
+    for (;; word += size + 1) {
+        if (strncmp(word, part, size) != 0) return false;
+        if (!word[size]) return true;
+        if (word[size] != 'x') return false;
+    }
+}
+
+static const char *default_word(hlo_attr_id id) {
+    for (size_t i = 0; i < sizeof window_words / sizeof *window_words; i++)
+        if (window_words[i].id == id) return window_words[i].usual;
+    return NULL;
+}
+
+void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
+    hlo_attr *attrs = attrs_of(text, frame);
+    uint32_t count = count_of(text, frame), kept = 0, rank = 0;
+    const char *size = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (attrs[i].id == HLO_ATTR_SIZE) size = attrs[i].u.str;
+    if (size) rank = parts_of(size);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = hlo_attrs_info[attrs[i].id].name, *usual = default_word(attrs[i].id);
+        uint32_t parts = parts_of(attrs[i].u.str);
+        while (attrs[i].id == HLO_ATTR_RHS_REVERSAL && parts < rank) {
+            const char *longer = hlo_arena_format(text->scratch, "%sx0", attrs[i].u.str);
+            attrs[i].u.str = hlo_intern_string(text->module, longer);
+            parts++;
+        }
+        if (parts != rank) {
+            hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u", name,
+                           parts, parts == 1 ? "" : "s", rank);
+            frame->broken = true;
+            return;
+        }
+        if (!usual || !all_are(attrs[i].u.str, usual)) attrs[kept++] = attrs[i];
+    }
+    text->attrs.used -= (count - kept) * sizeof *attrs;
+}
+
+/* ------------------------------------------------------------------------------ what is implied */
+
+hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    hlo_attr *attrs = attrs_of(text, frame);
+    for (uint32_t i = 0; i < count_of(text, frame); i++)
+        if (attrs[i].id == id) return &attrs[i];
+    return NULL;
+}
+
+static void push(hlo_text *text, hlo_attr attr) {
+    hlo_stack_push(text, &text->attrs, &attr, sizeof attr);
+}
+
+void hlo_text_map_all(hlo_text *text, const hlo_frame *frame) {
+    int64_t all[HLO_LARGEST_RANK];
+    const uint32_t rank = hlo_shape_is_array(frame->shape) ? frame->shape->rank : 0;
+    for (uint32_t i = 0; i < rank; i++) all[i] = i;
+    const hlo_attr along = {.id = HLO_ATTR_DIMENSIONS,
+                            .u.ints = hlo_ints_new(text->module, rank, all)};
+    if (!hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS)) push(text, along);
+    for (uint32_t i = 0; i < count_of(text, frame); i++)
+        if (attrs_of(text, frame)[i].id == HLO_ATTR_DIMENSIONS) attrs_of(text, frame)[i] = along;
+}
+
+void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
+    static const uint8_t lists[] = {HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_RHS_CONTRACTING_DIMS};
+    bool dot = op == HLO_OP_DOT || op == HLO_OP_RAGGED_DOT || op == HLO_OP_SCALED_DOT;
+    bool collective = hlo_ops[op].flags & HLO_COLLECTIVE;
+    for (size_t i = 0; i < sizeof lists && dot; i++)
+        if (!hlo_text_given(text, frame, (hlo_attr_id)lists[i]))
+            push(text, (hlo_attr){.id = (hlo_attr_id)lists[i],
+                                  .u.ints = hlo_ints_new(text->module, 0, NULL)});
+    if (collective && hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) &&
+        !hlo_text_given(text, frame, HLO_ATTR_REPLICA_GROUPS))
+        push(text, (hlo_attr){.id = HLO_ATTR_REPLICA_GROUPS,
+                              .u.str = hlo_intern_string(text->module, "{}")});
+    if (op == HLO_OP_OUTFEED && !hlo_text_given(text, frame, HLO_ATTR_OUTFEED_SHAPE))
+        push(text,
+             (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
+                        .u.shape =
+                            (*(hlo_instr **)(text->operands.items + frame->operands))->shape});
+    if (op != HLO_OP_CUSTOM_CALL) return;
+    hlo_attr *attrs = attrs_of(text, frame);
+    for (uint32_t i = 0; i < count_of(text, frame); i++) {
+        if (attrs[i].id != HLO_ATTR_TO_APPLY) continue;
+        hlo_comps *comps = hlo_arena_alloc(text->module->arena, sizeof *comps + sizeof *comps->v);
+        comps->count = 1;
+        comps->v[0] = attrs[i].u.comp;
+        attrs[i] = (hlo_attr){.id = HLO_ATTR_CALLED_COMPUTATIONS, .u.comps = comps};
+    }
+}

@@ -1,0 +1,386 @@
+/* HLO text: what stands where. The actions build the IR as they go (text.c).
+ *
+ * A definition is told from an operand by its `=`, which the lexer has read already, and an
+ * attribute by the comma in front of it, which is part of its token. So one token of look-ahead is
+ * enough, and an error is recovered from at the next definition.
+ *
+ * Some actions tell the lexer what comes next, or read on by themselves (hlo_text_want_literal, the
+ * shape in front of `constant(`, signatures of known shapes, operands that are names, instructions
+ * read in one go): they stand where the parser has a single choice, so it has not looked ahead. */
+%code requires {
+#include "grammar/scan/parser.h"
+}
+%code {
+#undef yylex
+#define yylex hlo_text_next
+/* Grown stacks are given back with the scratch arena. */
+#define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
+#define YYFREE(memory) ((void)(memory))
+#define YYMAXDEPTH 8192 /* as deep as HLO's reader goes: tuples in tuples take a symbol each */
+
+#define YYLLOC_DEFAULT(current, rhs, n)                                                 \
+    (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
+                    : (hlo_span){YYRHSLOC(rhs, 0).offset + YYRHSLOC(rhs, 0).length, 0}
+
+/* Behind an error: the parser goes on at the next token of that kind. */
+#define RESUME(where)                                                                   \
+    do {                                                                                \
+        if (yychar == END || !*text->errors_left) YYABORT;                              \
+        if (yychar == INSTRUCTION || yychar == HEAD) yychar = hlo_text_split_token(text);     \
+        hlo_text_skip(text, yychar, yylloc, where);                                     \
+        if (text->skipping) yyclearin;                                                  \
+        yyerrok;                                                                        \
+    } while (0)
+
+static void yyerror(hlo_span *at, hlo_text *text, const char *message);
+static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from);
+static void stray_comma(hlo_text *text, hlo_span at);
+}
+
+%define api.pure full
+%define api.prefix {hlo_yy}
+%define api.location.type {hlo_span}
+%define parse.error custom
+%define lr.default-reduction consistent
+%locations
+%expect 0
+%param {hlo_text *text}
+
+%union {
+    int64_t i;
+    double f;
+    const char *str;
+    const hlo_ints *ints;
+    const hlo_shape *shape;
+    const hlo_literal *literal;
+    hlo_attr_id attr;
+    hlo_computation *comp;
+    hlo_instr *instr;
+    size_t from; /* where a list begins on its stack */
+}
+
+%token END 0 "the end of the file"
+%token HLO_MODULE "'HloModule'" FILE_NAMES "'FileNames'" FUNCTION_NAMES "'FunctionNames'"
+%token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
+%token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
+%token <str> NAME "a name" DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
+%token <str> INSTRUCTION HEAD /* a definition, and its beginning: text->line */
+%token <str> RAW "a value"
+%token <i> INT "an integer" BOOL "'true' or 'false'"
+%token <f> FLOAT "a number"
+%token <ints> INTS "a list '{...}'"
+%token <shape> SHAPE "a shape"
+%token CONSTANT_OPEN "'constant('"
+%token <literal> LITERAL "a constant value"
+%token <attr> INT_ATTR "an attribute" BOOL_ATTR FLOAT_ATTR WORD_ATTR STRING_ATTR RAW_ATTR INTS_ATTR
+%token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
+%token <attr> LAYOUT_ATTR ATTRS_ATTR
+%token KNOWN_ATTR /* with its value: text->known_attr */
+
+/* An error behind the header's attributes is one of them. */
+%precedence HEADER
+%precedence error
+
+%type <shape> shape typed
+%type <shape> array
+%type <literal> literal
+%type <from> shapes shape_items literals called_list called_items
+%type <comp> called inline
+%type <instr> element
+%type <i> entry
+%type <str> module_name
+
+%%
+
+module:
+  header tables computations
+| { hlo_text_single_instr_begin(text, (hlo_span){0, 1}); } bare { hlo_text_single_instr_end(text, @2); }
+;
+bare:
+  DEFINITION                { hlo_text_define(text, @1, $1, false); }
+  operation attrs           { hlo_text_instr_end(text); }
+| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
+  operation attrs           { hlo_text_instr_end(text); }
+| shape                     { text->last_shape = $1; hlo_text_define(text, @1, text->module->name, true); }
+  opened attrs              { hlo_text_instr_end(text); }
+;
+
+header:
+  %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
+| HLO_MODULE module_name    { hlo_text_header(text, $2); }
+  header_attrs              %prec HEADER { hlo_text_header_done(text); }
+;
+module_name:
+  NAME                      { hlo_text_reserved(text, @1, $1, false); $$ = $1; }
+| error                     { $$ = NULL; RESUME(HLO_RESUME_HEADER); }
+;
+header_attrs:
+  %empty
+| header_attrs attr
+| header_attrs error        { hlo_text_recover_header(text); RESUME(HLO_RESUME_HEADER); }
+;
+
+tables: %empty | tables table;
+table:
+  FILE_NAMES files | FUNCTION_NAMES functions | FILE_LOCATIONS locations | STACK_FRAMES frames;
+files: %empty | files INT STRING         { hlo_text_file(text, @2, $2, $3); };
+functions: %empty | functions INT STRING { hlo_text_function(text, @2, $2, $3); };
+locations:
+  %empty
+| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION);
+                              hlo_text_plain_attrs(text); }
+  attrs '}'                 { hlo_text_row_end(text, @2, $2); }
+;
+frames:
+  %empty
+| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME);
+                              hlo_text_plain_attrs(text); }
+  attrs '}'                 { hlo_text_row_end(text, @2, $2); }
+;
+
+computations: computation | computations computation;
+computation:
+  whole attrs               { hlo_text_computation_done(text); }
+| error                     { hlo_text_recover_top(text, yylloc); RESUME(HLO_RESUME_TOP); }
+;
+whole:
+  entry NAME                { hlo_text_body_begin(text, @2, $2, $1);
+                              hlo_text_known_signature(text); }
+  signature body '}'        { hlo_text_body_end(text, @6); }
+;
+entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
+signature:
+  '{'
+| '(' parameters ')' ARROW shape { hlo_text_body_result(text, @5, $5); }
+  opening
+| error                     { hlo_text_recover(text, @1, NULL); RESUME(HLO_RESUME_SIGNATURE); }
+  '{'
+;
+opening:
+  '{'
+| error                     { hlo_text_recover(text, @1, NULL); RESUME(HLO_RESUME_SIGNATURE); }
+  '{'
+;
+parameters: %empty | parameter_list;
+parameter_list:
+  parameter
+| parameter_list ','        { hlo_text_known_shapes(text, true); }
+  parameter
+;
+parameter: NAME shape;
+
+body:
+  %empty
+| body INSTRUCTION          { hlo_text_lines(text, @2, $2, false); }
+| body ROOT INSTRUCTION     { hlo_text_lines(text, @3, $3, true); }
+| body HEAD                 { hlo_text_line(text, @2, $2, false); }
+  attrs                     { hlo_text_instr_end(text); }
+| body ROOT HEAD            { hlo_text_line(text, @3, $3, true); }
+  attrs                     { hlo_text_instr_end(text); }
+| body DEFINITION           { hlo_text_define(text, @2, $2, false); }
+  operation attrs           { hlo_text_instr_end(text); }
+| body ROOT DEFINITION      { hlo_text_define(text, @3, $3, true); }
+  operation attrs           { hlo_text_instr_end(text); }
+| body error                { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+                              RESUME(HLO_RESUME_BODY); }
+;
+operation: typed opened;
+opened: /* behind the shape, which is text->last_shape */
+  NAME '('                  { hlo_text_instr_begin(text, @1, text->last_shape, $1);
+                              hlo_text_operand_names(text); }
+  operands ')'
+| CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, text->last_shape, NULL); }
+  LITERAL ')'               { hlo_text_constant(text, $3); }
+;
+typed:
+  %empty                    { $$ = text->last_shape = NULL; }
+| shape                     { $$ = text->last_shape = $1; }
+;
+operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list;
+operand_list:
+  operand
+| ','                       { stray_comma(text, @1); }
+| ',' operand               { stray_comma(text, @1); }
+| operand_list ','          { stray_comma(text, @2); }
+| operand_list ',' operand
+;
+operand:
+  typed NAME                { hlo_text_operand(text, @2, $1, $2); }
+| typed element             { hlo_text_operand_shaped(text, @2, $1, $2); }
+| shape                     { if (!hlo_text_nameless(text, @1, $1)) YYERROR; }
+| operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
+;
+element:
+  NAME '#' INT              { hlo_instr *named = hlo_text_named(text, @1, $1);
+                              $$ = hlo_text_element(text, @1, named, $3); }
+| element '#' INT           { $$ = hlo_text_element(text, @1, $1, $3); }
+;
+
+shape:
+  SHAPE
+| '(' shapes ')'            { $$ = hlo_text_tuple(text, @1, $2); }
+| BUFFER shape ')'          { $$ = hlo_text_buffer(text, @1, $2); }
+;
+shapes: %empty              { $$ = text->shapes.used; } | shape_items;
+shape_items:
+  shape                     { $$ = text->shapes.used; hlo_text_shape_push(text, $1); }
+| shape_items ','           { hlo_text_known_shapes(text, false); }
+  shape                     { $$ = $1; hlo_text_shape_push(text, $4); }
+;
+
+attrs: %empty | attrs attr;
+attr:
+  INT_ATTR INT         { hlo_text_int_attr(text, @1, $1, @2, $2); }
+| BOOL_ATTR BOOL       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.i = $2}); }
+| FLOAT_ATTR FLOAT     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.f = $2}); }
+| WORD_ATTR WORD       { hlo_text_word_attr(text, @1, $1, @2, $2); }
+| STRING_ATTR STRING   { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.str = $2}); }
+| KNOWN_ATTR           { text->end = text->known_end;
+                         hlo_text_attr(text, @1, text->known_attr); }
+| RAW_ATTR RAW         { if (!hlo_text_raw_attr(text, @1, $1, @2, $2)) YYERROR; }
+| INTS_ATTR INTS       { hlo_text_new_attr(text, @1, (hlo_attr){.id = $1, .u.ints = $2}); }
+| COMPUTATION_ATTR called
+                       { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.comp = $2}); }
+| COMPUTATIONS_ATTR '{' called_list '}'
+                       { hlo_text_attr(text, @1, hlo_text_comps(text, $1, $3)); }
+| INSTRS_ATTR '{' name_items '}'
+                       { hlo_text_attr(text, @1, hlo_text_instrs(text, $1)); }
+| SHAPES_ATTR '{' shapes '}'
+                       { hlo_text_attr(text, @1, shape_list(text, $1, $3)); }
+| SHAPE_ATTR shape     { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.shape = $2}); }
+| LITERAL_ATTR literal { hlo_text_attr(text, @1, (hlo_attr){.id = $1, .u.literal = $2}); }
+| LAYOUT_ATTR '{' '(' shapes ')' ARROW shape '}'
+                       { hlo_text_shape_push(text, $7);
+                         hlo_text_attr(text, @1, shape_list(text, $1, $4)); }
+| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); hlo_text_plain_attrs(text); }
+  attrs '}'            { hlo_text_nested_end(text, @1); }
+;
+literal:
+  array                { hlo_text_want_literal(text, $1); }
+  LITERAL              { $$ = $3; }
+| '(' literals ')'     { $$ = hlo_text_tuple_literal(text, $2); }
+;
+array: SHAPE | BUFFER shape ')' { $$ = $2; };
+literals:
+  %empty               { $$ = text->literals.used; }
+| literals literal     { $$ = $1; hlo_stack_push(text, &text->literals, &$2, sizeof $2); }
+| literals literal ',' { $$ = $1; hlo_stack_push(text, &text->literals, &$2, sizeof $2); }
+;
+called: NAME           { $$ = hlo_text_called(text, @1, $1); } | inline;
+inline:
+  '{'                  { hlo_text_body_begin(text, @1, NULL, false); }
+  body '}'             { hlo_text_body_end(text, @4); $$ = hlo_text_computation_done(text); }
+;
+called_list: %empty        { $$ = text->comps.used; } | called_items;
+called_items:
+  called                   { $$ = text->comps.used;
+                             hlo_stack_push(text, &text->comps, &$1, sizeof $1); }
+| called_items ',' called  { $$ = $1; hlo_stack_push(text, &text->comps, &$3, sizeof $3); }
+;
+name_items:
+  NAME                 { hlo_text_instr_named(text, @1, $1); }
+| name_items ',' NAME  { hlo_text_instr_named(text, @3, $3); }
+;
+
+%%
+
+static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
+    return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
+}
+
+/* Between the commas of an operand list HLO's reader wants nothing. */
+static void stray_comma(hlo_text *text, hlo_span at) {
+    hlo_text_defer_error(text, at, "no operand stands beside this ','");
+}
+
+/* Bison's own complaints: the stack is full. */
+static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
+    (void)message;
+    hlo_text_error(text, *at, "nested too deeply");
+}
+
+enum { MOST_WANTED = 64, MOST_NAMED = 8 };
+
+/* Tokens that are one thing to the reader are named once. */
+static const char *wanted_name(yysymbol_kind_t symbol) {
+    if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR) symbol = YYSYMBOL_INT_ATTR;
+    if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
+    if (symbol == YYSYMBOL_INSTRUCTION || symbol == YYSYMBOL_HEAD) symbol = YYSYMBOL_DEFINITION;
+    if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
+        symbol = YYSYMBOL_HLO_MODULE;
+    return yysymbol_name(symbol);
+}
+
+/* Fills `list` with ", expected A, B or C". */
+static void name_wanted(hlo_text *text, const yypcontext_t *context, const char **out_list) {
+    yysymbol_kind_t wanted[MOST_WANTED];
+    const char *names[MOST_NAMED + 1];
+    int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED), named = 0;
+    for (int i = 0; i < count && named <= MOST_NAMED; i++) {
+        const char *name = wanted_name(wanted[i]);
+        bool known = false;
+        for (int n = 0; n < named; n++) known |= names[n] == name;
+        if (!known) names[named++] = name;
+    }
+    const char *list = "";
+    for (int n = 0; n < named && named <= MOST_NAMED; n++) {
+        const char *before = n == 0 ? ", expected " : n == named - 1 ? " or " : ", ";
+        list = hlo_arena_format(text->scratch, "%s%s%s", list, before, names[n]);
+    }
+    *out_list = list;
+}
+
+/* Whether the value before `at`, which stands where nothing else can, swallowed lines. */
+static bool behind_overlong(const hlo_text *text, hlo_span at) {
+    uint32_t end = text->string.offset + text->string.length;
+    return text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset;
+}
+
+/* Whether that name could be defined here, and what follows it be what it is defined as. */
+static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_span at) {
+    yysymbol_kind_t wanted[MOST_WANTED];
+    int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
+    bool definition = false;
+    for (int i = 0; i < count; i++) definition |= wanted[i] == YYSYMBOL_DEFINITION;
+    return definition && yypcontext_token(context) == YYSYMBOL_NAME &&
+           hlo_text_lacks_equals(text, at);
+}
+
+/* Whether an opcode that there is none of stands before `at`: what should follow is not known. */
+static bool behind_unknown(hlo_text *text, hlo_span at) {
+    if (!text->frames.used) return false;
+    const hlo_frame *frame = hlo_text_frame(text);
+    return frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
+           hlo_text_line_end(text, frame->op_at.offset) >= at.offset;
+}
+
+static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
+    hlo_span at = *yypcontext_location(context);
+    yysymbol_kind_t found = yypcontext_token(context);
+    if (behind_unknown(text, at)) return 0;
+    if (behind_overlong(text, at)) {
+        text->overlong = text->string;
+        hlo_text_error(text, (hlo_span){text->string.offset, 1},
+                       "this does not end in its line");
+        return 0;
+    }
+    if (lacks_equals(text, context, at)) {
+        hlo_text_error(text, at, "expected '=' behind the name '%s'", hlo_text_quote(text, at));
+        return 0;
+    }
+    if (text->source[at.offset] == '{' && !strchr(text->source + at.offset, '}')) {
+        hlo_text_error(text, at, "this '{' is never closed");
+        return 0;
+    }
+    at = hlo_text_cut(text, at);
+    const char *ending = hlo_text_ends(text, at) ? " at the end of the text" : "";
+    bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_KNOWN_ATTR;
+    const char *list;
+    name_wanted(text, context, &list);
+    if (found == YYSYMBOL_YYEOF)
+        hlo_text_error(text, at, "the text ends too early%s", list);
+    else
+        hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
+                       hlo_text_quote(text, at), ending, list);
+    return 0;
+}

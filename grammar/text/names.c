@@ -1,0 +1,98 @@
+/* Operands that are names and nothing else: read in one go, as an integer list is. What else an
+ * operand may be is left to the grammar. */
+#include <string.h>
+
+#include "grammar/scan/parser.h"
+
+bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
+                           const char **out_behind) {
+    const char *from = hlo_text_gap(at), *bare = from + (*from == '%'), *end = bare;
+    if (!hlo_text_begins_name(*end)) return false;
+    while (hlo_text_in_name(*end)) end++;
+    out->at = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)};
+    out->begun = hlo_intern_begin(text->module, bare, (size_t)(end - bare));
+    *out_behind = hlo_text_gap(end);
+    return **out_behind == ',' || **out_behind == ')';
+}
+
+void hlo_text_take_operand(hlo_text *text, hlo_operand_name name) {
+    const char *from = text->source + name.at.offset, *bare = from + (*from == '%');
+    const size_t length = name.at.length - (size_t)(bare - from);
+    hlo_text_operand(text, name.at, NULL, hlo_intern_end(text->module, bare, length, name.begun));
+}
+
+void hlo_text_operand_names(hlo_text *text) {
+    enum { AHEAD = 16 };
+    hlo_operand_name names[AHEAD]; /* in a ring */
+    size_t read = 0, taken = 0;
+    const char *from = hlo_text_scan_place(text);
+    bool last = false;
+    while (!last && hlo_text_operand_name(text, from, &names[read % AHEAD], &from)) {
+        last = *from++ == ')';
+        if (++read - taken == AHEAD) hlo_text_take_operand(text, names[taken++ % AHEAD]);
+    }
+    /* One before a comma that is not followed by a name is left to the grammar, comma and all. */
+    const size_t whole = last || !read ? read : read - 1;
+    while (taken < whole) hlo_text_take_operand(text, names[taken++ % AHEAD]);
+    if (last)
+        hlo_text_scan_from(text, from - 1);
+    else if (read)
+        hlo_text_scan_from(text, text->source + names[whole % AHEAD].at.offset);
+}
+
+bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {
+    static const char *const words[] = {
+        "inf",        "nan",           "true",          "false",      "manual",
+        "replicated", "maximal",       "unknown",       "unreduced",  "ROOT",
+        "ENTRY",      "HloModule",     "shard_as",      "shard_like", "last_tile_dim_replicate",
+        "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
+    if (!types_too && text->source[at.offset] == '%') return false;
+    size_t length = hlo_intern_length(name);
+    if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
+    const char *end = text->source + at.offset + at.length;
+    bool plain = text->source[at.offset] != '%' && end[-1] != ':' && end[0] != ':';
+    hlo_type type = hlo_type_find(name, length);
+    bool reserved = type != HLO_TYPE_INVALID && type != HLO_TYPE_TUPLE && (plain || types_too);
+    for (size_t i = 0; plain && !reserved && i < sizeof words / sizeof *words; i++)
+        reserved = *name == *words[i] && strcmp(name, words[i]) == 0;
+    if (reserved) hlo_text_error(text, at, "'%s' is a keyword, not a name", name);
+    return reserved;
+}
+
+/* An instruction, and what the text calls it. */
+typedef struct renamed {
+    hlo_instr *instr;
+    const char *name;
+} renamed;
+
+void hlo_text_give_name(hlo_text *text, hlo_instr *instr, const char *name) {
+    instr->name = name;
+    if (text->names_later) return;
+    instr->name = hlo_unique_name(text->module, HLO_NAME_INSTR, name);
+    if (instr->name == name) return;
+    const renamed given = {instr, name};
+    hlo_stack_push(text, &text->renamed, &given, sizeof given);
+}
+
+void hlo_text_names_later(hlo_text *text) {
+    if (text->names_later) return;
+    text->names_later = true;
+    if (!text->bodies.used) return;
+    const renamed *given = (const renamed *)text->renamed.items;
+    size_t count = text->renamed.used / sizeof *given;
+    for (hlo_instr *instr = hlo_text_body(text)->comp->last; instr; instr = instr->prev) {
+        const char *unique = instr->name;
+        if (count && given[count - 1].instr == instr) instr->name = given[--count].name;
+        hlo_name_release(text->module, HLO_NAME_INSTR, unique, instr->name);
+    }
+}
+
+void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare) {
+    if (!bare) comp->name = hlo_unique_name(text->module, HLO_NAME_COMPUTATION, comp->name);
+    for (hlo_instr *instr = text->names_later ? comp->first : NULL; instr;
+         instr = hlo_instr_next(instr))
+        instr->name = hlo_unique_name(text->module, HLO_NAME_INSTR, instr->name);
+    if (text->bodies.used) return;
+    text->names_later = false;
+    text->renamed.used = 0;
+}

@@ -1,0 +1,150 @@
+/* Comparing two arrays under a bound. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+#include "ir/float/float.h"
+
+typedef struct element {
+    double a, b, bound;
+    bool same;
+} element;
+
+static double part(const hlo_view *view, int64_t offset, bool imaginary) {
+    hlo_chunk lane, wide;
+    hlo_lane_load(view->type, hlo_view_at(view, offset), 0, 1, &lane);
+    if (imaginary) return ((const double *)&lane)[1];
+    hlo_lane_cast(hlo_lane_of(view->type), HLO_LANE_F64, &lane, 1, &wide);
+    return wide.f64[0];
+}
+
+/* Whether it is what a tie's change adds to a sigma below a HLO_BOUND_FINEth of a step. */
+static bool is_tie(double change, double sigma) {
+    return fabs(sigma * HLO_BOUND_FLIP_TIE / change - 1) < 0.5e-5;
+}
+
+/* Sigma of the fp8 element `a` before it was rounded. */
+static double sigma_before(hlo_type type, double a, double sigma) {
+    double step = hlo_error_step(type, a), flip = step / HLO_BOUND_FLIP;
+    double inwards = fabs(hlo_error_neighbour(type, a, 0) - a);
+    if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_BOUND_FINE;
+    return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
+}
+
+/* How far from `a` a number is accepted that was rounded to fp8 as `a` was, `sigma` being that of
+ * `a`: what was rounded lies up to lambda * sigma from what was rounded to `a`, and each up to half
+ * a step from what it became. */
+static double fp8_bound(hlo_type type, double a, double b, double sigma) {
+    double before = sigma_before(type, a, sigma);
+    double halves = fabs(hlo_error_neighbour(type, a, b) - a) / 2 +
+                    fabs(hlo_error_neighbour(type, b, a) - b) / 2;
+    return sigma > 0 ? HLO_BOUND_LAMBDA * before + halves : 0;
+}
+
+/* What rounding both to a type of 16 bits puts between them, where sigma is so large that it says
+ * nothing of last places. */
+static double roundings(hlo_type type, double a, double b, double sigma) {
+    if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
+    double places = (hlo_error_last_place(type, a) + hlo_error_last_place(type, b)) / 2;
+    return sigma > 4 * places ? places : 0;
+}
+
+/* What `a` overflowed to when it was rounded (bound.h); a call saturates instead. */
+static bool overflows_to(hlo_type type, double a, double b) {
+    return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
+           (isnan(a) || signbit(a) == signbit(b));
+}
+
+static bool same_number(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static double excess(element e) {
+    double distance = fabs(e.a - e.b);
+    return isnan(distance) || isinf(distance) ? (double)INFINITY
+           : e.bound > 0                      ? distance / e.bound
+           : distance > 0                     ? (double)INFINITY
+                                              : 0;
+}
+
+/* Counts one element (or one part of a complex one); its excess. */
+static double judge(hlo_error_comparison *c, element e, bool step, int64_t index, double *worst) {
+    if (e.same) {
+        c->equal++;
+        return 0;
+    }
+    bool finite = isfinite(e.a) && isfinite(e.b);
+    double ratio = excess(e);
+    if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
+    /* How large an infinity is no bound says, but that it is a NaN there must be a reason. */
+    bool turned = (isinf(e.a) && isnan(e.b)) || (isnan(e.a) && isinf(e.b));
+    if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
+        c->within += !step;
+        c->steps += step;
+        return finite && isfinite(e.bound) ? fmin(ratio, 1) : 0;
+    }
+    c->violations++;
+    c->nonfinite += !finite;
+    if (c->worst_index >= 0 && ratio <= *worst) return ratio;
+    *worst = ratio;
+    c->worst_index = index;
+    c->worst_a = e.a;
+    c->worst_b = e.b;
+    c->worst_bound = e.bound;
+    return ratio;
+}
+
+/* `excess` may be NULL. */
+static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma, float *excess,
+                    hlo_error_comparison *out_comparison) {
+    hlo_error_comparison c = {.worst_index = -1};
+    int64_t count = hlo_view_count(a), index[HLO_EVAL_MAX_RANK] = {0};
+    bool complex = hlo_lane_of(a->type) == HLO_LANE_C128, fp8 = hlo_type_is_fp8(a->type);
+    bool integer = hlo_lane_of(a->type) == HLO_LANE_S64 || hlo_lane_of(a->type) == HLO_LANE_U64;
+    size_t size = hlo_types[a->type].bytes;
+    double worst = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double s = 0;
+        int64_t at_a = 0, at_b = 0, at_sigma = 0;
+        for (uint32_t d = 0; d < a->rank; d++) {
+            at_a += index[d] * a->strides[d];
+            at_b += index[d] * b->strides[d];
+            if (sigma && sigma->data) at_sigma += index[d] * sigma->strides[d];
+        }
+        element e = {.a = part(a, at_a, false), .b = part(b, at_b, false)};
+        if (complex && same_number(e.a, e.b)) {
+            e.a = part(a, at_a, true);
+            e.b = part(b, at_b, true);
+        }
+        e.same = integer ? memcmp(hlo_view_at(a, at_a), hlo_view_at(b, at_b), size) == 0
+                         : same_number(e.a, e.b);
+        if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
+        bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
+        if (hlo_error_overflowed(e.a, s)) {
+            e.same |= overflows_to(a->type, e.a, e.b);
+        } else if (fp8 && numbers && isfinite(s) && !e.same) {
+            e.bound = fp8_bound(a->type, e.a, e.b, s);
+            step = hlo_error_neighbour(a->type, e.a, e.b) == e.b;
+        } else {
+            e.bound = HLO_BOUND_LAMBDA * s + roundings(a->type, e.a, e.b, s);
+        }
+        double beyond = judge(&c, e, step, i, &worst);
+        if (excess) excess[i] = beyond > 1 ? fmaxf((float)beyond, 1.0001f) : (float)beyond;
+        for (uint32_t d = a->rank; d-- > 0;) {
+            if (++index[d] < a->dims[d]) break;
+            index[d] = 0;
+        }
+    }
+    *out_comparison = c;
+}
+
+void hlo_error_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
+                       hlo_error_comparison *out_comparison) {
+    compare(a, b, sigma, NULL, out_comparison);
+}
+
+void hlo_error_excess(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
+                      float *out_excess) {
+    hlo_error_comparison ignored;
+    compare(a, b, sigma, out_excess, &ignored);
+}

@@ -1,0 +1,164 @@
+/* Between which numbers the elements of a value are, by the instructions that make it: what clamps,
+ * squares and the like leave sure however far their operands may be off. */
+#include <math.h>
+
+#include "ir/eval/kernel.h"
+#include "ir/float/float.h"
+
+/* The call by which a computation was entered. */
+typedef struct frame frame;
+struct frame {
+    const hlo_instr *call;
+    const frame *up;
+};
+
+enum { MAX_DEPTH = 12, MAX_SCANNED = 1 << 12 };
+
+static const hlo_range anything = {-(double)INFINITY, (double)INFINITY};
+
+static hlo_range range_of(const hlo_instr *instr, const frame *up, int depth);
+
+static hlo_range hull(hlo_range a, hlo_range b) {
+    return (hlo_range){fmin(a.low, b.low), fmax(a.high, b.high)};
+}
+
+static hlo_range constant_range(const hlo_instr *instr) {
+    int64_t count = hlo_shape_count(instr->shape);
+    if (count < 1 || count > MAX_SCANNED) return anything;
+    hlo_range r = {(double)INFINITY, -(double)INFINITY};
+    for (int64_t i = 0; i < count; i++) {
+        double value;
+        if (!hlo_known_element(instr, i, &value) || isnan(value)) return anything;
+        r = hull(r, (hlo_range){value, value});
+    }
+    return r;
+}
+
+static double rounded(hlo_type type, double value, double instead) {
+    uint64_t cell = 0;
+    if (!hlo_type_is_float(type) || isinf(value)) return instead;
+    hlo_number_store(type, &cell, value);
+    double result = hlo_number_load(type, &cell);
+    return isnan(result) ? instead : result;
+}
+
+/* Rounding moves an end by less than this part of it. */
+#define SLACK 0x1p-6
+
+static hlo_range sum(hlo_range a, hlo_range b) {
+    double low = a.low + b.low, high = a.high + b.high;
+    return (hlo_range){low - SLACK * fabs(low), high + SLACK * fabs(high)};
+}
+
+/* Of ranges that are not negative. */
+static hlo_range product(hlo_range a, hlo_range b) {
+    double low = a.low * b.low, high = a.high * b.high;
+    return (hlo_range){isnan(low) ? 0 : low * (1 - SLACK),
+                       isnan(high) ? anything.high : high * (1 + SLACK)};
+}
+
+/* Behind conversions and what only spreads or moves a whole value. */
+static const hlo_instr *behind(const hlo_instr *instr) {
+    while (instr->op == HLO_OP_CONVERT || instr->op == HLO_OP_BROADCAST ||
+           instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY ||
+           (instr->op == HLO_OP_BITCAST && hlo_instr_moves(instr)))
+        instr = hlo_instr_operand(instr, 0);
+    return instr;
+}
+
+/* Whether `m` is the largest element of `x` along some dimensions, or larger. */
+static bool is_largest(const hlo_instr *m, const hlo_instr *x) {
+    m = behind(m);
+    if (m->op == HLO_OP_MAXIMUM)
+        return is_largest(hlo_instr_operand(m, 0), x) || is_largest(hlo_instr_operand(m, 1), x);
+    return m->op == HLO_OP_REDUCE && m->operand_count == 2 &&
+           hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) == HLO_OP_MAXIMUM &&
+           behind(hlo_instr_operand(m, 0)) == x;
+}
+
+/* x - max(x), which is 0 somewhere and at most 0 elsewhere, as softmax has it. */
+static bool is_below_largest(const hlo_instr *instr) {
+    instr = behind(instr);
+    return instr->op == HLO_OP_SUBTRACT &&
+           is_largest(hlo_instr_operand(instr, 1), behind(hlo_instr_operand(instr, 0)));
+}
+
+static bool sums_softmax(const hlo_instr *reduce) {
+    const hlo_instr *exp = behind(hlo_instr_operand(reduce, 0));
+    return exp->op == HLO_OP_EXP && is_below_largest(hlo_instr_operand(exp, 0));
+}
+
+static hlo_range reduce_range(const hlo_instr *instr, hlo_range x, hlo_range start) {
+    hlo_op op = hlo_region_simple(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+    if (instr->operand_count != 2) return anything;
+    if (op == HLO_OP_MAXIMUM || op == HLO_OP_MINIMUM) return hull(x, start);
+    if (op == HLO_OP_ADD && x.low >= 0 && start.low >= 0)
+        return (hlo_range){sums_softmax(instr) ? 1 - SLACK : 0, anything.high};
+    return anything;
+}
+
+/* Of an opcode whose result is bounded by the ranges of its operands. */
+static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
+    bool positive = o[0].low >= 0 && o[1].low >= 0;
+    switch (instr->op) {
+    case HLO_OP_CLAMP: return (hlo_range){fmin(o[0].low, o[2].low), o[2].high};
+    case HLO_OP_SELECT: return hull(o[1], o[2]);
+    case HLO_OP_MINIMUM: return (hlo_range){fmin(o[0].low, o[1].low), fmin(o[0].high, o[1].high)};
+    case HLO_OP_MAXIMUM: return (hlo_range){fmax(o[0].low, o[1].low), fmax(o[0].high, o[1].high)};
+    case HLO_OP_ADD: return sum(o[0], o[1]);
+    case HLO_OP_MULTIPLY:
+        if (positive) return product(o[0], o[1]);
+        return hlo_instr_operand(instr, 0) == hlo_instr_operand(instr, 1)
+                   ? (hlo_range){0, anything.high}
+                   : anything;
+    case HLO_OP_DIVIDE:
+        if (!positive) return anything;
+        return (hlo_range){0, o[1].low > 0 ? o[0].high / o[1].low : anything.high};
+    case HLO_OP_SUBTRACT: return is_below_largest(instr) ? (hlo_range){anything.low, 0} : anything;
+    case HLO_OP_ABS: return (hlo_range){0, fmax(fabs(o[0].low), fabs(o[0].high))};
+    case HLO_OP_EXP: return (hlo_range){0, exp(o[0].high)};
+    case HLO_OP_SQRT: return (hlo_range){0, anything.high};
+    case HLO_OP_LOGISTIC: return (hlo_range){0, 1};
+    case HLO_OP_TANH: return (hlo_range){-1, 1};
+    case HLO_OP_REDUCE: return reduce_range(instr, o[0], o[1]);
+    case HLO_OP_CONVERT:
+        return (hlo_range){rounded(instr->shape->type, o[0].low, anything.low),
+                           rounded(instr->shape->type, o[0].high, anything.high)};
+    case HLO_OP_BROADCAST:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_TRANSPOSE:
+    case HLO_OP_COPY:
+    case HLO_OP_SLICE:
+    case HLO_OP_REVERSE:
+    case HLO_OP_DYNAMIC_SLICE:
+    case HLO_OP_GATHER: return o[0];
+    case HLO_OP_BITCAST: return hlo_instr_moves(instr) ? o[0] : anything;
+    default: return anything;
+    }
+}
+
+static hlo_range called_range(const hlo_instr *instr, const frame *up, int depth) {
+    const hlo_computation *c =
+        hlo_instr_comp(instr, instr->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS);
+    frame inner = {instr, up};
+    return c ? range_of(c->root, &inner, depth - 1) : anything;
+}
+
+static hlo_range range_of(const hlo_instr *instr, const frame *up, int depth) {
+    if (depth == 0 || !hlo_shape_is_array(instr->shape)) return anything;
+    if (instr->op == HLO_OP_CONSTANT) return constant_range(instr);
+    if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION)
+        return called_range(instr, up, depth);
+    if (instr->op == HLO_OP_PARAMETER)
+        return up ? range_of(hlo_instr_operand(up->call, (uint32_t)instr->u.parameter), up->up,
+                             depth - 1)
+                  : anything;
+    hlo_range operands[3] = {anything, anything, anything};
+    for (uint32_t o = 0; o < instr->operand_count && o < 3; o++)
+        operands[o] = range_of(hlo_instr_operand(instr, o), up, depth - 1);
+    return combined(instr, operands);
+}
+
+hlo_range hlo_range_of(const hlo_instr *instr) {
+    return range_of(instr, NULL, MAX_DEPTH);
+}

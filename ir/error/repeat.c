@@ -1,0 +1,164 @@
+/* Terms of a sum that are one value over and over, and so err together. The method is in bound.h.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+/* An array as [batch, free, along]: each group of its dimensions as one. */
+typedef struct grouped {
+    hlo_dims dims, strides;
+    hlo_view view;
+    int64_t batch, open, along;
+} grouped;
+
+static bool is_listed(const hlo_ints *list, int64_t dim) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v[i] == dim) return true;
+    return false;
+}
+
+static int64_t size_of(const hlo_view *view, const hlo_ints *list) {
+    int64_t size = 1;
+    for (uint32_t i = 0; i < list->count; i++) size *= view->dims[list->v[i]];
+    return size;
+}
+
+static void group(grouped *g, const hlo_view *view, const hlo_ints *batch, const hlo_ints *along) {
+    hlo_dims order;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < batch->count; i++) order.v[at++] = batch->v[i];
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (!is_listed(batch, d) && !is_listed(along, d)) order.v[at++] = d;
+    for (uint32_t i = 0; i < along->count; i++) order.v[at++] = along->v[i];
+    g->view = hlo_view_permute(view, order.v, &g->dims, &g->strides);
+    g->batch = size_of(view, batch);
+    g->along = size_of(view, along);
+    int64_t each = g->batch * g->along;
+    g->open = each ? hlo_view_count(view) / each : 0;
+}
+
+static double *dense(const hlo_error_call *b, const grouped *g) {
+    hlo_view out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, &g->view);
+    hlo_view_convert(b->call.env, &g->view, &out);
+    return out.data;
+}
+
+/* ----------------------------------------------------------------------------------- same terms */
+
+/* The columns of a matrix of values, and of one of their variances. */
+typedef struct columns {
+    const double *values, *variances;
+    int64_t rows, count;
+} columns;
+
+static uint64_t mixed(uint64_t hash, double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    hash = (hash ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+/* 0 for a column without errors. */
+static void hash_columns(const columns *c, uint64_t *hashes) {
+    double most[HLO_CHUNK];
+    for (int64_t from = 0; from < c->count; from += HLO_CHUNK) {
+        int64_t n = c->count - from < HLO_CHUNK ? c->count - from : HLO_CHUNK;
+        memset(hashes + from, 0, (size_t)n * sizeof *hashes);
+        memset(most, 0, sizeof most);
+        for (int64_t row = 0; row < c->rows; row++)
+            for (int64_t i = 0; i < n; i++) {
+                int64_t at = row * c->count + from + i;
+                uint64_t hash = mixed(hashes[from + i], c->values[at]);
+                hashes[from + i] = mixed(hash, c->variances[at]) | 1;
+                most[i] = fmax(most[i], c->variances[at]);
+            }
+        for (int64_t i = 0; i < n; i++)
+            if (!(most[i] > 0)) hashes[from + i] = 0;
+    }
+}
+
+static bool same_column(const columns *c, int64_t a, int64_t b) {
+    for (int64_t row = 0; row < c->rows; row++, a += c->count, b += c->count)
+        if (!hlo_error_same(c->values[a], c->values[b]) || c->variances[a] != c->variances[b])
+            return false;
+    return true;
+}
+
+/* `table`: of `size`, a power of two that is more than the columns are. True: some are the same. */
+static bool find_firsts(const columns *c, const uint64_t *hashes, int64_t *table, int64_t size,
+                        int64_t *first) {
+    bool some = false;
+    for (int64_t i = 0; i < size; i++) table[i] = -1;
+    for (int64_t i = 0; i < c->count; i++) {
+        first[i] = i;
+        if (!hashes[i]) continue;
+        int64_t slot = (int64_t)(hashes[i] >> 1) & (size - 1);
+        while (table[slot] >= 0 &&
+               !(hashes[table[slot]] == hashes[i] && same_column(c, table[slot], i)))
+            slot = (slot + 1) & (size - 1);
+        if (table[slot] < 0) table[slot] = i;
+        first[i] = table[slot];
+        some |= first[i] != i;
+    }
+    return some;
+}
+
+const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
+                                 const hlo_view *variance, const hlo_ints *batch,
+                                 const hlo_ints *along) {
+    hlo_arena *scratch = b->call.scratch;
+    grouped v, s;
+    group(&v, value, batch, along);
+    group(&s, variance, batch, along);
+    if (!v.open || v.along < 2) return NULL;
+    int64_t size = 4, *first = hlo_arena_array(scratch, (size_t)(v.batch * v.along), sizeof *first);
+    while (size < 2 * v.along) size *= 2;
+    int64_t *table = hlo_arena_array(scratch, (size_t)size, sizeof *table);
+    uint64_t *hashes = hlo_arena_array(scratch, (size_t)v.along, sizeof *hashes);
+    columns c = {dense(b, &v), dense(b, &s), v.open, v.along};
+    bool some = false;
+    for (int64_t i = 0; i < v.batch; i++) {
+        hash_columns(&c, hashes);
+        some |= find_firsts(&c, hashes, table, size, first + i * v.along);
+        c.values += v.open * v.along;
+        c.variances += v.open * v.along;
+    }
+    return some ? first : NULL;
+}
+
+/* -------------------------------------------------------------------------------------- factors */
+
+/* In a row of factors. */
+static void join_row(const int64_t *first, int64_t count, double *row, double *squares) {
+    for (int64_t i = 0; i < count; i++) {
+        double factor = isfinite(row[i]) ? row[i] : 0;
+        squares[i] = factor * factor;
+        row[i] = factor;
+        if (first[i] == i) continue;
+        row[first[i]] += factor;
+        squares[first[i]] += factor * factor;
+        row[i] = squares[i] = 0;
+    }
+    for (int64_t i = 0; i < count; i++) row[i] = fmax(squares[i], row[i] * row[i]);
+}
+
+hlo_view hlo_error_joined(const hlo_error_call *b, const int64_t *first, const hlo_view *factors,
+                          const hlo_ints *batch, const hlo_ints *along) {
+    grouped from, to;
+    hlo_view out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, factors);
+    group(&from, factors, batch, along);
+    group(&to, &out, batch, along);
+    double *rows = dense(b, &from), *row = rows;
+    double *squares = hlo_arena_array(b->call.scratch, (size_t)from.along, sizeof *squares);
+    for (int64_t i = 0; i < from.batch * from.open; i++, row += from.along)
+        join_row(first + i / from.open * from.along, from.along, row, squares);
+    hlo_dims strides;
+    hlo_view joined = to.view;
+    joined.type = HLO_TYPE_F64;
+    joined.data = rows;
+    hlo_view_dense(&joined, &strides);
+    joined.strides = strides.v;
+    hlo_view_copy(b->call.env, &joined, &to.view);
+    return out;
+}

@@ -1,0 +1,134 @@
+/* The sigmas of rounding. The method is in bound.h. */
+#include <math.h>
+
+#include "ir/eval/kernel.h"
+#include "ir/float/float.h"
+
+#define LAMBDA HLO_BOUND_LAMBDA
+
+static const double infinite = (double)INFINITY;
+
+double hlo_error_roundoff(hlo_type type) {
+    return type == HLO_TYPE_F64 || type == HLO_TYPE_C128 ? 0x1p-53 : 0x1p-24;
+}
+
+static void round_chunk(hlo_type type, const double *in, int64_t count, double *out) {
+    float narrow[HLO_CHUNK] = {0};
+    uint16_t codes[HLO_CHUNK];
+    for (int64_t i = 0; i < count; i++) narrow[i] = (float)in[i];
+    if (type != HLO_TYPE_F32) {
+        int64_t step = hlo_types[type].bytes;
+        hlo_float_encode_row(type, narrow, count, codes, step);
+        hlo_float_decode_row(type, codes, step, count, narrow);
+    }
+    for (int64_t i = 0; i < count; i++) out[i] = (double)narrow[i];
+}
+
+double hlo_error_last_place(hlo_type type, double value) {
+    int precision = hlo_float_precision(type), exponent;
+    if (value == 0 || !isfinite(value)) return 0;
+    frexp(value, &exponent);
+    int lowest = type == HLO_TYPE_F16 ? -13 : -125; /* of normal numbers */
+    return ldexp(1, (exponent > lowest ? exponent : lowest) - precision);
+}
+
+double hlo_error_step(hlo_type type, double number) {
+    uint64_t code = hlo_float_encode(type, number);
+    double away = hlo_float_decode(type, code + 1);
+    if (!isfinite(away)) away = hlo_float_decode(type, code - 1);
+    return fabs(away - number);
+}
+
+double hlo_error_neighbour(hlo_type type, double number, double toward) {
+    bool up = toward > number;
+    if (number == 0) return hlo_float_decode(type, 1) * (up ? 1 : -1);
+    uint64_t code = hlo_float_encode(type, fabs(number));
+    bool away = (number > 0) == up;
+    return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
+}
+
+/* How far a value is from the next of the two boundaries round what it is rounded to. */
+static double boundary_distance(hlo_type type, double value, double result) {
+    double least = infinite;
+    for (int side = -1; side <= 1; side += 2) {
+        double other = hlo_error_neighbour(type, result, side * infinite);
+        if (isfinite(other)) least = fmin(least, fabs((result + other) / 2 - value));
+    }
+    return least;
+}
+
+/* Of a result whose ends round to `low` and `high`. */
+static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
+                            double sigma) {
+    double change = fmax(fabs(high - result), fabs(result - low));
+    if (change == 0) return 0;
+    double step = hlo_error_step(type, result);
+    bool tie = sigma * HLO_BOUND_FINE < step &&
+               boundary_distance(type, value, result) <= HLO_BOUND_NEAR * sigma;
+    double flips = tie ? HLO_BOUND_FLIP_TIE : HLO_BOUND_FLIP;
+    return fmin(change / flips, hypot(sigma, step / flips));
+}
+
+bool hlo_error_same(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+double hlo_error_overflow(double value) {
+    return fmin(fabs(value), 0x1p119);
+}
+
+void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
+                           const hlo_range *range, const hlo_error_options *options, int64_t count,
+                           double *sigma) {
+    double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
+    bool across[HLO_CHUNK]; /* 0 */
+    bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
+    bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
+    bool dropped = half && options->roundings_may_be_dropped;
+    bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
+    for (int64_t i = 0; i < count; i++) {
+        if (isnan(sigma[i])) sigma[i] = infinite;
+        /* A type of more precision may have less range: bf16 numbers round to f16 at both ends. */
+        bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
+        if (dropped && rounded && !isinf(sigma[i]))
+            sigma[i] = hypot(sigma[i], hlo_error_last_place(type, value[i]) / sqrt(6));
+        low[i] = value[i] - LAMBDA * sigma[i];
+        high[i] = value[i] + LAMBDA * sigma[i];
+
+        if (range && sigma[i] > 0) {
+
+            low[i] = fmax(low[i], range->low);
+            high[i] = fmin(high[i], range->high);
+        }
+        across[i] = low[i] < 0 && high[i] > 0;
+    }
+    if (type != HLO_TYPE_F64) {
+        round_chunk(type, low, count, low);
+        round_chunk(type, high, count, high);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (sigma[i] == 0 || isinf(sigma[i])) continue;
+        bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
+        bool certain =
+            !across[i] && hlo_error_same(low[i], result[i]) && hlo_error_same(high[i], result[i]);
+        if (!finite)
+            sigma[i] = !certain                          ? infinite
+                       : overflows && isfinite(value[i]) ? hlo_error_overflow(value[i])
+                                                         : 0;
+        else if (!wide && !dropped)
+            sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
+    }
+}
+
+double hlo_error_round(hlo_type type, double value) {
+    if (type != HLO_TYPE_F64) round_chunk(type, &value, 1, &value);
+    return value;
+}
+
+double hlo_error_rounded(hlo_type type, double value, double sigma, double limit,
+                         const hlo_error_options *options) {
+    hlo_range range = {-limit, limit};
+    double result = hlo_error_round(type, fmin(fmax(value, -limit), limit));
+    hlo_error_round_chunk(type, &value, &result, true, &range, options, 1, &sigma);
+    return sigma;
+}

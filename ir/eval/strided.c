@@ -1,0 +1,294 @@
+/* Running through strided arrays together, and making views of views. */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+/* Whether dimension `a` is to be outside of `b`. */
+static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
+    for (uint32_t v = 0; v < w->views; v++) {
+        int64_t x = w->steps[v][a] < 0 ? -w->steps[v][a] : w->steps[v][a];
+        int64_t y = w->steps[v][b] < 0 ? -w->steps[v][b] : w->steps[v][b];
+        if (x != y) return x > y;
+    }
+    return false;
+}
+
+static void swap_dims(hlo_strided_loop *w, uint32_t a, uint32_t b) {
+    int64_t dim = w->dims[a];
+    w->dims[a] = w->dims[b];
+    w->dims[b] = dim;
+    for (uint32_t v = 0; v < w->views; v++) {
+        int64_t step = w->steps[v][a];
+        w->steps[v][a] = w->steps[v][b];
+        w->steps[v][b] = step;
+    }
+}
+
+static bool merges(const hlo_strided_loop *w, uint32_t into, uint32_t dim) {
+    for (uint32_t v = 0; v < w->views; v++)
+        if (w->steps[v][into] != w->steps[v][dim] * w->dims[dim]) return false;
+    return true;
+}
+
+void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *dims, uint32_t views,
+                           const hlo_view *const *view) {
+    w->views = views;
+    w->count = 1;
+    uint32_t r = 0;
+    for (uint32_t v = 0; v < views; v++) w->data[v] = view[v]->data;
+    for (uint32_t d = 0; d < rank; d++) {
+        w->count *= dims[d];
+        if (dims[d] == 1) continue;
+        w->dims[r] = dims[d];
+        for (uint32_t v = 0; v < views; v++)
+            w->steps[v][r] =
+                view[v]->rank == 0 ? 0 : view[v]->strides[d] * hlo_types[view[v]->type].bytes;
+        r++;
+    }
+    for (uint32_t i = 1; i < r; i++)
+        for (uint32_t j = i; j > 0 && outer(w, j, j - 1); j--) swap_dims(w, j, j - 1);
+    uint32_t kept = 0;
+    for (uint32_t d = 0; d < r; d++) {
+        if (kept > 0 && merges(w, kept - 1, d))
+            w->dims[kept - 1] *= w->dims[d];
+        else
+            w->dims[kept++] = w->dims[d];
+        for (uint32_t v = 0; v < views; v++) w->steps[v][kept - 1] = w->steps[v][d];
+    }
+    w->rank = kept;
+}
+
+void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body, void *arg) {
+    if (w->count == 0) return;
+    char *data[HLO_WALK_VIEWS];
+    int64_t steps[HLO_WALK_VIEWS] = {0}, index[HLO_EVAL_MAX_RANK] = {0};
+    memcpy(data, w->data, w->views * sizeof data[0]);
+    if (w->rank == 0) {
+        body(arg, 1, data, steps);
+        return;
+    }
+    uint32_t inner = w->rank - 1;
+    for (uint32_t v = 0; v < w->views; v++) steps[v] = w->steps[v][inner];
+    for (;;) {
+        body(arg, w->dims[inner], data, steps);
+        uint32_t d = inner;
+        for (; d > 0; d--) {
+            for (uint32_t v = 0; v < w->views; v++) data[v] += w->steps[v][d - 1];
+            if (++index[d - 1] < w->dims[d - 1]) break;
+            for (uint32_t v = 0; v < w->views; v++) data[v] -= w->dims[d - 1] * w->steps[v][d - 1];
+            index[d - 1] = 0;
+        }
+        if (d == 0) return;
+    }
+}
+
+enum { WORTH_SHARING = 1 << 15 }; /* elements */
+
+typedef struct share {
+    const hlo_strided_loop *walk;
+    uint32_t dim;
+    hlo_strided_loop_body *body;
+    void *arg;
+} share;
+
+static void run_share(void *arg, int64_t begin, int64_t end) {
+    const share *s = arg;
+    hlo_strided_loop part = *s->walk;
+    part.dims[s->dim] = end - begin;
+    part.count = part.count / s->walk->dims[s->dim] * (end - begin);
+    for (uint32_t v = 0; v < part.views; v++) part.data[v] += begin * part.steps[v][s->dim];
+    hlo_strided_loop_run(&part, s->body, s->arg);
+}
+
+void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *w,
+                                   uint32_t written, hlo_strided_loop_body *body, void *arg) {
+    uint32_t dim = w->rank;
+    if (env->parallel && w->count >= WORTH_SHARING)
+        for (uint32_t d = w->rank; d-- > 0;)
+            if (w->steps[written][d] != 0 && (dim == w->rank || w->dims[d] >= 16)) dim = d;
+    if (dim == w->rank) {
+        hlo_strided_loop_run(w, body, arg);
+        return;
+    }
+    share s = {w, dim, body, arg};
+    env->parallel(env->user, w->dims[dim], run_share, &s);
+}
+
+/* ---------------------------------------------------------------------------------------- views */
+
+int64_t hlo_view_count(const hlo_view *view) {
+    int64_t count = 1;
+    for (uint32_t d = 0; d < view->rank; d++) count *= view->dims[d];
+    return count;
+}
+
+void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides) {
+    int64_t stride = 1;
+    for (uint32_t d = view->rank; d-- > 0;) {
+        out_strides->v[d] = stride;
+        stride *= view->dims[d];
+    }
+}
+
+hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like) {
+    hlo_dims *strides = hlo_arena_alloc(scratch, sizeof *strides);
+    hlo_view_dense(like, strides);
+    return (hlo_view){
+        .type = type,
+        .rank = like->rank,
+        .dims = like->dims,
+        .strides = strides->v,
+        .data = hlo_arena_array(scratch, (size_t)hlo_view_count(like), hlo_types[type].bytes)};
+}
+
+hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t *dims,
+                       const int64_t *steps, hlo_dims *out_strides) {
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        offset += start[d] * view->strides[d];
+        out_strides->v[d] = view->strides[d] * (steps ? steps[d] : 1);
+    }
+    hlo_view part = {view->type, view->rank, dims, out_strides->v, NULL};
+    part.data = hlo_view_at(view, hlo_view_count(&part) ? offset : 0);
+    return part;
+}
+
+hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
+                          hlo_dims *out_strides) {
+    for (uint32_t d = 0; d < in->rank; d++) {
+        out_dims->v[d] = in->dims[order[d]];
+        out_strides->v[d] = in->strides[order[d]];
+    }
+    return (hlo_view){in->type, in->rank, out_dims->v, out_strides->v, in->data};
+}
+
+static void copy_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    size_t size = *(const size_t *)arg;
+    char *out = data[0];
+    const char *in = data[1];
+    if (steps[0] == (int64_t)size && steps[1] == (int64_t)size) {
+        memcpy(out, in, (size_t)count * size);
+        return;
+    }
+    switch (size) {
+#define COPY(bytes)                                                                                \
+    case bytes:                                                                                    \
+        for (int64_t i = 0; i < count; i++, out += steps[0], in += steps[1])                       \
+            memcpy(out, in, bytes);                                                                \
+        break;
+        COPY(1)
+        COPY(2)
+        COPY(4)
+        COPY(8)
+    default:
+        for (int64_t i = 0; i < count; i++, out += steps[0], in += steps[1]) memcpy(out, in, size);
+    }
+}
+
+/* A copy whose rows are contiguous on one side only: rows along `along` are so in the input. Moving
+ * tile by tile keeps both sides in the cache. */
+typedef struct transposition {
+    hlo_strided_loop outer; /* of the other dimensions */
+    size_t size;
+    int64_t rows, columns;                 /* along `along`, along the innermost dimension */
+    int64_t row_steps[2], column_steps[2]; /* bytes, output and input */
+} transposition;
+
+enum { TILE = 32 };
+
+static void copy_tiles(const transposition *t, char *out, char *in, int64_t begin, int64_t end) {
+    int64_t steps[] = {t->column_steps[0], t->column_steps[1]};
+    size_t size = t->size;
+    for (int64_t j = 0; j < t->columns; j += TILE)
+        for (int64_t i = begin; i < end; i++) {
+            int64_t count = t->columns - j < TILE ? t->columns - j : TILE;
+            char *data[] = {out + i * t->row_steps[0] + j * steps[0],
+                            in + i * t->row_steps[1] + j * steps[1]};
+            copy_row(&size, count, data, steps);
+        }
+}
+
+typedef struct tile_rows {
+    const transposition *t;
+    int64_t begin, end;
+} tile_rows;
+
+static void copy_tile_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const tile_rows *r = arg;
+    for (int64_t i = 0; i < count; i++)
+        copy_tiles(r->t, data[0] + i * steps[0], data[1] + i * steps[1], r->begin, r->end);
+}
+
+/* Blocks of TILE rows. */
+static void copy_blocks(void *arg, int64_t begin, int64_t end) {
+    const transposition *t = arg;
+    for (int64_t block = begin; block < end; block++) {
+        int64_t last = (block + 1) * TILE < t->rows ? (block + 1) * TILE : t->rows;
+        tile_rows rows = {t, block * TILE, last};
+        hlo_strided_loop_run(&t->outer, copy_tile_rows, &rows);
+    }
+}
+
+/* False when the rows of `w` are contiguous on both sides, or along no dimension in the input. */
+static bool copy_transposed(const hlo_eval_env *env, const hlo_strided_loop *w, size_t size) {
+    int64_t step = (int64_t)size;
+    uint32_t inner = w->rank - 1, along = 0;
+    if (w->rank < 2 || w->steps[1][inner] == step) return false;
+    while (along < inner && w->steps[1][along] != step) along++;
+    if (along == inner || w->dims[along] < TILE || w->dims[inner] < TILE) return false;
+    transposition t = {
+        .outer = *w, .size = size, .rows = w->dims[along], .columns = w->dims[inner]};
+    t.outer.rank = 0;
+    t.outer.count = w->count / (t.rows * t.columns);
+    for (uint32_t d = 0; d < w->rank; d++)
+        if (d != along && d != inner) t.outer.dims[t.outer.rank++] = w->dims[d];
+    for (uint32_t v = 0; v < 2; v++) {
+        t.row_steps[v] = w->steps[v][along];
+        t.column_steps[v] = w->steps[v][inner];
+        for (uint32_t d = 0, at = 0; d < w->rank; d++)
+            if (d != along && d != inner) t.outer.steps[v][at++] = w->steps[v][d];
+    }
+    int64_t blocks = (t.rows + TILE - 1) / TILE;
+    if (env->parallel && w->count >= WORTH_SHARING)
+        env->parallel(env->user, blocks, copy_blocks, &t);
+    else
+        copy_blocks(&t, 0, blocks);
+    return true;
+}
+
+void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out) {
+    const hlo_view *views[] = {out, in};
+    size_t size = hlo_types[out->type].bytes;
+    hlo_strided_loop walk;
+    hlo_strided_loop_init(&walk, out->rank, out->dims, 2, views);
+    if (walk.count > 0 && copy_transposed(env, &walk, size)) return;
+    hlo_strided_loop_run_parallel(env, &walk, 0, copy_row, &size);
+}
+
+/* `view` as a row-major array of other dimensions; false when its elements are not dense. */
+static bool redimension(const hlo_view *view, const hlo_view *like, hlo_dims *strides,
+                        hlo_view *out) {
+    int64_t stride = 1;
+    for (uint32_t d = view->rank; d-- > 0;) {
+        if (view->dims[d] != 1 && view->strides[d] != stride) return false;
+        stride *= view->dims[d];
+    }
+    hlo_view_dense(like, strides);
+    *out = (hlo_view){view->type, like->rank, like->dims, strides->v, view->data};
+    return true;
+}
+
+void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *out) {
+    hlo_dims strides;
+    hlo_view as;
+    if (redimension(in, out, &strides, &as)) {
+        hlo_view_copy(call->env, &as, out);
+    } else if (redimension(out, in, &strides, &as)) {
+        hlo_view_copy(call->env, in, &as);
+    } else {
+        hlo_view dense = hlo_view_scratch(call->scratch, in->type, in);
+        hlo_view_copy(call->env, in, &dense);
+        redimension(&dense, out, &strides, &as);
+        hlo_view_copy(call->env, &as, out);
+    }
+}

@@ -1,0 +1,67 @@
+/* Rounding an f32 to a float of few bits. This text is C, and C++ as CUDA compiles it: kernels are
+ * generated with it (runtime/cuda/codegen/helpers.cuh). */
+#ifndef HLO_IR_EVAL_ENCODE_H
+#define HLO_IR_EVAL_ENCODE_H
+
+#ifndef __cplusplus
+#include <stdbool.h>
+#include <string.h>
+#endif
+
+/* What the codes beyond the finite values mean: float.def says. */
+typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
+
+static inline float of_bits(unsigned bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline unsigned to_bits(float value) {
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Half way goes up; below the least normal f32, all that exceeds the least code. */
+static inline unsigned encode_e8m0(float value) {
+    unsigned bits = to_bits(value);
+    if (!(value > 0) || bits >= 0x7f400000) return 0xff;
+    return bits >= 0x800000 ? (bits + 0x400000) >> 23 : bits > 0x400000;
+}
+
+/* To the nearest, ties to even; E exponent and M mantissa bits. It works on the bits of the f32:
+ * where the result is normal, half a last place is added to the f32's bits (one less for an even
+ * result, so that ties go to even) and the rest shifted out, a carry moving on into the exponent as
+ * it should; where it is subnormal, adding a power of two whose last place is the format's makes
+ * the f32 addition round. All but `value` are constants where this is expanded. */
+static inline unsigned encode(float value, int E, int M, int bias, special kind) {
+    if (kind == E8M0) return encode_e8m0(value);
+    unsigned bits = to_bits(value), size = bits & 0x7fffffff;
+    unsigned all = (1u << (E + M)) - 1, minus = (bits >> 31) << (E + M);
+    unsigned infinity = ((1u << E) - 1) << M;
+    unsigned largest = kind == IEEE ? infinity - 1 : kind == FN ? all - 1 : all;
+    bool nan = size > 0x7f800000;
+    unsigned code;
+    if (bias == 127 || size >= (unsigned)(128 - bias) << 23) {
+        unsigned even = (size >> (23 - M)) & 1;
+        code = ((size + (1u << (22 - M)) - 1 + even) >> (23 - M)) - ((unsigned)(127 - bias) << M);
+    } else {
+        unsigned magic = (unsigned)(127 + 1 - bias - M + 23) << 23;
+        code = to_bits(of_bits(size) + of_bits(magic)) - magic;
+    }
+    if (kind == IEEE) {
+        code = nan ? infinity | 1u << (M - 1) : code > largest ? infinity : code;
+    } else if (kind == FN) {
+        code = nan || code > largest ? all : code;
+    } else if (kind == FINITE) {
+        if (nan) return (1u << (E + M)) ^ minus;
+        code = code > largest ? largest : code;
+    } else {
+        if (nan || code > largest) return 1u << (E + M);
+        if (code == 0) return 0;
+    }
+    return code | minus;
+}
+
+#endif

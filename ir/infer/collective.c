@@ -1,0 +1,264 @@
+/* The shape rules of what devices do together, and what their groups must be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/device_list.h"
+#include "ir/infer/infer.h"
+
+const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
+    return hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
+}
+
+/* --------------------------------------------------------------------------------------- groups */
+
+/* Whether the groups of an `op` may differ in length. */
+static bool may_differ(hlo_op op) {
+    return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
+}
+
+/* Every device from 0 on is named once. */
+static bool check_named(const hlo_inference *q, const char *value, const hlo_device_list *groups) {
+    size_t count = (size_t)groups->devices;
+    bool *seen = memset(hlo_infer_scratch(q, count, sizeof *seen), 0, count * sizeof *seen);
+    int64_t device;
+    for (const char *at = groups->list; hlo_device_list_next(&at, &device);) {
+        bool known = device >= 0 && (uint64_t)device < count;
+        if (!known || seen[device]) {
+            hlo_infer_fail(q, "replica %lld is %s in %s", (long long)device,
+                           known ? "named twice" : "out of range", value);
+            return false;
+        }
+        seen[device] = true;
+    }
+    return true;
+}
+
+/* Devices per group; 0 when the text leaves it to the run, or they differ, -1, with `why` set, when
+ * the groups do not hold every device from 0 on once. */
+static int64_t group_size(const hlo_inference *q) {
+    const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
+    if (hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&
+        hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0) {
+        hlo_infer_fail(q, "use_global_device_ids needs a channel_id");
+        return -1;
+    }
+    if (!attr) return 0;
+    const char *value = attr->u.str;
+    hlo_device_list groups = hlo_device_list_read(value);
+    if (groups.size < 0 && !may_differ(q->op)) {
+        hlo_infer_fail(q, "the groups of %s differ in length", value);
+        return -1;
+    }
+    if (groups.list) {
+        if (groups.empty) {
+            hlo_infer_fail(q, "a group of %s is empty", value);
+            return -1;
+        }
+        return check_named(q, value, &groups) ? (groups.size < 0 ? 0 : groups.size) : -1;
+    }
+    int64_t all;
+    if (groups.count < 1 || groups.size < 1 ||
+        __builtin_mul_overflow(groups.count, groups.size, &all) || all != groups.devices) {
+        hlo_infer_fail(q, "%lld groups of %lld devices are not the %lld of %s",
+                       (long long)groups.count, (long long)groups.size, (long long)groups.devices,
+                       value);
+        return -1;
+    }
+    return groups.size;
+}
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Pairs of devices: nobody sends twice, nobody receives twice. */
+static bool check_pairs(const hlo_inference *q) {
+    const char *value = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.str;
+    hlo_device_list pairs = hlo_device_list_read(value);
+    int64_t *end = hlo_infer_scratch(q, (size_t)pairs.count, sizeof *end), device;
+    for (int which = 0; which < 2; which++) {
+        int64_t count = 0;
+        const char *at = pairs.list;
+        for (int64_t i = 0; hlo_device_list_next(&at, &device); i++)
+            if (i % 2 == which) end[count++] = device;
+        qsort(end, (size_t)count, sizeof *end, by_number);
+        for (int64_t i = 0; i < count; i++) {
+            if (end[i] < 0) return hlo_infer_fail(q, "there is no device %lld", (long long)end[i]);
+            if (i && end[i] == end[i - 1])
+                return hlo_infer_fail(q, "device %lld is the %s of two pairs of %s",
+                                      (long long)end[i], which ? "target" : "source", value);
+        }
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- rules */
+
+static const hlo_shape *each_operand(const hlo_inference *q) {
+    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
+    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
+    return hlo_infer_tuple(q, q->count, shapes);
+}
+
+/* The combiner works on scalars; of which type is left to it. */
+static bool combines(const hlo_inference *q) {
+    if (!hlo_infer_arrays(q, 0, q->count)) return false;
+    const hlo_computation *comp = hlo_infer_attr(q, HLO_ATTR_TO_APPLY)->u.comp;
+    hlo_type type = hlo_infer_operand(q, 0)->type;
+    for (uint32_t i = 0; i < comp->parameter_count; i++)
+        if (comp->parameters[i] && hlo_shape_is_scalar(comp->parameters[i]->shape))
+            type = comp->parameters[i]->shape->type;
+    return hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, 1, &type);
+}
+
+const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
+    return combines(q) && group_size(q) >= 0 ? each_operand(q) : NULL;
+}
+
+const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
+    if (!check_pairs(q)) return NULL;
+    return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS) ? hlo_infer_given(q) : each_operand(q);
+}
+
+/* (operands, results, whatever the backend keeps); with slice_sizes the result is an operand. */
+const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    if (!given || !check_pairs(q)) return NULL;
+    if (given->type != HLO_TYPE_TUPLE || given->rank < 2)
+        return hlo_infer_fail(q, "the result is %s, not a tuple of operands and results",
+                              hlo_infer_text(q, given));
+    const hlo_shape *wanted = each_operand(q);
+    for (uint32_t i = 0; i < 2 && !hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS); i++)
+        if (!hlo_infer_fits(given->elements[i], wanted))
+            return hlo_infer_fail(q, "element %u of the result is %s, not %s", i,
+                                  hlo_infer_text(q, given->elements[i]), hlo_infer_text(q, wanted));
+    return given;
+}
+
+/* Operands: what is sent, what is received into, then four arrays of offsets and sizes. */
+const hlo_shape *hlo_infer_RAGGED_ALL_TO_ALL(const hlo_inference *q) {
+    if (group_size(q) < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_shape *sent = hlo_infer_operand(q, 0), *received = hlo_infer_operand(q, 1);
+    if (sent->type != received->type)
+        return hlo_infer_fail_at(q, q->operands[1]->offset, "it sends %s, but receives %s",
+                                 hlo_types[sent->type].name, hlo_types[received->type].name);
+    for (uint32_t i = 2; i < q->count; i++) {
+        const hlo_shape *shape = hlo_infer_operand(q, i);
+        if (!hlo_type_is_integer(shape->type))
+            return hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is %s, no integers", i,
+                                     hlo_infer_text(q, shape));
+        if (!hlo_infer_fits(shape, hlo_infer_operand(q, 2)))
+            return hlo_infer_fail_at(
+                q, q->operands[i]->offset, "operands 2 and %u, %s and %s, differ", i,
+                hlo_infer_text(q, hlo_infer_operand(q, 2)), hlo_infer_text(q, shape));
+    }
+    return received;
+}
+
+/* With has_dynamic_root the last operand is no data: it says which device of a group sends. */
+const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {
+    hlo_inference data = *q;
+    if (group_size(q) < 0) return NULL;
+    if (!hlo_infer_int(q, HLO_ATTR_HAS_DYNAMIC_ROOT, 0)) return each_operand(q);
+    if (q->count < 2) return hlo_infer_fail(q, "has_dynamic_root needs an operand for the root");
+    const hlo_instr *root = q->operands[--data.count];
+    if (root->shape->type != HLO_TYPE_S32)
+        return hlo_infer_fail_at(q, root->offset, "the root, operand %u, is %s, not of type s32",
+                                 data.count, hlo_infer_text(q, root->shape));
+    return each_operand(&data);
+}
+
+const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
+    const hlo_attr *dims = hlo_infer_attr(q, HLO_ATTR_DIMENSIONS);
+    int64_t group = group_size(q);
+    if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_shape *first = hlo_infer_operand(q, 0);
+    if (dims) {
+        if (dims->u.ints->count != 1)
+            return hlo_infer_fail(q, "'dimensions' must name one dimension");
+        if (!hlo_infer_dims(q, dims->u.ints, first->rank, "dimension")) return NULL;
+        int64_t size = first->dims[dims->u.ints->v[0]];
+        if (group && size >= 0 && size % group)
+            return hlo_infer_fail(q, "a size of %lld cannot be shared out to %lld devices",
+                                  (long long)size, (long long)group);
+        return first;
+    }
+    if (group && group != q->count)
+        return hlo_infer_fail(q, "there are %u operands for groups of %lld devices", q->count,
+                              (long long)group);
+    for (uint32_t i = 1; i < q->count; i++)
+        if (!hlo_infer_fits(hlo_infer_operand(q, i), first))
+            return hlo_infer_fail(q, "the operands' shapes differ");
+    return hlo_infer_TUPLE(q);
+}
+
+/* `small` times the devices of a group along that dimension makes `large`. */
+static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t along,
+                       int64_t group) {
+    if (!hlo_shape_is_array(small) || !hlo_shape_is_array(large) || small->type != large->type ||
+        small->rank != large->rank)
+        return false;
+    for (uint32_t d = 0; d < small->rank; d++) {
+        int64_t s = small->dims[d], l = large->dims[d];
+        if (d != along || s < 0 || l < 0 || s == 0) {
+            if (!hlo_infer_dim_fits(s, l)) return false;
+        } else if (l % s || (group > 1 && l / s != group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The devices of a group of an all-gather or reduce-scatter. With a channel its groups are of
+ * replicas, each with all its partitions, unless they are of devices. */
+static int64_t group_devices(const hlo_inference *q) {
+    int64_t group = group_size(q), all;
+    if (group < 1 || hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0 ||
+        hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+        return group;
+    int64_t partitions = hlo_module_int(q->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (partitions < 1) return group;
+    return __builtin_mul_overflow(group, partitions, &all) ? 0 : all;
+}
+
+/* all-gather (`grows`) and reduce-scatter: the text tells the result, for where it leaves the
+ * groups to the run, nothing else does. */
+static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
+    int64_t group = group_devices(q);
+    if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
+    const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
+    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
+    bool many = result->type == HLO_TYPE_TUPLE;
+    if (many ? result->rank != q->count : q->count != 1)
+        return hlo_infer_fail(q, "the number of operands is not that of the results, %s",
+                              hlo_infer_text(q, result));
+    for (uint32_t i = 0; i < q->count; i++) {
+        const hlo_shape *from = hlo_infer_operand(q, i);
+        const hlo_shape *to = many ? result->elements[i] : result;
+        if (!hlo_infer_dims(q, along, from->rank, "dimension")) return NULL;
+        if (!multiplies(grows ? from : to, grows ? to : from, along->v[0], group))
+            return hlo_infer_fail(q, "%s cannot become %s along dimension %lld",
+                                  hlo_infer_text(q, from), hlo_infer_text(q, to),
+                                  (long long)along->v[0]);
+    }
+    return result;
+}
+
+/* The shape of a start is (operands, results). */
+const hlo_shape *hlo_infer_ALL_GATHER(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    if (!given) return NULL;
+    if (q->op == HLO_OP_ALL_GATHER) return scaled(q, given, true);
+    if (given->type != HLO_TYPE_TUPLE || given->rank < 2 ||
+        !hlo_infer_fits(given->elements[0], each_operand(q)))
+        return hlo_infer_fail(q, "the result does not begin with the operands: %s",
+                              hlo_infer_text(q, given));
+    return scaled(q, given->elements[1], true) ? given : NULL;
+}
+
+const hlo_shape *hlo_infer_REDUCE_SCATTER(const hlo_inference *q) {
+    const hlo_shape *given = hlo_infer_given(q);
+    return given && combines(q) ? scaled(q, given, false) : NULL;
+}

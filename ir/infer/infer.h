@@ -1,0 +1,85 @@
+/* Inside shape inference: what a rule sees, and what rules share. One rule per name in op.def's
+ * `infer` column; they live in infer.c (elementwise, tuples, calls), infer_movement.c,
+ * infer_product.c (products, reductions), infer_device.c (collectives) and infer_async.c (tokens,
+ * starts and dones). */
+#ifndef HLO_IR_INFER_H
+#define HLO_IR_INFER_H
+
+#include "ir/ir.h"
+
+/* The instruction in question. It need not exist yet: hlo_infer() asks before it is made. */
+typedef struct hlo_inference {
+    hlo_module *module;
+    hlo_op op;
+    uint32_t count;
+    hlo_instr *const *operands;
+    uint32_t attr_count;
+    const hlo_attr *attrs;
+    const hlo_shape *given; /* the shape it has; NULL while it has none */
+    char *why;              /* why_size bytes; NULL: nobody asks */
+    size_t why_size;
+    uint32_t *blamed;   /* see hlo_infer_check(); NULL: nobody asks */
+    hlo_arena *scratch; /* what a rule allocates, besides shapes */
+} hlo_inference;
+
+/* The shape that the operands and attributes lead to; NULL, with `why` set, when they break the
+ * rule. The number of operands and the required attributes have been checked. */
+typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
+
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
+    hlo_infer_rule hlo_infer_##infer;
+#include "ir/table/op.def"
+#undef HLO_OP
+
+/* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. */
+const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same, when another place in the text, `blamed`, is what the instruction does not go with. */
+const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The text of a shape without layout, in q->scratch; for messages. */
+const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
+
+/* NULL, with `why` set, when the text must give the shape and there is none. */
+const hlo_shape *hlo_infer_given(const hlo_inference *q);
+const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id);
+/* Never NULL: an empty list when there is no such attribute. */
+const hlo_ints *hlo_infer_ints(const hlo_inference *q, hlo_attr_id id);
+int64_t hlo_infer_int(const hlo_inference *q, hlo_attr_id id, int64_t missing);
+
+static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_t index) {
+    return q->operands[index]->shape;
+}
+
+/* The checks below set `why` when they do not hold. */
+
+/* Operands [from, to) are arrays. */
+bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
+/* Every number of the list is in [0, rank), none twice. `what` names it: "dimension". */
+bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what);
+/* Both the same, or one of them unbounded. */
+static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
+    return a == b || a < 0 || b < 0;
+}
+/* Same number of dimensions, all of which fit. */
+bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
+/* Type and dimensions agree, through tuples, an unbounded dimension with any. */
+bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
+
+/* The computation of attribute `id` takes exactly those parameters and returns `result` (NULL:
+ * any). Returns the computation, NULL when not so. */
+const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,
+                                        const hlo_shape *const *parameters,
+                                        const hlo_shape *result);
+/* As above, for a computation on scalars that combines `count` accumulators, in operand order
+ * (a..., b...), into a scalar or a tuple of them: what reduce and its relatives call. `types` are
+ * the accumulators' types. */
+bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
+                        const hlo_type *types);
+/* The one element, or the tuple of them when there are several. */
+const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
+                                 const hlo_shape *const *elements);
+/* Uninitialised memory of q->scratch. */
+void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
+
+#endif

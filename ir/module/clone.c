@@ -1,0 +1,182 @@
+/* A deep copy of a module: nothing in the copy points into the original. */
+#include <string.h>
+
+#include "ir/ir.h"
+
+typedef struct copier {
+    hlo_module *to;
+    hlo_instr **instrs;      /* by the original's id */
+    hlo_computation **comps; /* by the original's id */
+} copier;
+
+static const char *copy_string(copier *c, const char *text) {
+    return text ? hlo_intern(c->to, text, hlo_intern_length(text)) : NULL;
+}
+
+static const hlo_shape *copy_shape(copier *c, const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_shape_intern(c->to, shape);
+    const hlo_shape **elements = hlo_arena_array(c->to->arena, shape->rank, sizeof *elements);
+    for (uint32_t i = 0; i < shape->rank; i++) elements[i] = copy_shape(c, shape->elements[i]);
+    hlo_shape copy = *shape;
+    copy.elements = elements;
+    return hlo_shape_intern(c->to, &copy);
+}
+
+static const hlo_literal *copy_literal(copier *c, const hlo_literal *literal) {
+    hlo_literal *copy = hlo_arena_copy(c->to->arena, literal, sizeof *literal);
+    copy->shape = copy_shape(c, literal->shape);
+    if (literal->data)
+        copy->data =
+            hlo_arena_copy(c->to->arena, literal->data, (size_t)hlo_shape_bytes(literal->shape));
+    if (literal->elements) {
+        copy->elements =
+            hlo_arena_array(c->to->arena, literal->shape->rank, sizeof *copy->elements);
+        for (uint32_t i = 0; i < literal->shape->rank; i++)
+            copy->elements[i] = copy_literal(c, literal->elements[i]);
+    }
+    return copy;
+}
+
+static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count);
+
+static hlo_attr copy_attr(copier *c, hlo_attr attr) {
+    hlo_arena *arena = c->to->arena;
+    switch (hlo_attrs_info[attr.id].kind) {
+    case HLO_KIND_INT:
+    case HLO_KIND_BOOL:
+    case HLO_KIND_FLOAT: break;
+    case HLO_KIND_WORD:
+    case HLO_KIND_STRING:
+    case HLO_KIND_BYTES:
+    case HLO_KIND_FORM:
+    case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
+    case HLO_KIND_INTS:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        attr.u.ints = hlo_ints_new(c->to, attr.u.ints->count, attr.u.ints->v);
+        break;
+    case HLO_KIND_COMPUTATION: attr.u.comp = c->comps[attr.u.comp->id]; break;
+    case HLO_KIND_COMPUTATIONS: {
+        const hlo_comps *from = attr.u.comps;
+        hlo_comps *comps =
+            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
+        for (uint32_t i = 0; i < comps->count; i++) comps->v[i] = c->comps[from->v[i]->id];
+        attr.u.comps = comps;
+        break;
+    }
+    case HLO_KIND_INSTRS: {
+        const hlo_instrs *from = attr.u.instrs;
+        hlo_instrs *list =
+            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = c->instrs[from->v[i]->id];
+        attr.u.instrs = list;
+        break;
+    }
+    case HLO_KIND_SHAPES:
+    case HLO_KIND_LAYOUT: {
+        const hlo_shapes *from = attr.u.shapes;
+        hlo_shapes *list =
+            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = copy_shape(c, from->v[i]);
+        attr.u.shapes = list;
+        break;
+    }
+    case HLO_KIND_SHAPE: attr.u.shape = copy_shape(c, attr.u.shape); break;
+    case HLO_KIND_LITERAL: attr.u.literal = copy_literal(c, attr.u.literal); break;
+    case HLO_KIND_ATTRS: {
+        const hlo_attrs *from = attr.u.attrs;
+        hlo_attrs *nested = hlo_arena_alloc(arena, sizeof *nested + from->count * sizeof *from->v);
+        nested->count = from->count;
+        for (uint32_t i = 0; i < from->count; i++) nested->v[i] = copy_attr(c, from->v[i]);
+        attr.u.attrs = nested;
+        break;
+    }
+    }
+    return attr;
+}
+
+static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count) {
+    hlo_attr *copy = hlo_arena_array(c->to->arena, count, sizeof *copy);
+    for (uint32_t i = 0; i < count; i++) copy[i] = copy_attr(c, attrs[i]);
+    return copy;
+}
+
+static void copy_tables(copier *c, const hlo_tables *from) {
+    hlo_arena *arena = c->to->arena;
+    hlo_tables *to = &c->to->tables;
+    *to = *from;
+    to->files = hlo_arena_array(arena, from->file_count, sizeof *to->files);
+    for (uint32_t i = 0; i < from->file_count; i++) to->files[i] = copy_string(c, from->files[i]);
+    to->functions = hlo_arena_array(arena, from->function_count, sizeof *to->functions);
+    for (uint32_t i = 0; i < from->function_count; i++)
+        to->functions[i] = copy_string(c, from->functions[i]);
+    to->locations =
+        hlo_arena_copy(arena, from->locations, from->location_count * sizeof *to->locations);
+    to->frames = hlo_arena_copy(arena, from->frames, from->frame_count * sizeof *to->frames);
+}
+
+static void copy_doubts(copier *c, const hlo_deferred_error *from) {
+    for (hlo_deferred_error **end = &c->to->deferred; from;
+         from = from->next, end = &(*end)->next) {
+        *end = hlo_arena_copy(c->to->arena, from, sizeof *from);
+        (*end)->message = copy_string(c, from->message);
+    }
+}
+
+static void copy_instr(copier *c, hlo_computation *comp, const hlo_instr *instr) {
+    hlo_instr **operands = hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
+    hlo_instr *copy = hlo_instr_new(comp, NULL, instr->op, copy_shape(c, instr->shape),
+                                    instr->operand_count, operands, instr->name);
+    c->instrs[instr->id] = copy;
+    copy->offset = instr->offset;
+    hlo_instr_take_attrs(copy, copy_attrs(c, instr->attrs, instr->attr_count), instr->attr_count);
+    if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
+    if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
+}
+
+hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
+    *out_clone = NULL;
+    jmp_buf recover;
+    /* volatile: written between setjmp and longjmp. */
+    hlo_module *volatile made = NULL;
+    if (setjmp(recover)) {
+        hlo_module_free(made);
+        return HLO_OUT_OF_MEMORY;
+    }
+    hlo_module *to = made = hlo_module_new(&recover);
+    if (!to) return HLO_OUT_OF_MEMORY;
+    copier c = {
+        .to = to,
+        .instrs = hlo_arena_zero(to->arena, from->next_id * sizeof *c.instrs),
+        .comps = hlo_arena_zero(to->arena, from->next_computation_id * sizeof *c.comps),
+    };
+    to->name = copy_string(&c, from->name);
+    to->file = copy_string(&c, from->file);
+    to->source =
+        from->source ? hlo_arena_copy(to->arena, from->source, from->source_size + 1) : NULL;
+    to->source_size = from->source_size;
+    to->source_line = from->source_line;
+    copy_tables(&c, &from->tables);
+    copy_doubts(&c, from->deferred);
+    to->verified = from->verified;
+    for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
+        hlo_computation *copy = hlo_computation_new(to, comp->name);
+        c.comps[comp->id] = copy;
+        copy->offset = comp->offset;
+        copy->attrs = copy_attrs(&c, comp->attrs, comp->attr_count);
+        copy->attr_count = comp->attr_count;
+    }
+    for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            copy_instr(&c, c.comps[comp->id], instr);
+        if (comp->root) hlo_computation_set_root(c.comps[comp->id], c.instrs[comp->root->id]);
+    }
+    to->entry = from->entry ? c.comps[from->entry->id] : NULL;
+    to->attrs = copy_attrs(&c, from->attrs, from->attr_count);
+    to->attr_count = from->attr_count;
+    hlo_arena_set_recover(to->arena, NULL);
+    *out_clone = to;
+    return HLO_OK;
+}

@@ -1,0 +1,315 @@
+/* What is known of values without running anything: constants, seen through what moves elements.
+ *
+ * Invariant: an element is read where it comes from, one step at a time, or it is not known. */
+#include <string.h>
+
+#include "ir/float/float.h"
+#include "ir/ir.h"
+
+enum { STEP_LIMIT = 1024, COUNT_LIMIT = 1 << 12 };
+
+/* An element as it lies in a literal. */
+typedef struct cell {
+    hlo_type type;
+    uint64_t bits;
+} cell;
+
+/* What is looked for, and how far that has gone. */
+typedef struct search {
+    bool through_pins;
+    unsigned steps;
+} search;
+
+static bool element(const hlo_instr *value, int64_t at, search *s, cell *out);
+
+/* Whether nothing is read there: what is pinned is not looked through, unless it is asked for. */
+static bool stops(const hlo_instr *value, search *s) {
+    return s->steps++ >= STEP_LIMIT || (value->pin && !s->through_pins);
+}
+
+static bool is_real(hlo_type type) {
+    return hlo_type_is_float(type) || hlo_type_is_integer(type) || type == HLO_TYPE_PRED;
+}
+
+static bool same_cell(cell a, cell b) {
+    return a.type == b.type && a.bits == b.bits;
+}
+
+bool hlo_instr_moves(const hlo_instr *instr) {
+    return hlo_ops[instr->op].flags & HLO_MOVEMENT && instr->operand_count &&
+           instr->shape->type == hlo_instr_operand(instr, 0)->shape->type;
+}
+
+/* Whether elements of the one type are, bit for bit, elements of the other. */
+static bool same_bits(hlo_type from, hlo_type to) {
+    return from == to || (hlo_types[from].bits == hlo_types[to].bits && hlo_types[to].bits >= 8 &&
+                          from != HLO_TYPE_PRED && to != HLO_TYPE_PRED);
+}
+
+/* -------------------------------------------------------------------------------------- numbers */
+
+/* False: no number that a double has. */
+static bool number_of(cell c, double *out) {
+    if (!is_real(c.type)) return false;
+    *out = hlo_number_load(c.type, &c.bits);
+    cell again = {.type = c.type};
+    hlo_number_store(c.type, &again.bits, *out);
+    return hlo_type_is_float(c.type) || same_cell(c, again);
+}
+
+static bool cell_of(hlo_type type, double number, cell *out) {
+    *out = (cell){.type = type};
+    if (!is_real(type)) return false;
+    hlo_number_store(type, &out->bits, number);
+    return true;
+}
+
+/* As HLO's convert does; false also where an integer is cut off. */
+static bool converted(hlo_type type, cell *c) {
+    double number, result;
+    if (c->type == type) return true;
+    bool whole = !hlo_type_is_float(c->type) && hlo_type_is_integer(type);
+    return number_of(*c, &number) && cell_of(type, number, c) &&
+           (!whole || (number_of(*c, &result) && result == number));
+}
+
+/* --------------------------------------------------------------------------------------- places */
+
+typedef struct place {
+    int64_t v[HLO_LARGEST_RANK];
+} place;
+
+static void unravel(const hlo_shape *shape, int64_t at, place *out) {
+    for (uint32_t i = shape->rank; i-- > 0; at /= shape->dims[i]) out->v[i] = at % shape->dims[i];
+}
+
+static int64_t ravel(const hlo_shape *shape, const place *p) {
+    int64_t at = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) at = at * shape->dims[i] + p->v[i];
+    return at;
+}
+
+/* The element of `from` that lies in memory where that of `to` does. False: not in plain order. */
+static bool across_bitcast(const hlo_shape *from, const hlo_shape *to, int64_t *at) {
+    int64_t strides[HLO_LARGEST_RANK], offset = 0;
+    const hlo_shape *both[] = {from, to};
+    if (!hlo_shape_is_array(from) || from->dynamic || from->rank > HLO_LARGEST_RANK ||
+        hlo_shape_count(from) != hlo_shape_count(to))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if ((both[i]->layout && both[i]->layout->rest) || !hlo_shape_is_ordered(both[i]))
+            return false;
+    place p;
+    unravel(to, *at, &p);
+    hlo_shape_strides(to, strides);
+    for (uint32_t i = 0; i < to->rank; i++) offset += p.v[i] * strides[i];
+    hlo_shape_strides(from, strides);
+    for (uint32_t i = 0; i < from->rank; i++) p.v[i] = offset / strides[i] % from->dims[i];
+    *at = ravel(from, &p);
+    return true;
+}
+
+/* Where the start of the slice is, for dimension `dim`. */
+static bool start_of(const hlo_instr *slice, uint32_t dim, search *s, int64_t *out) {
+    const hlo_shape *from = hlo_instr_operand(slice, 0)->shape;
+    const hlo_instr *first = slice->operand_count > 1 ? hlo_instr_operand(slice, 1) : NULL;
+    bool list = first && first->shape->rank == 1;
+    if (!first || from->rank != slice->shape->rank) return false;
+    if (!list && 1 + dim >= slice->operand_count) return false;
+    cell c;
+    double start;
+    if (!element(list ? first : hlo_instr_operand(slice, 1 + dim), list ? dim : 0, s, &c) ||
+        !number_of(c, &start))
+        return false;
+    double last = (double)(from->dims[dim] - slice->shape->dims[dim]);
+    *out = (int64_t)(start > last ? last : start < 0 ? 0 : start);
+    return true;
+}
+
+/* Whether there are `count` numbers of dimensions of `shape`: so it is in what was verified. */
+static bool are_dims(const hlo_ints *list, uint32_t count, const hlo_shape *shape) {
+    for (uint32_t i = 0; list && i < list->count; i++)
+        if (list->v[i] < 0 || list->v[i] >= shape->rank) return false;
+    return list && list->count == count;
+}
+
+/* Where operand 0 has the element that is at `p`; of what moves elements by dimensions. */
+static bool moved_place(const hlo_instr *value, place *p, search *s) {
+    const hlo_shape *from = hlo_instr_operand(value, 0)->shape;
+    const hlo_ints *dims = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
+    const hlo_ints *slices = hlo_instr_ints(value, HLO_ATTR_SLICE);
+    const place at = *p;
+    if (!hlo_shape_is_array(from) || from->rank > HLO_LARGEST_RANK ||
+        (value->op != HLO_OP_BROADCAST && from->rank != value->shape->rank))
+        return false;
+    switch (value->op) {
+    case HLO_OP_BROADCAST:
+        if (!are_dims(dims, from->rank, value->shape)) return false;
+        for (uint32_t i = 0; i < from->rank; i++) p->v[i] = at.v[dims->v[i]];
+        return true;
+    case HLO_OP_TRANSPOSE:
+        if (!are_dims(dims, value->shape->rank, from)) return false;
+        for (uint32_t i = 0; i < from->rank; i++) p->v[dims->v[i]] = at.v[i];
+        return true;
+    case HLO_OP_REVERSE:
+        if (!dims || !are_dims(dims, dims->count, from)) return false;
+        for (uint32_t i = 0; i < dims->count; i++)
+            p->v[dims->v[i]] = from->dims[dims->v[i]] - 1 - at.v[dims->v[i]];
+        return true;
+    case HLO_OP_SLICE:
+        if (!slices || slices->count != 3 * from->rank) return false;
+        for (uint32_t i = 0; i < from->rank; i++)
+            p->v[i] = slices->v[3 * i] + at.v[i] * slices->v[3 * i + 2];
+        return true;
+    case HLO_OP_DYNAMIC_SLICE:
+        for (uint32_t i = 0; i < from->rank; i++) {
+            int64_t start;
+            if (!start_of(value, i, s, &start)) return false;
+            p->v[i] += start;
+        }
+        return true;
+    default: return false;
+    }
+}
+
+/* ------------------------------------------------------------------------------------- elements */
+
+static bool padded_element(const hlo_instr *pad, const place *at, search *s, cell *out) {
+    const hlo_instr *from = hlo_instr_operand(pad, 0);
+    const hlo_ints *padding = hlo_instr_ints(pad, HLO_ATTR_PADDING);
+    place p;
+    if (pad->operand_count < 2 || !hlo_shape_is_array(from->shape) ||
+        from->shape->rank != pad->shape->rank || !padding ||
+        padding->count != 3 * from->shape->rank)
+        return false;
+    for (uint32_t i = 0; i < from->shape->rank; i++) {
+        int64_t each = padding->v[3 * i + 2] + 1, off = at->v[i] - padding->v[3 * i];
+        if (off < 0 || off % each || off / each >= from->shape->dims[i])
+            return element(hlo_instr_operand(pad, 1), 0, s, out);
+        p.v[i] = off / each;
+    }
+    return element(from, ravel(from->shape, &p), s, out);
+}
+
+static bool joined_element(const hlo_instr *join, place *p, search *s, cell *out) {
+    const hlo_ints *dims = hlo_instr_ints(join, HLO_ATTR_DIMENSIONS);
+    if (!are_dims(dims, 1, join->shape)) return false;
+    int64_t dim = dims->v[0];
+    for (uint32_t i = 0; i < join->operand_count; i++) {
+        const hlo_instr *part = hlo_instr_operand(join, i);
+        if (!hlo_shape_is_array(part->shape) || part->shape->rank != join->shape->rank)
+            return false;
+        if (p->v[dim] < part->shape->dims[dim]) return element(part, ravel(part->shape, p), s, out);
+        p->v[dim] -= part->shape->dims[dim];
+    }
+    return false;
+}
+
+static bool literal_element(const hlo_literal *literal, int64_t at, cell *out) {
+    size_t size = hlo_types[literal->shape->type].bytes;
+    *out = (cell){.type = literal->shape->type};
+    if (!literal->data || size > sizeof out->bits) return false;
+    memcpy(&out->bits, (const char *)literal->data + (size_t)at * size, size);
+    return true;
+}
+
+/* The element of the tuple that the instruction takes; NULL: not one that is put in right there. */
+static const hlo_instr *taken(const hlo_instr *get) {
+    const hlo_instr *tuple = hlo_instr_operand(get, 0);
+    int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, -1);
+    bool there = tuple->op == HLO_OP_TUPLE && index >= 0 && index < tuple->operand_count;
+    return there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
+}
+
+/* Element `at` of `value`, in row-major order. */
+static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
+    const hlo_shape *shape = value->shape;
+    if (stops(value, s) || !hlo_shape_is_array(shape) || shape->dynamic ||
+        shape->rank > HLO_LARGEST_RANK || at < 0 || at >= hlo_shape_count(shape))
+        return false;
+    const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
+    int64_t dim = hlo_instr_int(value, HLO_ATTR_IOTA_DIMENSION, -1);
+    place p;
+    unravel(shape, at, &p);
+    switch (value->op) {
+    case HLO_OP_CONSTANT: return literal_element(value->u.literal, at, out);
+    case HLO_OP_IOTA:
+        return dim >= 0 && dim < shape->rank && cell_of(shape->type, (double)p.v[dim], out);
+    case HLO_OP_GET_TUPLE_ELEMENT:
+        from = taken(value);
+        return from && hlo_shape_compatible(from->shape, shape) && element(from, at, s, out);
+    case HLO_OP_CONCATENATE: return joined_element(value, &p, s, out);
+    case HLO_OP_PAD: return padded_element(value, &p, s, out);
+    case HLO_OP_CONVERT: return element(from, at, s, out) && converted(shape->type, out);
+    case HLO_OP_BITCAST:
+        if (!same_bits(from->shape->type, shape->type) ||
+            !across_bitcast(from->shape, shape, &at) || !element(from, at, s, out))
+            return false;
+        out->type = shape->type;
+        return true;
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE: return element(from, at, s, out);
+    default:
+        return from && moved_place(value, &p, s) && element(from, ravel(from->shape, &p), s, out);
+    }
+}
+
+/* Whether there are elements, and it is seen of the whole that all of them are one: what is
+ * repeated is not looked at as often. */
+static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
+    int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
+    if (count < 1 || stops(value, s)) return false;
+    if (count == 1) return element(value, 0, s, out);
+    cell part;
+    switch (value->op) {
+    case HLO_OP_CONSTANT:
+        return hlo_literal_is_splat(value->u.literal) && literal_element(value->u.literal, 0, out);
+    case HLO_OP_CONVERT:
+        return one_all_over(hlo_instr_operand(value, 0), s, out) &&
+               converted(value->shape->type, out);
+    case HLO_OP_PAD:
+    case HLO_OP_CONCATENATE:
+        for (uint32_t i = 0; i < value->operand_count; i++) {
+            if (!one_all_over(hlo_instr_operand(value, i), s, i ? &part : out)) return false;
+            if (i && !same_cell(part, *out)) return false;
+        }
+        return true;
+    default: return hlo_instr_moves(value) && one_all_over(hlo_instr_operand(value, 0), s, out);
+    }
+}
+
+/* The same where only the elements tell, of which there may not be too many. */
+static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
+    int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
+    if (count < 1 || count > COUNT_LIMIT || value->op == HLO_OP_CONSTANT) return false;
+    cell next;
+    for (int64_t i = 0; i < count; i++) {
+        search s = {.through_pins = through_pins};
+        if (!element(value, i, &s, i ? &next : out)) return false;
+        if (i && !same_cell(next, *out)) return false;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------ questions */
+
+static bool known_number(const hlo_instr *value, bool through_pins, double *out_number) {
+    cell c;
+    search s = {.through_pins = through_pins};
+    return (one_all_over(value, &s, &c) || one_by_one(value, through_pins, &c)) &&
+           number_of(c, out_number);
+}
+
+bool hlo_known_number(const hlo_instr *value, double *out_number) {
+    return known_number(value, false, out_number);
+}
+
+bool hlo_known_number_pinned(const hlo_instr *value, double *out_number) {
+    return known_number(value, true, out_number);
+}
+
+bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number) {
+    cell c;
+    search s = {0};
+    return element(value, index, &s, &c) && number_of(c, out_number);
+}

@@ -1,0 +1,207 @@
+/* Diagnostics: from a byte offset to line, column, source line and caret. */
+#include "hlo/diag.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/ir.h"
+
+enum { MESSAGE_SIZE = 1024 };
+
+static bool ends_line(const char *at, const char *end) {
+    return *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
+}
+
+enum { MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
+
+/* The closest start of a line at or before `offset` that is known. */
+static hlo_line closest(const hlo_module *module, size_t offset, size_t stripe) {
+    const hlo_lines *lines = module->lines;
+    hlo_line best = {.number = module->source_line};
+    for (size_t part = offset / stripe + 1; part-- && !best.offset;) {
+        const hlo_line *mark = &lines->marks[part < MARKS ? part : MARKS - 1];
+        if (mark->number && mark->offset <= offset) best = *mark;
+    }
+    for (int i = 0; i < 2; i++) {
+        const hlo_line *last = &lines->last[i];
+        if (last->number && last->offset <= offset && last->offset > best.offset) best = *last;
+    }
+    return best;
+}
+
+/* The line in which `offset` is. */
+static hlo_line find_line(const hlo_module *module, size_t offset) {
+    const char *source = module->source, *end = source + module->source_size;
+    const hlo_lines *lines = module->lines;
+    for (int i = 0; i < 2; i++)
+        if (lines->last[i].offset <= offset && offset <= lines->end[i] && lines->last[i].number)
+            return lines->last[i];
+    size_t stripe = module->source_size / MARKS + 1;
+    hlo_line line = closest(module, offset, stripe);
+    for (const char *at = source + line.offset; at < source + offset; at++) {
+        if (!ends_line(at, end)) continue;
+        line = (hlo_line){(size_t)(at + 1 - source), line.number + 1};
+        hlo_line *mark = &module->lines->marks[line.offset / stripe];
+        if (!mark->number) *mark = line;
+    }
+    return line;
+}
+
+static void locate(const hlo_module *module, size_t offset, size_t length, hlo_diag *diag) {
+    if (offset > module->source_size) offset = module->source_size;
+    const char *source = module->source;
+    hlo_line line = find_line(module, offset);
+    hlo_lines *lines = module->lines;
+    int kind = diag->severity != HLO_NOTE;
+    size_t end = lines->last[kind].number == line.number ? lines->end[kind] : offset;
+    if (lines->last[kind].number != line.number)
+        while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
+    lines->last[kind] = line;
+    lines->end[kind] = end;
+    diag->line = line.number;
+    diag->column = (uint32_t)(offset - line.offset + 1);
+    diag->source = source + line.offset;
+    diag->source_size = end - line.offset;
+    diag->length = length < end - offset ? length : end - offset;
+}
+
+void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+                    size_t offset, size_t length, const char *format, va_list args) {
+    if (!sink) return;
+    char message[MESSAGE_SIZE];
+    vsnprintf(message, sizeof message, format, args);
+    hlo_diag diag = {.severity = severity, .message = message, .file = module->file};
+    if (*module->file && module->source) locate(module, offset, length, &diag);
+    sink->emit(sink->user, &diag);
+}
+
+void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
+                   size_t offset, size_t length, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(module, sink, severity, offset, length, format, args);
+    va_end(args);
+}
+
+static const char *severity_name(hlo_severity severity) {
+    return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
+}
+
+hlo_error_budget hlo_error_budget_new(unsigned most) {
+    return (hlo_error_budget){.most = most ? most : HLO_MOST_ERRORS};
+}
+
+bool hlo_error_budget_take(hlo_error_budget *tally, uint32_t offset) {
+    if (tally->found == tally->most) tally->first_hidden = offset;
+    return tally->found++ < tally->most;
+}
+
+hlo_status hlo_error_budget_end(const hlo_error_budget *tally, const hlo_module *module,
+                                const hlo_diag_sink *sink) {
+    if (tally->found > tally->most)
+        hlo_diag_emit(module, sink, HLO_NOTE, tally->first_hidden, 1,
+                      "%u more error%s, the first of them here", tally->found - tally->most,
+                      tally->found - tally->most == 1 ? "" : "s");
+    return tally->found ? HLO_INVALID_INPUT : HLO_OK;
+}
+
+/* The bytes of the UTF-8 character at `text`; 0: there is none that may be shown. */
+static size_t character(const char *text, size_t size, uint32_t *out_code) {
+    static const struct {
+        uint8_t mask, lead;
+        uint32_t least;
+    } forms[] = {
+        {0x80, 0x00, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    static const uint32_t hidden[][2] = {{0x7f, 0x7f},         {0x200b, 0x200f}, {0x2028, 0x202e},
+                                         {0x2060, 0x206f},     {0xd800, 0xf8ff}, {0xfe00, 0xfe0f},
+                                         {0xfeff, 0xfeff},     {0xfff0, 0xffff}, {0x300, 0x36f},
+                                         {0xe0000, UINT32_MAX}};
+    size_t count = 0;
+    uint8_t first = (uint8_t)*text;
+    while (count < 4 && (first & forms[count].mask) != forms[count].lead) count++;
+    if (count == 4 || count >= size) return 0;
+    uint32_t code = first & (uint8_t)~forms[count].mask;
+    for (size_t i = 1; i <= count; i++) {
+        if (((uint8_t)text[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | ((uint8_t)text[i] & 0x3f);
+    }
+    if (code < forms[count].least) return 0;
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (code >= hidden[i][0] && code <= hidden[i][1]) return 0;
+    *out_code = code;
+    return count + 1;
+}
+
+/* Columns of a terminal that the character takes. */
+static unsigned columns_of(uint32_t code) {
+    static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+                                       {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                       {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (code >= wide[i][0] && code <= wide[i][1]) return 2;
+    return 1;
+}
+
+/* Writes `text`, a tab as a space, and `?` for each byte that is no character that can be shown;
+ * or, where `mark` is not 0, that byte for each column that this takes. */
+static void put_source(FILE *out, const char *text, size_t size, char mark) {
+    for (size_t i = 0, used; i < size; i += used) {
+        uint32_t code = ' ';
+        used = character(text + i, size - i, &code);
+        for (unsigned n = columns_of(code); mark && n; n--) fputc(mark, out);
+        if (!mark && used) fwrite(text + i, 1, used, out);
+        if (!mark && !used) fputc(text[i] == '\t' ? ' ' : '?', out);
+        if (!used) used = 1;
+    }
+}
+
+void hlo_print_plain(FILE *out, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    char few[1024], *all = few;
+    const int length = vsnprintf(few, sizeof few, format, args);
+    size_t size = length < 0 ? 0 : (size_t)length, form = strlen(format);
+    if (size >= sizeof few && (all = malloc(size + 1)))
+        vsnprintf(all, size + 1, format, again);
+    else if (size >= sizeof few)
+        all = few, size = sizeof few - 1;
+    const bool ends = size && form && format[form - 1] == '\n';
+    put_source(out, all, size - (ends && all[size - 1] == '\n'), 0);
+    if (ends) fputc('\n', out);
+    if (all != few) free(all);
+    va_end(again);
+    va_end(args);
+}
+
+void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
+    if (diag->file && *diag->file) {
+        hlo_print_plain(out, "%s:", diag->file);
+        if (diag->line) fprintf(out, "%u:%u:", diag->line, diag->column);
+        fputc(' ', out);
+    }
+    hlo_print_plain(out, "%s: %s\n", severity_name(diag->severity), diag->message);
+    if (!diag->source) return;
+
+    static const char dots[] = "...";
+    size_t caret = diag->column - 1, from = 0, to = diag->source_size;
+    if (width > 20 && to > width) {
+        size_t room = width - 2 * (sizeof dots - 1);
+        from = caret > room / 2 ? caret - room / 2 : 0;
+        if (from + room < to)
+            to = from + room;
+        else
+            from = to - room;
+    }
+    if (from) fputs(dots, out);
+    put_source(out, diag->source + from, to - from, 0);
+    if (to < diag->source_size) fputs(dots, out);
+    fputc('\n', out);
+    if (from) fputs("   ", out);
+    put_source(out, diag->source + from, caret - from, ' ');
+    fputc('^', out);
+    size_t end = caret + diag->length < to ? caret + diag->length : to;
+    if (caret + 1 < end) put_source(out, diag->source + caret + 1, end - caret - 1, '~');
+    fputc('\n', out);
+}

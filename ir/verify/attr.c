@@ -1,0 +1,396 @@
+/* The verifier: what attributes say of an instruction's operands, result and devices. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/device_list.h"
+#include "ir/verify/verify.h"
+
+/* One attribute that is being checked. */
+typedef struct checked {
+    verifier *v;
+    const hlo_instr *instr;
+    const hlo_attr *attr;
+} checked;
+
+#define COMPLAIN(c, ...)                                                                           \
+    hlo_verify_error((c)->v,                                                                       \
+                     hlo_verify_attr_offset((c)->v, (c)->instr->offset, (c)->attr->id, true),      \
+                     __VA_ARGS__)
+
+static uint32_t leaves_of(const hlo_shape *shape) {
+    uint32_t count = 0;
+    if (shape->type != HLO_TYPE_TUPLE) return 1;
+    for (uint32_t i = 0; i < shape->rank; i++) count += leaves_of(shape->elements[i]);
+    return count;
+}
+
+/* Writes the leaves of a shape to `out`; the place behind them. */
+static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **out) {
+    if (shape->type != HLO_TYPE_TUPLE) {
+        *out = shape;
+        return out + 1;
+    }
+    for (uint32_t i = 0; i < shape->rank; i++) out = put_leaves(shape->elements[i], out);
+    return out;
+}
+
+/* Elements of a list in braces. */
+static uint32_t items_of(const char *list) {
+    uint32_t count = list[1] != '}';
+    for (; *list; list++) count += *list == ',';
+    return count;
+}
+
+/* `{0,1}`: goes down into *shape; false when it has no such element, which is then *out_missing. */
+static bool step_into(const char **at, const hlo_shape **shape, int64_t *out_missing) {
+    bool there = true;
+    hlo_value_take(at, "{");
+    while (**at && !hlo_value_take(at, "}")) {
+        const char *before = *at;
+        int64_t index = hlo_value_int(at);
+        if (there && (*shape)->type == HLO_TYPE_TUPLE && index >= 0 && index < (*shape)->rank) {
+            *shape = (*shape)->elements[index];
+        } else if (there) {
+            there = false;
+            *out_missing = index;
+        }
+        hlo_value_take(at, ",");
+        if (*at == before) break;
+    }
+    return there;
+}
+
+/* ------------------------------------------------------------------------------------ shardings */
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Partitions, when the header says how many; 0: they are not known. */
+static int64_t partitions(const checked *c) {
+    int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    return count > 1 ? count : 0;
+}
+
+static bool check_device(const checked *c, const char *text, int size, int64_t device) {
+    int64_t count = partitions(c);
+    if (device >= 0 && (!count || device < count)) return true;
+    if (count)
+        COMPLAIN(c, "%%%s: %.*s is on device %" PRId64 ", the header has num_partitions=%" PRId64,
+                 c->instr->name, size, text, device, count);
+    else
+        COMPLAIN(c, "%%%s: %.*s is on device %" PRId64 ", which is negative", c->instr->name, size,
+                 text, device);
+    return false;
+}
+
+/* The listed devices at `at`: `wanted` of them, each once. */
+static void check_list(const checked *c, const char *text, int size, const char *at,
+                       int64_t wanted) {
+    size_t count = 0, room = 1;
+    for (const char *p = at; (*p >= '0' && *p <= '9') || *p == ',' || *p == '-'; p++)
+        room += *p == ',';
+    int64_t *devices = hlo_arena_array(c->v->scratch, room, sizeof *devices);
+    do {
+        devices[count] = hlo_value_int(&at);
+        if (!check_device(c, text, size, devices[count++])) return;
+    } while (hlo_value_take(&at, ","));
+    if ((int64_t)count != wanted) {
+        COMPLAIN(c, "%%%s: %.*s has %" PRId64 " tiles for %zu devices", c->instr->name, size, text,
+                 wanted, count);
+        return;
+    }
+    qsort(devices, count, sizeof *devices, by_number);
+    for (size_t i = 1; i < count; i++)
+        if (devices[i] == devices[i - 1]) {
+            COMPLAIN(c, "%%%s: %.*s names device %" PRId64 " twice", c->instr->name, size, text,
+                     devices[i]);
+            return;
+        }
+}
+
+/* The product of the numbers up to the bracket; -1 when one is less than 1 or it overflows. */
+static int64_t product(const char **at, uint32_t *out_count) {
+    int64_t all = 1;
+    *out_count = 0;
+    do {
+        int64_t number = hlo_value_int(at);
+        if (number < 1 || all < 0 || __builtin_mul_overflow(all, number, &all)) all = -1;
+        ++*out_count;
+    } while (hlo_value_take(at, ","));
+    hlo_value_take(at, "]");
+    return all;
+}
+
+static void check_rank(const checked *c, const char *text, int size, const hlo_shape *shape,
+                       uint32_t rank) {
+    if (!hlo_shape_is_array(shape) || shape->rank == rank) return;
+    COMPLAIN(c, "%%%s: %.*s tiles %u dimension%s, %s has %u", c->instr->name, size, text, rank,
+             rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
+}
+
+/* `{devices=[2,2]<=[4] last_tile_dims={..}}`, behind `devices=[`. */
+static void check_tiles(const checked *c, const char *text, int size, const char *at,
+                        const hlo_shape *shape) {
+    static const char kinds[] = " last_tile_dims={";
+    uint32_t rank, ignored, kept;
+    int64_t tiles = product(&at, &rank);
+    const char *devices = at, *end = text + size;
+    int64_t named = tiles;
+    if (hlo_value_take(&at, "<=[")) {
+        named = product(&at, &ignored);
+    }
+    at += strcspn(at, " }");
+    kept = rank - (strncmp(at, " last_tile_dim_replicate", 24) == 0);
+    if (hlo_value_take(&at, kinds))
+        for (kept--; at < end && *at != '}'; at++) kept -= *at == ',';
+    check_rank(c, text, size, shape, kept);
+    if (tiles < 1) {
+        COMPLAIN(c, "%%%s: %.*s has a dimension without tiles", c->instr->name, size, text);
+    } else if (*devices != '<') {
+        check_list(c, text, size, devices, tiles);
+    } else if (named != tiles) {
+        COMPLAIN(c, "%%%s: %.*s has %" PRId64 " tiles for %" PRId64 " devices", c->instr->name,
+                 size, text, tiles, named);
+    } else {
+        check_device(c, text, size, tiles - 1);
+    }
+}
+
+/* Behind `mesh[`. */
+static void check_mesh(const checked *c, const char *text, int size, const char *at,
+                       const hlo_shape *shape) {
+    const char *end = text + size;
+    uint32_t rank = 0;
+    int64_t all = 1;
+    while (*at == '\'') {
+        at = hlo_value_past_name(at);
+        at += *at == '=';
+        int64_t devices = hlo_value_int(&at);
+        if (devices < 1 || all < 0 || __builtin_mul_overflow(all, devices, &all)) all = -1;
+        hlo_value_take(&at, ",");
+    }
+    hlo_value_take(&at, "]");
+    if (all < 1) {
+        COMPLAIN(c, "%%%s: %.*s has an axis without devices", c->instr->name, size, text);
+        return;
+    }
+    if (hlo_value_take(&at, ", device_ids=(") && *at != '[') {
+        check_list(c, text, size, at, all);
+        at += strcspn(at, ")");
+    } else if (*at == '[') {
+        at++;
+        uint32_t ignored;
+        int64_t named = product(&at, &ignored);
+        if (named != all)
+            COMPLAIN(c, "%%%s: %.*s has a mesh of %" PRId64 " devices, and names %" PRId64,
+                     c->instr->name, size, text, all, named);
+        at += strcspn(at, ")");
+        hlo_value_take(&at, ")");
+    } else {
+        check_device(c, text, size, all - 1);
+    }
+    hlo_value_take(&at, ")");
+    if (!hlo_value_take(&at, ", [")) return;
+    for (; at < end && *at != ']'; at++) rank += *at == '{';
+    if (rank) check_rank(c, text, size, shape, rank); /* none: whatever the rank is */
+}
+
+/* Bytes up to the brace that closes the one at `at`. */
+static int braced_size(const char *at) {
+    int depth = 0;
+    for (int i = 0; at[i]; i++) {
+        if (at[i] == '"') {
+            for (i++; at[i] && at[i] != '"'; i++) i += at[i] == '\\' && at[i + 1];
+            if (!at[i]) return i;
+        }
+        depth += (at[i] == '{') - (at[i] == '}');
+        if (!depth) return i + 1;
+    }
+    return (int)strlen(at);
+}
+
+static void check_one_sharding(const checked *c, const char *text, int size,
+                               const hlo_shape *shape) {
+    const char *at = text + 1;
+    if (hlo_value_take(&at, "maximal device=") || hlo_value_take(&at, "maximal_mesh[device_id="))
+        check_device(c, text, size, hlo_value_int(&at));
+    else if (hlo_value_take(&at, "devices=["))
+        check_tiles(c, text, size, at, shape);
+    else if (hlo_value_take(&at, "mesh["))
+        check_mesh(c, text, size, at, shape);
+}
+
+/* One for the result, or one for each leaf of it. */
+static void check_sharding(const checked *c, const char *text) {
+    const hlo_shape *shape = c->instr->shape;
+    if (text[1] != '{' && text[1] != '}') {
+        check_one_sharding(c, text, braced_size(text), shape);
+        return;
+    }
+    uint32_t count = 0, leaves = leaves_of(shape);
+    const hlo_shape **leaf = hlo_arena_array(c->v->scratch, leaves, sizeof(const hlo_shape *));
+    put_leaves(shape, leaf);
+    for (const char *at = text + 1; *at == '{'; count++) {
+        int size = braced_size(at);
+        if (count < leaves) check_one_sharding(c, at, size, leaf[count]);
+        at += size;
+        hlo_value_take(&at, ", ");
+    }
+    if (shape->type != HLO_TYPE_TUPLE)
+        COMPLAIN(c, "%%%s: the sharding is a tuple, the result is %s", c->instr->name,
+                 hlo_verify_text(c->v, shape));
+    else if (count != leaves && (leaves || count > 1))
+        COMPLAIN(c, "%%%s: the sharding has %u element%s, %s has %u", c->instr->name, count,
+                 count == 1 ? "" : "s", hlo_verify_text(c->v, shape), leaves);
+}
+
+/* --------------------------------------------------------------------------------------- groups */
+
+/* How many there are of what the numbers in a collective's groups are of; *out_what says what. */
+static int64_t members(const checked *c, const char **out_what) {
+    const hlo_instr *instr = c->instr;
+    int64_t replicas = hlo_module_int(c->v->module, HLO_ATTR_REPLICA_COUNT, 1);
+    int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1), all;
+    bool channel = hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
+    bool by_partition = instr->op != HLO_OP_ALL_REDUCE && instr->op != HLO_OP_ALL_REDUCE_START &&
+                        instr->op != HLO_OP_REDUCE_SCATTER && instr->op != HLO_OP_ALL_GATHER &&
+                        instr->op != HLO_OP_ALL_GATHER_START;
+    if (hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0)) {
+        *out_what = "devices (replica_count times num_partitions)";
+        return __builtin_mul_overflow(replicas, count, &all) ? 0 : all;
+    }
+    *out_what =
+        channel && by_partition ? "partitions (num_partitions)" : "replicas (replica_count)";
+    return channel && by_partition ? count : replicas;
+}
+
+/* Where the header says how many devices there are, the groups are of all of them. */
+static void check_groups(const checked *c, const char *value) {
+    hlo_device_list groups = hlo_device_list_read(value);
+    const char *what;
+    int64_t count = members(c, &what);
+    if (count <= 1 || c->instr->op == HLO_OP_COLLECTIVE_BROADCAST) return;
+    if (!groups.count && hlo_instr_int(c->instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+        COMPLAIN(c, "%%%s: with use_global_device_ids the groups must be given", c->instr->name);
+    else if (groups.count && groups.devices != count)
+        COMPLAIN(c, "%%%s: %s is of %" PRId64 ", the module has %" PRId64 " %s", c->instr->name,
+                 value, groups.devices, count, what);
+}
+
+static void check_pairs(const checked *c, const char *value) {
+    const char *what, *at = value;
+    int64_t count = members(c, &what), device;
+    if (count <= 1) return;
+    while (hlo_device_list_next(&at, &device)) {
+        if (device < count) continue;
+        COMPLAIN(c, "%%%s: %s names device %" PRId64 ", the module has %" PRId64 " %s",
+                 c->instr->name, value, device, count, what);
+        return;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- others */
+
+/* Each part of the result is one operand's, or a part of it, of the same shape. */
+static void check_aliases(const checked *c, const char *value) {
+    const char *at = value + 1;
+    while (*at == '{') {
+        const char *from = at;
+        const hlo_shape *result = c->instr->shape, *part;
+        int64_t missing;
+        bool there = step_into(&at, &result, &missing);
+        if (!there)
+            COMPLAIN(c, "%%%s: %s has no element %" PRId64 " for %.*s", c->instr->name,
+                     hlo_verify_text(c->v, result), missing, (int)(at - from), from);
+        hlo_value_take(&at, ": (");
+        int64_t number = hlo_value_int(&at);
+        if (number < 0 || number >= c->instr->operand_count) {
+            COMPLAIN(c, "%%%s: it has %u operand%s, none of number %" PRId64, c->instr->name,
+                     c->instr->operand_count, c->instr->operand_count == 1 ? "" : "s", number);
+            return;
+        }
+        const hlo_instr *operand = hlo_instr_operand(c->instr, (uint32_t)number);
+        part = operand->shape;
+        hlo_value_take(&at, ", ");
+        if (!step_into(&at, &part, &missing)) {
+            COMPLAIN(c, "%%%s: operand %" PRId64 ": %s has no element %" PRId64, c->instr->name,
+                     number, hlo_verify_text(c->v, part), missing);
+            hlo_verify_note(c->v, operand->offset, "%%%s is declared here", operand->name);
+        } else if (there && !hlo_shape_compatible(result, part)) {
+            COMPLAIN(c, "%%%s: %.*s) makes %s of the result the operand's %s", c->instr->name,
+                     (int)(at - from), from, hlo_verify_text(c->v, result),
+                     hlo_verify_text(c->v, part));
+            hlo_verify_note(c->v, operand->offset, "%%%s is declared here", operand->name);
+        }
+        hlo_value_take(&at, ")");
+        if (!hlo_value_take(&at, ", ")) return;
+    }
+}
+
+static void check_replication(const checked *c, const char *value) {
+    uint32_t count = items_of(value), leaves = leaves_of(c->instr->shape);
+    if (c->instr->op != HLO_OP_PARAMETER)
+        COMPLAIN(c, "%s has no attribute 'parameter_replication'", hlo_ops[c->instr->op].name);
+    else if (count != leaves)
+        COMPLAIN(c, "%%%s: parameter_replication has %u element%s, %s has %u leaves",
+                 c->instr->name, count, count == 1 ? "" : "s",
+                 hlo_verify_text(c->v, c->instr->shape), leaves);
+}
+
+/* Past the braces that name where one array came from; a string there may hold braces. */
+static bool skip_origin(const char **at) {
+    unsigned depth = 0;
+    bool quoted = false;
+    if (**at != '{') return false;
+    do {
+        if (**at == '"') quoted = !quoted;
+        if (quoted && **at == '\\') ++*at;
+        if (!quoted) depth += (**at == '{') - (unsigned)(**at == '}');
+        ++*at;
+    } while (depth && **at);
+    return true;
+}
+
+/* A tuple in parentheses for a tuple, braces for anything else. */
+static bool origin_fits(const char **at, const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return skip_origin(at);
+    if (!hlo_value_take(at, "(")) return false;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if ((i && !hlo_value_take(at, ", ")) || !origin_fits(at, shape->elements[i])) return false;
+    return hlo_value_take(at, ")");
+}
+
+static void check_origin(const checked *c, const char *value) {
+    const char *at = value + 1;
+    if (*at != '[' && !(origin_fits(&at, c->instr->shape) && *at == '}'))
+        COMPLAIN(c, "%%%s: %s is no origin of %s", c->instr->name, value,
+                 hlo_verify_text(c->v, c->instr->shape));
+}
+
+static void check_domain(const checked *c, const char *value) {
+    static const char *const sides[] = {", entry=", ", exit="};
+    for (size_t i = 0; i < 2; i++) {
+        const char *at = strstr(value, sides[i]);
+        if (at) check_sharding(c, at + strlen(sides[i]));
+    }
+}
+
+void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        checked c = {v, instr, &instr->attrs[i]};
+        const char *value = c.attr->u.str;
+        switch (c.attr->id) {
+        case HLO_ATTR_SHARDING: check_sharding(&c, value); break;
+        case HLO_ATTR_DOMAIN: check_domain(&c, value); break;
+        case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, value); break;
+        case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, value); break;
+        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, value); break;
+        case HLO_ATTR_PARAMETER_REPLICATION: check_replication(&c, value); break;
+        case HLO_ATTR_ORIGIN: check_origin(&c, value); break;
+        default: break;
+        }
+    }
+}

@@ -1,0 +1,442 @@
+/* The verifier: what must hold between computations, and of the module's header. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/device_list.h"
+#include "ir/verify/verify.h"
+
+/* Where an attribute of the header stands: behind `HloModule`, which begins a line. */
+static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
+    const char *source = v->module->source;
+    const char *end = source + v->module->source_size, *at = source;
+    static const char head[] = "HloModule";
+    while (at < end && strncmp(at + strspn(at, " \t"), head, sizeof head - 1) != 0) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        if (!at) return 0;
+        at++;
+    }
+    return hlo_verify_attr_offset(v, (uint32_t)(at - source), id, false);
+}
+
+static const hlo_attr *header_attr(const verifier *v, hlo_attr_id id) {
+    for (uint32_t i = 0; i < v->module->attr_count; i++)
+        if (v->module->attrs[i].id == id) return &v->module->attrs[i];
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------- names */
+
+typedef struct named {
+    const char *name;
+    uint32_t offset;
+} named;
+
+/* Names are interned: two of the same are one pointer. */
+static int by_name(const void *a, const void *b) {
+    const named *x = a, *y = b;
+    uintptr_t p = (uintptr_t)x->name, q = (uintptr_t)y->name;
+    return p != q ? (p > q) - (p < q) : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static void check_names(verifier *v, named *names, size_t count, const char *what) {
+    qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 1; i < count; i++) {
+        if (names[i].name != names[i - 1].name) continue;
+        if (i > 1 && names[i].name == names[i - 2].name) continue;
+        hlo_verify_error(v, names[i].offset, "two %s are called %%%s", what, names[i].name);
+        if (names[i].offset != names[i - 1].offset)
+            hlo_verify_note(v, names[i - 1].offset, "the other one is declared here");
+    }
+}
+
+/* A name leads to one computation, and as a rule to the one that is called so. */
+static bool computations_differ(const hlo_module *m) {
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        if (hlo_intern_cache((hlo_module *)m, comp->name)->comp != comp) return false;
+    return true;
+}
+
+/* Each has left itself as the meaning of its name. */
+static bool instrs_differ(const hlo_module *m) {
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (hlo_intern_binding(instr->name).instr != instr) return false;
+    return true;
+}
+
+static void check_computation_names(verifier *v) {
+    const hlo_module *m = v->module;
+    named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
+    size_t count = 0;
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        names[count++] = (named){comp->name, comp->offset};
+    check_names(v, names, count, "computations");
+}
+
+static void check_instr_names(verifier *v) {
+    const hlo_module *m = v->module;
+    named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
+    size_t count = 0;
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            names[count++] = (named){instr->name, instr->offset};
+    check_names(v, names, count, "instructions");
+}
+
+/* ---------------------------------------------------------------------------------------- calls */
+
+/* One instruction that calls one computation. */
+typedef struct call_edge {
+    const hlo_instr *call;
+    const hlo_computation *called;
+} call_edge;
+
+typedef struct edge_list {
+    call_edge *edges;
+    const hlo_instr *call;
+    size_t count;
+} edge_list;
+
+static void add_edge(void *user, hlo_computation *called) {
+    edge_list *list = user;
+    list->edges[list->count++] = (call_edge){list->call, called};
+}
+
+/* One computation on the path from where the walk began. */
+typedef struct call_frame {
+    const hlo_computation *comp;
+    const call_edge *next, *end; /* the calls that it has still to follow */
+} call_frame;
+
+static call_frame frame_of(verifier *v, const hlo_computation *comp) {
+    const size_t count = v->calls[comp->id];
+    edge_list list = {.edges = hlo_arena_array(v->scratch, count, sizeof(call_edge))};
+    for (const hlo_instr *instr = comp->first; instr && list.count < count;
+         instr = hlo_instr_next(instr)) {
+        list.call = instr;
+        hlo_instr_visit_called(instr, add_edge, &list);
+    }
+    return (call_frame){comp, list.edges, list.edges + count};
+}
+
+/* The calls that lead from `comp`, which is on the path, to the last one. */
+static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
+                            const hlo_computation *comp) {
+    enum { MOST = 8 };
+    size_t from = depth;
+    while (path[--from].comp != comp) {
+    }
+    hlo_verify_note(v, comp->offset, "%%%s is declared here", comp->name);
+    for (size_t i = from; i + 1 < depth && i < from + MOST; i++) {
+        const call_edge *edge = path[i].next - 1;
+        hlo_verify_note(v, edge->call->offset, "%%%s in %%%s calls %%%s", edge->call->name,
+                        path[i].comp->name, edge->called->name);
+    }
+    if (depth - from > MOST + 1)
+        hlo_verify_note(v, path[depth - 1].comp->offset, "and so on, to %%%s",
+                        path[depth - 1].comp->name);
+}
+
+/* A fusion's computation is that fusion's alone. */
+static void check_fused(verifier *v, const call_edge *edge, const hlo_instr **caller) {
+    const hlo_instr **first = &caller[edge->called->id];
+    if (edge->call->op != HLO_OP_FUSION || *first == edge->call) return;
+    if (!*first) {
+        *first = edge->call;
+        return;
+    }
+    hlo_verify_error(v, edge->call->offset,
+                     "%%%s calls %%%s, which %%%s calls: a fused computation has one fusion",
+                     edge->call->name, edge->called->name, (*first)->name);
+    hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
+}
+
+static bool is_transfer(hlo_op op) {
+    return op == HLO_OP_SEND || op == HLO_OP_RECV || op == HLO_OP_BITCAST || op == HLO_OP_TUPLE ||
+           op == HLO_OP_PARAMETER;
+}
+
+/* What runs by itself is one operation, on parameters; or sends and receives alone. */
+static void check_started(verifier *v, const call_edge *edge) {
+    if (edge->call->op != HLO_OP_ASYNC_START) return;
+    const hlo_instr *other = NULL;
+    bool transfers = true;
+    for (const hlo_instr *instr = edge->called->first; instr; instr = hlo_instr_next(instr)) {
+        transfers &= is_transfer(instr->op);
+        if (instr != edge->called->root && instr->op != HLO_OP_PARAMETER && !other) other = instr;
+    }
+    if (!other || transfers) return;
+    hlo_verify_error(v, edge->call->offset,
+                     "%%%s starts %%%s, which has an operation besides its root", edge->call->name,
+                     edge->called->name);
+    hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
+}
+
+/* Who waits for what it calls is on its thread. */
+static void check_thread(verifier *v, const call_edge *edge) {
+    const hlo_instr *call = edge->call;
+    const char *here = hlo_computation_thread(call->parent);
+    const char *there = hlo_computation_thread(edge->called);
+    if (call->op != HLO_OP_FUSION && call->op != HLO_OP_WHILE && call->op != HLO_OP_CONDITIONAL)
+        return;
+    if (strcmp(here, there) == 0) return;
+    hlo_verify_error(v, call->offset, "%s %%%s is on the thread \"%s\", but calls %%%s on \"%s\"",
+                     hlo_ops[call->op].name, call->name, here, edge->called->name, there);
+    hlo_verify_note(v, edge->called->offset, "%%%s is declared here", edge->called->name);
+}
+
+/* No computation calls itself, through however many others, and what is called is in the module. A
+ * depth-first walk that does not recurse, over every call once. */
+static void check_calls(verifier *v) {
+    const hlo_module *m = v->module;
+    enum { NEW, ON_PATH, DONE };
+    uint8_t *state = hlo_arena_zero(v->scratch, m->next_computation_id);
+    const hlo_instr **caller = hlo_arena_zero(v->scratch, m->next_computation_id * sizeof *caller);
+    call_frame *path =
+        hlo_arena_array(v->scratch, (size_t)m->next_computation_id + 1, sizeof *path);
+    for (const hlo_computation *start = m->first; start; start = start->next) {
+        size_t depth = 0;
+        if (state[start->id] == NEW) path[depth++] = frame_of(v, start);
+        while (depth) {
+            call_frame *frame = &path[depth - 1];
+            state[frame->comp->id] = ON_PATH;
+            if (frame->next == frame->end) {
+                state[frame->comp->id] = DONE;
+                depth--;
+                continue;
+            }
+            const call_edge *edge = frame->next++;
+            check_fused(v, edge, caller);
+            check_started(v, edge);
+            check_thread(v, edge);
+            if (edge->called == m->entry) {
+                hlo_verify_error(v, edge->call->offset, "%%%s calls the entry computation",
+                                 edge->call->name);
+                hlo_verify_note(v, m->entry->offset, "%%%s is declared here", m->entry->name);
+            } else if (state[edge->called->id] == ON_PATH) {
+                hlo_verify_error(v, edge->call->offset,
+                                 "%%%s calls %%%s, which leads back to itself", edge->call->name,
+                                 edge->called->name);
+                note_async_pair(v, path, depth, edge->called);
+            } else if (state[edge->called->id] == NEW) {
+                path[depth++] = frame_of(v, edge->called);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------- channels */
+
+static int by_channel(const void *a, const void *b) {
+    const hlo_instr *x = *(const hlo_instr *const *)a, *y = *(const hlo_instr *const *)b;
+    int64_t p = hlo_instr_int(x, HLO_ATTR_CHANNEL_ID, 0);
+    int64_t q = hlo_instr_int(y, HLO_ATTR_CHANNEL_ID, 0);
+    return p != q ? (p > q) - (p < q) : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+bool hlo_verify_is_host_transfer(const hlo_instr *instr) {
+    return (instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV) &&
+           hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0) &&
+           hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
+}
+
+/* Transfers with the host over one channel are the same but for their operands. */
+static void check_channels(verifier *v) {
+    if (!v->host_transfers) return;
+    const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
+    size_t count = 0;
+    for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
+    qsort(all, count, sizeof *all, by_channel);
+    for (size_t i = 1; i < count; i++) {
+        int64_t channel = hlo_instr_int(all[i], HLO_ATTR_CHANNEL_ID, 0);
+        if (channel != hlo_instr_int(all[i - 1], HLO_ATTR_CHANNEL_ID, 0) ||
+            (all[i]->op == all[i - 1]->op &&
+             hlo_shape_compatible(all[i]->shape, all[i - 1]->shape)))
+            continue;
+        hlo_verify_error(v, all[i]->offset,
+                         "channel %" PRId64 " is that of %s %%%s already, of shape %s", channel,
+                         hlo_ops[all[i - 1]->op].name, all[i - 1]->name,
+                         hlo_verify_text(v, all[i - 1]->shape));
+        hlo_verify_note(v, all[i - 1]->offset, "%%%s is declared here", all[i - 1]->name);
+    }
+}
+
+/* ----------------------------------------------------------------------------- header and entry */
+
+static void check_entry_layout(verifier *v) {
+    const hlo_computation *entry = v->module->entry;
+    const hlo_attr *attr = header_attr(v, HLO_ATTR_ENTRY_COMPUTATION_LAYOUT);
+    if (!attr || !entry->root) return;
+    const hlo_shapes *layout = attr->u.shapes;
+    uint32_t stands = header_offset(v, attr->id);
+    if (layout->count != entry->parameter_count + 1) {
+        hlo_verify_error(v, entry->offset,
+                         "entry_computation_layout has %u parameters, %%%s has %u",
+                         layout->count - 1, entry->name, entry->parameter_count);
+        hlo_verify_note(v, stands, "entry_computation_layout is given here");
+        return;
+    }
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const hlo_instr *instr = i < entry->parameter_count ? entry->parameters[i] : entry->root;
+        if (!instr) continue;
+        hlo_verify_shape(v, instr->offset, layout->v[i], "entry_computation_layout:");
+        if (hlo_shape_compatible(layout->v[i], instr->shape)) continue;
+        hlo_verify_error(v, instr->offset, "entry_computation_layout has %s where %%%s is %s",
+                         hlo_verify_text(v, layout->v[i]), instr->name,
+                         hlo_verify_text(v, instr->shape));
+        hlo_verify_note(v, stands, "entry_computation_layout is given here");
+    }
+}
+
+/* A part of a parameter, as the header names it: `(2, {0,1}`. */
+typedef struct buffer_ref {
+    const hlo_shape *shape; /* what is there; NULL when nothing is */
+    uint32_t depth;
+    int64_t *path; /* the parameter's number, then `depth` - 1 tuple indices */
+    bool donor;
+} buffer_ref;
+
+typedef struct buffer_list {
+    verifier *v;
+    const hlo_attr *attr;
+    uint32_t offset;
+    const char *at;
+    buffer_ref *refs; /* of both attributes */
+    size_t count;
+} buffer_list;
+
+/* `{0,1}`: goes down into *shape, which becomes NULL where there is no such element. The indices
+ * are added to `path` when that is not NULL. */
+static void follow(buffer_list *l, const hlo_shape **shape, int64_t *path, uint32_t *depth) {
+    hlo_value_take(&l->at, "{");
+    while (*l->at && !hlo_value_take(&l->at, "}")) {
+        const char *before = l->at;
+        int64_t index = hlo_value_int(&l->at);
+        bool inside =
+            *shape && (*shape)->type == HLO_TYPE_TUPLE && index >= 0 && index < (*shape)->rank;
+        *shape = inside ? (*shape)->elements[index] : NULL;
+        if (path) path[(*depth)++] = index;
+        hlo_value_take(&l->at, ",");
+        if (l->at == before) return;
+    }
+}
+
+/* `(2, {0,1}, may-alias)` */
+static void take_parameter(buffer_list *l, buffer_ref *out) {
+    const hlo_computation *entry = l->v->module->entry;
+    hlo_value_take(&l->at, "(");
+    int64_t number = hlo_value_int(&l->at);
+    hlo_value_take(&l->at, ", ");
+    out->path = hlo_arena_array(l->v->scratch, strcspn(l->at, "}") + 2, sizeof *out->path);
+    out->path[out->depth++] = number;
+    bool there = number >= 0 && number < entry->parameter_count && entry->parameters[number];
+    out->shape = there ? entry->parameters[number]->shape : NULL;
+    follow(l, &out->shape, out->path, &out->depth);
+    l->at += strcspn(l->at, ")");
+    hlo_value_take(&l->at, ")");
+    if (out->shape) l->refs[l->count++] = *out;
+}
+
+static void check_alias(buffer_list *l, const char *text, const hlo_shape *result,
+                        const buffer_ref *ref) {
+    int shown = (int)(l->at - text);
+    const char *name = hlo_attrs_info[l->attr->id].name;
+    const hlo_computation *entry = l->v->module->entry;
+    if (!ref->shape) {
+        hlo_verify_error(l->v, l->offset, "%s: %.*s: %%%s has no such parameter", name, shown, text,
+                         entry->name);
+        hlo_verify_note(l->v, entry->offset, "%%%s is declared here", entry->name);
+    } else if (!ref->donor && !result) {
+        hlo_verify_error(l->v, l->offset, "%s: %.*s: %%%s returns %s, which has no such element",
+                         name, shown, text, entry->name, hlo_verify_text(l->v, entry->root->shape));
+        hlo_verify_note(l->v, entry->root->offset, "%%%s is declared here", entry->root->name);
+    } else if (!ref->donor && hlo_shape_bytes(result) != hlo_shape_bytes(ref->shape)) {
+        hlo_verify_error(l->v, l->offset, "%s: %.*s: the parameter is %s, the result %s", name,
+                         shown, text, hlo_verify_text(l->v, ref->shape),
+                         hlo_verify_text(l->v, result));
+        const hlo_instr *parameter = entry->parameters[ref->path[0]];
+        hlo_verify_note(l->v, parameter->offset, "%%%s is declared here", parameter->name);
+    }
+}
+
+/* `{ {0}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }`, by outputs; of buffer_donor `{ (0, {}),
+ * (1, {}) }`. */
+static void check_buffers(buffer_list *l, bool donor) {
+    const char *last = "";
+    size_t last_size = 0;
+    l->offset = header_offset(l->v, l->attr->id);
+    l->at = l->attr->u.str;
+    hlo_value_take(&l->at, "{ ");
+    do {
+        const char *text = l->at;
+        const hlo_shape *result = l->v->module->entry->root->shape;
+        buffer_ref ref = {.donor = donor};
+        if (!donor) {
+            follow(l, &result, NULL, NULL);
+            size_t size = (size_t)(l->at - text);
+            if (size == last_size && memcmp(text, last, size) == 0)
+                hlo_verify_error(l->v, l->offset, "input_output_alias has output %.*s twice",
+                                 (int)size, text);
+            last = text;
+            last_size = size;
+            hlo_value_take(&l->at, ": ");
+        }
+        take_parameter(l, &ref);
+        check_alias(l, text, result, &ref);
+    } while (hlo_value_take(&l->at, ", "));
+}
+
+static int by_path(const void *a, const void *b) {
+    const buffer_ref *x = a, *y = b;
+    for (uint32_t i = 0; i < x->depth && i < y->depth; i++)
+        if (x->path[i] != y->path[i]) return x->path[i] < y->path[i] ? -1 : 1;
+    return (x->depth > y->depth) - (x->depth < y->depth);
+}
+
+/* No part of a parameter is given away twice. */
+static void check_given_once(buffer_list *l) {
+    qsort(l->refs, l->count, sizeof *l->refs, by_path);
+    for (size_t i = 1; i < l->count; i++) {
+        if (by_path(&l->refs[i], &l->refs[i - 1]) != 0) continue;
+        bool donors = l->refs[i].donor && l->refs[i - 1].donor;
+        if (donors) continue;
+        const hlo_instr *parameter = l->v->module->entry->parameters[l->refs[i].path[0]];
+        bool mixed = l->refs[i].donor || l->refs[i - 1].donor;
+        hlo_verify_error(l->v, header_offset(l->v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
+                         "input_output_alias has parameter %" PRId64 " %s", l->refs[i].path[0],
+                         mixed ? "and so has buffer_donor" : "twice");
+        hlo_verify_note(l->v, parameter->offset, "%%%s is declared here", parameter->name);
+    }
+}
+
+static void check_aliases(verifier *v) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
+    buffer_list list = {.v = v};
+    size_t room = 1;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const hlo_attr *attr = header_attr(v, ids[i]);
+        for (const char *at = attr ? attr->u.str : ""; *at; at++) room += *at == '(';
+    }
+    if (!v->module->entry->root) return;
+    list.refs = hlo_arena_array(v->scratch, room, sizeof *list.refs);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if ((list.attr = header_attr(v, ids[i])))
+            check_buffers(&list, ids[i] == HLO_ATTR_BUFFER_DONOR);
+    check_given_once(&list);
+}
+
+void hlo_verify_module(verifier *v) {
+    if (!computations_differ(v->module)) check_computation_names(v);
+    if (!instrs_differ(v->module)) check_instr_names(v);
+    check_calls(v);
+    check_channels(v);
+    if (!v->module->entry) {
+        hlo_verify_error(v, 0, "the module has no entry computation");
+        return;
+    }
+    check_entry_layout(v);
+    check_aliases(v);
+}

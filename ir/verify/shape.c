@@ -1,0 +1,92 @@
+/* What is wrong with a shape in itself: its size, its layout. XLA's parser checks the same of
+ * shapes within tuples (and of no others). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/verify/verify.h"
+
+/* Of an array, as if an unbounded dimension had one element. */
+static bool is_too_large(const hlo_shape *shape) {
+    int64_t bytes = hlo_types[shape->type].bytes;
+    bool fits = true;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] == 0) return false;
+        fits &= shape->dims[i] < 0 || !__builtin_mul_overflow(bytes, shape->dims[i], &bytes);
+    }
+    return !fits;
+}
+
+static const char *order_fault(hlo_arena *scratch, const hlo_shape *shape) {
+    bool *named = hlo_arena_zero(scratch, shape->rank * sizeof *named);
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->layout->minor_to_major[i];
+        if (dim < 0 || dim >= shape->rank) return "has a layout that is no order of its dimensions";
+        if (named[dim]) return "has a layout that names a dimension twice";
+        named[dim] = true;
+    }
+    return NULL;
+}
+
+/* `(8,128)`, of which *at goes past the last parenthesis. */
+static const char *tile_fault(const char **at) {
+    if ((*at)[1] == ')') return "has a tile without dimensions";
+    while (**at != ')') {
+        ++*at;
+        if (**at == '0' || **at == '-') return "has a tile without elements";
+        *at += strcspn(*at, ",)");
+    }
+    ++*at;
+    return NULL;
+}
+
+/* `(1:2,4)`: dimension 1 is split before its elements 2 and 4. */
+static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
+    char *end;
+    const int64_t dim = strtoll(*at + 1, &end, 10);
+    if (dim < 0 || dim >= shape->rank) return "is split along a dimension that it does not have";
+    if (split[dim]) return "is split along a dimension twice";
+    split[dim] = true;
+    for (int64_t last = 0, index; *end != ')'; last = index) {
+        const char *from = end + 1;
+        index = strtoll(from, &end, 10);
+        if (end == from) break; /* none */
+        if (index <= last || index >= shape->dims[dim])
+            return "is split where a dimension has no two parts";
+    }
+    *at = end + strspn(end, ":)");
+    return NULL;
+}
+
+/* Of tiles and whatever else stands there. */
+static const char *rest_fault(hlo_arena *scratch, const hlo_shape *shape) {
+    bool *split = hlo_arena_zero(scratch, shape->rank * sizeof *split);
+    const char *fault = NULL;
+    for (const char *at = shape->layout->rest; *at && !fault;) {
+        const char *name = at;
+        if (*name == '#' || *name == '*') return "has a layout with a type of indices, as none has";
+        for (at += strcspn(at, "("); *at == '(' && !fault;)
+            if (*name == 'T')
+                fault = tile_fault(&at);
+            else if (*name == 'S')
+                fault = split_fault(&at, shape, split);
+            else
+                at += strcspn(at, ")") + 1;
+    }
+    return fault;
+}
+
+const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape) {
+    const char *fault = NULL;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank && !fault; i++)
+            fault = hlo_verify_shape_fault(scratch, shape->elements[i]);
+        return fault;
+    }
+    if (is_too_large(shape)) return "has more bytes than 2^63";
+    if (!shape->layout) return NULL;
+    if (shape->layout->element_bits < 0) return "has elements of fewer than 0 bits";
+    if (shape->layout->memory_space != (int8_t)shape->layout->memory_space)
+        return "has a memory space of more than 8 bits";
+    fault = order_fault(scratch, shape);
+    return fault || !shape->layout->rest ? fault : rest_fault(scratch, shape);
+}

@@ -1,0 +1,322 @@
+/* The verifier: what must hold of an instruction and a computation besides the shape rules, which
+ * infer.c checks. */
+#include "ir/verify/verify.h"
+
+#include <string.h>
+
+static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint32_t length,
+                 const char *format, va_list args) {
+    char message[HLO_VERIFY_TEXT + 256];
+    vsnprintf(message, sizeof message, format, args);
+    hlo_diag_emit(v->module, v->sink, severity, offset, length, "%s", message);
+}
+
+static void count_error(verifier *v, uint32_t offset, uint32_t length, const char *format,
+                        va_list args) {
+    if (hlo_error_budget_take(&v->errors, offset)) emit(v, HLO_ERROR, offset, length, format, args);
+}
+
+void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    count_error(v, offset, 1, format, args);
+    va_end(args);
+}
+
+static void error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    count_error(v, offset, length, format, args);
+    va_end(args);
+}
+
+void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...) {
+    if (v->errors.found > v->errors.most) return;
+    va_list args;
+    va_start(args, format);
+    emit(v, HLO_NOTE, offset, 1, format, args);
+    va_end(args);
+}
+
+const char *hlo_verify_text(verifier *v, const hlo_shape *shape) {
+    enum { SIZE = 160 };
+    char *text = hlo_arena_alloc(v->scratch, SIZE);
+    if (hlo_shape_format(shape, false, text, SIZE) >= SIZE) memcpy(text + SIZE - 4, "...", 4);
+    return text;
+}
+
+uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id,
+                                bool within_line) {
+    const char *source = v->module->source, *name = hlo_attrs_info[id].name;
+    if (!source || from >= v->module->source_size) return from;
+    const char *at = source + from, *end = source + v->module->source_size;
+    const char *line = within_line ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+    if (line) end = line;
+    size_t size = strlen(name);
+    while ((at = memmem(at, (size_t)(end - at), name, size))) {
+        if (at + size < end && at[size] == '=' && at > source && strchr(" ,\t{", at[-1]))
+            return (uint32_t)(at - source);
+        at += size;
+    }
+    return from;
+}
+
+/* --------------------------------------------------------------------------------------- shapes */
+
+void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
+    /* A doubt says where in the text the layout is wrong. */
+    const hlo_shape **sound = &v->sound[shape->hash % HLO_VERIFY_SOUND];
+    if (v->module->deferred || *sound == shape) return;
+    const char *fault = hlo_verify_shape_fault(v->scratch, shape);
+    if (!fault) {
+        *sound = shape;
+        return;
+    }
+    char text[256];
+    hlo_shape_format(shape, true, text, sizeof text);
+    hlo_verify_error(v, offset, "%s %s %s", what, text, fault);
+}
+
+static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal *literal) {
+    if (!literal) {
+        hlo_verify_error(v, instr->offset, "%%%s has no value", instr->name);
+        return;
+    }
+    if (hlo_shape_compatible(literal->shape, instr->shape)) return;
+    hlo_verify_error(v, instr->offset, "the value of %%%s is %s, its shape %s", instr->name,
+                     hlo_verify_text(v, literal->shape), hlo_verify_text(v, instr->shape));
+}
+
+/* ----------------------------------------------------------------------------------- attributes */
+
+static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
+                        const char *words) {
+    if (hlo_word_in(words, attr->u.str, strlen(attr->u.str))) return;
+    hlo_verify_error(v, instr->offset, "%s: %s %s is none of%s", hlo_ops[instr->op].name,
+                     hlo_attrs_info[attr->id].name, attr->u.str, words);
+}
+
+static void check_attrs(verifier *v, const hlo_instr *instr) {
+    bool given[HLO_ATTR_COUNT] = {false};
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        const hlo_attr *attr = &instr->attrs[i];
+        const char *name = hlo_attrs_info[attr->id].name;
+        if (!hlo_op_allows(instr->op, attr->id))
+            hlo_verify_error(v, instr->offset, "%s has no attribute '%s'", hlo_ops[instr->op].name,
+                             name);
+        if (given[attr->id])
+            hlo_verify_error(v, instr->offset, "the attribute '%s' is given twice", name);
+        given[attr->id] = true;
+        const char *words = hlo_attr_values(instr->op, attr->id);
+        if (words) check_words(v, instr, attr, words);
+    }
+}
+
+/* --------------------------------------------------------------------- computations, one by one */
+
+/* `def` stands in the same computation, before `user`. `how` says what it is to it. */
+static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def, const char *how) {
+    if (!def->parent)
+        hlo_verify_error(v, user->offset, "%s %%%s of %%%s was removed", how, def->name,
+                         user->name);
+    else if (def->parent != user->parent)
+        hlo_verify_error(v, user->offset, "%s %%%s of %%%s stands in another computation, %%%s",
+                         how, def->name, user->name, def->parent->name);
+    else if (!v->passed[def->id])
+        hlo_verify_error(v, user->offset, "%s %%%s of %%%s comes after it", how, def->name,
+                         user->name);
+    else
+        return true;
+    if (def->parent) hlo_verify_note(v, def->offset, "%%%s is declared here", def->name);
+    return false;
+}
+
+/* ----------------------------------------------------------------------------- starts and dones */
+
+static void check_follower(verifier *v, const hlo_instr *instr) {
+    const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
+    if (!start || !hlo_op_chains(HLO_OP_INVALID, instr->op) || hlo_op_chains(start->op, instr->op))
+        return;
+    hlo_verify_error(v, instr->offset, "%s ends %%%s, which is no start of it but %s",
+                     hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
+    hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
+}
+
+/* A start has one user, and that ends it or hands it on. */
+static void check_start(verifier *v, const hlo_instr *instr) {
+    if (!hlo_op_chains(instr->op, HLO_OP_INVALID)) return;
+    if (hlo_instr_user_count(instr) != 1) {
+        hlo_verify_error(v, instr->offset, "%s %%%s has %u users: it needs one, which ends it",
+                         hlo_ops[instr->op].name, instr->name, hlo_instr_user_count(instr));
+        for (const hlo_use *use = instr->uses; use; use = use->next)
+            hlo_verify_note(v, use->user->offset, "%%%s uses it here", use->user->name);
+    } else if (!instr->uses) {
+        hlo_verify_error(v, instr->offset, "%s %%%s is the root: nothing ends it",
+                         hlo_ops[instr->op].name, instr->name);
+    } else if (!hlo_op_chains(instr->op, instr->uses->user->op)) {
+        const hlo_instr *user = instr->uses->user;
+        hlo_verify_error(v, instr->offset, "%s %%%s is used by %s %%%s, which does not end it",
+                         hlo_ops[instr->op].name, instr->name, hlo_ops[user->op].name, user->name);
+        hlo_verify_note(v, user->offset, "%%%s is declared here", user->name);
+    }
+}
+
+static void check_parameter(verifier *v, const hlo_instr *instr) {
+    const hlo_computation *comp = instr->parent;
+    int64_t number = instr->u.parameter;
+    if (number < 0 || number >= comp->parameter_count || comp->parameters[number] != instr)
+        hlo_verify_error(v, instr->offset, "%%%s is not the only parameter %lld of %%%s",
+                         instr->name, (long long)number, comp->name);
+}
+
+static bool is_operand_before(const hlo_instr *instr, uint32_t count, const hlo_instr *operand) {
+    for (uint32_t i = 0; i < count; i++)
+        if (hlo_instr_operand(instr, i) == operand) return true;
+    return false;
+}
+
+static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
+    const hlo_instr *operand = hlo_instr_operand(instr, number);
+    if (is_operand_before(instr, number, operand) || operand->offset == instr->offset) return;
+    hlo_verify_note(v, operand->offset, "operand %u, %%%s, is %s", number, operand->name,
+                    hlo_verify_text(v, operand->shape));
+}
+
+/* Where that comes from which an instruction does not go with: `blamed`, and its operands. */
+static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
+    enum { MOST = 4 };
+    uint32_t first = 0, count = instr->operand_count;
+    while (first < count && hlo_instr_operand(instr, first)->offset != blamed) first++;
+    if (first < count)
+        note_operand(v, instr, first);
+    else if (blamed != HLO_NOWHERE && blamed != instr->offset)
+        hlo_verify_note(v, blamed, "declared here");
+    for (uint32_t i = 0; i < count && i < MOST; i++)
+        if (i != first) note_operand(v, instr, i);
+}
+
+/* What it says of itself; `sound`: its operands stand before it. */
+static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
+    hlo_verify_shape(v, instr->offset, instr->shape, "the shape");
+    check_attrs(v, instr);
+    hlo_verify_attrs(v, instr);
+    check_start(v, instr);
+    check_follower(v, instr);
+    if (instr->op == HLO_OP_PARAMETER) check_parameter(v, instr);
+    if (instr->op == HLO_OP_CONSTANT) check_literal(v, instr, instr->u.literal);
+    char why[HLO_VERIFY_TEXT];
+    uint32_t blamed;
+    if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
+    hlo_verify_error(v, instr->offset, "%s", why);
+    note_places(v, instr, blamed);
+}
+
+static void check_instr(verifier *v, const hlo_instr *instr) {
+    bool sound = true;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        sound &= check_order(v, instr, hlo_instr_operand(instr, i), "operand");
+    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+        check_order(v, instr, control->u.instrs->v[i], "control predecessor");
+    check_itself(v, instr, sound);
+}
+
+static void keep_first(void *message, const hlo_diag *diag) {
+    char *first = message;
+    if (diag->severity == HLO_ERROR && !*first)
+        snprintf(first, HLO_VERIFY_TEXT, "%s", diag->message);
+}
+
+const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch) {
+    char *first = hlo_arena_zero(scratch, HLO_VERIFY_TEXT);
+    const hlo_diag_sink sink = {.emit = keep_first, .user = first};
+    verifier v = {.module = instr->parent->module,
+                  .sink = &sink,
+                  .scratch = scratch,
+                  .errors = hlo_error_budget_new(1)};
+    check_itself(&v, instr, true);
+    return *first ? first : NULL;
+}
+
+static void count_call(void *count, hlo_computation *called) {
+    (void)called;
+    ++*(size_t *)count;
+}
+
+/* What hlo_verify_module() asks for. */
+static void note_instr(verifier *v, const hlo_instr *instr) {
+    hlo_instr_visit_called(instr, count_call, &v->calls[instr->parent->id]);
+    v->host_transfers += hlo_verify_is_host_transfer(instr);
+    hlo_intern_bind(instr->name, (hlo_symbol_binding){.instr = (hlo_instr *)instr});
+}
+
+static void check_computation(verifier *v, const hlo_computation *comp) {
+    for (uint32_t i = 0; i < comp->parameter_count; i++)
+        if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
+            hlo_verify_error(v, comp->offset, "%%%s has %u parameters, but none of number %u",
+                             comp->name, comp->parameter_count, i);
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        hlo_arena_mark mark = hlo_arena_here(v->scratch);
+        check_instr(v, instr);
+        hlo_arena_release(v->scratch, mark);
+        v->passed[instr->id] = instr->parent == comp;
+        note_instr(v, instr);
+    }
+    if (!comp->root)
+        hlo_verify_error(v, comp->offset, "%%%s has no root", comp->name);
+    else if (comp->root->parent != comp)
+        hlo_verify_error(v, comp->offset, "the root %%%s of %%%s does not stand in it",
+                         comp->root->name, comp->name);
+}
+
+/* ----------------------------------------------------------------------------- the whole module */
+
+/* In the order of the text. */
+static void check_doubts(verifier *v) {
+    size_t count = 0;
+    for (const hlo_deferred_error *deferred = v->module->deferred; deferred;
+         deferred = deferred->next)
+        count++;
+    const hlo_deferred_error **all = hlo_arena_array(v->scratch, count, sizeof *all);
+    size_t left = count;
+    for (const hlo_deferred_error *deferred = v->module->deferred; deferred;
+         deferred = deferred->next)
+        all[--left] = deferred;
+    for (size_t i = 0; i < count; i++)
+        error_about(v, all[i]->offset, all[i]->length, "%s", all[i]->message);
+}
+
+hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
+                             const hlo_diag_sink *sink) {
+    jmp_buf recover;
+    hlo_arena *scratch = hlo_arena_new(&recover);
+    if (!scratch) return HLO_OUT_OF_MEMORY;
+    /* Inferred shapes are interned in the module: what it means stays as it is. */
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    verifier v = {.module = module,
+                  .sink = sink,
+                  .scratch = scratch,
+                  .errors = hlo_error_budget_new(options ? options->max_errors : 0)};
+    if (setjmp(recover)) {
+        hlo_arena_set_recover(module->arena, before);
+        hlo_arena_free(scratch);
+        return HLO_OUT_OF_MEMORY;
+    }
+    v.passed = hlo_arena_zero(scratch, module->next_id);
+    v.calls = hlo_arena_zero(scratch, module->next_computation_id * sizeof *v.calls);
+    check_doubts(&v);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        check_computation(&v, comp);
+    hlo_verify_module(&v);
+    hlo_status status = hlo_error_budget_end(&v.errors, module, sink);
+    hlo_arena_set_recover(module->arena, before);
+    hlo_arena_free(scratch);
+    ((hlo_module *)module)->verified = status == HLO_OK; /* as it is: nothing else changes */
+    return status;
+}
+
+hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
+                                      const hlo_diag_sink *sink) {
+    const hlo_verify_options options = {.max_errors = max_errors};
+    return module->verified ? HLO_OK : hlo_module_verify(module, &options, sink);
+}

@@ -1,0 +1,195 @@
+/* Values that come from fp8 ones, wherever these are. */
+#include "passes/analysis/fp8_provenance.h"
+
+#include "passes/analysis/pin.h"
+#include "passes/engine/engine.h"
+#include "passes/transform/sink_dequantise.h"
+
+enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
+
+/* Which operand of what a computation has its first parameter from. */
+typedef struct entry {
+    const hlo_instr *caller; /* a loop or a branch, the first that was seen; NULL: none */
+    uint32_t operand;
+} entry;
+
+struct hlo_fp8_provenance {
+    const hlo_module *module;
+    hlo_arena *arena;
+    bool *whole;     /* by id */
+    bool **elements; /* by id, of a tuple; a tuple within one holds none */
+    entry *entries;  /* by computation id */
+    bool changed;
+};
+
+static void mark(hlo_fp8_provenance *c, bool *flag, bool value) {
+    c->changed |= value && !*flag;
+    *flag |= value;
+}
+
+static bool *elements_of(hlo_fp8_provenance *c, const hlo_instr *tuple) {
+    bool **elements = &c->elements[tuple->id];
+    if (!*elements) *elements = hlo_arena_zero(c->arena, tuple->shape->rank);
+    return *elements;
+}
+
+/* What is known of `from` is true of `to`, which has its shape. */
+static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to) {
+    mark(c, &c->whole[to->id], c->whole[from->id]);
+    if (from->shape->type != HLO_TYPE_TUPLE || to->shape->type != HLO_TYPE_TUPLE) return;
+    bool *have = elements_of(c, from), *get = elements_of(c, to);
+    for (uint32_t i = 0; i < from->shape->rank && i < to->shape->rank; i++)
+        mark(c, &get[i], have[i]);
+}
+
+static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_computation *called,
+                 uint32_t first, uint32_t count) {
+    if (!called) return;
+    if (caller->op != HLO_OP_CALL && !c->entries[called->id].caller)
+        c->entries[called->id] = (entry){caller, first};
+    for (uint32_t i = 0; i < count && i < called->parameter_count; i++)
+        hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i]);
+    if (called->root) hand_on(c, called->root, caller);
+}
+
+static void visit_loop(hlo_fp8_provenance *c, const hlo_instr *loop) {
+    const hlo_computation *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
+    hand_on(c, hlo_instr_operand(loop, 0), loop);
+    call(c, loop, hlo_instr_comp(loop, HLO_ATTR_BODY), 0, 1);
+    hand_on(c, loop, hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0]);
+    hand_on(c, loop, condition->parameters[0]);
+}
+
+static void visit_branches(hlo_fp8_provenance *c, const hlo_instr *instr) {
+    const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
+    for (uint32_t i = 0; list && i < list->u.comps->count; i++)
+        call(c, instr, list->u.comps->v[i], i + 1, 1);
+    call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TRUE_COMPUTATION), 1, 1);
+    call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
+}
+
+/* Which operands' fp8 values are in the result: a bit each, of the first 32. */
+static uint32_t carrying(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_CONVERT:
+    case HLO_OP_DIVIDE: return 1;
+    case HLO_OP_MULTIPLY: return 3;
+    case HLO_OP_DYNAMIC_UPDATE_SLICE: return 3;
+    case HLO_OP_SELECT: return 6;
+    case HLO_OP_CONCATENATE: return UINT32_MAX;
+    case HLO_OP_ADD:
+    case HLO_OP_SUBTRACT:
+        return (hlo_splat_source(hlo_instr_operand(instr, 1)) ? 1u : 0u) |
+               (hlo_splat_source(hlo_instr_operand(instr, 0)) ? 2u : 0u);
+    default: return hlo_instr_moves(instr) || hlo_ops[instr->op].flags & HLO_COLLECTIVE;
+    }
+}
+
+static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_TUPLE: {
+        bool *elements = elements_of(c, instr);
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            mark(c, &elements[i], c->whole[hlo_instr_operand(instr, i)->id]);
+        return;
+    }
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+        int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
+        if (tuple->shape->type == HLO_TYPE_TUPLE && index >= 0 && index < tuple->shape->rank)
+            mark(c, &c->whole[instr->id], elements_of(c, tuple)[index]);
+        return;
+    }
+    case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr); return;
+    case HLO_OP_WHILE: visit_loop(c, instr); return;
+    case HLO_OP_CONDITIONAL: visit_branches(c, instr); return;
+    case HLO_OP_CALL:
+        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), 0, instr->operand_count);
+        return;
+    default: break;
+    }
+    uint32_t operands = carrying(instr);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (operands >> (i < 31 ? i : 31) & 1)
+            mark(c, &c->whole[instr->id], c->whole[hlo_instr_operand(instr, i)->id]);
+    if (hlo_type_is_fp8(instr->shape->type)) mark(c, &c->whole[instr->id], true);
+}
+
+const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_arena *arena) {
+    hlo_fp8_provenance *c = hlo_arena_zero(arena, sizeof *c);
+    *c = (hlo_fp8_provenance){.module = module, .arena = arena, .changed = true};
+    c->whole = hlo_arena_zero(arena, module->next_id);
+    c->elements = hlo_arena_zero(arena, module->next_id * sizeof *c->elements);
+    c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
+    for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {
+        c->changed = false;
+        /* Callers before what they call. */
+        for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                visit(c, instr);
+    }
+    return c;
+}
+
+bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
+    return provenance->whole[value->id];
+}
+
+/* Whether it stays as it is, so that nothing is handed in as fp8. */
+static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
+    const bool held = hlo_sink_is_held(at);
+    if (held || hlo_sink_speaks(at))
+        *out_reason = held ? hlo_pin_reason(at) : HLO_REASON_CHAIN_NOT_MOVABLE;
+    return held || hlo_sink_speaks(at);
+}
+
+/* Of a loop's or a branch's parameter: what of the way into it stays as it is; NULL: nothing. */
+static const hlo_instr *find_holder(const hlo_fp8_provenance *c, const hlo_instr *parameter,
+                                    hlo_reason *out_reason) {
+    const entry *in = &c->entries[parameter->parent->id];
+    if (!in->caller) return NULL;
+    const hlo_instr *tuple = hlo_instr_operand(in->caller, in->operand);
+    const hlo_instr *next = in->caller->op == HLO_OP_WHILE ? parameter->parent->root : NULL;
+    return holds(in->caller, out_reason)                           ? in->caller
+           : tuple->op == HLO_OP_TUPLE && holds(tuple, out_reason) ? tuple
+           : holds(parameter, out_reason)                          ? parameter
+           : next && holds(next, out_reason)                       ? next
+                                                                   : NULL;
+}
+
+const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance,
+                                            const hlo_instr *value, hlo_reason *out_reason) {
+    for (unsigned step = 0; step < STEP_LIMIT && !hlo_type_is_fp8(value->shape->type); step++) {
+        const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL, *holder;
+        *out_reason = HLO_REASON_DEQUANTISED_OUTSIDE;
+        switch (value->op) {
+        case HLO_OP_GET_TUPLE_ELEMENT:
+            if (from->op == HLO_OP_OPT_BARRIER) break;
+            holder =
+                from->op == HLO_OP_PARAMETER ? find_holder(provenance, from, out_reason) : NULL;
+            if (holder) return holder;
+            if (from->op != HLO_OP_TUPLE) return value;
+            value = hlo_instr_operand(from, (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0));
+            continue;
+        case HLO_OP_OPT_BARRIER: from = value; break;
+        case HLO_OP_ADD:
+        case HLO_OP_SUBTRACT: *out_reason = HLO_REASON_DEQUANTISE_NOT_RECOGNISED; return value;
+        case HLO_OP_WHILE:
+        case HLO_OP_CONDITIONAL:
+        case HLO_OP_CALL:
+        case HLO_OP_PARAMETER: return value;
+        default:
+            for (uint32_t i = 0; i < value->operand_count; i++)
+                if (provenance->whole[hlo_instr_operand(value, i)->id]) {
+                    from = hlo_instr_operand(value, i);
+                    break;
+                }
+            if (!from) return NULL;
+            value = from;
+            continue;
+        }
+        *out_reason = HLO_REASON_CHAIN_NOT_MOVABLE;
+        return from;
+    }
+    return NULL;
+}

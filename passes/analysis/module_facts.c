@@ -1,0 +1,163 @@
+#include "passes/analysis/module_facts.h"
+
+#include "passes/sharding/devices.h"
+#include "passes/sharding/manual.h"
+
+bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena) {
+    if (!module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS]) return NULL;
+    bool *controlled = hlo_arena_zero(arena, module->next_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            if (!attr) continue;
+            controlled[instr->id] = true;
+            for (uint32_t i = 0; i < attr->u.instrs->count; i++)
+                controlled[attr->u.instrs->v[i]->id] = true;
+        }
+    return controlled;
+}
+
+typedef struct called_effects {
+    const bool *side, *random; /* by computation id */
+    bool any_side, any_random;
+} called_effects;
+
+static void visit_called(void *user, hlo_computation *called) {
+    called_effects *effects = user;
+    effects->any_side |= effects->side[called->id];
+    effects->any_random |= effects->random[called->id];
+}
+
+static bool has_op(const hlo_module *module, uint8_t flags) {
+    for (unsigned op = 0; op < HLO_OP_COUNT; op++)
+        if (module->op_counts[op] && hlo_ops[op].flags & flags) return true;
+    return false;
+}
+
+/* Whether all devices run the module together, so that they leave a collective out together: it is
+ * for several partitions, or about to be made so. Elsewhere a channel may be to other programs. */
+static bool runs_together(const hlo_module *module) {
+    if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (hlo_manual_enters(instr)) return true;
+    return false;
+}
+
+static bool own_side_effect(const hlo_instr *instr, bool together) {
+    uint8_t flags = hlo_ops[instr->op].flags;
+    return flags & HLO_SIDE_EFFECT ||
+           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
+           hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
+}
+
+/* What ends a start that stays must stay as well. */
+static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
+    return hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count &&
+           effects->side[hlo_instr_operand(instr, 0)->id];
+}
+
+hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
+    if (!has_op(module, HLO_SIDE_EFFECT | HLO_COLLECTIVE | HLO_NONDET) &&
+        !module->attrs_seen[HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT])
+        return (hlo_effects){0};
+    hlo_effects effects = {.side = hlo_arena_zero(arena, module->next_id),
+                           .random = hlo_arena_zero(arena, module->next_id)};
+    bool *side = hlo_arena_zero(arena, module->next_computation_id);
+    bool *random = hlo_arena_zero(arena, module->next_computation_id);
+    bool together = runs_together(module);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            called_effects called = {.side = side, .random = random};
+            hlo_instr_visit_called(instr, visit_called, &called);
+            effects.side[instr->id] = own_side_effect(instr, together) || called.any_side ||
+                                      ends_side_effect(instr, &effects);
+            effects.random[instr->id] = hlo_ops[instr->op].flags & HLO_NONDET || called.any_random;
+            side[comp->id] |= effects.side[instr->id];
+            random[comp->id] |= effects.random[instr->id];
+        }
+    return effects;
+}
+
+static unsigned char fp8_kind(hlo_type type) {
+    if (type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2) return HLO_FROM_FP8;
+    /* Only scales are powers of two. */
+    return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU ? HLO_FROM_OTHER_FP8 : 0;
+}
+
+unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
+    unsigned char *fp8 = hlo_arena_zero(arena, module->next_id);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
+            bool carries = scaled || instr->op == HLO_OP_CONVERT || hlo_instr_moves(instr) ||
+                           (hlo_ops[instr->op].flags & HLO_COLLECTIVE && instr->operand_count);
+            unsigned char *known = &fp8[instr->id];
+            *known = fp8_kind(instr->shape->type);
+            if (*known) continue;
+            if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
+            if (instr->op == HLO_OP_MULTIPLY) *known |= fp8[hlo_instr_operand(instr, 1)->id];
+            if (instr->op != HLO_OP_CONCATENATE && instr->op != HLO_OP_SELECT) continue;
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                *known |= fp8[hlo_instr_operand(instr, i)->id];
+        }
+    return fp8;
+}
+
+static void need_computation(void *needed, hlo_computation *called) {
+    ((bool *)needed)[called->id] = true;
+}
+
+bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
+    bool *reached = hlo_arena_zero(arena, module->next_computation_id);
+    if (module->entry) reached[module->entry->id] = true;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+             instr = hlo_instr_next(instr))
+            if (instr->attr_bits & HLO_ATTR_BIT_CALLS)
+                hlo_instr_visit_called(instr, need_computation, reached);
+    return reached;
+}
+
+static void need_inputs(const hlo_instr *instr, bool *needed) {
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        needed[hlo_instr_operand(instr, i)->id] = true;
+    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+    if (!control) return;
+    for (uint32_t i = 0; i < control->u.instrs->count; i++)
+        needed[control->u.instrs->v[i]->id] = true;
+}
+
+bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
+    hlo_effects effects = hlo_facts_side_effects(module, arena);
+    bool *needed = hlo_arena_zero(arena, module->next_id);
+    bool *called = hlo_arena_zero(arena, module->next_computation_id);
+    if (module->entry) called[module->entry->id] = true;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (!called[comp->id]) continue;
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (instr == comp->root || instr->op == HLO_OP_PARAMETER ||
+                hlo_facts_has(effects.side, instr->id))
+                needed[instr->id] = true;
+            if (!needed[instr->id]) continue;
+            need_inputs(instr, needed);
+            hlo_instr_visit_called(instr, need_computation, called);
+        }
+    }
+    return needed;
+}
+
+static void note_fused(void *user, hlo_computation *called) {
+    bool *fused = user;
+    fused[called->id] = true;
+}
+
+bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena) {
+    if (!module->op_counts[HLO_OP_FUSION]) return NULL;
+    bool *fused = hlo_arena_zero(arena, module->next_computation_id);
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (fused[comp->id] || instr->op == HLO_OP_FUSION)
+                hlo_instr_visit_called(instr, note_fused, fused);
+    return fused;
+}

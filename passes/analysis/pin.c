@@ -1,0 +1,164 @@
+/* See pin.h. */
+#include "passes/analysis/pin.h"
+
+#include <string.h>
+
+#include "ir/device_list.h"
+#include "passes/analysis/module_facts.h"
+
+/* ----------------------------------------------------------------------------------- attributes */
+
+static bool is_entry(const hlo_value_pair *pair, const char *name, const char *value) {
+    const size_t size = strlen(value);
+    return hlo_value_is_named(pair, name) && (size_t)(pair->end - pair->value) == size + 2 &&
+           *pair->value == '"' && !strncmp(pair->value + 1, value, size);
+}
+
+typedef bool entry_test(const hlo_value_pair *pair);
+
+static bool any_frontend(const hlo_instr *instr, entry_test *test) {
+    const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    hlo_value_pair pair;
+    while (at && hlo_value_next_entry(&at, &pair))
+        if (test(&pair)) return true;
+    return false;
+}
+
+static bool says_host(const hlo_value_pair *pair) {
+    return is_entry(pair, "_xla_compute_type", "host");
+}
+
+/* What is said of a call may be meant for all that it calls, and would be lost. */
+static bool forbids_inlining(const hlo_value_pair *pair) {
+    return !is_entry(pair, "inlineable", "true");
+}
+
+/* --------------------------------------------------------------------------------------- places */
+
+static bool in_space(const hlo_shape *shape) {
+    return shape->layout && shape->layout->memory_space;
+}
+
+/* Whether a value goes from or to another memory space; a tuple, and what hands one on, does not
+ * look at it. */
+static bool crosses_space(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_CALL:
+    case HLO_OP_CONDITIONAL:
+    case HLO_OP_OPT_BARRIER:
+    case HLO_OP_TUPLE:
+    case HLO_OP_WHILE: return false;
+    default: break;
+    }
+    if (in_space(instr->shape)) return true;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (in_space(hlo_instr_operand(instr, i)->shape)) return true;
+    return false;
+}
+
+static bool has_own_thread(const hlo_computation *comp) {
+    for (uint32_t i = 0; i < comp->attr_count; i++)
+        if (comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD && strcmp(comp->attrs[i].u.str, "main"))
+            return true;
+    return false;
+}
+
+static void note_called(void *threads, hlo_computation *called) {
+    ((bool *)threads)[called->id] = true;
+}
+
+/* By computation id: what something else runs than what runs the entry, and what that calls. NULL:
+ * nothing is. */
+static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
+    bool any =
+        module->op_counts[HLO_OP_ASYNC_START] || module->attrs_seen[HLO_ATTR_FRONTEND_ATTRIBUTES];
+    for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
+        any = comp->attr_count;
+    if (!any) return NULL;
+    bool *threads = hlo_arena_zero(scratch, module->next_computation_id);
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        threads[comp->id] |= has_own_thread(comp);
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            if (threads[comp->id] || i->op == HLO_OP_ASYNC_START || any_frontend(i, says_host))
+                hlo_instr_visit_called(i, note_called, threads);
+    }
+    return threads;
+}
+
+/* What ends a pinned start, or hands it on: a start has one user. */
+static bool ends_pinned(const hlo_instr *instr) {
+    return instr->operand_count && hlo_op_chains(hlo_instr_operand(instr, 0)->op, instr->op) &&
+           hlo_instr_operand(instr, 0)->pin;
+}
+
+void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
+    const bool *effects = hlo_facts_side_effects(module, scratch).side;
+    const bool *controlled = hlo_facts_control_deps(module, scratch);
+    const bool *threads = find_threads(module, scratch);
+    if (!effects && !controlled && !threads && !module->spaces_seen) return;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            i->pin = hlo_facts_has(threads, comp->id) || any_frontend(i, says_host) ? HLO_PIN_THREAD
+                     : hlo_facts_has(controlled, i->id)        ? HLO_PIN_CONTROL
+                     : module->spaces_seen && crosses_space(i) ? HLO_PIN_SPACE
+                     : hlo_facts_has(effects, i->id)           ? HLO_PIN_EFFECT
+                     : ends_pinned(i)                          ? hlo_instr_operand(i, 0)->pin
+                                                               : HLO_PIN_NONE;
+}
+
+hlo_reason hlo_pin_reason(const hlo_instr *pinned) {
+    switch (pinned->pin) {
+    case HLO_PIN_THREAD: return HLO_REASON_OTHER_THREAD;
+    case HLO_PIN_CONTROL: return HLO_REASON_CONTROL_DEPENDENCY;
+    case HLO_PIN_SPACE: return HLO_REASON_MEMORY_SPACE;
+    default: return HLO_REASON_SIDE_EFFECT;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- passes */
+
+enum { STEP_LIMIT = 256 };
+
+static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
+    if (!*steps || hlo_type_is_fp8(value->shape->type)) return NULL;
+    --*steps;
+    const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
+    const bool joins = value->op == HLO_OP_CONCATENATE || value->op == HLO_OP_SELECT;
+    if (!scaled && !joins && value->op != HLO_OP_CONVERT &&
+        !(hlo_ops[value->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE)))
+        return NULL;
+    if (value->pin) return value;
+    for (uint32_t i = 0; i < (scaled || joins ? value->operand_count : value->operand_count > 0);
+         i++) {
+        const hlo_instr *found = pinned_below(hlo_instr_operand(value, i), steps);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
+    unsigned steps = STEP_LIMIT;
+    const hlo_instr *found = dot->pin ? dot : NULL;
+    for (uint32_t i = 0; i < dot->operand_count && !found; i++)
+        found = pinned_below(hlo_instr_operand(dot, i), &steps);
+    return found;
+}
+
+/* Shardy makes its manual regions of computations that are called so. */
+static bool is_manual_body(const hlo_computation *comp) {
+    return strstr(comp->name, "shmap_body") ||
+           strstr(comp->name, "xla.sdy.manual_computation_body");
+}
+
+bool hlo_pin_lets_inline(const hlo_instr *call) {
+    const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
+    return (!call->pin || call->pin == HLO_PIN_EFFECT) && called && !is_manual_body(called) &&
+           !hlo_instr_int(call, HLO_ATTR_IS_COMPOSITE, 0) &&
+           !hlo_instr_attr(call, HLO_ATTR_BACKEND_CONFIG) &&
+           !hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING) &&
+           !any_frontend(call, forbids_inlining);
+}
+
+bool hlo_pin_is_scheduled(const hlo_module *module) {
+    return hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, 0);
+}

@@ -1,0 +1,36 @@
+/* What stays as it is and where it is, whatever pass runs.
+ *
+ * A pinned instruction is not replaced, removed, moved, merged, copied beside itself or put into
+ * another one, and nothing looks through it: what is made uses its result as it is. So a control
+ * dependency orders what it ordered, a value stays in its memory space, an effect happens once and
+ * in its place, and what another thread runs is left to it. Only an effect that is in what is
+ * called (HLO_PIN_EFFECT of a call or a loop) leaves room: calls are inlined, loops are handed
+ * other values. With a start is pinned what ends it.
+ *
+ * Everything that stands before an instruction in its computation may be computed before it; what
+ * is moved is moved toward the beginning and is not pinned, nor is anything that goes with it. So
+ * no order that control dependencies ask for is ever undone. */
+#ifndef HLO_PASSES_PIN_H
+#define HLO_PASSES_PIN_H
+
+#include "passes/verdict/remark.h"
+
+/* Pins what must be pinned, in the whole module, when a run of passes begins. */
+void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
+
+/* Why it is pinned, which it is. */
+hlo_reason hlo_pin_reason(const hlo_instr *pinned);
+
+/* The pinned instruction that keeps a dot wide: the dot itself, or one on the way down to the fp8
+ * values that its operands come from by movement, conversion and scaling. NULL: there is none. */
+const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
+
+/* Whether the call may be replaced by what it calls: nothing pins it but effects in there, and
+ * nothing that it says forbids it. */
+bool hlo_pin_lets_inline(const hlo_instr *call);
+
+/* Whether the module has a schedule, which says what runs when and where it lies in memory: no pass
+ * changes such a module. */
+bool hlo_pin_is_scheduled(const hlo_module *module);
+
+#endif

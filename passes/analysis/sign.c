@@ -1,0 +1,78 @@
+/* Which values are never negative. */
+#include "passes/engine/engine.h"
+
+enum { SIGN_LIMIT = 128 };
+
+/* `budget`: of instructions that may still be looked at. */
+static hlo_sign sign_of(hlo_instr *value, unsigned *budget);
+
+static hlo_sign least(hlo_sign a, hlo_sign b) {
+    return a < b ? a : b;
+}
+
+static hlo_sign most(hlo_sign a, hlo_sign b) {
+    return a > b ? a : b;
+}
+
+/* A product of numbers above 0 may be too small for its type, and so may a quotient. */
+static hlo_sign product(const hlo_instr *value, hlo_sign a, hlo_sign b) {
+    bool square =
+        value->op == HLO_OP_MULTIPLY && hlo_instr_operand(value, 0) == hlo_instr_operand(value, 1);
+    return square ? HLO_SIGN_ZERO : least(least(a, b), HLO_SIGN_ZERO);
+}
+
+static hlo_sign reduced(const hlo_instr *value, unsigned *budget) {
+    const hlo_computation *f = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
+    if (value->operand_count != 2 || !f || !f->root || f->parameter_count != 2 ||
+        f->instr_count != 3 || f->root->operand_count != 2 ||
+        hlo_instr_operand(f->root, 0) == hlo_instr_operand(f->root, 1))
+        return HLO_SIGN_ANY;
+    hlo_sign from = sign_of(hlo_instr_operand(value, 0), budget);
+    hlo_sign init = sign_of(hlo_instr_operand(value, 1), budget);
+    switch (f->root->op) {
+    case HLO_OP_MAXIMUM:
+        return hlo_shape_count(hlo_instr_operand(value, 0)->shape) > 0 ? most(from, init) : init;
+    case HLO_OP_ADD: return least(from, init);
+    case HLO_OP_MULTIPLY: return least(least(from, init), HLO_SIGN_ZERO);
+    default: return HLO_SIGN_ANY;
+    }
+}
+
+static hlo_sign sign_of(hlo_instr *value, unsigned *budget) {
+    double number;
+    if (hlo_known_number(value, &number))
+        return number > 0 ? HLO_SIGN_PLUS : number == 0 ? HLO_SIGN_ZERO : HLO_SIGN_ANY;
+    if (!*budget || !hlo_shape_is_array(value->shape) || !hlo_type_is_float(value->shape->type))
+        return HLO_SIGN_ANY;
+    --*budget;
+    hlo_sign s[3] = {HLO_SIGN_ANY, HLO_SIGN_ANY, HLO_SIGN_ANY};
+    bool inside = hlo_ops[value->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT);
+    for (uint32_t i = 0; inside && i < value->operand_count && i < 3; i++)
+        s[i] = sign_of(hlo_instr_operand(value, i), budget);
+    switch (value->op) {
+    case HLO_OP_ABS:
+    case HLO_OP_EXP:
+    case HLO_OP_SQRT:
+    case HLO_OP_LOGISTIC: return HLO_SIGN_ZERO;
+    case HLO_OP_MAXIMUM: return most(s[0], s[1]);
+    case HLO_OP_MINIMUM: return least(s[0], s[1]);
+    case HLO_OP_ADD: return least(s[0], s[1]) == HLO_SIGN_ANY ? HLO_SIGN_ANY : most(s[0], s[1]);
+    case HLO_OP_CLAMP: return least(s[0], s[2]);
+    case HLO_OP_SELECT: return least(s[1], s[2]);
+    case HLO_OP_MULTIPLY:
+    case HLO_OP_DIVIDE: return product(value, s[0], s[1]);
+    case HLO_OP_CONVERT: return least(s[0], HLO_SIGN_ZERO);
+    case HLO_OP_BROADCAST:
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_SLICE:
+    case HLO_OP_TRANSPOSE: return s[0];
+    case HLO_OP_REDUCE: return reduced(value, budget);
+    default: return HLO_SIGN_ANY;
+    }
+}
+
+hlo_sign hlo_sign_least(hlo_instr *value) {
+    unsigned budget = SIGN_LIMIT;
+    return sign_of(value, &budget);
+}

@@ -1,0 +1,87 @@
+/* See bias.h. */
+#include "passes/builders/bias.h"
+
+#include "ir/float/float.h"
+#include "passes/builders/granularity.h"
+
+enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
+
+/* All dimensions but the last ones, which make up a row, are repetitions. */
+static bool row_grain(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
+                      hlo_granularity *granularity, int64_t *row) {
+    const hlo_shape *shape = value->shape;
+    const hlo_shape *d = view->op == HLO_OP_SLICE ? view->shape : result->shape;
+    if (!hlo_shape_is_array(shape) || shape->rank > HLO_RULE_ARGS || shape->dynamic) return false;
+    if (!hlo_shape_is_array(d) || !d->rank) return false;
+    uint32_t first = shape->rank;
+    int64_t size = 1;
+    *row = d->dims[d->rank - 1];
+    while (first && size < *row) size *= shape->dims[--first];
+    for (uint32_t i = 0; i < shape->rank; i++) granularity->v[i] = i < first ? shape->dims[i] : 1;
+    return size == *row && hlo_shape_count(shape) > 0;
+}
+
+bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view) {
+    hlo_granularity granularity;
+    int64_t row;
+    return row_grain(value, result, view, &granularity, &row) &&
+           (hlo_shape_count(value->shape) > row || value->op == HLO_OP_BROADCAST) &&
+           hlo_granularity_holds(value, &granularity);
+}
+
+/* The elements where the slice has taken them from. */
+static bool spread_over(hlo_rule_env *env, hlo_instr *row, const hlo_instr *slice,
+                        const hlo_shape *result, hlo_instr **out) {
+    const int64_t *s = hlo_instr_ints(slice, HLO_ATTR_SLICE)->v + 3 * (result->rank - 1);
+    int64_t size = result->dims[result->rank - 1], count = row->shape->dims[0];
+    int64_t padding[3] = {s[0], size - s[0] - (count - 1) * s[2] - 1, s[2] - 1};
+    *out = row;
+    if (count == size) return true;
+    hlo_instr *operands[] = {row, hlo_rule_number(env, row->shape->type, 0)};
+    const hlo_shape *shape = hlo_shape_array(env->context->module, row->shape->type, 1, &size);
+    *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3, padding);
+    return *out != NULL;
+}
+
+bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
+                  const hlo_instr *view, hlo_instr **out) {
+    hlo_granularity granularity;
+    int64_t row;
+    if (!row_grain(value, result, view, &granularity, &row)) return false;
+    hlo_instr *sample = hlo_granularity_compact(env, value, &granularity);
+    hlo_instr *vector = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, 1, &row, 0, NULL);
+    if (!vector) return false;
+    *out = vector;
+    return view->op != HLO_OP_SLICE || spread_over(env, vector, view, result->shape, out);
+}
+
+/* Whether each element is known, and is one of `type`. */
+static bool elements_fit(const hlo_instr *value, hlo_type type) {
+    int64_t count = hlo_shape_count(value->shape);
+    if (count > KNOWN_LIMIT && value->op != HLO_OP_CONSTANT) return false;
+    for (int64_t i = 0; i < count; i++) {
+        double number;
+        if (!hlo_known_element(value, i, &number)) return false;
+        double again = hlo_float_decode(type, hlo_float_encode(type, number));
+        if (again != number && number == number) return false;
+    }
+    return true;
+}
+
+bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        if (!hlo_shape_is_array(value->shape)) return false;
+        if (value->shape->type == type || elements_fit(value, type)) return true;
+        bool sign = value->op == HLO_OP_ABS || value->op == HLO_OP_NEGATE;
+        if (!sign && value->op != HLO_OP_CONVERT &&
+            (!hlo_instr_moves(value) || value->op == HLO_OP_PAD))
+            return false;
+        const hlo_instr *from = hlo_instr_operand(value, 0);
+        if (value->op == HLO_OP_CONVERT && /* which rounds, if it is to no wider type */
+            hlo_types[from->shape->type].bits >= hlo_types[value->shape->type].bits)
+            return false;
+        value = from;
+    }
+    return false;
+}

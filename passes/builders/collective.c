@@ -1,0 +1,191 @@
+/* Scales through collectives, and quantising before them. */
+#include "passes/builders/collective.h"
+
+#include "passes/builders/granularity.h"
+#include "passes/builders/move_chain.h"
+#include "passes/sharding/devices.h"
+
+/* The scales of fewer values than that, in f32, are not worth the bytes that the values save. */
+enum { LEAST_VALUES = 8 };
+
+typedef struct path {
+    const hlo_instr *links[HLO_CHAIN_LIMIT];     /* from the collective's operand down */
+    hlo_granularity grains[HLO_CHAIN_LIMIT + 1]; /* of each link, and of the scale */
+    uint32_t length;
+} path;
+
+/* Whether the scale, moved by the links, would have grains[0] at their top. */
+static bool holds(path *p, hlo_instr *scale) {
+    for (uint32_t i = 0; i < p->length; i++)
+        if (!hlo_granularity_of_operand(p->links[i], &p->grains[i], &p->grains[i + 1]))
+            return false;
+    return hlo_granularity_holds(scale, &p->grains[p->length]);
+}
+
+/* As coarse as can be seen, but not along dimension `fixed`. */
+static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
+    enum { BLOCK = 128 };
+    for (uint32_t i = 0; i < shape->rank; i++) p->grains[0].v[i] = 1;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (i == fixed) continue;
+        p->grains[0].v[i] = shape->dims[i];
+        if (holds(p, scale)) continue;
+        p->grains[0].v[i] = BLOCK < shape->dims[i] ? BLOCK : 1;
+        if (!holds(p, scale)) p->grains[0].v[i] = 1;
+    }
+    return holds(p, scale);
+}
+
+/* Whether all devices have the same scale, and move it alike: no index differs. */
+static bool agrees(const hlo_rule_env *env, const path *p, const hlo_instr *scale,
+                   const hlo_instr *collective) {
+    for (uint32_t i = 0; i < p->length; i++)
+        for (uint32_t o = 1; o < p->links[i]->operand_count; o++)
+            if (!hlo_devices_replicated(env->context, hlo_instr_operand(p->links[i], o),
+                                        collective))
+                return false;
+    return hlo_devices_replicated(env->context, scale, collective);
+}
+
+static hlo_instr *sample_of(hlo_rule_env *env, const path *p, hlo_instr *scale) {
+    hlo_instr *sample = hlo_granularity_compact(env, scale, &p->grains[p->length]);
+    for (uint32_t i = p->length; sample && i-- > 0;)
+        if (p->links[i]->op != HLO_OP_CONVERT)
+            sample = hlo_granularity_carry(env, p->links[i], &p->grains[i], sample);
+    return sample;
+}
+
+/* What does at once what another begins. */
+static hlo_op op_at_once(hlo_op op) {
+    if (op == HLO_OP_ALL_GATHER_START) return HLO_OP_ALL_GATHER;
+    return op == HLO_OP_COLLECTIVE_PERMUTE_START ? HLO_OP_COLLECTIVE_PERMUTE : op;
+}
+
+/* The collective once more, on a sample, without the dimensions that have one element; these are
+ * put back. `along`: the dimension along which devices differ; -1: none. */
+static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo_shape *all,
+                       const hlo_shape *each, int64_t along, hlo_instr *sample) {
+    hlo_module *module = env->context->module;
+    int64_t kept[HLO_RULE_ARGS], grown[HLO_RULE_ARGS], whole[HLO_RULE_ARGS], place = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < all->rank; i++) {
+        whole[i] = i == along ? all->dims[i] / each->dims[i] * sample->shape->dims[i]
+                              : sample->shape->dims[i];
+        if (sample->shape->dims[i] == 1 && i != along) continue;
+        if (i == along) place = count;
+        kept[count] = sample->shape->dims[i];
+        grown[count++] = whole[i];
+    }
+    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
+    if (!sample) return NULL;
+    const hlo_shape *shape = hlo_shape_array(module, sample->shape->type, count, grown);
+    hlo_instr *sent = hlo_rule_new(env, op_at_once(collective->op), shape, 1, &sample);
+    if (!sent) return NULL;
+    hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(sent, collective);
+    if (along >= 0) hlo_instr_set_ints(sent, HLO_ATTR_DIMENSIONS, 1, &place);
+    if (hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID))
+        hlo_instr_set_int(sent, HLO_ATTR_CHANNEL_ID, hlo_devices_free_channel(module));
+    return hlo_granularity_make(env, HLO_OP_RESHAPE, sent, all->rank, whole, 0, NULL);
+}
+
+hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
+                                const hlo_binding *chain, hlo_instr *scale) {
+    const hlo_shape *each = chain->instr->shape, *all = collective->shape;
+    const hlo_instr *sender = hlo_devices_sender(collective);
+    const hlo_ints *dims = hlo_instr_ints(sender, HLO_ATTR_DIMENSIONS);
+    bool moves_anywhere = op_at_once(sender->op) == HLO_OP_COLLECTIVE_PERMUTE;
+    int64_t along = moves_anywhere ? -1 : dims->count == 1 ? dims->v[0] : -2;
+    path p = {.length = 0};
+    if (!(hlo_ops[sender->op].flags & HLO_COLLECTIVE) || along < -1 || each->rank > HLO_RULE_ARGS ||
+        each->rank != all->rank || !hlo_shape_count(each))
+        return NULL;
+    for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
+        p.links[p.length++] = l;
+    bool agree = agrees(env, &p, scale, collective) && coarsen(&p, each, -1, scale) &&
+                 (along < 0 || p.grains[0].v[along] >= each->dims[along]);
+    if (!agree && !coarsen(&p, each, along, scale)) return NULL;
+    hlo_instr *sample = sample_of(env, &p, scale);
+    if (!sample || hlo_shape_count(sample->shape) > hlo_shape_count(each) / LEAST_VALUES)
+        return NULL;
+    if (!agree) sample = send(env, sender, all, each, along, sample);
+    hlo_granularity granularity = p.grains[0];
+    if (agree && along >= 0) granularity.v[along] = all->dims[along];
+    return sample ? hlo_granularity_expand(env, sample, all, &granularity) : NULL;
+}
+
+/* ----------------------------------------------------------------------------------- quantising */
+
+/* The operand that is scaled or limited, all others being one number over and over; -1: none is. */
+static int scaled_operand(const hlo_instr *instr) {
+    int found = -1;
+    if (instr->pin) return -1;
+    switch (instr->op) {
+    case HLO_OP_CONVERT: return hlo_type_is_float(instr->shape->type) ? 0 : -1;
+    case HLO_OP_CLAMP:
+    case HLO_OP_DIVIDE:
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM:
+    case HLO_OP_MULTIPLY: break;
+    default: return -1;
+    }
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        if (hlo_splat_source(hlo_instr_operand(instr, i))) continue;
+        if (found >= 0) return -1;
+        found = (int)i;
+    }
+    bool quotient = instr->op == HLO_OP_DIVIDE && found != 0;
+    return quotient || (instr->op == HLO_OP_CLAMP && found != 1) ? -1 : found;
+}
+
+enum { STEP_LIMIT = 8 };
+
+hlo_instr *hlo_collective_quantises(const hlo_instr *convert) {
+    const hlo_instr *v = convert;
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        int which = scaled_operand(v);
+        if (which < 0) return NULL;
+        v = hlo_instr_operand(v, (uint32_t)which);
+        if (hlo_instr_user_count(v) != 1 || !hlo_shape_is_array(v->shape) || v->pin) return NULL;
+        if (v->op == HLO_OP_ALL_GATHER || v->op == HLO_OP_ALL_TO_ALL)
+            return v->operand_count == 1 && hlo_types[v->shape->type].bits > 8 ? (hlo_instr *)v
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
+static hlo_instr *quantise(hlo_rule_env *env, const hlo_instr *like, hlo_instr *collective) {
+    if (like == collective) return hlo_instr_operand(collective, 0);
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t which = (uint32_t)scaled_operand(like);
+    hlo_instr *value = quantise(env, hlo_instr_operand(like, which), collective);
+    if (!value) return NULL;
+    for (uint32_t i = 0; i < like->operand_count; i++) {
+        hlo_instr *number = i == which ? NULL : hlo_splat_source(hlo_instr_operand(like, i));
+        if (number && !hlo_devices_replicated(env->context, number, collective)) return NULL;
+        operands[i] = number ? hlo_rule_splat(env, number, value->shape) : value;
+        if (!operands[i]) return NULL;
+    }
+    const hlo_shape *shape =
+        hlo_shape_retype(env->context->module, value->shape, like->shape->type);
+    return hlo_rule_new(env, like->op, shape, like->operand_count, operands);
+}
+
+hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert) {
+    hlo_instr *collective = hlo_collective_quantises(convert);
+    hlo_instr *value = collective ? quantise(env, convert, collective) : NULL;
+    return value ? hlo_link_clone_onto(env, collective, value) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------ measuring */
+
+int64_t hlo_collective_wide(const hlo_instr *value) {
+    if (value->op == HLO_OP_CONVERT) return hlo_collective_quantises(value) != NULL;
+    bool sends = hlo_ops[value->op].flags & HLO_COLLECTIVE || value->op == HLO_OP_ASYNC_DONE;
+    if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
+    const hlo_instr *v = value;
+    while (hlo_op_chains(HLO_OP_INVALID, v->op) && v->operand_count) v = hlo_instr_operand(v, 0);
+    v = v->operand_count ? hlo_instr_operand(v, 0) : v;
+    while (hlo_chain_link(v)) v = hlo_instr_operand(v, 0);
+    return 1 + (v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT);
+}

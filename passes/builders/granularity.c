@@ -1,0 +1,486 @@
+/* Grains and samples. */
+#include "passes/builders/granularity.h"
+
+#include <string.h>
+
+enum { STEP_LIMIT = 256 };
+
+static int64_t parts(int64_t size, int64_t each) {
+    return (size + each - 1) / each;
+}
+
+static bool is_whole(const hlo_shape *shape, uint32_t dim, int64_t granularity) {
+    return granularity >= shape->dims[dim];
+}
+
+void hlo_granularity_dims(const hlo_shape *shape, const hlo_granularity *granularity,
+                          int64_t *out_dims) {
+    for (uint32_t i = 0; i < shape->rank; i++)
+        out_dims[i] = parts(shape->dims[i], granularity->v[i]);
+}
+
+static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularity) {
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (granularity->v[i] > 1 && shape->dims[i] > 1) return false;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------- reshapes */
+
+/* A reshape takes runs of dimensions to runs of as many elements. Within one, equal elements that
+ * lie side by side stay so; where those of the result do not, the operand must be the same all
+ * along. */
+
+typedef struct run {
+    uint32_t from, from_end, to, to_end; /* dimensions */
+    bool exact;                          /* equal elements lie side by side */
+} run;
+
+static bool next_run(const hlo_shape *from, const hlo_shape *to, run *r) {
+    r->from = r->from_end;
+    r->to = r->to_end;
+    if (r->from == from->rank && r->to == to->rank) return false;
+    int64_t size = r->from_end < from->rank ? from->dims[r->from_end++] : 1;
+    int64_t other = r->to_end < to->rank ? to->dims[r->to_end++] : 1;
+    while (size != other) {
+        if (size < other)
+            size *= from->dims[r->from_end++];
+        else
+            other *= to->dims[r->to_end++];
+    }
+    return true;
+}
+
+static int64_t product(const hlo_shape *shape, uint32_t first, uint32_t end) {
+    int64_t size = 1;
+    for (uint32_t i = first; i < end; i++) size *= shape->dims[i];
+    return size;
+}
+
+/* Elements side by side that are equal; 0: they do not all lie so. */
+static int64_t flat_grain(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
+    int64_t flat = 1;
+    bool open = false;
+    for (uint32_t i = r->to_end; i-- > r->to;) {
+        int64_t size = to->dims[i], g = granularity->v[i] < size ? granularity->v[i] : size;
+        if (open && g > 1) return 0;
+        flat *= g;
+        if (open || g == size) continue;
+        open = true;
+        if (size % g && product(to, r->to, i) > 1) return 0;
+    }
+    return flat;
+}
+
+static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
+                      const hlo_granularity *granularity, hlo_granularity *below) {
+    int64_t rest = flat_grain(to, r, granularity);
+    r->exact = rest > 0;
+    for (uint32_t i = r->from_end; r->exact && i-- > r->from;) {
+        int64_t size = from->dims[i], outer = product(from, r->from, i);
+        below->v[i] = rest < size ? rest : size;
+        r->exact = outer == 1 || (rest < size ? size % rest : rest % size) == 0;
+        rest = rest < size ? 1 : parts(rest, size);
+    }
+    for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
+}
+
+/* A bitcast that is a reshape: of the same type, row-major on both sides. */
+static bool is_reshape(const hlo_instr *instr) {
+    if (instr->op != HLO_OP_BITCAST) return instr->op == HLO_OP_RESHAPE;
+    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
+    return hlo_instr_moves(instr) && hlo_shape_is_row_major(instr->shape) &&
+           hlo_shape_is_row_major(from);
+}
+
+static bool below_reshape(const hlo_instr *link, const hlo_granularity *granularity,
+                          hlo_granularity *below) {
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
+    run r = {0};
+    if (!is_reshape(link)) return false;
+    while (next_run(from, link->shape, &r)) below_run(from, link->shape, &r, granularity, below);
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------- other links */
+
+static bool below_slice(const hlo_instr *link, const hlo_granularity *granularity,
+                        hlo_granularity *below) {
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
+    const hlo_ints *slices = hlo_instr_ints(link, HLO_ATTR_SLICE);
+    for (uint32_t i = 0; i < from->rank; i++) {
+        bool whole = is_whole(link->shape, i, granularity->v[i]);
+        int64_t g = whole ? link->shape->dims[i] : granularity->v[i], start = slices->v[3 * i];
+        bool aligned = slices->v[3 * i + 2] == 1 && start % g == 0;
+        if (!aligned && !whole && g > 1) return false;
+        below->v[i] = aligned || g == 1 ? g : from->dims[i];
+    }
+    return true;
+}
+
+/* Where elements are taken from is not known. */
+static bool below_sizes(const hlo_shape *from, uint32_t dim, int64_t size, int64_t g,
+                        int64_t *below) {
+    *below = size == 1 ? 1 : g >= size ? from->dims[dim] : g;
+    return g == 1 || g >= size || size == from->dims[dim];
+}
+
+static bool below_dynamic_slice(const hlo_instr *link, const hlo_granularity *granularity,
+                                hlo_granularity *below) {
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
+    for (uint32_t i = 0; i < from->rank; i++)
+        if (!below_sizes(from, i, link->shape->dims[i], granularity->v[i], &below->v[i]))
+            return false;
+    return true;
+}
+
+/* The result's dimensions are those of the indices, along which nothing may be equal, and `offset`
+ * ones, which are the operand's that are not collapsed. */
+static bool below_gather(const hlo_instr *link, const hlo_granularity *granularity,
+                         hlo_granularity *below) {
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
+    const hlo_ints *offset = hlo_instr_ints(link, HLO_ATTR_OFFSET_DIMS);
+    const hlo_ints *gone = hlo_instr_ints(link, HLO_ATTR_COLLAPSED_SLICE_DIMS);
+    const hlo_ints *batch = hlo_instr_ints(link, HLO_ATTR_OPERAND_BATCHING_DIMS);
+    const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
+    for (uint32_t i = 0; i < link->shape->rank; i++)
+        if (!hlo_ints_contain(offset, i) && granularity->v[i] > 1 && link->shape->dims[i] > 1)
+            return false;
+    for (uint32_t i = 0, at = 0; i < from->rank; i++) {
+        below->v[i] = 1;
+        if (hlo_ints_contain(gone, i) || hlo_ints_contain(batch, i)) continue;
+        if (!below_sizes(from, i, sizes->v[i], granularity->v[offset->v[at++]], &below->v[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool below_reverse(const hlo_instr *link, const hlo_granularity *granularity,
+                          hlo_granularity *below) {
+    *below = *granularity;
+    const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
+    for (uint32_t i = 0; i < dims->count; i++) {
+        int64_t size = link->shape->dims[dims->v[i]], g = granularity->v[dims->v[i]];
+        if (g < size && size % g) return false;
+    }
+    return true;
+}
+
+static bool below_pad(const hlo_instr *link, const hlo_granularity *granularity,
+                      hlo_granularity *below) {
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
+    const hlo_ints *padding = hlo_instr_ints(link, HLO_ATTR_PADDING);
+    for (uint32_t i = 0; i < from->rank; i++) {
+        bool whole = is_whole(link->shape, i, granularity->v[i]);
+        bool behind = !padding->v[3 * i] && !padding->v[3 * i + 2] && padding->v[3 * i + 1] >= 0;
+        if (!whole && granularity->v[i] > 1 && !behind) return false;
+        below->v[i] = whole && link->shape->dims[i] > 1 ? from->dims[i] : granularity->v[i];
+        if (!below->v[i]) return false;
+    }
+    return true;
+}
+
+bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
+                                hlo_granularity *out_below) {
+    const hlo_instr *operand = hlo_instr_operand(link, 0);
+    if (link->pin || !hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
+        hlo_shape_count(operand->shape) < 1)
+        return false;
+    switch (link->op) {
+    case HLO_OP_BROADCAST:
+    case HLO_OP_TRANSPOSE: {
+        const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
+        bool broadcast = link->op == HLO_OP_BROADCAST;
+        for (uint32_t i = 0; i < dims->count; i++)
+            out_below->v[broadcast ? i : dims->v[i]] = granularity->v[broadcast ? dims->v[i] : i];
+        return true;
+    }
+    case HLO_OP_CONVERT:
+    case HLO_OP_COPY: *out_below = *granularity; return true;
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST: return below_reshape(link, granularity, out_below);
+    case HLO_OP_SLICE: return below_slice(link, granularity, out_below);
+    case HLO_OP_DYNAMIC_SLICE: return below_dynamic_slice(link, granularity, out_below);
+    case HLO_OP_GATHER: return below_gather(link, granularity, out_below);
+    case HLO_OP_REVERSE: return below_reverse(link, granularity, out_below);
+    case HLO_OP_PAD: return below_pad(link, granularity, out_below);
+    default: return false;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- holds */
+
+static bool holds(hlo_instr *value, const hlo_granularity *granularity, unsigned *steps) {
+    hlo_granularity here = *granularity, below;
+    while ((*steps)++ < STEP_LIMIT) {
+        if (!hlo_shape_is_array(value->shape) || value->shape->rank > HLO_RULE_ARGS) return false;
+        if (hlo_shape_count(value->shape) < 1 || value->shape->dynamic) return false;
+        if (is_trivial(value->shape, &here)) return true;
+        if (value->op == HLO_OP_CONSTANT) return hlo_literal_is_splat(value->u.literal);
+        if (value->op != HLO_OP_PAD && value->operand_count &&
+            hlo_granularity_of_operand(value, &here, &below)) {
+            here = below;
+            value = hlo_instr_operand(value, 0);
+            continue;
+        }
+        if (!(hlo_ops[value->op].flags & HLO_ELEMENTWISE) || !value->operand_count) return false;
+        for (uint32_t i = 0; i < value->operand_count; i++) {
+            hlo_instr *operand = hlo_instr_operand(value, i);
+            if (operand->shape->rank && !holds(operand, &here, steps)) return false;
+        }
+        return true;
+    }
+    return false;
+}
+
+bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity) {
+    unsigned steps = 0;
+    return holds(value, granularity, &steps);
+}
+
+/* --------------------------------------------------------------------------------------- making */
+
+/* Whether a transpose or a broadcast only moves or adds dimensions of one element. */
+static bool keeps_order(hlo_op op, const hlo_shape *from, const hlo_shape *to, uint32_t count,
+                        const int64_t *dims) {
+    int64_t last = -1;
+    bool transpose = op == HLO_OP_TRANSPOSE;
+    for (uint32_t i = 0; i < count; i++) {
+        if ((transpose ? from->dims[dims[i]] : from->dims[i]) == 1) continue;
+        if (dims[i] < last) return false;
+        last = dims[i];
+    }
+    return hlo_shape_count(from) == hlo_shape_count(to);
+}
+
+hlo_instr *hlo_granularity_make(hlo_rule_env *env, hlo_op op, hlo_instr *from, uint32_t rank,
+                                const int64_t *extents, uint32_t count, const int64_t *dims) {
+    if (!from) return NULL;
+    const hlo_shape *shape =
+        hlo_shape_array(env->context->module, from->shape->type, rank, extents);
+    bool same = hlo_shape_same_dims(shape, from->shape);
+    for (uint32_t i = 0; i < count; i++) same &= dims[i] == i;
+    if (same) return from;
+    if (keeps_order(op, from->shape, shape, count, dims)) op = HLO_OP_RESHAPE;
+    hlo_instr *made = hlo_rule_new(env, op, shape, 1, &from);
+    if (made && op != HLO_OP_RESHAPE) hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, count, dims);
+    return made;
+}
+
+/* Dimensions of one element repeated to `extents`. */
+static hlo_instr *grow(hlo_rule_env *env, hlo_instr *value, const int64_t *extents) {
+    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
+    uint32_t count = 0, rank = value->shape->rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (value->shape->dims[i] != extents[i]) continue;
+        kept[count] = extents[i];
+        dims[count++] = i;
+    }
+    if (count == rank) return value;
+    value = hlo_granularity_make(env, HLO_OP_RESHAPE, value, count, kept, 0, NULL);
+    return hlo_granularity_make(env, HLO_OP_BROADCAST, value, rank, extents, count, dims);
+}
+
+static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
+                                const hlo_granularity *granularity, hlo_instr *sample) {
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape, *to = link->shape;
+    int64_t extents[HLO_RULE_ARGS], bridge[HLO_RULE_ARGS];
+    hlo_granularity below;
+    run r = {0};
+    hlo_granularity_dims(to, granularity, extents);
+    while (next_run(from, to, &r)) {
+        below_run(from, to, &r, granularity, &below);
+        for (uint32_t i = r.to; i < r.to_end; i++) bridge[i] = r.exact ? extents[i] : 1;
+    }
+    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, to->rank, bridge, 0, NULL);
+    return sample ? grow(env, sample, extents) : NULL;
+}
+
+/* The link with other operands and attributes, made on the sample. */
+static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
+                           const hlo_granularity *granularity, hlo_instr *sample, hlo_attr_id id,
+                           const int64_t *list, uint32_t count) {
+    hlo_instr *operands[HLO_RULE_ARGS] = {sample};
+    int64_t extents[HLO_RULE_ARGS];
+    if (link->operand_count > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    hlo_module *module = env->context->module;
+    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, sample->shape->type, 1);
+    hlo_granularity_dims(link->shape, granularity, extents);
+    const hlo_shape *shape =
+        hlo_shape_array(module, sample->shape->type, link->shape->rank, extents);
+    hlo_instr *made = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
+    if (!made) return NULL;
+    hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(made, link);
+    hlo_instr_set_ints(made, id, count, list);
+    return made;
+}
+
+static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
+                              const hlo_granularity *granularity, hlo_instr *sample) {
+    const hlo_ints *slices = hlo_instr_ints(link, HLO_ATTR_SLICE);
+    int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
+    hlo_granularity below;
+    below_slice(link, granularity, &below);
+    hlo_granularity_dims(link->shape, granularity, extents);
+    bool same = true;
+    for (uint32_t i = 0; i < link->shape->rank; i++) {
+        const int64_t *s = &slices->v[3 * i];
+        bool each = below.v[i] == 1, one = sample->shape->dims[i] == 1;
+        list[3 * i] = one ? 0 : s[0] / below.v[i];
+        list[3 * i + 1] = one ? 1 : each ? s[1] : list[3 * i] + extents[i];
+        list[3 * i + 2] = each && !one ? s[2] : 1;
+        same &= extents[i] == sample->shape->dims[i];
+    }
+    return same ? sample
+                : carry_as(env, link, granularity, sample, HLO_ATTR_SLICE, list,
+                           3 * link->shape->rank);
+}
+
+static hlo_instr *carry_gather(hlo_rule_env *env, const hlo_instr *link,
+                               const hlo_granularity *granularity, hlo_instr *sample) {
+    const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
+    int64_t list[HLO_RULE_ARGS];
+    hlo_granularity below;
+    below_gather(link, granularity, &below);
+    for (uint32_t i = 0; i < sizes->count; i++) list[i] = parts(sizes->v[i], below.v[i]);
+    return carry_as(env, link, granularity, sample, HLO_ATTR_SLICE_SIZES, list, sizes->count);
+}
+
+static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
+                            const hlo_granularity *granularity, hlo_instr *sample) {
+    const hlo_ints *padding = hlo_instr_ints(link, HLO_ATTR_PADDING);
+    int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
+    hlo_granularity_dims(link->shape, granularity, extents);
+    bool same = true;
+    for (uint32_t i = 0; i < link->shape->rank; i++) {
+        bool each = granularity->v[i] == 1;
+        list[3 * i] = each ? padding->v[3 * i] : 0;
+        list[3 * i + 1] = each ? padding->v[3 * i + 1] : extents[i] - sample->shape->dims[i];
+        list[3 * i + 2] = each ? padding->v[3 * i + 2] : 0;
+        for (uint32_t j = 0; j < 3; j++) same &= !list[3 * i + j];
+    }
+    return same ? sample
+                : carry_as(env, link, granularity, sample, HLO_ATTR_PADDING, list,
+                           3 * link->shape->rank);
+}
+
+hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
+                                 const hlo_granularity *granularity, hlo_instr *sample) {
+    int64_t extents[HLO_RULE_ARGS], order[HLO_RULE_ARGS];
+    const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
+    uint32_t rank = link->shape->rank;
+    hlo_granularity_dims(link->shape, granularity, extents);
+    switch (link->op) {
+    case HLO_OP_BROADCAST:
+    case HLO_OP_TRANSPOSE:
+        memcpy(order, dims->v, dims->count * sizeof *order);
+        return hlo_granularity_make(env, link->op, sample, rank, extents, dims->count, order);
+    case HLO_OP_CONVERT: {
+        const hlo_shape *shape =
+            hlo_shape_retype(env->context->module, sample->shape, link->shape->type);
+        return shape == sample->shape ? sample
+                                      : hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &sample);
+    }
+    case HLO_OP_COPY: return sample;
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST: return carry_reshape(env, link, granularity, sample);
+    case HLO_OP_SLICE: return carry_slice(env, link, granularity, sample);
+    case HLO_OP_DYNAMIC_SLICE:
+        return carry_as(env, link, granularity, sample, HLO_ATTR_DYNAMIC_SLICE_SIZES, extents,
+                        rank);
+    case HLO_OP_GATHER: return carry_gather(env, link, granularity, sample);
+    case HLO_OP_REVERSE:
+        return carry_as(env, link, granularity, sample, HLO_ATTR_DIMENSIONS, dims->v, dims->count);
+    case HLO_OP_PAD: return carry_pad(env, link, granularity, sample);
+    default: return NULL;
+    }
+}
+
+/* ------------------------------------------------------------------------------------- sampling */
+
+/* The first element of each run. */
+static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
+                           const hlo_granularity *granularity) {
+    const hlo_shape *shape = value->shape;
+    int64_t extents[HLO_RULE_ARGS], list[3 * HLO_RULE_ARGS];
+    hlo_granularity_dims(shape, granularity, extents);
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        bool one = extents[i] == 1;
+        list[3 * i] = 0;
+        list[3 * i + 1] = one ? 1 : shape->dims[i];
+        list[3 * i + 2] = one ? 1 : granularity->v[i];
+    }
+    const hlo_shape *less =
+        hlo_shape_array(env->context->module, shape->type, shape->rank, extents);
+    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, less, 1, &value);
+    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, list);
+    return slice;
+}
+
+/* What is computed of each element by itself, computed of samples. */
+static hlo_instr *sample_elementwise(hlo_rule_env *env, hlo_instr *value,
+                                     const hlo_granularity *granularity) {
+    hlo_instr *operands[HLO_RULE_ARGS];
+    int64_t extents[HLO_RULE_ARGS];
+    if (value->operand_count > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 0; i < value->operand_count; i++) {
+        operands[i] = hlo_instr_operand(value, i);
+        if (operands[i]->shape->rank)
+            operands[i] = hlo_granularity_compact(env, operands[i], granularity);
+        if (!operands[i]) return NULL;
+    }
+    hlo_granularity_dims(value->shape, granularity, extents);
+    const hlo_shape *shape =
+        hlo_shape_array(env->context->module, value->shape->type, value->shape->rank, extents);
+    hlo_instr *made = hlo_rule_new(env, value->op, shape, value->operand_count, operands);
+    if (!made) return NULL;
+    hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(made, value);
+    return made;
+}
+
+hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
+                                   const hlo_granularity *granularity) {
+    hlo_granularity below;
+    if (is_trivial(value->shape, granularity)) return value;
+    if (value->pin) return first_of(env, value, granularity);
+    if (hlo_ops[value->op].flags & HLO_ELEMENTWISE && value->op != HLO_OP_CONVERT &&
+        value->op != HLO_OP_COPY && value->operand_count)
+        return sample_elementwise(env, value, granularity);
+    bool spreads = value->op == HLO_OP_BROADCAST || value->op == HLO_OP_TRANSPOSE ||
+                   value->op == HLO_OP_CONVERT || value->op == HLO_OP_COPY || is_reshape(value);
+    if (!spreads || !hlo_granularity_of_operand(value, granularity, &below))
+        return first_of(env, value, granularity);
+    hlo_instr *sample = hlo_granularity_compact(env, hlo_instr_operand(value, 0), &below);
+    return sample ? hlo_granularity_carry(env, value, granularity, sample) : NULL;
+}
+
+hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *sample, const hlo_shape *shape,
+                                  const hlo_granularity *granularity) {
+    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], wide[HLO_RULE_ARGS], merged[HLO_RULE_ARGS];
+    int64_t list[3 * HLO_RULE_ARGS];
+    uint32_t count = 0, rank = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t size = shape->dims[i], g = granularity->v[i], runs = parts(size, g);
+        if (rank + 2 > HLO_RULE_ARGS) return NULL;
+        if (runs > 1) dims[count] = rank;
+        if (runs > 1) kept[count++] = runs;
+        wide[rank++] = runs > 1 ? runs : size;
+        if (runs > 1 && g > 1) wide[rank++] = g;
+        merged[i] = runs > 1 ? runs * g : size;
+        list[3 * i] = 0;
+        list[3 * i + 1] = size;
+        list[3 * i + 2] = 1;
+    }
+    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
+    sample = hlo_granularity_make(env, HLO_OP_BROADCAST, sample, rank, wide, count, dims);
+    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, shape->rank, merged, 0, NULL);
+    if (!sample || hlo_shape_same_dims(sample->shape, shape)) return sample;
+    const hlo_shape *cut =
+        hlo_shape_array(env->context->module, sample->shape->type, shape->rank, shape->dims);
+    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, cut, 1, &sample);
+    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, list);
+    return slice;
+}

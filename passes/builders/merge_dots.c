@@ -1,0 +1,181 @@
+/* Dots that share an operand. */
+#include "passes/builders/merge_dots.h"
+
+#include <string.h>
+
+#include "passes/builders/move_chain.h"
+
+enum { EXTENT_LIMIT = 1 << 30 }; /* of which sums cannot overflow */
+
+/* A dot as seen from the operand that it shares. */
+typedef struct share {
+    const hlo_instr *dot;
+    unsigned side;         /* of the other operand */
+    hlo_dequantised other; /* op HLO_OP_COPY: an fp8 value as it is */
+    uint32_t free;         /* its only free dimension */
+} share;
+
+static const hlo_ints *dims_of(const hlo_instr *dot, unsigned side, bool batch) {
+    static const hlo_attr_id ids[2][2] = {{HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_LHS_BATCH_DIMS},
+                                          {HLO_ATTR_RHS_CONTRACTING_DIMS, HLO_ATTR_RHS_BATCH_DIMS}};
+    return hlo_instr_ints(dot, ids[side][batch]);
+}
+
+static bool same_ints(const hlo_ints *a, const hlo_ints *b) {
+    return a->count == b->count && !memcmp(a->v, b->v, a->count * sizeof a->v[0]);
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out) {
+    if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return false;
+    unsigned side = hlo_instr_operand(dot, 0) == shared;
+    hlo_instr *other = hlo_instr_operand(dot, side);
+    if (other == shared || hlo_instr_operand(dot, !side) != shared) return false;
+    *out = (share){.dot = dot, .side = side};
+    hlo_type type = other->shape->type;
+    if (type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2)
+        out->other = (hlo_dequantised){other, NULL, HLO_OP_COPY, type, type};
+    else if (!hlo_dequantised_read(other, &out->other))
+        return false;
+    const hlo_ints *batch = dims_of(dot, side, true), *summed = dims_of(dot, side, false);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < other->shape->rank; i++) {
+        if (hlo_ints_contain(batch, i) || hlo_ints_contain(summed, i)) continue;
+        out->free = i;
+        count++;
+    }
+    return count == 1 && !other->shape->dynamic && other->shape->rank <= HLO_RULE_ARGS;
+}
+
+static bool same_but_free(const share *a, const share *b) {
+    const hlo_shape *x = a->other.fp8->shape, *y = b->other.fp8->shape;
+    if (a->free != b->free || x->rank != y->rank || x->dims[a->free] > EXTENT_LIMIT ||
+        y->dims[b->free] > EXTENT_LIMIT)
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != a->free && x->dims[i] != y->dims[i]) return false;
+    return true;
+}
+
+bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr *second,
+                    const hlo_instr *shared) {
+    share a, b;
+    if (first == second || !read_share(first, shared, &a) || !read_share(second, shared, &b) ||
+        !hlo_engine_before(engine, first, second))
+        return false;
+    for (unsigned batch = 0; batch < 2; batch++)
+        for (unsigned side = 0; side < 2; side++)
+            if (!same_ints(dims_of(first, side, batch), dims_of(second, side, batch))) return false;
+    return a.side == b.side && same_but_free(&a, &b) && a.other.op == b.other.op &&
+           a.other.from == b.other.from && a.other.to == b.other.to &&
+           a.other.scale == b.other.scale && first->shape->type == second->shape->type &&
+           same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
+                     hlo_instr_str(second, HLO_ATTR_OPERAND_PRECISION)) &&
+           same_text(hlo_instr_str(first, HLO_ATTR_ALGORITHM),
+                     hlo_instr_str(second, HLO_ATTR_ALGORITHM)) &&
+           same_text(hlo_instr_str(first, HLO_ATTR_FRONTEND_ATTRIBUTES),
+                     hlo_instr_str(second, HLO_ATTR_FRONTEND_ATTRIBUTES)) &&
+           same_text(hlo_instr_str(first, HLO_ATTR_SHARDING),
+                     hlo_instr_str(second, HLO_ATTR_SHARDING));
+}
+
+/* ------------------------------------------------------------------------------------- building */
+
+/* Below transposes of the same kind, as far as all values have one. NULL: they have none. */
+static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
+    const hlo_ints *order = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin) return NULL;
+        const hlo_ints *own = hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS);
+        if (order && !same_ints(order, own)) return NULL;
+        order = own;
+    }
+    return order;
+}
+
+static hlo_instr *join(hlo_rule_env *env, uint32_t count, hlo_instr *const *values, int64_t dim) {
+    hlo_module *module = env->context->module;
+    const hlo_shape *shape = values[0]->shape;
+    int64_t dims[HLO_RULE_ARGS];
+    memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
+    for (uint32_t i = 1; i < count; i++) dims[dim] += values[i]->shape->dims[dim];
+    const hlo_ints *order = transposed(values, count);
+    if (order) {
+        hlo_instr *below[HLO_RULE_ARGS];
+        for (uint32_t i = 0; i < count; i++) below[i] = hlo_instr_operand(values[i], 0);
+        hlo_instr *whole = join(env, count, below, order->v[dim]);
+        shape = hlo_shape_array(module, shape->type, shape->rank, dims);
+        whole = whole ? hlo_rule_new(env, HLO_OP_TRANSPOSE, shape, 1, &whole) : NULL;
+        if (whole) hlo_instr_set_ints(whole, HLO_ATTR_DIMENSIONS, order->count, order->v);
+        return whole;
+    }
+    hlo_instr *whole =
+        hlo_rule_new(env, HLO_OP_CONCATENATE,
+                     hlo_shape_array(module, shape->type, shape->rank, dims), count, values);
+    if (whole) hlo_instr_set_ints(whole, HLO_ATTR_DIMENSIONS, 1, &dim);
+    return whole;
+}
+
+/* Adds the value, or what it puts together along that dimension itself. */
+static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
+    const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
+    bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;
+    uint32_t more = joins ? value->operand_count : 1;
+    if (*count + more > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < more; i++)
+        parts[(*count)++] = joins ? hlo_instr_operand(value, i) : value;
+    return true;
+}
+
+hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_instr *second,
+                           const hlo_instr *shared) {
+    share a, b;
+    hlo_instr *parts[HLO_RULE_ARGS];
+    uint32_t count = 0;
+    if (!read_share(first, shared, &a) || !read_share(second, shared, &b) ||
+        !add_parts(a.other.fp8, a.free, parts, &count) ||
+        !add_parts(b.other.fp8, b.free, parts, &count) || !same_but_free(&a, &b) ||
+        first->shape->rank != second->shape->rank)
+        return NULL;
+    hlo_module *module = env->context->module;
+    hlo_instr *value = join(env, count, parts, a.free);
+    if (value && a.other.op != HLO_OP_COPY) {
+        const hlo_shape *wide = hlo_shape_retype(module, value->shape, a.other.to);
+        value = hlo_rule_new(env, HLO_OP_CONVERT, wide, 1, &value);
+    }
+    if (value && a.other.scale) {
+        hlo_instr *scaled[] = {value, hlo_rule_splat(env, a.other.scale, value->shape)};
+        value = scaled[1] ? hlo_rule_new(env, a.other.op, value->shape, 2, scaled) : NULL;
+    }
+    if (!value) return NULL;
+    hlo_instr *operands[2];
+    operands[a.side] = value;
+    operands[!a.side] = hlo_instr_operand(first, !a.side);
+    int64_t dims[HLO_RULE_ARGS];
+    const hlo_shape *shape = first->shape;
+    if (shape->rank > HLO_RULE_ARGS) return NULL;
+    memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
+    uint32_t at = a.side ? shape->rank - 1 : dims_of(first, 0, true)->count;
+    dims[at] += second->shape->dims[at];
+    hlo_instr *dot = hlo_rule_new(
+        env, HLO_OP_DOT, hlo_shape_array(module, shape->type, shape->rank, dims), 2, operands);
+    if (dot) hlo_instr_copy_attrs(dot, first);
+    return dot;
+}
+
+hlo_instr *hlo_dots_part(hlo_rule_env *env, hlo_instr *merged, const hlo_instr *part, bool last) {
+    const hlo_shape *shape = part->shape;
+    int64_t slices[3 * HLO_RULE_ARGS];
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != merged->shape->rank) return NULL;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        slices[3 * i] = last ? merged->shape->dims[i] - shape->dims[i] : 0;
+        slices[3 * i + 1] = slices[3 * i] + shape->dims[i];
+        slices[3 * i + 2] = 1;
+    }
+    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &merged);
+    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, slices);
+    return slice;
+}

@@ -1,0 +1,250 @@
+/* Links and trees of movement. */
+#include "passes/builders/move_chain.h"
+
+#include <math.h>
+
+#include "ir/float/float.h"
+
+enum { TREE_LIMIT = 256 };
+
+static bool from_fp8(const hlo_instr *value) {
+    if (value->op != HLO_OP_CONVERT || value->pin) return false;
+    hlo_type from = hlo_instr_operand(value, 0)->shape->type, to = value->shape->type;
+    return (from == HLO_TYPE_F8E4M3FN || from == HLO_TYPE_F8E5M2) &&
+           (to == HLO_TYPE_F32 || to == HLO_TYPE_BF16 || to == HLO_TYPE_F16);
+}
+
+bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
+    hlo_instr *convert = value, *scale = NULL;
+    if (value->pin) return false;
+    if (value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE) {
+        bool second = value->op == HLO_OP_MULTIPLY && !from_fp8(hlo_instr_operand(value, 0));
+        convert = hlo_instr_operand(value, second);
+        scale = hlo_splat_source(hlo_instr_operand(value, !second));
+        if (!scale) return false;
+    }
+    if (!from_fp8(convert)) return false;
+    hlo_instr *fp8 = hlo_instr_operand(convert, 0);
+    *out = (hlo_dequantised){fp8, scale, value->op, fp8->shape->type, convert->shape->type};
+    return true;
+}
+
+bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out) {
+    if ((value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) || value->pin) return false;
+    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        hlo_instr *scaled = hlo_instr_operand(value, i);
+        while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
+        if (!hlo_dequantised_read(scaled, out) || out->scale) continue;
+        out->scale = hlo_instr_operand(value, !i);
+        return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------------- links */
+
+bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
+    double number;
+    if (!hlo_known_number(pad_value, &number)) return false;
+    if (number == 0 || isnan(number)) return true;
+    return !scaled && hlo_float_decode(type, hlo_float_encode(type, number)) == number;
+}
+
+bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
+    if (link->op == HLO_OP_CONVERT) return hlo_chain_link(link);
+    return hlo_instr_moves(link) &&
+           (link->op != HLO_OP_PAD ||
+            hlo_pad_value_moves(hlo_instr_operand(link, 1), below->scale, below->from));
+}
+
+hlo_instr *hlo_pad_value_clone_onto(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
+    double number;
+    if (!hlo_known_number(pad_value, &number)) return NULL;
+    hlo_module *module = env->context->module;
+    hlo_instr *value = hlo_rule_number(env, type, number);
+    if (!pad_value->shape->rank) return value;
+    const hlo_shape *shape = hlo_shape_retype(module, pad_value->shape, type);
+    value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
+    if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
+    return value;
+}
+
+/* `like` with other operands, of which the one at `moved` has the new type. */
+static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
+                           uint32_t moved) {
+    const hlo_shape *shape =
+        hlo_shape_retype(env->context->module, like->shape, operands[moved]->shape->type);
+    hlo_instr *copy = hlo_rule_new(env, like->op, shape, like->operand_count, operands);
+    if (!copy) return NULL;
+    hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(copy, like);
+    copy->offset = like->offset;
+    return copy;
+}
+
+/* Of a bitcast the order in memory decides which element is which: the value gets that of the
+ * operand that it stands for. */
+static hlo_instr *ordered_as(hlo_rule_env *env, const hlo_instr *operand, hlo_instr *value) {
+    const hlo_shape *shape =
+        hlo_shape_retype(env->context->module, operand->shape, value->shape->type);
+    return value->shape == shape ? value : hlo_rule_new(env, HLO_OP_COPY, shape, 1, &value);
+}
+
+hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
+    if (link->op == HLO_OP_CONVERT) return value;
+    if (link->operand_count > HLO_RULE_ARGS) return NULL;
+    if (link->op == HLO_OP_BITCAST) value = ordered_as(env, hlo_instr_operand(link, 0), value);
+    if (!value) return NULL;
+    hlo_instr *operands[HLO_RULE_ARGS] = {value};
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    if (link->op == HLO_OP_PAD)
+        operands[1] = hlo_pad_value_clone_onto(env, operands[1], value->shape->type);
+    if (link->op == HLO_OP_PAD && !operands[1]) return NULL;
+    return carry_as(env, link, operands, 0);
+}
+
+/* --------------------------------------------------------------------------------- asynchronous */
+
+/* With arrays of the one type instead of the other, in tuples as well. */
+static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
+                                  hlo_type to) {
+    if (shape->type != HLO_TYPE_TUPLE)
+        return shape->type == from ? hlo_shape_retype(module, shape, to) : shape;
+    const hlo_shape **elements = hlo_arena_array(module->arena, shape->rank, sizeof *elements);
+    for (uint32_t i = 0; i < shape->rank; i++)
+        elements[i] = with_type(module, shape->elements[i], from, to);
+    return hlo_shape_tuple(module, shape->rank, elements);
+}
+
+/* What an async-start calls, on that type; it stands before what calls it. */
+static hlo_computation *wrapped_on(const hlo_instr *start, hlo_type from, hlo_type to) {
+    hlo_computation *caller = start->parent, *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    hlo_module *module = caller->module;
+    hlo_computation *made = hlo_computation_new(module, called->name);
+    hlo_instr *operands[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < called->parameter_count; i++) {
+        operands[i] = hlo_instr_copy(made, NULL, called->parameters[i], NULL);
+        operands[i]->shape = with_type(module, operands[i]->shape, from, to);
+    }
+    hlo_instr *root = hlo_instr_copy(made, NULL, called->root, operands);
+    root->shape = with_type(module, root->shape, from, to);
+    hlo_computation_set_root(made, root);
+    for (hlo_computation *next; caller != made; caller = next) {
+        next = caller->next;
+        hlo_computation_move_last(caller);
+    }
+    return made;
+}
+
+hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value) {
+    hlo_module *module = env->context->module;
+    hlo_instr *start = hlo_instr_operand(done, 0), *place = env->before;
+    hlo_type from = hlo_instr_operand(start, 0)->shape->type, to = value->shape->type;
+    const hlo_shape *shape = with_type(module, start->shape, from, to);
+    env->before = start;
+    hlo_instr *sent = hlo_rule_new(env, start->op, shape, 1, &value);
+    env->before = place;
+    if (!sent) return NULL;
+    hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(sent, start);
+    hlo_instr *got =
+        hlo_rule_new(env, done->op, hlo_shape_retype(module, done->shape, to), 1, &sent);
+    if (!got) return NULL;
+    hlo_instr_drop_attr(got, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(got, done);
+    if (start->op != HLO_OP_ASYNC_START) return got;
+    hlo_computation *called = wrapped_on(start, from, to);
+    hlo_instr_set_comp(sent, HLO_ATTR_CALLS, called);
+    if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, called);
+    return got;
+}
+
+/* ---------------------------------------------------------------------------------------- trees */
+
+typedef struct tree {
+    bool alike, found;
+    hlo_dequantised leaf; /* the first one */
+    uint32_t fuel;
+} tree;
+
+static bool same_leaf(const hlo_dequantised *a, const hlo_dequantised *b) {
+    return a->op == b->op && a->from == b->from && a->to == b->to && a->scale == b->scale;
+}
+
+static bool leaf_moves(tree *t, hlo_instr *value) {
+    hlo_dequantised leaf;
+    if (!hlo_dequantised_read(value, &leaf)) return false;
+    if (t->found && t->alike) return same_leaf(&leaf, &t->leaf);
+    if (!t->found) t->leaf = leaf;
+    t->found = true;
+    return true;
+}
+
+static bool branch_moves(tree *t, hlo_instr *value);
+
+static bool is_pad_value(hlo_instr *value) {
+    double number;
+    return hlo_known_number(value, &number);
+}
+
+/* One branch at least comes from an fp8 value; fillers are looked at when the scale is known. */
+static bool branches_move(tree *t, const hlo_instr *join) {
+    uint32_t first = join->op == HLO_OP_SELECT, moved = 0;
+    for (uint32_t i = first; i < join->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(join, i);
+        if (is_pad_value(branch)) continue;
+        if (!branch_moves(t, branch)) return false;
+        moved++;
+    }
+    for (uint32_t i = first; moved && i < join->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(join, i);
+        if (is_pad_value(branch) && !hlo_pad_value_moves(branch, t->leaf.scale, t->leaf.from))
+            return false;
+    }
+    return moved > 0;
+}
+
+static bool branch_moves(tree *t, hlo_instr *value) {
+    if (!t->fuel) return false;
+    t->fuel--;
+    if (value->operand_count > HLO_RULE_ARGS || value->pin) return false;
+    if (value->op == HLO_OP_SELECT || value->op == HLO_OP_CONCATENATE)
+        return branches_move(t, value);
+    return hlo_chain_link(value)
+               ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
+               : leaf_moves(t, value);
+}
+
+bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out) {
+    tree t = {.alike = alike, .fuel = TREE_LIMIT};
+    if (!branch_moves(&t, value)) return false;
+    *out = t.leaf;
+    return true;
+}
+
+hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value) {
+    hlo_dequantised leaf;
+    if (hlo_dequantised_read(value, &leaf)) return leaf.fp8;
+    bool branches = value->op == HLO_OP_CONCATENATE || value->op == HLO_OP_SELECT;
+    if (!branches) {
+        hlo_instr *below = hlo_tree_clone_onto(env, hlo_instr_operand(value, 0));
+        return below ? hlo_link_clone_onto(env, value, below) : NULL;
+    }
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t first = value->op == HLO_OP_SELECT, moved = first;
+    if (first) operands[0] = hlo_instr_operand(value, 0);
+    for (uint32_t i = first; i < value->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(value, i);
+        if (is_pad_value(branch)) continue;
+        operands[i] = hlo_tree_clone_onto(env, branch);
+        if (!operands[i]) return NULL;
+        moved = i;
+    }
+    for (uint32_t i = first; i < value->operand_count; i++) {
+        hlo_instr *branch = hlo_instr_operand(value, i);
+        if (!is_pad_value(branch)) continue;
+        operands[i] = hlo_pad_value_clone_onto(env, branch, operands[moved]->shape->type);
+        if (!operands[i]) return NULL;
+    }
+    return carry_as(env, value, operands, moved);
+}

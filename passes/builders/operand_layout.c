@@ -1,0 +1,79 @@
+/* See placing.h. */
+#include "passes/builders/operand_layout.h"
+
+#include "passes/builders/pad_slice.h"
+
+/* One operand of a call, and the order of its dimensions that has the contracting one last. */
+typedef struct side {
+    hlo_instr *value;
+    const hlo_ints *batch, *contracting;
+    uint32_t rank;
+    int64_t order[HLO_RULE_ARGS];
+    bool placed;
+} side;
+
+static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, side *out) {
+    *out = (side){.value = b ? m->b : m->a,
+                  .batch = b ? m->b_batch : m->a_batch,
+                  .contracting = b ? m->b_contracting : m->a_contracting};
+    const hlo_shape *shape = out->value->shape;
+    if (shape->rank > HLO_RULE_ARGS || out->contracting->count != 1) return false;
+    bool taken[HLO_RULE_ARGS] = {false};
+    taken[out->contracting->v[0]] = true;
+    for (uint32_t i = 0; i < out->batch->count; i++) {
+        out->order[out->rank++] = out->batch->v[i];
+        taken[out->batch->v[i]] = true;
+    }
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (!taken[i]) out->order[out->rank++] = i;
+    out->order[out->rank++] = out->contracting->v[0];
+    out->placed = hlo_matmul_layout_ok(m, &env->context->target, b);
+    return true;
+}
+
+bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b) {
+    side s;
+    return side_of(env, m, b, &s) && !s.placed;
+}
+
+int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, bool b) {
+    hlo_matmul beneath = *m;
+    hlo_instr **operand = b ? &beneath.b : &beneath.a;
+    const hlo_ints **batch = b ? &beneath.b_batch : &beneath.a_batch;
+    const hlo_ints **contracting = b ? &beneath.b_contracting : &beneath.a_contracting;
+    int64_t turns = 0;
+    while (turns < HLO_CHAIN_LIMIT &&
+           ((*operand)->op == HLO_OP_TRANSPOSE || (*operand)->op == HLO_OP_COPY) &&
+           !(*operand)->pin) {
+        *batch = hlo_matmul_dims_beneath(*operand, *batch);
+        *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
+        *operand = hlo_instr_operand(*operand, 0);
+        if (!hlo_matmul_layout_ok(&beneath, &env->context->target, b)) break;
+        turns++;
+    }
+    return turns;
+}
+
+/* The element order that a call's operand has in memory stays that of its dimensions. */
+bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
+    side s;
+    if (!side_of(env, m, b, &s)) return false;
+    int64_t dims[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < s.rank; i++) dims[i] = s.value->shape->dims[s.order[i]];
+    const hlo_shape *shape =
+        hlo_shape_array(env->context->module, s.value->shape->type, s.rank, dims);
+    bool same = true;
+    for (uint32_t i = 0; i < s.rank; i++) same &= s.order[i] == i;
+    *out = hlo_rule_new(env, same ? HLO_OP_COPY : HLO_OP_TRANSPOSE, shape, 1, &s.value);
+    if (*out && !same) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, s.rank, s.order);
+    return *out != NULL;
+}
+
+bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    int64_t dims[2];
+    *out = b ? m->b_scale : m->a_scale;
+    hlo_scale_dims(b ? m->b_mode : m->a_mode, hlo_size_aligned(b ? size.n : size.m),
+                   hlo_size_aligned(size.k), dims);
+    return !*out || !(*out)->shape->rank || hlo_pad_zeros(env, *out, dims, out);
+}

@@ -1,0 +1,449 @@
+/* Patterns against instructions.
+ *
+ * What is still to be matched is a list of goals on the C stack; every choice (operand order,
+ * alternative, length of a chain, optional root) continues with the rest of the list and comes back
+ * to try the next one when that fails. So captures are all or nothing, and a guard that fails sends
+ * the match back to the last choice. */
+#include "passes/engine/engine.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "ir/float/float.h"
+#include "passes/analysis/pin.h"
+#include "passes/rules/vocabulary.h"
+
+enum { FUEL = 4096, USER_LIMIT = 64, CLIMB_LIMIT = 4 };
+
+typedef struct goal {
+    const struct goal *next;
+    uint32_t term;
+    hlo_instr *value;
+} goal;
+
+static bool match_goals(hlo_rule_env *env, const goal *g);
+static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next);
+
+static const hlo_rule_term *term_at(const hlo_rule_env *env, uint32_t index) {
+    return &env->rules->terms[index];
+}
+
+static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t index) {
+    return env->rules->args[t->first_arg + index];
+}
+
+/* --------------------------------------------------------------------------------------- values */
+
+int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
+    hlo_matmul m;
+    if (!hlo_matmul_is_call(call)) return -1;
+    if (which == HLO_RESULT_OUT) return 0;
+    if (!hlo_matmul_read_results(call, &m)) return -1;
+    switch (which) {
+    case HLO_RESULT_AUX: return hlo_matmul_aux_index(&m);
+    case HLO_RESULT_AMAX: return hlo_matmul_amax_index(&m);
+    default: return 0;
+    }
+}
+
+/* The get-tuple-element of that result; NULL when nothing takes it. */
+static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
+    int index = hlo_rule_result_index(call, which);
+    for (hlo_use *use = index < 0 ? NULL : call->uses; use; use = use->next)
+        if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT &&
+            hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == index)
+            return use->user;
+    return NULL;
+}
+
+/* Whether each element is one of operand 0, and no other operand says which. */
+static bool repeats(const hlo_instr *value) {
+    return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
+}
+
+hlo_instr *hlo_splat_source(hlo_instr *value) {
+    for (unsigned depth = 0; depth < HLO_CHAIN_LIMIT; depth++) {
+        if (!hlo_shape_is_array(value->shape)) return NULL;
+        if (hlo_shape_count(value->shape) == 1) return value;
+        if (value->op == HLO_OP_CONSTANT)
+            return hlo_literal_is_splat(value->u.literal) ? value : NULL;
+        if (!repeats(value)) return NULL;
+        value = hlo_instr_operand(value, 0);
+    }
+    return NULL;
+}
+
+static double rounded(hlo_type type, double number) {
+    if (!hlo_type_is_float(type) || type == HLO_TYPE_F64) return number;
+    return hlo_float_decode(type, hlo_float_encode(type, number));
+}
+
+/* A number of a rule stands for what it is in the constant's type. */
+static bool is_constant(const hlo_instr *value, double number) {
+    double known;
+    return hlo_known_number(value, &known) && known == rounded(value->shape->type, number);
+}
+
+/* ------------------------------------------------------------------------------------- bindings */
+
+static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
+    if (!a || !b) return a == b;
+    switch (hlo_attrs_info[a->id].kind) {
+    case HLO_KIND_INTS:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        return a->u.ints->count == b->u.ints->count &&
+               !memcmp(a->u.ints->v, b->u.ints->v, a->u.ints->count * sizeof a->u.ints->v[0]);
+    case HLO_KIND_FLOAT: return a->u.f == b->u.f;
+    default: return a->u.i == b->u.i;
+    }
+}
+
+static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
+    switch ((hlo_rule_attr_kind)want->kind) {
+    case HLO_RULE_INT: return have && have->u.i == want->number;
+    case HLO_RULE_WORD: return have && have->u.str && !strcmp(have->u.str, want->word);
+    case HLO_RULE_INTS:
+        if (!have || have->u.ints->count != want->int_count) return !have && !want->int_count;
+        return !memcmp(have->u.ints->v, env->rules->ints + want->first_int,
+                       want->int_count * sizeof(int64_t));
+    case HLO_RULE_SLOT: {
+        hlo_binding *slot = &env->slots[want->slot];
+        if (slot->kind == HLO_BOUND_ATTR) return same_attr(slot->attr, have);
+        if (slot->kind != HLO_BOUND_NOT) return false;
+        *slot = (hlo_binding){.kind = HLO_BOUND_ATTR, .attr = have};
+        return true;
+    }
+    default: return false;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- terms */
+
+static bool is_value(const hlo_binding *arg) {
+    return arg->kind == HLO_BOUND_VALUE || arg->kind == HLO_BOUND_CHAIN;
+}
+
+static bool fits(const hlo_binding *arg, char letter) {
+    switch (letter) {
+    case 'A': return is_value(arg) && hlo_shape_is_array(arg->instr->shape);
+    case 'C': return arg->kind == HLO_BOUND_CHAIN;
+    case 'D': return is_value(arg) && arg->instr->op == HLO_OP_DOT;
+    case 'N':
+    case 'S': return arg->kind == HLO_BOUND_NUMBER;
+    case 'V': return is_value(arg);
+    case 'W': return arg->kind == HLO_BOUND_WORD;
+    default: return !is_value(arg) || fits(arg, (char)toupper((unsigned char)letter));
+    }
+}
+
+bool hlo_rule_fits(uint16_t function, const hlo_binding *args, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!fits(&args[i], hlo_rule_letter(&hlo_rule_words.functions[function], i))) return false;
+    return true;
+}
+
+static bool holds(hlo_rule_env *env, uint16_t function, const hlo_binding *args, uint32_t count) {
+    return hlo_rule_fits(function, args, count) &&
+           hlo_rule_function_table[function].test(env, args, count);
+}
+
+static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
+    if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
+    if (t->shape_kind != HLO_SHAPE_IS) return true;
+    hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
+    return holds(env, t->shape_code, &arg, 1);
+}
+
+static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
+                           bool swap, const goal *next) {
+    goal goals[HLO_RULE_ARGS];
+    for (uint32_t i = t->arg_count; i-- > 0; next = &goals[i])
+        goals[i] = (goal){.next = next,
+                          .term = arg_of(env, t, i),
+                          .value = hlo_instr_operand(value, swap ? t->arg_count - 1 - i : i)};
+    return match_goals(env, next);
+}
+
+static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                     const goal *next) {
+    if (value->op != t->code || value->operand_count < t->arg_count ||
+        (value->operand_count > t->arg_count && !t->rest))
+        return false;
+    hlo_binding saved[HLO_RULE_ARGS];
+    uint32_t i;
+    const hlo_rule_attr *attrs = t->attr_count ? env->rules->attrs + t->first_attr : NULL;
+    for (i = 0; i < t->attr_count; i++) {
+        if (attrs[i].kind == HLO_RULE_SLOT) saved[i] = env->slots[attrs[i].slot];
+        if (!attr_is(env, &attrs[i], hlo_instr_attr(value, attrs[i].id))) break;
+    }
+    const hlo_instr *pinned = env->pinned;
+    if (value->pin) env->pinned = value;
+    bool ok = i == t->attr_count && match_operands(env, t, value, false, next);
+    if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_ops[value->op].flags & HLO_COMMUTES &&
+        hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
+        ok = match_operands(env, t, value, true, next);
+    if (!ok) env->pinned = pinned;
+    for (; !ok && i-- > 0;)
+        if (attrs[i].kind == HLO_RULE_SLOT) env->slots[attrs[i].slot] = saved[i];
+    return ok;
+}
+
+static bool match_var(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                      const goal *next) {
+    hlo_binding *slot = &env->slots[t->slot];
+    if (slot->kind == HLO_BOUND_VALUE || slot->kind == HLO_BOUND_CHAIN)
+        return slot->instr == value && match_goals(env, next);
+    if (slot->kind != HLO_BOUND_NOT) return false;
+    *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .leaf = true, .instr = value};
+    if (match_goals(env, next)) return true;
+    slot->kind = HLO_BOUND_NOT;
+    return false;
+}
+
+static bool match_result(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                         const goal *next) {
+    if (value->op != HLO_OP_GET_TUPLE_ELEMENT) return false;
+    hlo_instr *call = hlo_instr_operand(value, 0);
+    hlo_binding *slot = &env->slots[t->slot];
+    bool free = slot->kind == HLO_BOUND_NOT;
+    if (!free && (slot->kind != HLO_BOUND_VALUE || slot->instr != call)) return false;
+    if (hlo_rule_result_index(call, t->code) != hlo_instr_int(value, HLO_ATTR_INDEX, -2))
+        return false;
+    const hlo_instr *pinned = env->pinned;
+    if (value->pin || call->pin) env->pinned = value->pin ? value : call;
+    if (free) *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = call};
+    if (match_goals(env, next)) return true;
+    env->pinned = pinned;
+    if (free) slot->kind = HLO_BOUND_NOT;
+    return false;
+}
+
+static bool wide(const hlo_instr *value) {
+    hlo_type type = value->shape->type;
+    return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
+}
+
+bool hlo_chain_link(const hlo_instr *instr) {
+    if (instr->pin) return false;
+    if (instr->op == HLO_OP_CONVERT) return wide(instr) && wide(hlo_instr_operand(instr, 0));
+    return hlo_instr_moves(instr);
+}
+
+static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                        const goal *next) {
+    hlo_instr *links[HLO_CHAIN_LIMIT + 1] = {value};
+    uint32_t count = 0, least = 0;
+    while (count < HLO_CHAIN_LIMIT && hlo_chain_link(links[count])) {
+        if (!least && links[count]->op != HLO_OP_CONVERT) least = count + 1;
+        links[count + 1] = hlo_instr_operand(links[count], 0);
+        count++;
+    }
+    if (t->kind != HLO_TERM_CHAIN1)
+        least = 0;
+    else if (!least)
+        return false;
+    hlo_binding *slot = t->slot < 0 ? NULL : &env->slots[t->slot];
+    if (slot && slot->kind != HLO_BOUND_NOT) return false;
+    for (uint32_t length = count + 1; length-- > least;) {
+        if (slot)
+            *slot = (hlo_binding){.kind = HLO_BOUND_CHAIN, .instr = value, .inner = links[length]};
+        if (match_term(env, arg_of(env, t, 0), links[length], next)) return true;
+    }
+    if (slot) slot->kind = HLO_BOUND_NOT;
+    return false;
+}
+
+/* The nearest single element first, then what it is a reshape of. */
+static bool match_splat(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                        const goal *next) {
+    hlo_instr *source = hlo_splat_source(value);
+    for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
+        if (match_term(env, arg_of(env, t, 0), source, next)) return true;
+        if (hlo_shape_count(source->shape) != 1 || !repeats(source)) return false;
+        source = hlo_instr_operand(source, 0);
+        if (hlo_shape_count(source->shape) != 1) return false;
+    }
+    return false;
+}
+
+static bool match_define(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                         const goal *next) {
+    hlo_binding *slot = &env->slots[t->slot];
+    if (slot->kind != HLO_BOUND_NOT) return false;
+    *slot = (hlo_binding){.kind = HLO_BOUND_TERM, .term = arg_of(env, t, 1)};
+    if (match_term(env, arg_of(env, t, 0), value, next)) return true;
+    slot->kind = HLO_BOUND_NOT;
+    return false;
+}
+
+static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                       const goal *next) {
+    switch ((hlo_term_kind)t->kind) {
+    case HLO_TERM_ANY: return match_goals(env, next);
+    case HLO_TERM_VAR: return match_var(env, t, value, next);
+    case HLO_TERM_RESULT: return match_result(env, t, value, next);
+    case HLO_TERM_OP: return match_op(env, t, value, next);
+    case HLO_TERM_CONSTANT: return is_constant(value, t->number) && match_goals(env, next);
+    case HLO_TERM_CHAIN:
+    case HLO_TERM_CHAIN1: return match_chain(env, t, value, next);
+    case HLO_TERM_SPLAT: return match_splat(env, t, value, next);
+    case HLO_TERM_DEFINE: return match_define(env, t, value, next);
+    case HLO_TERM_ALT:
+        for (uint32_t i = 0; i < t->arg_count; i++)
+            if (match_term(env, arg_of(env, t, i), value, next)) return true;
+        return false;
+    default: return false;
+    }
+}
+
+/* Whether the kind of term binds its slot by itself. */
+static bool binds_itself(const hlo_rule_term *t) {
+    return t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT || t->kind == HLO_TERM_CHAIN ||
+           t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE;
+}
+
+static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next) {
+    const hlo_rule_term *t = term_at(env, term);
+    if (!env->fuel) return false;
+    env->fuel--;
+    if (!shape_fits(env, t, value)) return false;
+    if (t->slot < 0 || binds_itself(t)) return match_kind(env, t, value, next);
+    hlo_binding *slot = &env->slots[t->slot];
+    if (slot->kind == HLO_BOUND_VALUE)
+        return slot->instr == value && match_kind(env, t, value, next);
+    if (slot->kind != HLO_BOUND_NOT) return false;
+    *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
+    if (match_kind(env, t, value, next)) return true;
+    slot->kind = HLO_BOUND_NOT;
+    return false;
+}
+
+/* ----------------------------------------------------------------------------- roots and guards */
+
+typedef struct op_set {
+    bool has[HLO_OP_COUNT];
+} op_set;
+
+/* Adds the opcodes of the pattern. */
+static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
+    const hlo_rule_term *t = term_at(env, term);
+    if (t->kind == HLO_TERM_OP) ops->has[t->code] = true;
+    for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
+}
+
+/* `ops`: the pattern's. */
+static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
+                             const hlo_instr *value, unsigned height) {
+    unsigned seen = 0;
+    for (hlo_use *use = value->uses; use && seen < USER_LIMIT; use = use->next, seen++) {
+        if (!ops->has[use->user->op]) continue;
+        if (match_term(env, term, use->user, NULL)) return true;
+        if (height && match_from_users(env, term, ops, use->user, height - 1)) return true;
+    }
+    return false;
+}
+
+/* From each value in the pattern that is bound already, those in `part` of it. */
+static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *ops,
+                                uint32_t part) {
+    const hlo_rule_term *t = term_at(env, part);
+    if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE) {
+        hlo_instr *base = env->slots[t->slot].instr;
+        if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
+        return base && (match_term(env, term, base, NULL) ||
+                        match_from_users(env, term, ops, base, CLIMB_LIMIT));
+    }
+    for (uint32_t i = 0; i < t->arg_count; i++)
+        if (match_from_users_at(env, term, ops, arg_of(env, t, i))) return true;
+    return false;
+}
+
+static bool guards_hold(hlo_rule_env *env);
+
+static bool match_next_root(hlo_rule_env *env) {
+    uint32_t index = env->next_root;
+    if (index == env->rule->root_count) return guards_hold(env);
+    const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
+    env->next_root = index + 1;
+    op_set ops = {0};
+    add_ops(env, root->term, &ops);
+    bool ok = match_from_users_at(env, root->term, &ops, root->term) || match_next_root(env);
+    env->next_root = index;
+    return ok;
+}
+
+static bool match_goals(hlo_rule_env *env, const goal *g) {
+    if (!g) return match_next_root(env);
+    return match_term(env, g->term, g->value, g->next);
+}
+
+hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
+    hlo_binding absent = {.kind = HLO_BOUND_ABSENT};
+    switch ((hlo_term_kind)t->kind) {
+    case HLO_TERM_NUMBER: return (hlo_binding){.kind = HLO_BOUND_NUMBER, .number = t->number};
+    case HLO_TERM_WORD: return (hlo_binding){.kind = HLO_BOUND_WORD, .word = t->word};
+    case HLO_TERM_VAR:
+        return env->slots[t->slot].kind == HLO_BOUND_NOT ? absent : env->slots[t->slot];
+    case HLO_TERM_RESULT: {
+        const hlo_binding *call = &env->slots[t->slot];
+        hlo_instr *value =
+            call->kind == HLO_BOUND_VALUE ? result_value(call->instr, t->code) : NULL;
+        return value ? (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value} : absent;
+    }
+    default: return absent;
+    }
+}
+
+static bool guard_holds(hlo_rule_env *env, const hlo_rule_guard *g) {
+    hlo_binding args[HLO_RULE_SLOTS];
+    for (uint32_t a = 0; a < g->arg_count; a++)
+        args[a] = hlo_rule_argument(env, term_at(env, env->rules->args[g->first_arg + a]));
+    return holds(env, g->function, args, g->arg_count) != g->negate;
+}
+
+static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {
+    for (uint32_t a = 0; a < g->arg_count; a++)
+        if (term_at(env, env->rules->args[g->first_arg + a])->kind != HLO_TERM_WORD) return false;
+    return true;
+}
+
+bool hlo_rule_may_fire(hlo_rule_env *env) {
+    for (uint32_t i = 0; i < env->rule->guard_count; i++) {
+        const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
+        if (g->reason == HLO_RULE_NO_REASON && of_words(env, g) && !guard_holds(env, g))
+            return false;
+    }
+    return true;
+}
+
+/* The first one counts. */
+static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *blocker) {
+    if (env->reason != HLO_REASON_COUNT) return;
+    env->reason = reason;
+    env->blocker = blocker;
+    if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;
+}
+
+static bool guards_hold(hlo_rule_env *env) {
+    for (uint32_t i = 0; i < env->rule->guard_count; i++) {
+        const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
+        if (guard_holds(env, g)) continue;
+        bool at = g->at >= 0 && env->slots[g->at].kind != HLO_BOUND_NOT;
+        if (g->reason != HLO_RULE_NO_REASON)
+            give_reason(env, g->reason, at ? env->slots[g->at].instr : env->blocker);
+        return false;
+    }
+    if (env->pinned) give_reason(env, hlo_pin_reason(env->pinned), env->pinned);
+    return !env->pinned;
+}
+
+bool hlo_rule_match(hlo_rule_env *env) {
+    memset(env->slots, 0, env->rule->slot_count * sizeof env->slots[0]);
+    env->next_root = 1;
+    env->pinned = NULL;
+    env->fuel = FUEL;
+    env->reason = HLO_REASON_COUNT;
+    env->blocker = NULL;
+    return match_term(env, env->rules->roots[env->rule->first_root].term, env->root, NULL);
+}

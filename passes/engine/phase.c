@@ -1,0 +1,392 @@
+/* The worklist of a phase.
+ *
+ * A sweep looks at every instruction once, and again at what a firing has made or touched: at once,
+ * while it is in the processor's caches. Sweeps follow each other until one fires nothing, so a
+ * rule may look as deep as it likes without the engine knowing which changes concern it. Every
+ * firing lowers the phase's measure. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/module/snapshot.h"
+#include "passes/analysis/instr_order.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/engine/engine.h"
+
+enum { FIRINGS_PER_INSTR = 16, FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64, USERS_ABOVE = 2 };
+enum { BATCH = 1024 }; /* instructions that are looked through at a time: as many as caches hold */
+
+typedef struct candidate {
+    const hlo_rules *rules;
+    const hlo_rule *rule;
+    struct candidate *next;
+} candidate;
+
+typedef struct list {
+    hlo_instr **items;
+    size_t count, room;
+} list;
+
+struct hlo_engine {
+    hlo_pass_context *context;
+    const char *phase;
+    candidate *by_op[HLO_OP_COUNT];
+    uint32_t sweep;
+    const bool *fused; /* by computation id: left as it is; not of those that rules make */
+    uint32_t fused_count;
+    bool judges; /* some rule of the phase gives reasons */
+    /* What the sweep has not yet come to: from `rest` on, then the computations from `later` on. */
+    hlo_instr *rest;
+    hlo_computation *later;
+    list batch;     /* next to be looked at */
+    list follow_up; /* to be looked at before what is left of the batch */
+    uint64_t fired, fuel;
+    const hlo_rule *last; /* that fired; of a file, where one of these has */
+    bool given;           /* it is of a file */
+    hlo_status status;    /* nothing more is done when it is not HLO_OK */
+};
+
+static void add(hlo_engine *e, list *to, hlo_instr *instr) {
+    if (to->count == to->room) {
+        const size_t room = 2 * to->room + BATCH;
+        hlo_instr **items = hlo_arena_array(e->context->scratch, room, sizeof *items);
+        if (to->count) memcpy(items, to->items, to->count * sizeof *items);
+        to->items = items;
+        to->room = room;
+    }
+    instr->queued = true;
+    to->items[to->count++] = instr;
+}
+
+bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
+    hlo_pass_context *context = engine->context;
+    if (!context->order) context->order = hlo_order_new(context->module, context->lasting);
+    return hlo_order_before(context->order, a, b);
+}
+
+void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
+    if (engine->rest == instr) engine->rest = instr->next;
+    hlo_instr_move(instr, before);
+    if (engine->context->order) hlo_order_moved(engine->context->order, instr);
+}
+
+static void push_one(hlo_engine *e, hlo_instr *instr) {
+    if (!instr->queued && e->by_op[instr->op]) add(e, &e->follow_up, instr);
+}
+
+static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
+    push_one(e, instr);
+    if (!above || instr->use_count > FIRINGS_PER_INSTR) return;
+    for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
+}
+
+void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
+    push_users(engine, instr, USERS_ABOVE);
+}
+
+static bool removable(const hlo_instr *instr) {
+    return instr->parent && !instr->use_count && instr->parent->root != instr &&
+           instr->op != HLO_OP_PARAMETER && !instr->pin;
+}
+
+void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
+    if (!removable(instr)) return;
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
+    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
+    if (engine->rest == instr) engine->rest = instr->next;
+    hlo_instr_remove(instr);
+    for (uint32_t i = 0; i < count; i++) hlo_engine_remove_dead(engine, operands[i]);
+}
+
+/* ---------------------------------------------------------------------------------------- rules */
+
+static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, const hlo_rule *rule) {
+    candidate **end = &e->by_op[op];
+    while (*end) {
+        if ((*end)->rule == rule) return;
+        end = &(*end)->next;
+    }
+    *end = hlo_arena_alloc(e->context->scratch, sizeof **end);
+    **end = (candidate){.rules = rules, .rule = rule};
+}
+
+/* Enters the rule under every opcode that its root may have. */
+static void enter(hlo_engine *e, const hlo_rules *rules, const hlo_rule *rule, uint32_t term) {
+    const hlo_rule_term *t = &rules->terms[term];
+    switch ((hlo_term_kind)t->kind) {
+    case HLO_TERM_OP: add_candidate(e, t->code, rules, rule); break;
+    case HLO_TERM_CONSTANT: add_candidate(e, HLO_OP_CONSTANT, rules, rule); break;
+    case HLO_TERM_RESULT: add_candidate(e, HLO_OP_GET_TUPLE_ELEMENT, rules, rule); break;
+    case HLO_TERM_DEFINE: enter(e, rules, rule, rules->args[t->first_arg]); break;
+    case HLO_TERM_ALT:
+        for (uint32_t i = 0; i < t->arg_count; i++)
+            enter(e, rules, rule, rules->args[t->first_arg + i]);
+        break;
+    default:
+        for (unsigned op = 0; op < HLO_OP_COUNT; op++) add_candidate(e, op, rules, rule);
+        break;
+    }
+}
+
+static bool gives_reasons(const hlo_rules *rules, const hlo_rule *rule) {
+    for (uint32_t i = 0; i < rule->guard_count; i++)
+        if (rules->guards[rule->first_guard + i].reason != HLO_RULE_NO_REASON) return true;
+    return rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
+}
+
+static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules) {
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        const hlo_rule *rule = &rules->rules[i];
+        if (strcmp(rule->phase, e->phase)) continue;
+        e->judges |= gives_reasons(rules, rule);
+        env->rules = rules;
+        env->rule = rule;
+        if (hlo_rule_may_fire(env)) enter(e, rules, rule, rules->roots[rule->first_root].term);
+    }
+}
+
+bool hlo_engine_judges(const hlo_engine *engine) {
+    return engine->judges;
+}
+
+/* The first reason of a sweep counts. */
+static void judge(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
+                  const hlo_instr *blocker) {
+    const hlo_instr *subject = env->subject;
+    if (env->rule->subject < 0 || reason == HLO_REASON_COUNT || !subject || !subject->parent)
+        return;
+    hlo_remark_reason(e->context, subject, reason, blocker);
+}
+
+static bool remarks(const hlo_rule_env *env, const hlo_rule_action **out_remark) {
+    *out_remark = &env->rules->actions[env->rule->first_action];
+    return env->rule->action_count == 1 && (*out_remark)->kind == HLO_ACTION_REMARK;
+}
+
+static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
+    return hlo_rule_function_table[env->rule->measure_code].measure(env, value);
+}
+
+/* A rule of a file is at fault itself, where it stands there; one of ours is a bug. `at`: in the
+ * module. */
+static void blame(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at, const char *what) {
+    const hlo_module *source = given ? e->context->rules_source : e->context->module;
+    if (e->status != HLO_OK) return;
+    e->status = given ? HLO_INVALID_INPUT : HLO_INTERNAL;
+    hlo_diag_emit(source, e->context->sink, HLO_ERROR, given ? rule->offset : at,
+                  given ? strlen(rule->name) : 0, "rule %s %s", rule->name, what);
+    if (given && at) hlo_diag_emit(e->context->module, e->context->sink, HLO_NOTE, at, 1, "here");
+}
+
+static void blame_endless(hlo_engine *e) {
+    char what[128];
+    snprintf(what, sizeof what, "fires again and again: phase %s does not end", e->phase);
+    blame(e, e->last, e->given, 0, what);
+}
+
+static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
+    e->fired++;
+    if (given || !e->given) e->last = rule;
+    e->given |= given;
+    e->context->changes++;
+    hlo_remark_fired(e->context, rule->name, 1);
+    if (e->fired >= e->fuel) blame_endless(e);
+}
+
+/* What has fired is right, and nearer to the end. */
+static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
+    char what[1024];
+    *what = '\0';
+    if (env->fault)
+        snprintf(what, sizeof what, "makes what does not verify: %s", env->fault);
+    else if (env->replacement && measure(env, env->replacement) >= before)
+        snprintf(what, sizeof what, "does not lower %s", env->rule->measure);
+    if (*what) blame(e, env->rule, given, env->like->offset, what);
+}
+
+/* Of the module as it is, in builds that check themselves; 0: not looked at. */
+static uint64_t fingerprint(const hlo_engine *e) {
+#ifdef HLO_CHECKS
+    enum { MOST_INSTRS = 2048 };
+    if (e->context->module->instr_count <= MOST_INSTRS)
+        return hlo_module_fingerprint(e->context->module);
+#endif
+    (void)e;
+    return 0;
+}
+
+/* Whether the rule fired at `root`. */
+static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_instr *root) {
+    env->rules = c->rules;
+    env->rule = c->rule;
+    env->root = root;
+    env->subject = NULL;
+    bool matched = hlo_rule_match(env);
+    const hlo_rule_action *remark;
+    if (matched && remarks(env, &remark)) {
+        const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
+        env->subject = env->slots[c->rule->subject].instr;
+        judge(e, env, remark->reason, at);
+        return false;
+    }
+    if (matched) {
+        if (c->rule->subject >= 0) env->subject = env->slots[c->rule->subject].instr;
+        int64_t before = measure(env, root);
+        const uint64_t print = fingerprint(e);
+        const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
+        if (fired) spend(e, c->rule, given);
+        if (fired || env->fault) check_firing(e, env, given, before);
+        if (fired) return true;
+        if (print != fingerprint(e))
+            blame(e, c->rule, false, root->offset, "was refused, and has changed the module");
+    }
+    judge(e, env, env->reason, env->blocker);
+    return false;
+}
+
+static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
+    instr->queued = false;
+    if (!instr->use_count && !hlo_instr_user_count(instr))
+        return; /* dead, or kept for its effects alone */
+    for (const candidate *c = e->by_op[instr->op]; c && instr->parent && e->status == HLO_OK;
+         c = c->next)
+        if (try_rule(e, env, c, instr)) {
+            if (instr->parent) push_one(e, instr);
+            return;
+        }
+}
+
+/* --------------------------------------------------------------------------------------- sweeps */
+
+static uint64_t next_random(uint64_t *state) {
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *state;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static void swap(hlo_instr **a, hlo_instr **b) {
+    hlo_instr *first = *a;
+    *a = *b;
+    *b = first;
+}
+
+static void put_in_order(hlo_engine *e) {
+    size_t n = e->batch.count;
+    hlo_instr **items = e->batch.items;
+    uint64_t order = e->context->options->rule_order, state = order + e->sweep;
+    if (order == 1)
+        for (size_t i = 0; i < n / 2; i++) swap(&items[i], &items[n - 1 - i]);
+    if (order > 1)
+        for (size_t i = n; i > 1; i--)
+            swap(&items[i - 1], &items[(size_t)(next_random(&state) % i)]);
+}
+
+static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
+    return comp->id < e->fused_count && hlo_facts_has(e->fused, comp->id);
+}
+
+/* The next part of the module; all of it at once where the order is not the module's. False at its
+ * end. What rules will look at is asked of the memory meanwhile, of instructions that no rule
+ * starts from as well: they are what it matches farther down. */
+static bool take_batch(hlo_engine *e) {
+    const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
+    e->batch.count = 0;
+    for (size_t seen = 0; seen < most || !e->batch.count; seen++) {
+        hlo_instr *instr = e->rest;
+        if (instr) {
+            e->rest = hlo_instr_next(instr);
+            __builtin_prefetch(instr->operands);
+            __builtin_prefetch(instr->attrs);
+            if (e->by_op[instr->op]) add(e, &e->batch, instr);
+        } else {
+            hlo_computation *comp = e->later;
+            if (!comp) break;
+            e->later = comp->next;
+            if (!is_fused(e, comp)) e->rest = comp->first;
+        }
+    }
+    put_in_order(e);
+    return e->batch.count;
+}
+
+/* Whether anything fired. */
+static bool sweep(hlo_engine *e, hlo_rule_env *env) {
+    uint64_t before = e->fired;
+    e->sweep++;
+    hlo_remark_begin(e->context);
+    e->rest = NULL;
+    e->later = e->context->module->first;
+    while (e->status == HLO_OK && take_batch(e))
+        for (size_t i = 0; i < e->batch.count && e->status == HLO_OK; i++) {
+            if (e->batch.items[i]->parent) visit(e, env, e->batch.items[i]);
+            for (size_t f = 0; f < e->follow_up.count && e->status == HLO_OK; f++)
+                if (e->follow_up.items[f]->parent) visit(e, env, e->follow_up.items[f]);
+            e->follow_up.count = 0;
+        }
+    return e->fired > before;
+}
+
+/* Whether the module has all that a pattern cannot do without. */
+static bool may_match(const hlo_module *module, const hlo_rules *rules, uint32_t term) {
+    const hlo_rule_term *t = &rules->terms[term];
+    const uint32_t *args = rules->args + t->first_arg;
+    uint32_t i = 0;
+    switch ((hlo_term_kind)t->kind) {
+    case HLO_TERM_OP:
+        while (i < t->arg_count && may_match(module, rules, args[i])) i++;
+        return module->op_counts[t->code] && i == t->arg_count;
+    case HLO_TERM_CONSTANT: return module->op_counts[HLO_OP_CONSTANT];
+    case HLO_TERM_RESULT: return module->op_counts[HLO_OP_GET_TUPLE_ELEMENT];
+    case HLO_TERM_CHAIN:
+    case HLO_TERM_CHAIN1:
+    case HLO_TERM_SPLAT:
+    case HLO_TERM_DEFINE: return may_match(module, rules, *args);
+    case HLO_TERM_ALT:
+        while (i < t->arg_count && !may_match(module, rules, args[i])) i++;
+        return i < t->arg_count;
+    default: return true;
+    }
+}
+
+static bool any_may_match(const hlo_engine *e) {
+    const hlo_module *module = e->context->module;
+    for (unsigned op = 0; op < HLO_OP_COUNT; op++)
+        for (const candidate *c = module->op_counts[op] ? e->by_op[op] : NULL; c; c = c->next)
+            if (may_match(module, c->rules, c->rules->roots[c->rule->first_root].term)) return true;
+    return false;
+}
+
+/* What no instruction shows by itself: order, starts without ends, calls. */
+static void check_phase(hlo_engine *e) {
+    const hlo_verify_options few = {.max_errors = 1};
+    e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
+    if (e->status != HLO_INVALID_INPUT) return;
+    e->status = HLO_OK; /* blame() says what it is */
+    blame(e, e->last, true, 0, "leaves a module that does not verify");
+}
+
+hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
+    hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
+    e->context = context;
+    e->phase = phase;
+    hlo_rule_env *env = hlo_arena_zero(context->scratch, sizeof *env);
+    env->context = context;
+    env->engine = e;
+    env->journal = hlo_journal_new(context->scratch);
+    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++)
+        enter_phase(e, env, hlo_rules_builtin[i]);
+    if (context->rules) enter_phase(e, env, context->rules);
+    if (!any_may_match(e)) return HLO_OK;
+    e->fused = hlo_facts_fused(context->module, context->scratch);
+    e->fused_count = context->module->next_computation_id;
+    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
+        if (sweeps < SWEEP_LIMIT) continue;
+        blame_endless(e);
+    }
+    if (e->given && e->status == HLO_OK) check_phase(e);
+    return e->status;
+}

@@ -1,0 +1,320 @@
+/* Lints: what is likely wrong with the scales of a program, whatever becomes of its matmuls.
+ *
+ * All but one look at a copy of the module as it was read, in which calls are inlined and equal
+ * values merged, so that two names for one scale do not look like two scales; the last one looks at
+ * what the passes have left.
+ *
+ * Tests: testdata/tool/lint.hlo, the pages why/lint-*.md */
+#include <string.h>
+
+#include "ir/float/float.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/passes.h"
+#include "passes/pipeline/lint.h"
+#include "passes/verdict/report.h"
+
+typedef struct linting {
+    hlo_pass_context *context; /* of the run; lints go to its report */
+    const hlo_module *module;
+    const bool *needed;
+    const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantises it */
+} linting;
+
+static bool is_fp8(const hlo_instr *instr) {
+    return hlo_type_is_fp8(instr->shape->type);
+}
+
+static bool is_wide(const hlo_instr *instr) {
+    return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
+}
+
+/* All of the elements, none of them elsewhere. */
+static bool only_moves(const hlo_instr *value) {
+    hlo_op op = value->op;
+    return hlo_instr_moves(value) &&
+           (op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
+            op == HLO_OP_TRANSPOSE || op == HLO_OP_BROADCAST);
+}
+
+/* The value that this one is, moved about or in another wide type. */
+static const hlo_instr *source_of(const hlo_instr *value) {
+    while (only_moves(value) ||
+           (value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0))))
+        value = hlo_instr_operand(value, 0);
+    return value;
+}
+
+/* Whether all elements are the same; the scalar then. */
+static const hlo_instr *splat_of(const hlo_instr *value) {
+    const hlo_instr *source = source_of(value);
+    int64_t count = hlo_shape_count(source->shape);
+    return count == 1 ? source : NULL;
+}
+
+/* ---------------------------------------------------------------------------------- their parts */
+
+typedef struct clamp {
+    const hlo_instr *value;
+    double low, high;
+} clamp;
+
+/* clamp(low, x, high), or a minimum of a maximum, or the reverse, with constants. */
+static bool read_clamp(const hlo_instr *instr, clamp *out) {
+    if (instr->op == HLO_OP_CLAMP) {
+        out->value = hlo_instr_operand(instr, 1);
+        return hlo_known_number(hlo_instr_operand(instr, 0), &out->low) &&
+               hlo_known_number(hlo_instr_operand(instr, 2), &out->high);
+    }
+    if (instr->op != HLO_OP_MINIMUM && instr->op != HLO_OP_MAXIMUM) return false;
+    hlo_op other = instr->op == HLO_OP_MINIMUM ? HLO_OP_MAXIMUM : HLO_OP_MINIMUM;
+    double bounds[2];
+    for (int outer = 0; outer < 2; outer++) {
+        const hlo_instr *inner = hlo_instr_operand(instr, (uint32_t)(1 - outer));
+        if (!hlo_known_number(hlo_instr_operand(instr, (uint32_t)outer), &bounds[0]) ||
+            inner->op != other)
+            continue;
+        for (uint32_t side = 0; side < 2; side++) {
+            if (!hlo_known_number(hlo_instr_operand(inner, side), &bounds[1])) continue;
+            bool minimum = instr->op == HLO_OP_MINIMUM;
+            *out = (clamp){hlo_instr_operand(inner, 1 - side), bounds[minimum], bounds[!minimum]};
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef struct scaling {
+    const hlo_instr *value, *factor; /* scalar */
+    bool divides;
+} scaling;
+
+/* x times or over a scalar. */
+static bool read_scaling(const hlo_instr *instr, scaling *out) {
+    if (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE) return false;
+    const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+    const hlo_instr *factor = splat_of(right);
+    *out = (scaling){left, factor, instr->op == HLO_OP_DIVIDE};
+    if (factor || out->divides) return factor != NULL;
+    *out = (scaling){right, splat_of(left), false};
+    return out->factor != NULL;
+}
+
+static bool is_quantise(const hlo_instr *instr) {
+    return instr->op == HLO_OP_CONVERT && is_fp8(instr) && is_wide(hlo_instr_operand(instr, 0)) &&
+           hlo_shape_count(instr->shape) != 1;
+}
+
+static bool is_dequantise(const hlo_instr *instr) {
+    return instr->op == HLO_OP_CONVERT && is_wide(instr) && is_fp8(hlo_instr_operand(instr, 0)) &&
+           hlo_shape_count(instr->shape) != 1;
+}
+
+/* What a quantise rounds, before its clamp and its scale where it has them. */
+typedef struct quantise {
+    const hlo_instr *rounded;
+    bool clamped, scaled;
+    clamp clamp;
+    scaling scaling;
+} quantise;
+
+static quantise read_quantise(const hlo_instr *instr) {
+    quantise q = {.rounded = source_of(hlo_instr_operand(instr, 0))};
+    q.clamped = read_clamp(q.rounded, &q.clamp);
+    const hlo_instr *scaled = q.clamped ? source_of(q.clamp.value) : q.rounded;
+    q.scaled = read_scaling(scaled, &q.scaling);
+    return q;
+}
+
+/* ---------------------------------------------------------------------------------------- lints */
+
+static void check_quantise(linting *l, const hlo_instr *instr) {
+    quantise q = read_quantise(instr);
+    hlo_type type = instr->shape->type;
+    double most = hlo_float_max(type), number;
+    if (!q.clamped && !is_dequantise(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
+        q.rounded->op != HLO_OP_CLAMP)
+        hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
+    if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
+                        "[%g, %g], where %s ends at %g", q.clamp.low, q.clamp.high,
+                        hlo_types[type].name, most);
+    if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
+        hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
+}
+
+/* Something that another instruction cannot be another form of. */
+static bool is_root(const hlo_instr *scale) {
+    return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
+           scale->op == HLO_OP_CONSTANT;
+}
+
+/* The value was quantised here too: by the same scale, turned round? */
+static bool undoes(const hlo_instr *quantised, const scaling *dequantise) {
+    if (!is_quantise(quantised)) return true;
+    quantise q = read_quantise(quantised);
+    double a, b;
+    if (!q.scaled || q.scaling.divides != dequantise->divides)
+        return !q.scaled || q.scaling.factor == dequantise->factor || !is_root(q.scaling.factor) ||
+               !is_root(dequantise->factor);
+    if (hlo_known_number(q.scaling.factor, &a) && hlo_known_number(dequantise->factor, &b))
+        return (float)(a * b) == 1;
+    return q.scaling.factor != dequantise->factor;
+}
+
+static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_instr *user) {
+    scaling s;
+    double number;
+    if (!read_scaling(user, &s) || source_of(s.value) != dequantised) return;
+    if (hlo_known_number(s.factor, &number) && number == 1)
+        hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, user, NULL);
+    const hlo_instr *value = hlo_instr_operand(dequantised, 0);
+    while (only_moves(value)) value = hlo_instr_operand(value, 0);
+    const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
+    if (!undoes(value, &s))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s, of what %s quantises",
+                        s.factor->name, value->name);
+    else if (*known && *known != s.factor)
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s and elsewhere %s",
+                        s.factor->name, (*known)->name);
+    else
+        *known = s.factor;
+}
+
+static void check_dequantise(linting *l, const hlo_instr *instr) {
+    for (const hlo_use *use = instr->uses; use; use = use->next)
+        if (l->needed[use->user->id]) check_scale(l, instr, use->user);
+}
+
+static bool is_maximum(const hlo_instr *reduce) {
+    const hlo_computation *f =
+        reduce->op == HLO_OP_REDUCE ? hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY) : NULL;
+    return f && f->root && f->root->op == HLO_OP_MAXIMUM && reduce->operand_count == 2;
+}
+
+static const hlo_instr *magnitude_of(const hlo_instr *value) {
+    const hlo_instr *source = source_of(value);
+    return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
+}
+
+/* Whether a quantise rounds this value as it is, or clamped. */
+static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        clamp c;
+        if (!l->needed[user->id]) continue;
+        if (is_quantise(user)) return true;
+        bool passes = source_of(user) == source_of(value) || read_clamp(user, &c) ||
+                      user->op == HLO_OP_MINIMUM || user->op == HLO_OP_MAXIMUM;
+        if (passes && depth && is_rounded(l, user, depth - 1)) return true;
+    }
+    return false;
+}
+
+static void check_amax(linting *l, const hlo_instr *reduce) {
+    enum { CLAMP_STEPS = 5 };
+    const hlo_instr *of = magnitude_of(hlo_instr_operand(reduce, 0));
+    clamp c;
+    scaling s;
+    double number;
+    if (of->op == HLO_OP_ABS || !is_maximum(reduce)) return;
+    bool clamped = read_clamp(of, &c);
+    bool scaled = read_scaling(of, &s) && !hlo_known_number(s.factor, &number);
+    if ((clamped || scaled) && is_rounded(l, of, CLAMP_STEPS))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is %s already", of->name,
+                        clamped ? "clamped" : "scaled");
+    if (is_dequantise(of) && is_quantise(source_of(hlo_instr_operand(of, 0))))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is quantised already",
+                        of->name);
+}
+
+/* The amax that may make the value 0; NULL where a guard stands between, or there is none. */
+static const hlo_instr *amax_behind(const hlo_instr *value) {
+    enum { STEPS = 16 };
+    double number;
+    for (int step = 0; step < STEPS; step++) {
+        value = source_of(value);
+        scaling s;
+        if (is_maximum(value)) {
+            const hlo_instr *of = source_of(hlo_instr_operand(value, 0));
+            bool guarded = hlo_known_number(hlo_instr_operand(value, 1), &number) && number > 0;
+            return !guarded && (of->op == HLO_OP_ABS || of->shape->rank == 1) ? value : NULL;
+        }
+        if (!read_scaling(value, &s) || !hlo_known_number(s.factor, &number)) return NULL;
+        value = s.value;
+    }
+    return NULL;
+}
+
+/* Whether each use of the quotient is one side of a select. */
+static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
+    if (value->parent->root == value) return false;
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        double number;
+        scaling s;
+        if (!l->needed[user->id] || user->op == HLO_OP_SELECT || user->op == HLO_OP_IS_FINITE)
+            continue;
+        bool passes = source_of(user) == source_of(value) ||
+                      (read_scaling(user, &s) && hlo_known_number(s.factor, &number));
+        if (!passes || !depth || !is_selected(l, user, depth - 1)) return false;
+    }
+    return true;
+}
+
+static void check_division(linting *l, const hlo_instr *divide) {
+    enum { STEPS = 8 };
+    const hlo_instr *amax = amax_behind(hlo_instr_operand(divide, 1));
+    if (amax && !is_selected(l, divide, STEPS))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", amax->name);
+}
+
+static void check_as_read(linting *l, const hlo_instr *instr) {
+    if (is_quantise(instr)) check_quantise(l, instr);
+    if (is_dequantise(instr)) check_dequantise(l, instr);
+    if (instr->op == HLO_OP_REDUCE) check_amax(l, instr);
+    if (instr->op == HLO_OP_DIVIDE) check_division(l, instr);
+}
+
+/* XLA's simplification of float conversions takes a conversion to fp8 and back for nothing. */
+static void check_as_left(linting *l, const hlo_instr *instr) {
+    if (is_dequantise(instr) && is_quantise(hlo_instr_operand(instr, 0)))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_ROUND_TRIP, instr, NULL);
+}
+
+/* ---------------------------------------------------------------------------------------- walks */
+
+static void check_all(hlo_pass_context *context, const hlo_module *module,
+                      void (*check)(linting *l, const hlo_instr *instr)) {
+    hlo_arena *scratch = context->scratch;
+    linting l = {.context = context,
+                 .module = module,
+                 .needed = hlo_facts_live(module, scratch),
+                 .scale_of = hlo_arena_zero(scratch, 2 * module->next_id * sizeof *l.scale_of)};
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (l.needed[instr->id]) check(&l, instr);
+}
+
+hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover) {
+    hlo_status status = hlo_module_clone(context->module, copy);
+    if (status != HLO_OK) return status;
+    hlo_arena_set_recover((*copy)->arena, recover);
+    hlo_pass_context inner = *context;
+    inner.module = *copy;
+    inner.sink = NULL;
+    inner.report = hlo_report_new(context->options->framework_files, recover);
+    if (!inner.report) return HLO_OUT_OF_MEMORY;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    status = hlo_pass_inline(&inner);
+    if (status == HLO_OK) status = hlo_pass_cse(&inner);
+    if (status == HLO_OK) check_all(context, *copy, check_as_read);
+    hlo_arena_release(context->scratch, mark);
+    hlo_report_free(inner.report);
+    return status;
+}
+
+void hlo_lint_as_left(hlo_pass_context *context) {
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    check_all(context, context->module, check_as_left);
+    hlo_arena_release(context->scratch, mark);
+}

@@ -1,0 +1,365 @@
+/* The runner: takes the list of passes apart, runs them, verifies, dumps and times. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hlo/argument.h"
+#include "hlo/suggest.h"
+#include "hlo/text.h"
+#include "ir/module/snapshot.h"
+#include "passes/analysis/pin.h"
+#include "passes/engine/engine.h"
+#include "passes/passes.h"
+#include "passes/pipeline/lint.h"
+#include "passes/sharding/devices.h"
+#include "passes/verdict/remark.h"
+
+typedef enum role { ENABLES, CLEANUP, COMMITS } role;
+
+typedef struct pass {
+    const char *name, *help;
+    role role;
+    hlo_pass_function *function; /* one of these three is there */
+    const char *sequence;
+    const char *rules; /* a phase of passes/rules/ */
+} pass;
+
+static const pass passes[] = {
+#define FUNCTION(f) .function = f
+#define SEQUENCE(list) .sequence = list
+#define RULES(phase) .rules = phase
+#define PASS(pass_name, body, pass_role, pass_help)                                                \
+    {.name = pass_name, .help = pass_help, .role = pass_role, body},
+#include "passes/pass.def"
+#undef PASS
+#undef RULES
+#undef SEQUENCE
+#undef FUNCTION
+};
+
+enum { PASS_COUNT = sizeof passes / sizeof *passes };
+
+size_t hlo_pass_count(void) {
+    return PASS_COUNT;
+}
+
+const char *hlo_pass_name(size_t index) {
+    return passes[index].name;
+}
+
+const char *hlo_pass_help(size_t index) {
+    return passes[index].help;
+}
+
+static const pass *find_pass(const char *name, size_t length) {
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0)
+            return &passes[i];
+    return NULL;
+}
+
+void hlo_pass_options_init(hlo_pass_options *options) {
+    *options = (hlo_pass_options){.passes = "default",
+                                  .target = 90,
+                                  .cuda_major = 12,
+                                  .cuda_minor = 8,
+                                  .framework_files = HLO_FRAMEWORK_FILES};
+}
+
+/* -------------------------------------------------------------------------------------- running */
+
+typedef struct run {
+    hlo_pass_context context;
+    hlo_module *linted;          /* a copy to look for lints in; NULL */
+    hlo_module *rules;           /* holds context.rules; NULL */
+    bool telling;                /* the report is asked for, or decides what is kept */
+    uint64_t decided;            /* changes by passes that decide */
+    uint64_t tidied[PASS_COUNT]; /* of passes that tidy: the age() of what they left; 0: none */
+} run;
+
+static bool holds_deciding(const pass *p) {
+    if (!p->sequence) return p->role == COMMITS;
+    size_t length;
+    for (const char *at = p->sequence, *word; (word = hlo_next_word(&at, &length));)
+        if (holds_deciding(find_pass(word, length))) return true;
+    return false;
+}
+
+static hlo_status dump(const run *r, const pass *p) {
+    const hlo_pass_options *options = r->context.options;
+    const char *which = options->print_after;
+    bool all = which && strcmp(which, "all") == 0 && !p->sequence;
+    if (!which || (!all && strcmp(which, p->name) != 0)) return HLO_OK;
+    fprintf(options->dump, "// ----- after %s\n", p->name);
+    return hlo_module_print(r->context.module, NULL, options->dump);
+}
+
+static hlo_status verify(const run *r, const char *after) {
+    const unsigned most = r->context.options->max_errors;
+    const hlo_verify_options options = {.max_errors = most};
+    hlo_status status = hlo_module_verify(r->context.module, &options, r->context.sink);
+    if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
+    if (status != HLO_INVALID_INPUT) return status;
+    hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
+                  "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
+    return HLO_INTERNAL;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Grows with every change, and with what is made in vain and may be left over. */
+static uint64_t age(const run *r) {
+    return 1 + r->context.changes + r->context.module->next_id;
+}
+
+static hlo_status run_function(run *r, const pass *p) {
+    hlo_pass_context *context = &r->context;
+    uint64_t *tidied = &r->tidied[p - passes];
+    if (hlo_pin_is_scheduled(context->module)) return HLO_OK;
+    if (p->role == CLEANUP && *tidied == age(r)) return HLO_OK;
+    double start = context->options->time_passes ? seconds_now() : 0;
+    uint64_t before = context->changes;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    hlo_status status = p->rules ? hlo_rules_run(context, p->rules) : p->function(context);
+    if (status == HLO_OK && hlo_module_is_fragmented(context->module))
+        hlo_remark_relocated(context, hlo_module_compact(context->module, context->scratch));
+    hlo_arena_release(context->scratch, mark);
+    context->agreement = NULL;
+    if (p->role == COMMITS) r->decided += context->changes - before;
+    *tidied = age(r);
+    if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
+    if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name);
+    return status;
+}
+
+static hlo_status run_list(run *r, const char *list, bool outermost);
+
+/* The module is as it was when no deciding pass has changed anything. */
+static hlo_status run_or_undo(run *r, const pass *p) {
+    hlo_pass_context *context = &r->context;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    const hlo_snapshot *before = hlo_snapshot_take(context->module, context->scratch);
+    hlo_remark_mark *remarks = hlo_remark_here(context);
+    uint64_t decided = r->decided, changes = context->changes;
+    hlo_status status = run_list(r, p->sequence, false);
+    if (status == HLO_OK && r->decided == decided) {
+        hlo_snapshot_restore(context->module, before);
+        hlo_remark_back(context, remarks);
+        context->order = NULL;
+        context->changes = changes;
+        memset(r->tidied, 0, sizeof r->tidied);
+    }
+    hlo_arena_release(context->scratch, mark);
+    return status;
+}
+
+static hlo_status run_pass(run *r, const pass *p, bool outermost) {
+    hlo_status status;
+    if (!p->sequence)
+        status = run_function(r, p);
+    else if (outermost && holds_deciding(p))
+        status = run_or_undo(r, p);
+    else
+        status = run_list(r, p->sequence, false);
+    return status == HLO_OK ? dump(r, p) : status;
+}
+
+static hlo_status run_list(run *r, const char *list, bool outermost) {
+    size_t length;
+    hlo_status status = HLO_OK;
+    for (const char *at = *list ? list : NULL, *word;
+         status == HLO_OK && (word = hlo_next_word(&at, &length));)
+        status = run_pass(r, find_pass(word, length), outermost);
+    return status;
+}
+
+/* XLA's partitioner can split a dot, but not a custom call. */
+static void warn_unpartitioned(const run *r) {
+    const hlo_instr *marked;
+    if (!r->decided || !hlo_devices_unpartitioned(r->context.module, &marked)) return;
+    hlo_diag_emit(
+        r->context.module, r->context.sink, HLO_WARNING, marked->offset,
+        hlo_intern_length(marked->name),
+        "not-partitioned: the module has sharded values and is not partitioned yet, which FP8 "
+        "calls cannot be");
+}
+
+/* Of the rules that were loaded; one that only gives reasons changes nothing, and does not fire. */
+static void writer_idle_rules(const run *r) {
+    const hlo_rules *rules = r->context.rules;
+    for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
+        const hlo_rule *rule = &rules->rules[i];
+        if (rules->actions[rule->first_action].kind == HLO_ACTION_REMARK ||
+            hlo_remark_has_fired(&r->context, rule->name))
+            continue;
+        hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
+                      "rule %s did not fire in module %s", rule->name, r->context.module->name);
+    }
+}
+
+static hlo_status run_all(run *r, jmp_buf *recover) {
+    hlo_pass_context *context = &r->context;
+    const hlo_pass_options *options = context->options;
+    hlo_status status = HLO_OK;
+    if (r->telling) hlo_report_open(context);
+    if (*options->passes) hlo_pin_module(context->module, context->scratch);
+    if (r->telling && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
+    if (status != HLO_OK) return status;
+    status = run_list(r, options->passes, true);
+    if (status == HLO_OK && *options->passes && !options->verify_none && !options->verify_each)
+        status = verify(r, options->passes);
+    if (status != HLO_OK) return status;
+    if (!r->telling) return HLO_OK;
+    if (options->lint) hlo_lint_as_left(context);
+    hlo_report_close(context);
+    return HLO_OK;
+}
+
+/* The module is again as it came, and the report knows what is to stay wide. */
+static hlo_status start_again(run *r, const hlo_snapshot *original, jmp_buf *recover) {
+    hlo_pass_context *context = &r->context;
+    hlo_report *old = context->report;
+    hlo_snapshot_restore(context->module, original);
+    hlo_module_free(r->linted);
+    r->linted = NULL;
+    r->decided = context->changes = 0;
+    memset(r->tidied, 0, sizeof r->tidied);
+    context->order = NULL;
+    context->report = hlo_report_again(old, recover);
+    hlo_report_free(old);
+    return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+/* A matmul that gains too little is known once all is done, and what it takes with it (an FP8
+ * result, say) may be another's gain: so all is done again without it. */
+static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
+    hlo_pass_context *context = &r->context;
+    const hlo_snapshot *original = NULL;
+    if (context->options->min_gain > 0)
+        original = hlo_snapshot_take(context->module, context->lasting);
+    hlo_status status = run_all(r, recover);
+    while (status == HLO_OK && hlo_report_is_slow(context->report)) {
+        status = start_again(r, original, recover);
+        if (status == HLO_OK) status = run_all(r, recover);
+    }
+    if (status != HLO_OK) return status;
+    warn_unpartitioned(r);
+    writer_idle_rules(r);
+    return status;
+}
+
+/* In a function of its own: `r` must not be a variable of the one that jumps are caught in. */
+static hlo_status run_caught(run *r) {
+    hlo_pass_context *context = &r->context;
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    context->scratch = hlo_arena_new(&recover);
+    context->lasting = hlo_arena_new(&recover);
+    context->report = hlo_report_new(context->options->framework_files, &recover);
+    if (!context->scratch || !context->lasting || !context->report) return HLO_OUT_OF_MEMORY;
+    hlo_arena_set_recover(context->module->arena, &recover);
+    const unsigned most = context->options->max_errors;
+    hlo_status status = hlo_module_ensure_verified(context->module, most, context->sink);
+    if (status == HLO_OK) status = hlo_matmul_verify(context->module, most, context->sink);
+    return status == HLO_OK ? run_until_all_gain(r, &recover) : status;
+}
+
+/* -------------------------------------------------------------------------------------- options */
+
+static hlo_status refuse(const hlo_pass_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static hlo_status refuse(const hlo_pass_options *options, const char *format, ...) {
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    const hlo_diag diag = {.severity = HLO_ERROR, .message = message};
+    if (options->sink) options->sink->emit(options->sink->user, &diag);
+    return HLO_INVALID_USAGE;
+}
+
+static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, const char *word,
+                               const char *then) {
+    char name[80];
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    hlo_suggestion s = hlo_suggest(name);
+    for (size_t i = 0; i < PASS_COUNT; i++) hlo_suggest_offer(&s, passes[i].name);
+    return refuse(options, "no pass is called '%.*s'%s%s", (int)length, word, then,
+                  hlo_suggest_meant(&s));
+}
+
+hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    size_t length;
+    const char *at = *options->passes ? options->passes : NULL;
+    for (const char *word; (word = hlo_next_word(&at, &length));)
+        if (!find_pass(word, length)) return unknown_pass(options, length, word, "");
+    const char *after = options->print_after;
+    if (after && strcmp(after, "all") != 0 && !find_pass(after, strlen(after)))
+        return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
+    if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
+    if (!hlo_target_find(options->target))
+        return refuse(options, "no target is called sm_%d", options->target);
+    if (!(options->min_gain >= 0)) return refuse(options, "a gain is not negative");
+    if (options->cuda_major < 1 || options->cuda_minor < 0 || options->cuda_minor > 99)
+        return refuse(options, "no CUDA version is called %d.%d", options->cuda_major,
+                      options->cuda_minor);
+    return HLO_OK;
+}
+
+/* A rule in a phase that no pass runs would be lost without a word. */
+static hlo_status check_phases(const run *r) {
+    for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
+        const hlo_rule *rule = &r->context.rules->rules[i];
+        bool known = false;
+        for (size_t p = 0; p < PASS_COUNT && !known; p++)
+            known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
+        if (known) continue;
+        hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
+                      "no pass runs phase '%s'", rule->phase);
+        return HLO_INVALID_INPUT;
+    }
+    return HLO_OK;
+}
+
+hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
+                               hlo_report **out_report) {
+    run r = {
+        .context = {.module = module,
+                    .target = {.sm = options->target,
+                               .cuda = options->cuda_major * 100 + options->cuda_minor,
+                               .scales = options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL},
+                    .options = options,
+                    .sink = options->sink},
+        .telling = out_report || options->min_gain > 0};
+    hlo_status status = hlo_pass_options_check(options);
+    if (status != HLO_OK) return status;
+    if (options->rules)
+        status = hlo_rules_load(options->rules, options->max_errors, options->sink, &r.rules,
+                                &r.context.rules);
+    r.context.rules_source = r.rules;
+    if (status == HLO_OK && options->rules) status = check_phases(&r);
+    const bool nothing = !*options->passes && !out_report && options->verify_none;
+    if (status != HLO_OK || nothing) {
+        hlo_module_free(r.rules);
+        return status;
+    }
+    jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
+    status = run_caught(&r);
+    hlo_arena_set_recover(module->arena, outer);
+    hlo_journal_close(module); /* a firing may have been left where memory ran out */
+    hlo_arena_free(r.context.scratch);
+    hlo_arena_free(r.context.lasting);
+    hlo_module_free(r.linted);
+    hlo_module_free(r.rules);
+    if (status == HLO_OK && out_report)
+        *out_report = r.context.report;
+    else
+        hlo_report_free(r.context.report);
+    return status;
+}

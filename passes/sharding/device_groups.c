@@ -1,0 +1,425 @@
+/* Devices in groups.
+ *
+ * Most notations name an array of devices, and some of its dimensions: the devices of a group have
+ * the same place along all the others. */
+#include "passes/sharding/device_groups.h"
+
+#include <string.h>
+
+#include "ir/device_list.h"
+
+enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
+
+const hlo_device_groups hlo_device_groups_whole = {0};
+
+/* A stretch of an array's dimension along which the devices of a group lie: of places `step` apart,
+ * `size`. */
+typedef struct stretch {
+    int64_t step, size;
+} stretch;
+
+typedef struct array {
+    int64_t count;
+    int64_t dims[MOST_DIMS];
+    uint32_t rank;
+    uint32_t *at; /* the device at each place, in row-major order */
+    stretch grouped[MOST_DIMS];
+    uint32_t grouped_count;
+} array;
+
+/* The numbers up to the end of the list, which is at most MOST_DIMS long. False: it is longer. */
+static bool read_dims(const char **at, int64_t *dims, uint32_t *rank) {
+    *rank = 0;
+    do {
+        if (*rank == MOST_DIMS) return false;
+        dims[(*rank)++] = hlo_value_int(at);
+    } while (hlo_value_take(at, ","));
+    return true;
+}
+
+/* How many places there are; 0: none, or too many. */
+static int64_t place_count(const int64_t *dims, uint32_t rank) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i] < 1 || dims[i] > MOST_DEVICES || (count *= dims[i]) > MOST_DEVICES) return 0;
+    return count;
+}
+
+static bool make_places(hlo_arena *arena, array *d) {
+    d->count = place_count(d->dims, d->rank);
+    d->at = hlo_arena_array(arena, (size_t)d->count, sizeof *d->at);
+    for (int64_t i = 0; i < d->count; i++) d->at[i] = (uint32_t)i;
+    return d->count > 0;
+}
+
+static int64_t dim_step(const array *d, uint32_t dim) {
+    int64_t step = 1;
+    for (uint32_t i = dim + 1; i < d->rank; i++) step *= d->dims[i];
+    return step;
+}
+
+/* All along that dimension. */
+static void group_along(array *d, uint32_t dim) {
+    d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
+}
+
+/* `[4,2]T(1,0)`, or `[8]`, behind the bracket. */
+static bool read_iota(const char **at, array *d) {
+    int64_t dims[MOST_DIMS], order[MOST_DIMS], step[MOST_DIMS];
+    uint32_t rank, ordered = 0;
+    if (!read_dims(at, dims, &rank) || place_count(dims, rank) != d->count) return false;
+    hlo_value_take(at, "]");
+    if (!hlo_value_take(at, "T(")) return true;
+    if (!read_dims(at, order, &ordered) || ordered != rank) return false;
+    hlo_value_take(at, ")");
+    for (uint32_t i = 0; i < rank; i++) {
+        if (order[i] < 0 || order[i] >= rank) return false;
+        step[i] = 1;
+        for (uint32_t k = (uint32_t)order[i] + 1; k < rank; k++) step[i] *= dims[k];
+    }
+    for (int64_t place = 0; place < d->count; place++) {
+        int64_t rest = place, device = 0;
+        for (uint32_t i = rank; i-- > 0;) {
+            device += rest % dims[order[i]] * step[i];
+            rest /= dims[order[i]];
+        }
+        d->at[place] = (uint32_t)device;
+    }
+    return true;
+}
+
+/* `0,2,1,3` */
+static bool read_list(const char **at, array *d) {
+    for (int64_t i = 0; i < d->count; i++) {
+        int64_t device = hlo_value_int(at);
+        if (device < 0 || device >= d->count) return false;
+        d->at[i] = (uint32_t)device;
+        hlo_value_take(at, ",");
+    }
+    return true;
+}
+
+static const hlo_device_groups *divide(hlo_arena *arena, const array *d) {
+    uint32_t *of = hlo_arena_zero(arena, (size_t)d->count * sizeof *of);
+    for (int64_t place = 0; place < d->count; place++) {
+        int64_t first = place;
+        for (uint32_t i = 0; i < d->grouped_count; i++) {
+            const stretch *s = &d->grouped[i];
+            first -= place / s->step % s->size * s->step;
+        }
+        of[d->at[place]] = d->at[first];
+    }
+    hlo_device_groups *groups = hlo_arena_zero(arena, sizeof *groups);
+    *groups = (hlo_device_groups){(uint32_t)d->count, of};
+    return groups;
+}
+
+/* --------------------------------------------------------------------------------------- meshes */
+
+typedef struct mesh {
+    const char *axes; /* `'a'=2,'b'=4` */
+    array all;
+} mesh;
+
+/* The number of the axis that is named there; the mesh's rank: it has none. */
+static uint32_t axis_named(const mesh *m, const char *name) {
+    size_t length = (size_t)(hlo_value_past_name(name) - name);
+    const char *at = m->axes;
+    uint32_t axis = 0;
+    for (; axis < m->all.rank; axis++) {
+        const char *end = hlo_value_past_name(at);
+        if ((size_t)(end - at) == length && !memcmp(at, name, length)) break;
+        at = end + (*end == '=');
+        hlo_value_int(&at);
+        hlo_value_take(&at, ",");
+    }
+    return axis;
+}
+
+/* `'a'=2,'b'=4]` */
+static bool read_axes(hlo_arena *arena, const char **at, mesh *m) {
+    *m = (mesh){.axes = *at};
+    while (**at == '\'') {
+        if (m->all.rank == MOST_DIMS) return false;
+        *at = hlo_value_past_name(*at);
+        *at += **at == '=';
+        m->all.dims[m->all.rank++] = hlo_value_int(at);
+        hlo_value_take(at, ",");
+    }
+    return hlo_value_take(at, "]") && make_places(arena, &m->all);
+}
+
+/* `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))` */
+static bool read_mesh(hlo_arena *arena, const char **at, mesh *m) {
+    if (!hlo_value_take(at, "mesh[") || !read_axes(arena, at, m)) return false;
+    if (!hlo_value_take(at, ", device_ids=(")) return true;
+    bool good = hlo_value_take(at, "[") ? read_iota(at, &m->all) : read_list(at, &m->all);
+    return good && hlo_value_take(at, ")");
+}
+
+/* `'a'`, or a part of an axis, `'b':(2)4`. */
+static bool group_axis(const char **at, mesh *m) {
+    uint32_t axis = axis_named(m, *at);
+    array *d = &m->all;
+    if (axis == d->rank || d->grouped_count == MOST_DIMS) return false;
+    *at = hlo_value_past_name(*at);
+    if (!hlo_value_take(at, ":(")) {
+        group_along(d, axis);
+        return true;
+    }
+    int64_t before = hlo_value_int(at);
+    hlo_value_take(at, ")");
+    int64_t size = hlo_value_int(at);
+    if (before < 1 || size < 1 || d->dims[axis] % (before * size)) return false;
+    int64_t behind = d->dims[axis] / (before * size);
+    d->grouped[d->grouped_count++] = (stretch){dim_step(d, axis) * behind, size};
+    return true;
+}
+
+static const hlo_device_groups *groups_of_mesh(hlo_arena *arena, const char *at) {
+    mesh m;
+    if (!read_mesh(arena, &at, &m) || !hlo_value_take(&at, " {")) return NULL;
+    while (*at == '\'') {
+        if (!group_axis(&at, &m)) return NULL;
+        hlo_value_take(&at, ",");
+    }
+    return divide(arena, &m.all);
+}
+
+/* --------------------------------------------------------------------------------------- groups */
+
+static bool too_many(int64_t devices) {
+    return devices < 0 || devices > MOST_DEVICES;
+}
+
+static const hlo_device_groups *groups_of_iota(hlo_arena *arena, const char *at) {
+    array d = {.rank = 0};
+    if (!hlo_value_take(&at, "[") || !read_dims(&at, d.dims, &d.rank) || d.rank != 2) return NULL;
+    if (!make_places(arena, &d) || !hlo_value_take(&at, "]<=[") || !read_iota(&at, &d)) return NULL;
+    group_along(&d, 1);
+    return divide(arena, &d);
+}
+
+static hlo_device_groups *all_alone(hlo_arena *arena, int64_t count, uint32_t **out_of) {
+    hlo_device_groups *groups = hlo_arena_zero(arena, sizeof *groups);
+    uint32_t *of = hlo_arena_array(arena, (size_t)count, sizeof *of);
+    for (uint32_t i = 0; i < count; i++) of[i] = i;
+    *groups = (hlo_device_groups){(uint32_t)count, of};
+    *out_of = of;
+    return groups;
+}
+
+/* The greatest number that is named, and 1; 0: none. */
+static int64_t named_devices(const char *list) {
+    int64_t device, most = -1;
+    while (hlo_device_list_next(&list, &device)) most = device > most ? device : most;
+    return most + 1;
+}
+
+/* `{{0,1},{2,3}}` */
+static const hlo_device_groups *groups_of_list(hlo_arena *arena, const char *list, int64_t count) {
+    uint32_t *of;
+    int64_t named = named_devices(list);
+    count = named > count ? named : count;
+    if (!named || too_many(count)) return NULL;
+    hlo_device_groups *groups = all_alone(arena, count, &of);
+    for (const char *at = list + 1; hlo_value_take(&at, "{"); hlo_value_take(&at, ",")) {
+        int64_t first = -1;
+        while (*at && !hlo_value_take(&at, "}")) {
+            const char *before = at;
+            int64_t device = hlo_value_int(&at);
+            if (at == before) return NULL;
+            hlo_value_take(&at, ",");
+            if (device < 0) return NULL;
+            if (first < 0) first = device;
+            of[device] = (uint32_t)first;
+        }
+    }
+    return groups;
+}
+
+const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const char *groups,
+                                                    int64_t devices) {
+    if (!groups || !strcmp(groups, "{}")) return &hlo_device_groups_whole;
+    if (*groups == '[') return groups_of_iota(arena, groups);
+    return *groups == '{' ? groups_of_list(arena, groups, devices) : groups_of_mesh(arena, groups);
+}
+
+static uint32_t first_of(uint32_t *of, uint32_t device) {
+    while (of[device] != device) device = of[device] = of[of[device]];
+    return device;
+}
+
+const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const char *pairs,
+                                                    int64_t devices) {
+    uint32_t *of;
+    int64_t named = named_devices(pairs), from, to;
+    int64_t count = named > devices ? named : devices;
+    if (!count || too_many(count)) return NULL;
+    hlo_device_groups *groups = all_alone(arena, count, &of);
+    for (const char *at = pairs;
+         hlo_device_list_next(&at, &from) && hlo_device_list_next(&at, &to);) {
+        if (from < 0 || to < 0) return NULL;
+        of[first_of(of, (uint32_t)from)] = first_of(of, (uint32_t)to);
+    }
+    for (uint32_t i = 0; i < count; i++) of[i] = first_of(of, i);
+    return groups;
+}
+
+/* ------------------------------------------------------------------------------------ shardings */
+
+/* What the dimensions behind the data are for: `{manual, replicated}`. */
+static void group_kinds(const char *at, array *d, uint32_t count, hlo_handed asked) {
+    for (uint32_t i = 0; i < count && *at && *at != '}'; i++) {
+        bool manual = asked == HLO_GET && !strncmp(at, "manual", 6);
+        if (manual || !strncmp(at, "replicated", 10)) group_along(d, d->rank - count + i);
+        at += strcspn(at, ",}");
+        at += strspn(at, ", ");
+    }
+}
+
+/* `{devices=[2,2]<=[4] last_tile_dim_replicate}`, behind the first bracket. */
+static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const char *at,
+                                                  hlo_handed asked) {
+    array d = {.rank = 0};
+    if (!read_dims(&at, d.dims, &d.rank) || !hlo_value_take(&at, "]") || !make_places(arena, &d))
+        return NULL;
+    if (!(hlo_value_take(&at, "<=[") ? read_iota(&at, &d) : read_list(&at, &d))) return NULL;
+    if (hlo_value_take(&at, " last_tile_dim_replicate")) {
+        group_along(&d, d.rank - 1);
+    } else if (hlo_value_take(&at, " last_tile_dims={")) {
+        uint32_t kinds = 1;
+        for (const char *c = at; *c && *c != '}'; c++) kinds += *c == ',';
+        if (kinds > d.rank) return NULL;
+        group_kinds(at, &d, kinds, asked);
+    }
+    return divide(arena, &d);
+}
+
+/* `{'a'}, {}]`: those that are at the same place along the axes that are named. */
+static const hlo_device_groups *share_places(hlo_arena *arena, const char **at, mesh *m) {
+    bool tiled[MOST_DIMS] = {0};
+    for (; **at && **at != ']'; *at = **at == '\'' ? hlo_value_past_name(*at) : *at + 1) {
+        if (**at != '\'') continue;
+        uint32_t axis = axis_named(m, *at);
+        if (axis == m->all.rank) return NULL;
+        tiled[axis] = true;
+    }
+    for (uint32_t i = 0; i < m->all.rank; i++)
+        if (!tiled[i]) group_along(&m->all, i);
+    return hlo_value_take(at, "]") ? divide(arena, &m->all) : NULL;
+}
+
+/* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
+static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const char *at,
+                                                 hlo_handed asked) {
+    mesh m;
+    if (!read_mesh(arena, &at, &m)) return NULL;
+    if (hlo_value_take(&at, ", replicated")) return &hlo_device_groups_whole;
+    if (!hlo_value_take(&at, ", [")) return NULL;
+    if (strstr(at, "unreduced") || (strstr(at, "manual") && asked == HLO_HAVE)) return NULL;
+    return share_places(arena, &at, &m);
+}
+
+const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const char *sharding,
+                                                       hlo_handed asked) {
+    const char *at = sharding;
+    if (!hlo_value_take(&at, "{")) return NULL;
+    if (hlo_value_take(&at, "replicated") || (asked == HLO_GET && hlo_value_take(&at, "manual")))
+        return strchr("} ", *at) ? &hlo_device_groups_whole : NULL;
+    if (hlo_value_take(&at, "devices=[")) return sharding_of_tiles(arena, at, asked);
+    return sharding_of_mesh(arena, at, asked);
+}
+
+/* --------------------------------------------------------------------------------------- Shardy */
+
+/* As shardings of HLO are written: names in single quotes, and no spaces but in these. NULL: a name
+ * has such a quote. */
+static const char *respelt(hlo_arena *arena, const char *text) {
+    char *copy = hlo_arena_alloc(arena, strlen(text) + 1), *to = copy;
+    bool quoted = false;
+    for (; *text; text++) {
+        if (*text == '\'') return NULL;
+        if (*text == '"') quoted = !quoted;
+        if (*text != ' ' || quoted) *to++ = *text == '"' ? '\'' : *text;
+    }
+    *to = '\0';
+    return copy;
+}
+
+/* Up to the comma behind an item of a list, or what closes the list. */
+static const char *past_item(const char *at) {
+    int depth = 0;
+    while (*at && (depth || !strchr(",>]})", *at))) {
+        depth += (strchr("<[{(", *at) != NULL) - (strchr(">]})", *at) != NULL);
+        at = *at == '\'' ? hlo_value_past_name(at) : at + 1;
+    }
+    return at;
+}
+
+/* The mesh `'x'=2,'y'=2],device_ids=[1,0]>` that is called so in `{mesh=#sdy.mesh<['x'=2...}`. */
+static const char *mesh_called(const char *meshes, const char *name, size_t length) {
+    static const char mesh_is[] = "=#sdy.mesh<[";
+    const char *at = meshes;
+    while (hlo_value_take(&at, "{") || hlo_value_take(&at, ",")) {
+        if (!strncmp(at, name, length) && !strncmp(at + length, mesh_is, sizeof mesh_is - 1))
+            return at + length + sizeof mesh_is - 1;
+        at = past_item(at);
+    }
+    return NULL;
+}
+
+/* Up to the dimensions of the sharding of that number, `[<@mesh,[{'x'},{}]>,...]`, and its mesh. */
+static bool read_shardy(hlo_arena *arena, const char *meshes, uint32_t number, const char **at,
+                        mesh *m) {
+    const char *all = respelt(arena, meshes);
+    if (!all || !*at || !hlo_value_take(at, "#sdy.sharding_per_value<[")) return false;
+    for (; number; number--) {
+        *at = past_item(*at);
+        if (!hlo_value_take(at, ",")) return false;
+    }
+    if (!hlo_value_take(at, "<@")) return false;
+    const char *name = *at;
+    *at = *name == '\'' ? hlo_value_past_name(name) : name + strcspn(name, ",>");
+    const char *is = mesh_called(all, name, (size_t)(*at - name));
+    if (!is || !read_axes(arena, &is, m)) return false;
+    if (hlo_value_take(&is, ",device_ids=[") &&
+        !(m->all.rank && read_list(&is, &m->all) && hlo_value_take(&is, "]")))
+        return false;
+    return hlo_value_take(&is, ">") && hlo_value_take(at, ",[");
+}
+
+const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, const char *meshes,
+                                                     const char *shardings, uint32_t number) {
+    mesh m;
+    const char *at = respelt(arena, shardings);
+    if (!read_shardy(arena, meshes, number, &at, &m)) return NULL;
+    const hlo_device_groups *groups = share_places(arena, &at, &m);
+    if (hlo_value_take(&at, ",replicated=")) at = past_item(at);
+    if (!hlo_value_take(&at, ">")) return NULL; /* sums that are not made yet */
+    return m.all.rank ? groups : &hlo_device_groups_whole;
+}
+
+const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, const char *meshes,
+                                                   const char *shardings, const char *axes) {
+    mesh m;
+    const char *first = respelt(arena, shardings), *at = respelt(arena, axes);
+    if (!at || !hlo_value_take(&at, "#sdy<manual_axes{")) return NULL;
+    if (!read_shardy(arena, meshes, 0, &first, &m)) return NULL;
+    for (; *at == '\''; hlo_value_take(&at, ","))
+        if (!group_axis(&at, &m)) return NULL;
+    return hlo_value_take(&at, "}>") ? divide(arena, &m.all) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------ questions */
+
+bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b) {
+    if (a == b || !b->count) return true;
+    if (!a->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t with = a->of[i];
+        if (with == i) continue;
+        if (i >= b->count || with >= b->count || b->of[i] != b->of[with]) return false;
+    }
+    return true;
+}

@@ -1,0 +1,95 @@
+/* The devices of a module, and the groups of them that collectives are over. */
+#include "passes/sharding/devices.h"
+
+#include <string.h>
+
+#include "ir/device_list.h"
+#include "passes/sharding/manual.h"
+
+static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
+    int64_t count = hlo_module_int(module, id, 1);
+    return count > 1 ? count : 1;
+}
+
+int64_t hlo_devices_partitions(const hlo_module *module) {
+    return header_int(module, HLO_ATTR_NUM_PARTITIONS);
+}
+
+int64_t hlo_devices_replicas(const hlo_module *module) {
+    return header_int(module, HLO_ATTR_REPLICA_COUNT);
+}
+
+const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
+    while (hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count)
+        instr = hlo_instr_operand(instr, 0);
+    if (instr->op != HLO_OP_ASYNC_START) return instr;
+    const hlo_computation *called = hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    const hlo_instr *wrapped = called ? hlo_async_wrapped(called) : NULL;
+    return wrapped ? wrapped : instr;
+}
+
+/* Where it has a channel. */
+static bool names_partitions(const hlo_instr *collective) {
+    return collective->op == HLO_OP_ALL_TO_ALL || collective->op == HLO_OP_COLLECTIVE_PERMUTE ||
+           collective->op == HLO_OP_COLLECTIVE_PERMUTE_START;
+}
+
+/* Some collectives name partitions, or devices, when they say so; all others replicas, and then
+ * they are over all partitions when there is a channel, and within each when there is none. A
+ * header need not say how many there are: then what is named is all, and where there are channels
+ * these are partitions. */
+const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
+    collective = hlo_devices_sender(collective);
+    const hlo_module *module = collective->parent->module;
+    int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
+    const char *groups = hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS);
+    bool channel = hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID);
+    bool global = hlo_instr_int(collective, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0);
+    bool told = partitions > 1 || replicas > 1;
+    bool several = told ? partitions > 1 : module->attrs_seen[HLO_ATTR_CHANNEL_ID];
+    if (several && !global && (!channel || replicas > 1)) return NULL;
+    if (several && !global && !names_partitions(collective))
+        return told || hlo_device_list_read(groups).devices < 2 ? &hlo_device_groups_whole : NULL;
+    int64_t devices = partitions * replicas > 1 ? partitions * replicas : 0;
+    const char *pairs = hlo_instr_str(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);
+    if (pairs) return hlo_device_groups_of_pairs(arena, pairs, devices);
+    return hlo_device_groups_of_lists(arena, groups, devices);
+}
+
+/* What the partitioner makes is called so. */
+static bool called_spmd(const hlo_computation *comp) {
+    static const char ending[] = "_spmd";
+    size_t length = strlen(comp->name), size = sizeof ending - 1;
+    return length >= size && !strcmp(comp->name + length - size, ending);
+}
+
+bool hlo_devices_may_be_global(const hlo_module *module) {
+    return hlo_devices_replicas(module) == 1 && !called_spmd(module->entry) &&
+           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
+}
+
+bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
+    const hlo_instr *marked = NULL;
+    bool collective = false, manual = false;
+    *out_marked = NULL;
+    if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
+            collective |= hlo_ops[i->op].flags & HLO_COLLECTIVE;
+            manual |= hlo_manual_enters(i);
+            if (!marked && sharding && strstr(sharding, "devices=")) marked = i;
+        }
+    *out_marked = marked;
+    return marked && !called_spmd(module->entry) && (manual || !collective);
+}
+
+int64_t hlo_devices_free_channel(const hlo_module *module) {
+    int64_t most = 0;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            int64_t channel = hlo_instr_int(i, HLO_ATTR_CHANNEL_ID, 0);
+            if (channel > most) most = channel;
+        }
+    return most + 1;
+}

@@ -1,0 +1,41 @@
+/* The devices that run a module, and which values are the same on all of them, whatever the inputs
+ * are.
+ *
+ *   devices.c  what a module says of its devices, and among which of them a collective sends
+ *   agree.c    values that are the same
+ *   manual.c   values that are split already, in a module that is not */
+#ifndef HLO_PASSES_DEVICES_H
+#define HLO_PASSES_DEVICES_H
+
+#include "passes/context.h"
+#include "passes/sharding/device_groups.h"
+
+/* As the header says; 1 where it does not. */
+int64_t hlo_devices_replicas(const hlo_module *module);
+int64_t hlo_devices_partitions(const hlo_module *module);
+
+/* The collective that an instruction is, or ends, or that it ends the wrapped computation of. */
+const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
+
+/* Among which devices a collective, or one that `collective` ends, sends. The answer lives in
+ * `arena`. NULL: it is not known. */
+const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
+
+/* Whether `value` is proved to be the same on all devices of each group that `collective` sends
+ * among, in every execution. Anything that is not understood may differ (agree.c says what is). */
+bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
+                            const hlo_instr *collective);
+
+/* Whether the entry may be seen by the partitioner yet, which hands each of several devices parts
+ * of its values: nothing in its header or name says otherwise. */
+bool hlo_devices_may_be_global(const hlo_module *module);
+
+/* Whether XLA's partitioner has not split the module yet: values are marked as sharded, but nothing
+ * goes from device to device, or only in what was written for each. `*out_marked` is such a value.
+ */
+bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
+
+/* A channel id that no instruction has. */
+int64_t hlo_devices_free_channel(const hlo_module *module);
+
+#endif

@@ -1,0 +1,279 @@
+/* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and one
+ * free dimension on each side. Several of a kind become one by a reshape of the operand, after a
+ * transpose where they do not stand side by side; a vector becomes a matrix with one row. A reshape
+ * of the result undoes it. Where all that is done with the result is to put the right operand's
+ * dimensions before the left one's, the operands change places instead, so that a bias, say, stands
+ * behind the dot.
+ *
+ * Needs: nothing.
+ * Keeps: what is pinned; dots in that form already; dots whose operands do not both come from fp8
+ * values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions. Numerics:
+ * unchanged, except for the order in which products are summed. Tests:
+ * testdata/passes/collapse-dots/ */
+#include "passes/analysis/module_facts.h"
+#include "passes/passes.h"
+#include "passes/verdict/remark.h"
+
+typedef struct group {
+    uint32_t count;
+    int64_t *dims; /* of the operand, in the order in which they are merged; FREE has room for twice
+                      as many */
+} group;
+
+enum { BATCH, FREE, CONTRACTING, KINDS };
+
+typedef struct side {
+    hlo_instr *operand;
+    group groups[KINDS];
+    uint32_t at[KINDS]; /* the merged dimension, once collapsed */
+    int64_t extents[KINDS];
+} side;
+
+static group listed(hlo_arena *arena, const hlo_ints *dims) {
+    return (group){dims->count, hlo_arena_copy(arena, dims->v, dims->count * sizeof *dims->v)};
+}
+
+static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batch,
+                      const hlo_ints *contracting) {
+    side s = {.operand = operand};
+    uint32_t rank = operand->shape->rank;
+    s.groups[BATCH] = listed(arena, batch);
+    s.groups[CONTRACTING] = listed(arena, contracting);
+    bool *taken = hlo_arena_zero(arena, rank);
+    for (uint32_t i = 0; i < batch->count; i++) taken[batch->v[i]] = true;
+    for (uint32_t i = 0; i < contracting->count; i++) taken[contracting->v[i]] = true;
+    group *rest = &s.groups[FREE];
+    rest->dims = hlo_arena_array(arena, 2 * rank, sizeof *rest->dims);
+    for (uint32_t i = 0; i < rank; i++)
+        if (!taken[i]) rest->dims[rest->count++] = i;
+    return s;
+}
+
+/* Sums the products in the order in which they lie in the left operand, so that its contracting
+ * dimensions need no transpose for their order. */
+static void sort_contracting(group *left, group *right) {
+    for (uint32_t i = 1; i < left->count; i++)
+        for (uint32_t j = i; j > 0 && left->dims[j - 1] > left->dims[j]; j--) {
+            int64_t l = left->dims[j], r = right->dims[j];
+            left->dims[j] = left->dims[j - 1];
+            right->dims[j] = right->dims[j - 1];
+            left->dims[j - 1] = l;
+            right->dims[j - 1] = r;
+        }
+}
+
+/* A vector, or one for each batch: it is to get a free dimension. */
+static bool is_vector(const side *s) {
+    return !s->groups[FREE].count && s->groups[CONTRACTING].count;
+}
+
+static bool is_collapsed(const side *s) {
+    if (is_vector(s)) return false;
+    for (int kind = 0; kind < KINDS; kind++)
+        if (s->groups[kind].count > 1) return false;
+    return true;
+}
+
+static bool side_by_side(const group *g) {
+    for (uint32_t i = 1; i < g->count; i++)
+        if (g->dims[i] != g->dims[0] + i) return false;
+    return true;
+}
+
+static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, hlo_instr *operand) {
+    hlo_instr *made = hlo_instr_new(dot->parent, dot, op, shape, 1, &operand, NULL);
+    const hlo_attr *metadata = hlo_instr_attr(dot, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(made, *metadata);
+    made->offset = dot->offset;
+    return made;
+}
+
+/* Transposes to batch, free, contracting and renumbers the groups. */
+static void transpose_side(hlo_arena *arena, hlo_instr *dot, side *s) {
+    const hlo_shape *shape = s->operand->shape;
+    int64_t *order = hlo_arena_array(arena, shape->rank, sizeof *order);
+    int64_t *dims = hlo_arena_array(arena, shape->rank, sizeof *dims);
+    uint32_t count = 0;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (uint32_t i = 0; i < s->groups[kind].count; i++) {
+            int64_t from = s->groups[kind].dims[i];
+            s->groups[kind].dims[i] = count;
+            dims[count] = shape->dims[from];
+            order[count++] = from;
+        }
+    hlo_module *module = dot->parent->module;
+    const hlo_shape *moved = hlo_shape_array(module, shape->type, count, dims);
+    s->operand = insert(dot, HLO_OP_TRANSPOSE, moved, s->operand);
+    hlo_instr_set_ints(s->operand, HLO_ATTR_DIMENSIONS, count, order);
+}
+
+static void reshape_side(hlo_instr *dot, side *s) {
+    const hlo_shape *shape = s->operand->shape;
+    int64_t dims[KINDS];
+    uint32_t rank = 0;
+    for (int64_t i = 0; i < shape->rank;)
+        for (int kind = 0; kind < KINDS; kind++) {
+            const group *g = &s->groups[kind];
+            if (g->count == 0 || g->dims[0] != i) continue;
+            if (kind == CONTRACTING && is_vector(s)) {
+                s->at[FREE] = rank;
+                s->extents[FREE] = dims[rank++] = 1;
+            }
+            s->at[kind] = rank;
+            dims[rank] = 1;
+            for (uint32_t j = 0; j < g->count; j++) dims[rank] *= shape->dims[i + j];
+            s->extents[kind] = dims[rank++];
+            i += g->count;
+            break;
+        }
+    if (is_collapsed(s)) return;
+    hlo_module *module = dot->parent->module;
+    s->operand =
+        insert(dot, HLO_OP_RESHAPE, hlo_shape_array(module, shape->type, rank, dims), s->operand);
+}
+
+static void collapse_side(hlo_arena *arena, hlo_instr *dot, side *s) {
+    for (int kind = 0; kind < KINDS; kind++)
+        if (!side_by_side(&s->groups[kind])) {
+            transpose_side(arena, dot, s);
+            break;
+        }
+    reshape_side(dot, s);
+}
+
+static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
+    if (s->groups[kind].count)
+        hlo_instr_set_ints(dot, id, 1, &(int64_t){s->at[kind]});
+    else
+        hlo_instr_drop_attr(dot, id);
+}
+
+/* The transpose that is all that uses the dot, if it puts the free dimensions of the right operand
+ * before those of the left one; the sides then have theirs in its order. */
+static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
+    group *l = &left->groups[FREE], *r = &right->groups[FREE];
+    int64_t first = left->groups[BATCH].count, at = 0;
+    if (!l->count || !r->count || hlo_instr_user_count(dot) != 1 || dot == dot->parent->root ||
+        hlo_instr_attr(dot, HLO_ATTR_OPERAND_PRECISION))
+        return NULL;
+    hlo_instr *transpose = dot->uses->user;
+    if (transpose->op != HLO_OP_TRANSPOSE || transpose->pin) return NULL;
+    const int64_t *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS)->v;
+    for (; at < first; at++)
+        if (order[at] != at) return NULL;
+    for (; at < first + r->count; at++)
+        if (order[at] < first + l->count) return NULL;
+    const group was[] = {*l, *r};
+    l->dims = was[0].dims + l->count;
+    r->dims = was[1].dims + r->count;
+    for (uint32_t i = 0; i < r->count; i++)
+        r->dims[i] = was[1].dims[order[first + i] - first - l->count];
+    for (uint32_t i = 0; i < l->count; i++)
+        l->dims[i] = was[0].dims[order[first + r->count + i] - first];
+    return transpose;
+}
+
+/* What the dot becomes takes the place of `result`, which is the dot or all that uses it. */
+static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
+                     side *right) {
+    hlo_arena *arena = context->scratch;
+    sort_contracting(&left->groups[CONTRACTING], &right->groups[CONTRACTING]);
+    collapse_side(arena, dot, left);
+    collapse_side(arena, dot, right);
+    int64_t dims[KINDS];
+    uint32_t rank = 0;
+    if (left->groups[BATCH].count) dims[rank++] = left->extents[BATCH];
+    if (left->groups[FREE].count || is_vector(left)) dims[rank++] = left->extents[FREE];
+    if (right->groups[FREE].count || is_vector(right)) dims[rank++] = right->extents[FREE];
+    hlo_module *module = context->module;
+    const hlo_shape *shape = hlo_shape_array(module, dot->shape->type, rank, dims);
+    hlo_instr *operands[] = {left->operand, right->operand};
+    hlo_instr *made = hlo_instr_new(dot->parent, dot, HLO_OP_DOT, shape, 2, operands, dot->name);
+    made->offset = dot->offset;
+    hlo_instr_copy_attrs(made, dot);
+    set_dim(made, HLO_ATTR_LHS_BATCH_DIMS, left, BATCH);
+    set_dim(made, HLO_ATTR_LHS_CONTRACTING_DIMS, left, CONTRACTING);
+    set_dim(made, HLO_ATTR_RHS_BATCH_DIMS, right, BATCH);
+    set_dim(made, HLO_ATTR_RHS_CONTRACTING_DIMS, right, CONTRACTING);
+    if (!hlo_shape_same_dims(dot->shape, shape)) hlo_instr_drop_attr(made, HLO_ATTR_SHARDING);
+    hlo_remark_follow(context, dot, made);
+    const hlo_shape *want = result->shape;
+    hlo_instr *value =
+        hlo_shape_same_dims(shape, want) ? made
+        : result == dot                  ? insert(dot, HLO_OP_RESHAPE, want, made)
+                                         : insert(dot, HLO_OP_RESHAPE,
+                                                  hlo_shape_array(module, want->type, want->rank, want->dims), made);
+    if (result == result->parent->root && value->shape != want && result != dot)
+        value = insert(dot, HLO_OP_COPY, want, value);
+    hlo_instr_inherit(value, result);
+    hlo_instr_replace_uses(result, value);
+    if (result != dot) hlo_instr_remove(result);
+    hlo_instr_remove(dot);
+    context->changes++;
+}
+
+/* Asked for once a dot may have to change: most need not. */
+typedef struct reach {
+    const unsigned char *fp8; /* by id, of what was there then; NULL: not asked for */
+    uint32_t count;
+} reach;
+
+static bool comes_from_fp8(hlo_pass_context *context, reach *r, const hlo_instr *instr) {
+    if (!r->fp8) {
+        r->count = context->module->next_id;
+        r->fp8 = hlo_facts_fp8_reach(context->module, context->scratch);
+    }
+    return instr->id < r->count ? r->fp8[instr->id] & HLO_FROM_FP8
+                                : hlo_type_is_fp8(instr->shape->type);
+}
+
+/* A matrix, or one for each batch, in as many dimensions. */
+static bool is_plain(const hlo_instr *operand, const hlo_ints *batch, const hlo_ints *contracting) {
+    return batch->count <= 1 && contracting->count == 1 && operand->shape->rank == batch->count + 2;
+}
+
+/* Merging dimensions whose sizes are not known would lose what is known of them. */
+static bool is_static(const hlo_instr *instr) {
+    return !instr->shape->dynamic && hlo_shape_count(instr->shape) >= 0;
+}
+
+static void visit(hlo_pass_context *context, hlo_instr *dot, reach *r) {
+    if (dot->op != HLO_OP_DOT || dot->operand_count != 2 || dot->pin) return;
+    hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    const hlo_ints *left_batch = hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS);
+    const hlo_ints *right_batch = hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS);
+    const hlo_ints *left_contracting = hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS);
+    const hlo_ints *right_contracting = hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS);
+    if (is_plain(left, left_batch, left_contracting) &&
+        is_plain(right, right_batch, right_contracting) &&
+        (dot->use_count != 1 || dot->uses->user->op != HLO_OP_TRANSPOSE))
+        return;
+    if (!comes_from_fp8(context, r, left) || !comes_from_fp8(context, r, right)) return;
+    if (!is_static(left) || !is_static(right) || !is_static(dot)) return;
+    hlo_arena *arena = context->scratch;
+    hlo_arena_mark mark = hlo_arena_here(arena);
+    side m = read_side(arena, left, left_batch, left_contracting);
+    side n = read_side(arena, right, right_batch, right_contracting);
+    hlo_instr *transpose = turned(dot, &m, &n);
+    if (transpose)
+        collapse(context, dot, transpose, &n, &m);
+    else if (!is_collapsed(&m) || !is_collapsed(&n))
+        collapse(context, dot, dot, &m, &n);
+    hlo_arena_release(arena, mark);
+}
+
+hlo_status hlo_pass_collapse(hlo_pass_context *context) {
+    if (!context->module->op_counts[HLO_OP_DOT]) return HLO_OK;
+    reach r = {0};
+    const bool *fused = hlo_facts_fused(context->module, context->scratch);
+    for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
+             instr = next) {
+            next = hlo_instr_next(instr);
+            /* It may go with the dot. */
+            if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
+                next = next->next;
+            visit(context, instr, &r);
+        }
+    return HLO_OK;
+}

@@ -1,0 +1,91 @@
+/* Computes what depends on constants alone.
+ *
+ * Needs: operands before users.
+ * Keeps: what is pinned; anything with more than LIMIT elements; broadcasts, which say more than
+ * the values they stand for; fp8 arrays, which a matmul may want as they are. The folded operands
+ * stay for dead code elimination. Numerics: the evaluator's, which is the CPU backend's. Tests:
+ * testdata/passes/constant-folding/ */
+#include "ir/eval/eval.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/passes.h"
+
+enum { LIMIT = 256 }; /* elements */
+
+static bool is_small_array(const hlo_shape *shape) {
+    int64_t count = hlo_shape_is_array(shape) ? hlo_shape_count(shape) : -1;
+    return count >= 0 && count <= LIMIT;
+}
+
+static bool is_known(const hlo_instr *operand) {
+    return operand->op == HLO_OP_CONSTANT && !operand->pin && is_small_array(operand->shape) &&
+           !operand->u.literal->elided &&
+           (!hlo_type_is_fp8(operand->shape->type) || hlo_shape_count(operand->shape) == 1);
+}
+
+static bool can_fold(const hlo_instr *instr) {
+    if (instr->operand_count == 0 || !is_small_array(instr->shape)) return false;
+    switch (instr->op) {
+    case HLO_OP_BROADCAST: /* an array of one element is as good as a scalar */
+        if (hlo_shape_count(instr->shape) != 1) return false;
+        break;
+    case HLO_OP_DOT:
+    case HLO_OP_CUSTOM_CALL:
+    case HLO_OP_CALL:
+    case HLO_OP_FUSION:
+    case HLO_OP_WHILE:
+    case HLO_OP_CONDITIONAL:
+    case HLO_OP_OPT_BARRIER:
+    case HLO_OP_DOMAIN: return false;
+    default: break;
+    }
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (!is_known(hlo_instr_operand(instr, i))) return false;
+    return hlo_eval_supports(instr, NULL);
+}
+
+static hlo_view literal_view(hlo_arena *arena, const hlo_literal *literal) {
+    const hlo_shape *shape = literal->shape;
+    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
+    int64_t stride = 1;
+    for (uint32_t i = shape->rank; i-- > 0; stride *= shape->dims[i]) strides[i] = stride;
+    return (hlo_view){.type = shape->type,
+                      .rank = shape->rank,
+                      .dims = shape->dims,
+                      .strides = strides,
+                      .data = literal->data};
+}
+
+/* The value of `instr`; NULL when the evaluator does not compute it. */
+static const hlo_literal *value_of(hlo_pass_context *context, const hlo_instr *instr) {
+    hlo_arena *scratch = context->scratch;
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_view *operands = hlo_arena_array(scratch, instr->operand_count, sizeof *operands);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        operands[i] = literal_view(scratch, hlo_instr_operand(instr, i)->u.literal);
+    hlo_literal *literal = hlo_literal_new(context->module, instr->shape);
+    hlo_view result = literal_view(scratch, literal);
+    const char *why;
+    hlo_status status = hlo_eval(NULL, instr, operands, &result, scratch, &why);
+    hlo_arena_release(scratch, mark);
+    return status == HLO_OK ? literal : NULL;
+}
+
+hlo_status hlo_pass_fold(hlo_pass_context *context) {
+    hlo_effects effects = hlo_facts_side_effects(context->module, context->scratch);
+    for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = hlo_instr_next(instr);
+            if (instr->pin || hlo_facts_has(effects.random, instr->id) ||
+                hlo_instr_user_count(instr) == 0 || !can_fold(instr))
+                continue;
+            const hlo_literal *literal = value_of(context, instr);
+            if (!literal) continue;
+            hlo_instr *constant = hlo_constant_new(comp, instr, literal);
+            hlo_instr_inherit(constant, instr);
+            constant->offset = instr->offset;
+            hlo_instr_replace_uses(instr, constant);
+            hlo_instr_remove(instr);
+            context->changes++;
+        }
+    return HLO_OK;
+}

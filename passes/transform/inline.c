@@ -1,0 +1,216 @@
+/* Replaces each call by the instructions of the computation that it calls, and the calls among them
+ * likewise. Nothing is done in a computation that is called only so: what is left of it is dead.
+ *
+ * Needs: callees before callers.
+ * Keeps: what is pinned, and calls that say that they are to stay (pin.h); computations with
+ * fusions, and those whose parameters control dependencies name. Called computations stay for dead
+ * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
+ * frame stays that of the callee, which is where the user wrote the operation; the caller's fills
+ * in where there is none.
+ * Numerics: unchanged.
+ * Tests: testdata/passes/inline/ */
+#include <string.h>
+
+#include "passes/analysis/module_facts.h"
+#include "passes/analysis/pin.h"
+#include "passes/passes.h"
+#include "passes/verdict/remark.h"
+
+/* Of copies in all: nested calls can grow a module exponentially. How many a call takes is counted
+ * before any is made: a call that there is no room for stays, and so do those that it leads to,
+ * which a warning says. */
+enum { BUDGET = 1 << 20 };
+
+typedef struct inliner {
+    hlo_pass_context *context;
+    const bool *fuses;  /* by id of a computation: see with_fusions() */
+    uint64_t *sizes;    /* by id of a computation: instructions in it once all is inlined */
+    bool *stays;        /* by id of a computation: more than calls that are inlined name it */
+    hlo_instr **copies; /* by id of the callee's instruction */
+    uint32_t room;      /* of `copies` */
+    hlo_instr **operands;
+    uint32_t operand_room;
+    uint64_t budget;
+    bool warned;
+} inliner;
+
+static void warn(inliner *in, const hlo_instr *call) {
+    if (in->warned) return;
+    in->warned = true;
+    hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
+                  hlo_intern_length(call->name),
+                  "this call stays, and maybe others: inlining makes %d copies at most",
+                  (int)BUDGET);
+}
+
+/* What the call can be replaced by; NULL: it is to stay. */
+static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
+    if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
+    hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    if (callee->attr_count || hlo_facts_has(in->fuses, callee->id)) return NULL;
+    if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
+    for (uint32_t i = 0; i < callee->parameter_count; i++)
+        if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
+    return callee;
+}
+
+static void note_called(void *user, hlo_computation *called) {
+    ((inliner *)user)->stays[called->id] = true;
+}
+
+/* Counts what each computation becomes, and finds those in which calls are to be replaced. */
+static void survey(inliner *in) {
+    const hlo_module *module = in->context->module;
+    uint32_t count = module->next_computation_id;
+    in->sizes = hlo_arena_zero(in->context->scratch, count * sizeof *in->sizes);
+    in->stays = hlo_arena_zero(in->context->scratch, count * sizeof *in->stays);
+    in->stays[module->entry->id] = true;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        uint64_t size = comp->instr_count;
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_computation *callee = callee_of(in, instr);
+            if (!callee)
+                hlo_instr_visit_called(instr, note_called, in);
+            else if (size <= BUDGET)
+                size += in->sizes[callee->id];
+        }
+        in->sizes[comp->id] = size;
+    }
+}
+
+static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {
+    for (uint32_t i = 0; i < attrs->count; i++)
+        if (attrs->v[i].id == id) return &attrs->v[i];
+    return NULL;
+}
+
+/* The callee's metadata seen from the caller. */
+static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
+                                      const hlo_attrs *callee) {
+    size_t room = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
+    hlo_attrs *nested = hlo_arena_alloc(module->arena, room);
+    nested->count = 0;
+    const hlo_attr *outer = find_attr(caller, HLO_ATTR_OP_NAME);
+    for (uint32_t i = 0; i < callee->count; i++) {
+        hlo_attr attr = callee->v[i];
+        if (attr.id == HLO_ATTR_OP_NAME && outer) {
+            size_t length = hlo_intern_length(attr.u.str), lead = hlo_intern_length(outer->u.str);
+            char *name = hlo_arena_alloc(module->arena, lead + length + 1);
+            memcpy(name, outer->u.str, lead);
+            name[lead] = '/';
+            memcpy(name + lead + 1, attr.u.str, length);
+            attr.u.str = hlo_intern(module, name, lead + length + 1);
+        }
+        nested->v[nested->count++] = attr;
+    }
+    const hlo_attr *frame = find_attr(caller, HLO_ATTR_STACK_FRAME_ID);
+    if (frame && !find_attr(callee, HLO_ATTR_STACK_FRAME_ID) &&
+        !find_attr(callee, HLO_ATTR_SOURCE_FILE))
+        nested->v[nested->count++] = *frame;
+    return nested;
+}
+
+static void set_metadata(hlo_instr *copy, const hlo_instr *call) {
+    const hlo_attr *outer = hlo_instr_attr(call, HLO_ATTR_METADATA);
+    if (!outer || copy->op == HLO_OP_CONSTANT) return;
+    const hlo_attr *inner = hlo_instr_attr(copy, HLO_ATTR_METADATA);
+    hlo_attr attr = *outer;
+    if (inner) attr.u.attrs = nest_metadata(copy->parent->module, outer->u.attrs, inner->u.attrs);
+    hlo_instr_set_attr(copy, attr);
+}
+
+/* The copies of the control predecessors, all of which are in the callee. */
+static void set_control(const inliner *in, hlo_instr *copy) {
+    const hlo_attr *attr = hlo_instr_attr(copy, HLO_ATTR_CONTROL_PREDECESSORS);
+    if (!attr) return;
+    const hlo_instrs *from = attr->u.instrs;
+    hlo_instrs *list = hlo_arena_copy(copy->parent->module->arena, from,
+                                      sizeof *from + from->count * sizeof *from->v);
+    for (uint32_t i = 0; i < list->count; i++) list->v[i] = in->copies[from->v[i]->id];
+    hlo_instr_set_attr(copy, (hlo_attr){.id = attr->id, .u.instrs = list});
+}
+
+static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from) {
+    if (in->operand_room < from->operand_count) {
+        in->operand_room = 2 * from->operand_count;
+        in->operands =
+            hlo_arena_array(in->context->scratch, in->operand_room, sizeof *in->operands);
+    }
+    for (uint32_t i = 0; i < from->operand_count; i++)
+        in->operands[i] = in->copies[hlo_instr_operand(from, i)->id];
+    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, in->operands);
+    set_metadata(copy, call);
+    set_control(in, copy);
+    hlo_remark_copy(in->context, from, copy);
+    return copy;
+}
+
+static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
+    hlo_module *module = callee->module;
+    const uint32_t first_made = module->next_id;
+    if (in->room < module->next_id) {
+        in->room = 2 * module->next_id;
+        in->copies = hlo_arena_array(in->context->scratch, in->room, sizeof *in->copies);
+    }
+    for (const hlo_instr *from = callee->first; from; from = from->next)
+        in->copies[from->id] = from->op == HLO_OP_PARAMETER
+                                   ? hlo_instr_operand(call, (uint32_t)from->u.parameter)
+                                   : copy_instr(in, call, from);
+    hlo_instr *result = in->copies[callee->root->id];
+    if (result->shape != call->shape && hlo_shape_is_array(call->shape))
+        result = hlo_instr_new(call->parent, call, HLO_OP_COPY, call->shape, 1, &result, NULL);
+    const hlo_attr *sharding = hlo_instr_attr(call, HLO_ATTR_SHARDING);
+    if (sharding && result->id >= first_made && !hlo_instr_attr(result, HLO_ATTR_SHARDING))
+        hlo_instr_set_attr(result, *sharding);
+    hlo_instr_replace_uses(call, result);
+    hlo_instr_remove(call);
+    in->context->changes++;
+}
+
+/* A fused computation has one fusion, so what has fusions in it is not copied. */
+static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
+    if (!module->op_counts[HLO_OP_FUSION]) return NULL;
+    bool *fuses = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fuses);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (instr->op == HLO_OP_FUSION) fuses[comp->id] = true;
+    return fuses;
+}
+
+/* Whether there is room for the call and all that is called through it, which is taken. */
+static bool take_room(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
+    uint64_t size = in->sizes[callee->id];
+    if (size > in->budget) {
+        warn(in, call);
+        return false;
+    }
+    in->budget -= size;
+    return true;
+}
+
+static void inline_calls(inliner *in, hlo_computation *comp) {
+    const hlo_instr *behind = NULL; /* there is room for all calls before it */
+    bool taken = false;
+    for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        if (instr == behind) taken = false;
+        next = hlo_instr_next(instr);
+        hlo_computation *callee = callee_of(in, instr);
+        if (!callee || (!taken && !take_room(in, instr, callee))) continue;
+        if (!taken) behind = next;
+        taken = true;
+        hlo_instr *before = instr->prev;
+        inline_call(in, instr, callee);
+        next = before ? hlo_instr_next(before) : comp->first;
+    }
+}
+
+hlo_status hlo_pass_inline(hlo_pass_context *context) {
+    hlo_module *module = context->module;
+    if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
+    inliner in = {.context = context, .budget = BUDGET};
+    in.fuses = with_fusions(module, context->scratch);
+    survey(&in);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        if (in.stays[comp->id]) inline_calls(&in, comp);
+    return HLO_OK;
+}

@@ -1,0 +1,401 @@
+/* Takes dequantisations into the loops and branches that their matmuls are in. What is handed in is
+ * the fp8 value then, and its scale beside it. The same with what a loop makes anew in each round,
+ * sends on, or puts into an array.
+ *
+ * Needs: calls inlined.
+ * Keeps: what is pinned, but for loops and branches with effects in them; what is used for anything
+ * but matmuls whose other operand comes from fp8 as well; computations with several callers;
+ * shardings. Numerics: exact: the same is computed, where it is used. A slice of values that have a
+ * scale for each slice is scaled after slicing. Tests: testdata/passes/sink-dequantise/ */
+#include "passes/transform/sink_dequantise.h"
+#include <string.h>
+
+#include "passes/passes.h"
+
+/* --------------------------------------------------------------------------------------- making */
+
+static hlo_instr *insert(hlo_instr *before, hlo_op op, const hlo_shape *shape, uint32_t count,
+                         hlo_instr *const *operands) {
+    hlo_instr *made = hlo_instr_new(before->parent, before, op, shape, count, operands, NULL);
+    made->offset = before->offset;
+    return made;
+}
+
+static hlo_instr *take(hlo_instr *before, hlo_instr *tuple, int64_t index) {
+    hlo_instr *made =
+        insert(before, HLO_OP_GET_TUPLE_ELEMENT, tuple->shape->elements[index], 1, &tuple);
+    hlo_instr_set_attr(made, (hlo_attr){.id = HLO_ATTR_INDEX, .u.i = index});
+    return made;
+}
+
+static hlo_instr *reshape(hlo_instr *before, hlo_instr *value, uint32_t rank, const int64_t *dims) {
+    const hlo_shape *shape =
+        hlo_shape_array(before->parent->module, value->shape->type, rank, dims);
+    return insert(before, HLO_OP_RESHAPE, shape, 1, &value);
+}
+
+/* `value` all over, along `dims` of the shape. */
+static hlo_instr *spread(hlo_instr *before, hlo_instr *value, const hlo_shape *shape,
+                         const hlo_ints *dims) {
+    hlo_instr *made = insert(before, HLO_OP_BROADCAST, shape, 1, &value);
+    hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, dims ? dims->count : 0, dims ? dims->v : NULL);
+    return made;
+}
+
+/* `fp8` dequantised, with what of the scale is for it. */
+static hlo_instr *dequantise(hlo_instr *before, const hlo_dequantised *from, const hlo_ints *dims,
+                             hlo_instr *fp8, hlo_instr *scale) {
+    const hlo_shape *wide = hlo_shape_retype(before->parent->module, fp8->shape, from->to);
+    hlo_instr *value = insert(before, HLO_OP_CONVERT, wide, 1, &fp8);
+    if (!scale) return value;
+    bool one = hlo_shape_count(scale->shape) == 1;
+    if (one && scale->shape->rank) scale = reshape(before, scale, 0, NULL);
+    hlo_instr *operands[] = {value, spread(before, scale, wide, one ? NULL : dims)};
+    return insert(before, from->op, wide, 2, operands);
+}
+
+/* The scale in a computation; NULL: none. */
+static hlo_instr *scale_in(const hlo_sink_candidate *what, hlo_instr *before, hlo_instr *tuple) {
+    hlo_instr *scale = what->from.scale;
+    if (!scale || what->scale_index >= 0)
+        return scale ? take(before, tuple, what->scale_index) : NULL;
+    double number;
+    hlo_known_number(scale, &number);
+    return hlo_constant_scalar(before->parent, before, scale->shape->type, number);
+}
+
+/* Along dimension 0. */
+static const hlo_ints *stacked_dims(const hlo_sink_region *e) {
+    hlo_ints *dims = hlo_arena_zero(e->context->scratch, sizeof *dims + sizeof dims->v[0]);
+    dims->count = 1;
+    return dims;
+}
+
+static void retype(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *value) {
+    value->shape = hlo_shape_retype(e->context->module, value->shape, what->from.from);
+}
+
+/* Whether the use is by a link on the way to the next round's value. */
+static bool leads_on(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
+    if (e->elements[index].how != HLO_CARRY_PERMUTED || use != use->user->operands) return false;
+    const hlo_instr *link = hlo_instr_operand(e->called[0]->root, index);
+    for (; link->op != HLO_OP_GET_TUPLE_ELEMENT; link = hlo_instr_operand(link, 0))
+        if (link == use->user) return true;
+    return false;
+}
+
+/* Whether it is by the next round's value, or by what puts a slice in. */
+static bool is_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
+    const hlo_instr *root = e->called[0]->root;
+    if (hlo_sink_is_next(e, root, use, index)) return true;
+    return e->elements[index].how == HLO_CARRY_STACKED &&
+           use->user == hlo_instr_operand(root, index);
+}
+
+/* The scale's slice is taken where the value's is. */
+static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
+                          hlo_instr *tuple);
+
+/* `value`, which was wide, is fp8 from here on: everything but the loop's next state, and what is
+ * made of it, uses what it is dequantised to. `tuple` has the scale. */
+static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
+                       hlo_instr *scale, const hlo_ints *dims) {
+    const hlo_sink_candidate *what = &e->elements[index];
+    hlo_instr *wide = NULL, *before = scale ? scale->next : value->next;
+    uint32_t first_made = e->context->module->next_id;
+    retype(e, what, value);
+    for (hlo_use *use = value->uses, *next; use; use = next) {
+        next = use->next;
+        if (use->user->id >= first_made || is_next(e, index, use)) continue;
+        if (leads_on(e, index, use)) {
+            become_fp8(e, index, use->user, tuple, NULL, dims);
+            continue;
+        }
+        if (!scale && hlo_sink_slices(what, use->user, value)) {
+            become_sliced(e, index, use->user, tuple);
+            continue;
+        }
+        if (!wide) {
+            hlo_instr *whole = scale ? scale : scale_in(what, before, tuple);
+            wide = dequantise(before, &what->from, dims, value, whole);
+        }
+        hlo_instr_set_operand(use->user, (uint32_t)(use - use->user->operands), wide);
+    }
+}
+
+/* Takes away dimension 0, which has one element. */
+static bool is_squeeze(const hlo_instr *instr) {
+    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
+    if (instr->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank) return false;
+    return !memcmp(from->dims + 1, to->dims, to->rank * sizeof *to->dims);
+}
+
+static const hlo_ints *squeezed_dims(const hlo_sink_region *e, const hlo_ints *dims) {
+    hlo_ints *left =
+        hlo_arena_zero(e->context->scratch, sizeof *left + dims->count * sizeof dims->v[0]);
+    for (uint32_t i = 1; i < dims->count; i++) left->v[left->count++] = dims->v[i] - 1;
+    return left;
+}
+
+static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
+                          hlo_instr *tuple) {
+    const hlo_sink_candidate *what = &e->elements[index];
+    hlo_instr *operands[1 + HLO_RULE_ARGS];
+    int64_t sizes[HLO_RULE_ARGS];
+    hlo_instr *scale = scale_in(what, slice->next, tuple), *after = scale->next;
+    uint32_t rank = what->dims->count;
+    operands[0] = scale;
+    for (uint32_t i = 0; i < rank; i++) {
+        operands[1 + i] = hlo_instr_operand(slice, 1 + (uint32_t)what->dims->v[i]);
+        sizes[i] = i ? scale->shape->dims[i] : 1;
+    }
+    const hlo_shape *one = hlo_shape_array(e->context->module, scale->shape->type, rank, sizes);
+    scale = insert(after, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands);
+    hlo_instr_set_ints(scale, HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
+    hlo_instr *squeeze = slice->uses ? slice->uses->user : NULL;
+    if (rank == 1 || slice->use_count != 1 || !is_squeeze(squeeze)) {
+        become_fp8(e, index, slice, tuple, scale, what->dims);
+        return;
+    }
+    retype(e, what, slice);
+    scale = reshape(squeeze->next, scale, rank - 1, sizes + 1);
+    become_fp8(e, index, squeeze, tuple, scale, squeezed_dims(e, what->dims));
+}
+
+static void sink_in(const hlo_sink_region *e, hlo_computation *comp) {
+    hlo_instr *parameter = comp->parameters[0];
+    for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        int64_t index = instr->id < e->count_before ? hlo_sink_index(instr, parameter) : -1;
+        if (index >= 0 && e->elements[index].sinks)
+            become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
+    }
+}
+
+/* The links from `link` down to what is dequantised, on the fp8 value. */
+static hlo_instr *carry(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *link,
+                        hlo_instr *before) {
+    hlo_dequantised made;
+    if (hlo_dequantised_read(link, &made)) return made.fp8;
+    hlo_instr *operands[1 + HLO_RULE_ARGS] = {carry(e, what, hlo_instr_operand(link, 0), before)};
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    hlo_instr *copy = hlo_instr_copy(before->parent, before, link, operands);
+    retype(e, what, copy);
+    return copy;
+}
+
+/* What the scale is at first: of slices that are put in, one for each, all of them 1. */
+static hlo_instr *first_scale(const hlo_sink_region *e, const hlo_sink_candidate *what,
+                              const hlo_shape *shape) {
+    if (what->how != HLO_CARRY_STACKED) return what->from.scale;
+    hlo_type type = what->from.scale->shape->type;
+    hlo_instr *one = hlo_constant_scalar(e->user->parent, e->user, type, 1);
+    return spread(e->user, one,
+                  hlo_shape_array(e->context->module, type, 1, (int64_t[]){shape->dims[0]}), NULL);
+}
+
+static hlo_instr *first_fp8(const hlo_sink_region *e, const hlo_sink_candidate *what,
+                            hlo_instr *wide) {
+    if (what->how != HLO_CARRY_STACKED)
+        return what->dims ? what->from.fp8 : carry(e, what, wide, e->user);
+    hlo_instr *zero = hlo_constant_scalar(e->user->parent, e->user, what->from.from, 0);
+    const hlo_shape *shape = hlo_shape_retype(e->context->module, wide->shape, what->from.from);
+    return spread(e->user, zero, shape, NULL);
+}
+
+static bool is_handed_in(const hlo_sink_candidate *what) {
+    if (!what->sinks || !what->from.scale) return false;
+    return what->how == HLO_CARRY_RECOMPUTED || what->how == HLO_CARRY_STACKED ||
+           what->from.scale->op != HLO_OP_CONSTANT;
+}
+
+/* The tuple with fp8 values, and scales behind. */
+static hlo_instr *make_tuple(hlo_sink_region *e) {
+    hlo_arena *arena = e->context->scratch;
+    hlo_instr **operands = hlo_arena_array(arena, 2 * e->count, sizeof *operands);
+    const hlo_shape **shapes = hlo_arena_array(arena, 2 * e->count, sizeof *shapes);
+    uint32_t count = e->count;
+    for (uint32_t i = 0; i < e->count; i++) {
+        hlo_sink_candidate *what = &e->elements[i];
+        hlo_instr *wide = hlo_instr_operand(e->tuple, i);
+        operands[i] = what->sinks ? first_fp8(e, what, wide) : wide;
+        if (!is_handed_in(what)) continue;
+        what->scale_index = count;
+        operands[count++] = first_scale(e, what, wide->shape);
+    }
+    for (uint32_t i = 0; i < count; i++) shapes[i] = operands[i]->shape;
+    const hlo_shape *shape = hlo_shape_tuple(e->context->module, count, shapes);
+    return insert(e->user, HLO_OP_TUPLE, shape, count, operands);
+}
+
+/* What is put in is fp8, and its scale is put in beside it. */
+static hlo_instr *stack_up(const hlo_sink_region *e, const hlo_sink_candidate *what,
+                           hlo_instr *update, hlo_instr *state) {
+    retype(e, what, update);
+    hlo_instr_set_operand(update, 1, carry(e, what, hlo_instr_operand(update, 1), update));
+    if (!what->from.scale) return NULL;
+    hlo_instr *all = take(update, state, what->scale_index);
+    hlo_instr *operands[] = {all, reshape(update, what->from.scale, 1, (int64_t[]){1}),
+                             hlo_instr_operand(update, 2)};
+    return insert(update, HLO_OP_DYNAMIC_UPDATE_SLICE, all->shape, 3, operands);
+}
+
+/* The scale of the next round; NULL: none is handed on. */
+static hlo_instr *next_scale(const hlo_sink_region *e, uint32_t index) {
+    const hlo_sink_candidate *what = &e->elements[index];
+    hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
+    if (what->how == HLO_CARRY_STACKED)
+        return stack_up(e, what, hlo_instr_operand(root, index), state);
+    if (what->how == HLO_CARRY_RECOMPUTED) {
+        hlo_instr_set_operand(root, index, carry(e, what, hlo_instr_operand(root, index), root));
+        return what->next.scale;
+    }
+    return what->scale_index >= 0 ? take(root, state, what->scale_index) : NULL;
+}
+
+/* The loop's next state has the scales, too. After it there is what went in, where that was handed
+ * on, or else the fp8 value, and it is dequantised. */
+static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
+    hlo_instr *root = e->called[0]->root;
+    for (uint32_t i = 0; i < e->count; i++) {
+        hlo_instr *scale = e->elements[i].sinks ? next_scale(e, i) : NULL;
+        if (scale) hlo_instr_append_operand(root, scale);
+    }
+    root->shape = e->user->shape = tuple->shape;
+    for (hlo_use *use = e->user->uses; use; use = use->next) {
+        int64_t index = use->user->id < e->count_before ? hlo_sink_index(use->user, e->user) : -1;
+        if (index < 0 || !e->elements[index].sinks) continue;
+        if (e->elements[index].how == HLO_CARRY_INVARIANT) {
+            hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
+            use->user->shape = tuple->shape->elements[index];
+        } else {
+            become_fp8(e, (uint32_t)index, use->user, e->user, NULL, e->elements[index].dims);
+        }
+    }
+}
+
+static void sink(hlo_sink_region *e) {
+    e->count_before = e->context->module->next_id;
+    hlo_instr *tuple = make_tuple(e);
+    for (uint32_t i = 0; i < e->count; i++)
+        if (e->elements[i].how == HLO_CARRY_STACKED && is_handed_in(&e->elements[i]))
+            e->elements[i].dims = stacked_dims(e);
+    for (uint32_t i = 0; i < e->called_count; i++) {
+        e->called[i]->parameters[0]->shape = tuple->shape;
+        sink_in(e, e->called[i]);
+    }
+    if (e->user->op == HLO_OP_WHILE) finish_loop(e, tuple);
+    hlo_instr_set_operand(e->user, e->operand, tuple);
+    if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
+    e->context->agreement = NULL; /* what it knows is of tuples as they were */
+    e->context->changes++;
+}
+
+/* ------------------------------------------------------------------------------------- the pass */
+
+typedef struct sinker {
+    hlo_pass_context *context;
+    const hlo_fp8_provenance *provenance;
+    uint32_t known;      /* ids below it are of what there was at first */
+    hlo_instr **callers; /* by computation id: the one that calls it; NULL: not just one does */
+    bool *called;        /* by computation id */
+    hlo_instr *caller;   /* the one that is looked at */
+} sinker;
+
+static void note_called(void *user, hlo_computation *called) {
+    sinker *s = user;
+    s->callers[called->id] = s->called[called->id] ? NULL : s->caller;
+    s->called[called->id] = true;
+}
+
+bool hlo_sink_speaks(const hlo_instr *instr) {
+    return hlo_instr_attr(instr, HLO_ATTR_SHARDING) || hlo_instr_attr(instr, HLO_ATTR_ORIGIN);
+}
+
+/* Of a tuple of `count` elements, which a module that was not verified need not be. */
+static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
+    if (tuple == tuple->parent->root || tuple->shape->type != HLO_TYPE_TUPLE ||
+        tuple->shape->rank != count)
+        return false;
+    for (const hlo_use *use = tuple->uses; use; use = use->next) {
+        int64_t index = hlo_sink_index(use->user, tuple);
+        if (index < 0 || index >= count || hlo_sink_is_held(use->user)) return false;
+    }
+    return true;
+}
+
+static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *comp) {
+    if (!comp || !s->callers[comp->id] || comp->parameter_count != 1 || !comp->root) return false;
+    const hlo_instr *parameter = comp->parameters[0];
+    if (!only_elements_used(parameter, e->count) || hlo_sink_speaks(parameter) ||
+        hlo_sink_is_held(parameter))
+        return false;
+    e->called[e->called_count++] = comp;
+    return true;
+}
+
+static void enter(hlo_sink_region *e) {
+    hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
+    if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_sink_is_held(e->tuple) &&
+        !hlo_sink_is_held(e->user) && !hlo_sink_speaks(e->tuple) && !hlo_sink_speaks(e->user)) {
+        e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
+        if (hlo_sink_choose(e)) sink(e);
+    }
+    hlo_arena_release(e->context->scratch, mark);
+}
+
+static hlo_sink_region entrance_of(const sinker *s, hlo_instr *user, uint32_t operand) {
+    hlo_instr *tuple = hlo_instr_operand(user, operand);
+    return (hlo_sink_region){.context = s->context,
+                             .provenance = s->provenance,
+                             .callers = s->callers,
+                             .known = s->known,
+                             .user = user,
+                             .operand = operand,
+                             .tuple = tuple,
+                             .count = tuple->operand_count};
+}
+
+static void visit_loop(const sinker *s, hlo_instr *loop) {
+    hlo_sink_region e = entrance_of(s, loop, 0);
+    hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
+    if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
+        return;
+    if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
+        !hlo_sink_speaks(body->root) && !hlo_sink_is_held(body->root) &&
+        only_elements_used(loop, e.count) && body->root->operand_count == e.count)
+        enter(&e);
+}
+
+static void visit_branches(const sinker *s, hlo_instr *conditional) {
+    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    for (uint32_t i = 1; i < conditional->operand_count; i++) {
+        hlo_sink_region e = entrance_of(s, conditional, i);
+        hlo_computation *branch =
+            list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
+                 : hlo_instr_comp(conditional,
+                                  i == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
+        if (add_called(s, &e, branch)) enter(&e);
+    }
+}
+
+hlo_status hlo_pass_sink(hlo_pass_context *context) {
+    hlo_module *module = context->module;
+    if (!hlo_target_find(context->target.sm)->fp8) return HLO_OK;
+    if (!module->op_counts[HLO_OP_WHILE] && !module->op_counts[HLO_OP_CONDITIONAL]) return HLO_OK;
+    sinker s = {.context = context, .known = module->next_id};
+    s.provenance = hlo_fp8_provenance_find(module, context->scratch);
+    s.callers = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.callers);
+    s.called = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.called);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            s.caller = instr;
+            hlo_instr_visit_called(instr, note_called, &s);
+        }
+    /* Callers before what they call. */
+    for (hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);
+            if (instr->op == HLO_OP_CONDITIONAL) visit_branches(&s, instr);
+        }
+    return HLO_OK;
+}

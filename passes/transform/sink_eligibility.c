@@ -1,0 +1,353 @@
+/* Which elements of a tuple may be handed in as fp8: those that only movement, collectives and then
+ * matmuls with something else from fp8 use, however many loops and branches farther in. */
+#include "passes/builders/granularity.h"
+#include "passes/sharding/devices.h"
+#include "passes/transform/sink_dequantise.h"
+
+enum { DEPTH_LIMIT = 64, STEP_LIMIT = 1024 };
+
+int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple) {
+    if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
+    return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
+}
+
+bool hlo_sink_is_held(const hlo_instr *instr) {
+    bool calls = instr->op == HLO_OP_WHILE || instr->op == HLO_OP_CONDITIONAL;
+    return instr->pin && !(instr->pin == HLO_PIN_EFFECT && calls);
+}
+
+/* -------------------------------------------------------------------------------------- reading */
+
+/* Times or over an array that differs along some dimensions. */
+static bool reads_rows(hlo_instr *value, hlo_sink_candidate *out) {
+    if ((value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) || value->pin) return false;
+    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        hlo_instr *factor = hlo_instr_operand(value, !i);
+        if (factor->op != HLO_OP_BROADCAST || factor->pin ||
+            !hlo_dequantised_read(hlo_instr_operand(value, i), &out->from) || out->from.scale)
+            continue;
+        out->from.scale = hlo_instr_operand(factor, 0);
+        out->from.op = value->op;
+        out->dims = hlo_instr_ints(factor, HLO_ATTR_DIMENSIONS);
+        return true;
+    }
+    return false;
+}
+
+static bool is_zero(hlo_instr *value) {
+    double number;
+    hlo_type type = value->shape->type;
+    return (type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16) &&
+           hlo_known_number(value, &number) && number == 0;
+}
+
+/* What moves elements and needs nothing else made for it. */
+static bool is_plain(const hlo_instr *link) {
+    return hlo_chain_link(link) && link->op != HLO_OP_CONVERT && link->op != HLO_OP_PAD;
+}
+
+/* Dequantised, then moved about. */
+static bool reads_moved(hlo_instr *value, hlo_dequantised *out) {
+    for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
+        value = hlo_instr_operand(value, 0);
+    return hlo_dequantised_read(value, out);
+}
+
+/* Puts one slice along dimension 0, which is dequantised, into what `state` has there. */
+static bool reads_stack(hlo_instr *update, const hlo_instr *state, uint32_t index,
+                        hlo_sink_candidate *out) {
+    if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin ||
+        hlo_instr_operand(update, 0)->pin ||
+        hlo_sink_index(hlo_instr_operand(update, 0), state) != index ||
+        hlo_instr_operand(update, 0)->use_count != 1 || update->use_count != 1)
+        return false;
+    hlo_instr *slice = hlo_instr_operand(update, 1);
+    const hlo_shape *all = update->shape, *one = slice->shape;
+    if (!all->rank || one->dims[0] != 1 || hlo_instr_operand(update, 2)->shape->rank) return false;
+    for (uint32_t i = 1; i < all->rank; i++)
+        if (one->dims[i] != all->dims[i]) return false;
+    return reads_moved(slice, &out->from);
+}
+
+static bool is_sending(const hlo_instr *instr) {
+    return instr->operand_count == 1 && !instr->pin &&
+           (instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_TO_ALL ||
+            instr->op == HLO_OP_COLLECTIVE_PERMUTE);
+}
+
+/* What `value` is the end of a chain of, of movement and collectives. */
+static const hlo_instr *moved_from(const hlo_instr *value) {
+    for (unsigned depth = 0; depth < DEPTH_LIMIT && value->operand_count; depth++) {
+        if (!is_plain(value) && !is_sending(value)) break;
+        value = hlo_instr_operand(value, 0);
+    }
+    return value;
+}
+
+static bool same_form(const hlo_dequantised *a, const hlo_dequantised *b) {
+    return a->op == b->op && a->from == b->from && a->to == b->to && !a->scale == !b->scale &&
+           (!a->scale || a->scale->shape == b->scale->shape);
+}
+
+/* It is made where it is used, rather than handed in. */
+static bool is_constant(const hlo_sink_candidate *what) {
+    return what->from.scale && what->from.scale->op == HLO_OP_CONSTANT &&
+           what->how != HLO_CARRY_RECOMPUTED && what->how != HLO_CARRY_STACKED;
+}
+
+/* What the next round has. */
+static bool read_next(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *what) {
+    const hlo_instr *state = e->called[0]->parameters[0];
+    hlo_instr *next = hlo_instr_operand(e->called[0]->root, index);
+    if (hlo_sink_index(next, state) == index) return true;
+    if (what->dims) return false;
+    if (hlo_sink_index(moved_from(next), state) == index) {
+        what->how = HLO_CARRY_PERMUTED;
+        return true;
+    }
+    what->how = HLO_CARRY_RECOMPUTED;
+    return reads_moved(next, &what->next) && same_form(&what->from, &what->next);
+}
+
+static void read_element(const hlo_sink_region *e, uint32_t index) {
+    double number;
+    hlo_sink_candidate *what = &e->elements[index];
+    hlo_instr *value = hlo_instr_operand(e->tuple, index);
+    *what = (hlo_sink_candidate){.scale_index = -1, .how = HLO_CARRY_INVARIANT};
+    bool loop = e->user->op == HLO_OP_WHILE;
+    if (loop && is_zero(value)) {
+        what->how = HLO_CARRY_STACKED;
+        what->sinks = reads_stack(hlo_instr_operand(e->called[0]->root, index),
+                                  e->called[0]->parameters[0], index, what);
+        return;
+    }
+    what->sinks = reads_moved(value, &what->from) || reads_rows(value, what);
+    if (what->sinks && loop) what->sinks = read_next(e, index, what);
+    if (what->sinks && is_constant(what))
+        what->sinks = !what->dims && hlo_known_number(what->from.scale, &number);
+}
+
+/* -------------------------------------------------------------------------------------- serving */
+
+/* Movement on the way from an element to where it is used; the last link first. */
+typedef struct way {
+    const struct way *before;
+    const hlo_instr *link;
+} way;
+
+typedef struct walk {
+    const hlo_sink_region *e;
+    const hlo_sink_candidate *what;
+    uint32_t index;
+    unsigned fuel;
+    bool matmul; /* one was found */
+} walk;
+
+static bool comes_from_fp8(const walk *w, hlo_instr *value) {
+    hlo_dequantised made;
+    if (value->id < w->e->known && hlo_fp8_provenance_has(w->e->provenance, value)) return true;
+    for (unsigned depth = 0; depth < DEPTH_LIMIT && hlo_chain_link(value); depth++)
+        value = hlo_instr_operand(value, 0);
+    return hlo_dequantised_read(value, &made);
+}
+
+/* An element that was thought to sink, and does not, is as wide as it was. */
+static bool stays_wide(const hlo_sink_region *e, const hlo_instr *value) {
+    for (uint32_t i = 0; i < e->called_count; i++) {
+        int64_t index = hlo_sink_index(moved_from(value), e->called[i]->parameters[0]);
+        if (index >= 0 && index < e->count) return !e->elements[index].sinks;
+    }
+    return false;
+}
+
+static bool agrees(const walk *w, const hlo_instr *collective) {
+    const hlo_sink_candidate *what = w->what;
+    if (!what->from.scale) return true;
+    if (!hlo_devices_replicated(w->e->context, what->from.scale, collective)) return false;
+    if (what->how == HLO_CARRY_RECOMPUTED)
+        return hlo_devices_replicated(w->e->context, what->next.scale, collective);
+    if (what->how != HLO_CARRY_STACKED) return true;
+    const hlo_instr *update = hlo_instr_operand(w->e->called[0]->root, w->index);
+    return hlo_devices_replicated(w->e->context, hlo_instr_operand(update, 2), collective);
+}
+
+/* The grain below an all-gather or a permute; false: what is gathered must not change, and may. */
+static bool grain_below_sent(const walk *w, const hlo_instr *sends,
+                             const hlo_granularity *granularity, hlo_granularity *out) {
+    *out = *granularity;
+    if (sends->op == HLO_OP_COLLECTIVE_PERMUTE) return true;
+    if (sends->op != HLO_OP_ALL_GATHER) return false;
+    int64_t along = hlo_instr_ints(sends, HLO_ATTR_DIMENSIONS)->v[0];
+    if (granularity->v[along] == 1) return true;
+    out->v[along] = hlo_instr_operand(sends, 0)->shape->dims[along];
+    return granularity->v[along] >= sends->shape->dims[along] && agrees(w, sends);
+}
+
+/* Whether the scale does not change along what the dot contracts. */
+static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const way *last) {
+    if (!w->what->from.scale || (!w->what->dims && w->what->how != HLO_CARRY_STACKED)) return true;
+    hlo_granularity granularity, below;
+    const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
+    const hlo_ints *contracted =
+        hlo_instr_ints(dot, right ? HLO_ATTR_RHS_CONTRACTING_DIMS : HLO_ATTR_LHS_CONTRACTING_DIMS);
+    if (shape->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < shape->rank; i++) granularity.v[i] = 1;
+    for (uint32_t i = 0; contracted && i < contracted->count; i++)
+        granularity.v[contracted->v[i]] = shape->dims[contracted->v[i]];
+    for (; last; last = last->before, granularity = below)
+        if (hlo_ops[last->link->op].flags & HLO_COLLECTIVE
+                ? !grain_below_sent(w, last->link, &granularity, &below)
+                : !hlo_granularity_of_operand(last->link, &granularity, &below))
+            return false;
+    if (!w->what->dims) return granularity.v[0] == 1;
+    for (uint32_t i = 0; i < w->what->dims->count; i++)
+        if (granularity.v[w->what->dims->v[i]] != 1) return false;
+    return true;
+}
+
+static bool sends(const walk *w, const hlo_instr *user) {
+    return is_sending(user) &&
+           (w->what->dims || w->what->how == HLO_CARRY_STACKED || agrees(w, user));
+}
+
+static bool serves(walk *w, const hlo_instr *value, const way *last);
+
+/* Of all get-tuple-elements of `tuple`, those of that index. */
+static bool elements_serve(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
+    if (tuple == tuple->parent->root) return false;
+    for (const hlo_use *use = tuple->uses; use; use = use->next) {
+        if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT || use->user->pin) return false;
+        if (hlo_sink_index(use->user, tuple) == index && !serves(w, use->user, last)) return false;
+    }
+    return true;
+}
+
+static bool called_serves(walk *w, const hlo_computation *comp, int64_t index, const way *last) {
+    return comp && comp->parameter_count == 1 && !comp->parameters[0]->pin &&
+           w->e->callers[comp->id] && elements_serve(w, comp->parameters[0], index, last);
+}
+
+static bool loop_serves(walk *w, const hlo_instr *loop, int64_t index, const way *last) {
+    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
+    if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
+        hlo_sink_index(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) !=
+            index)
+        return false;
+    return called_serves(w, body, index, last) &&
+           called_serves(w, hlo_instr_comp(loop, HLO_ATTR_CONDITION), index, last) &&
+           elements_serve(w, loop, index, last);
+}
+
+static bool branch_serves(walk *w, const hlo_instr *conditional, uint32_t operand, int64_t index,
+                          const way *last) {
+    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (!operand || (list && operand > list->u.comps->count)) return false;
+    const hlo_computation *branch =
+        list ? list->u.comps->v[operand - 1]
+             : hlo_instr_comp(conditional, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                        : HLO_ATTR_FALSE_COMPUTATION);
+    return called_serves(w, branch, index, last);
+}
+
+/* What a tuple with it at `index` is handed to. */
+static bool handed_serves(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
+    if (tuple == tuple->parent->root) return false;
+    for (const hlo_use *use = tuple->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
+        if (hlo_sink_is_held(user)) return false;
+        if (user->op == HLO_OP_WHILE
+                ? !loop_serves(w, user, index, last)
+                : !branch_serves(w, user, (uint32_t)(use - user->operands), index, last))
+            return false;
+    }
+    return true;
+}
+
+bool hlo_sink_slices(const hlo_sink_candidate *what, const hlo_instr *slice,
+                     const hlo_instr *value) {
+    if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
+    if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
+        hlo_instr_operand(slice, 1)->shape->rank)
+        return false;
+    const hlo_ints *sizes = hlo_instr_ints(slice, HLO_ATTR_DYNAMIC_SLICE_SIZES);
+    for (uint32_t i = 1; i < what->dims->count; i++)
+        if (sizes->v[what->dims->v[i]] != value->shape->dims[what->dims->v[i]]) return false;
+    return sizes->v[0] == 1;
+}
+
+bool hlo_sink_is_next(const hlo_sink_region *e, const hlo_instr *root, const hlo_use *use,
+                      uint32_t index) {
+    return e->user->op == HLO_OP_WHILE && root == e->called[0]->root && use->user == root &&
+           use == root->operands + index;
+}
+
+static bool dot_serves(walk *w, const hlo_use *use, const way *last) {
+    const hlo_instr *dot = use->user;
+    if (dot->operand_count != 2) return false;
+    uint32_t number = (uint32_t)(use - dot->operands);
+    hlo_instr *other = hlo_instr_operand(dot, !number);
+    w->matmul = true;
+    return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
+           scale_passes(w, dot, number, last);
+}
+
+static bool use_serves(walk *w, const hlo_use *use, const way *last) {
+    const hlo_instr *user = use->user, *value = use->def;
+    if (hlo_sink_is_held(user)) return false;
+    if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
+        if (hlo_sink_is_next(w->e, user, use, w->index)) return true;
+        /* A loop farther in hands it on. */
+        const hlo_instr *caller = w->e->callers[user->parent->id];
+        return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
+               hlo_sink_index(value, user->parent->parameters[0]) == use - user->operands;
+    }
+    if (user->op == HLO_OP_TUPLE) return handed_serves(w, user, use - user->operands, last);
+    if (user->op == HLO_OP_DOT) return dot_serves(w, use, last);
+    bool moves =
+        hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
+    if (!moves && !sends(w, user)) return false;
+    return serves(w, user, &(way){last, user});
+}
+
+/* Whether everything that uses the value does with the fp8 one. */
+static bool serves(walk *w, const hlo_instr *value, const way *last) {
+    if (value == value->parent->root) return false;
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        if (!w->fuel) return false;
+        w->fuel--;
+        if (!use_serves(w, use, last)) return false;
+    }
+    return true;
+}
+
+/* Takes back what does not serve, and notes what is used. */
+static void check_candidate(const hlo_sink_region *e, uint32_t index) {
+    hlo_sink_candidate *what = &e->elements[index];
+    walk w = {e, what, index, STEP_LIMIT, false};
+    bool eligible = true;
+    if (what->how == HLO_CARRY_STACKED)
+        eligible = elements_serve(&w, e->user, index, NULL);
+    else
+        for (uint32_t i = 0; eligible && i < e->called_count; i++)
+            eligible = elements_serve(&w, e->called[i]->parameters[0], index, NULL);
+    what->sinks = eligible && w.matmul;
+}
+
+bool hlo_sink_choose(hlo_sink_region *e) {
+    bool any = false, changes = true;
+    for (uint32_t i = 0; i < e->count; i++) {
+        read_element(e, i);
+        any |= e->elements[i].sinks;
+    }
+    while (any && changes) {
+        any = changes = false;
+        for (uint32_t i = 0; i < e->count; i++) {
+            if (!e->elements[i].sinks) continue;
+            check_candidate(e, i);
+            any |= e->elements[i].sinks;
+            changes |= !e->elements[i].sinks;
+        }
+    }
+    return any;
+}

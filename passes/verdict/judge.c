@@ -1,0 +1,186 @@
+/* Reasons that no pass gives: what a matmul is, where it lies, and what its operands come from. */
+#include "passes/verdict/judge.h"
+
+#include "matmul/product.h"
+#include "passes/analysis/fp8_provenance.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/analysis/pin.h"
+
+struct hlo_judge_context {
+    const hlo_module *module;
+    hlo_arena *arena;
+    const bool *fused; /* by computation id */
+    /* Once they are asked for: */
+    const unsigned char *makers; /* by computation id: hlo_fusion_maker */
+    const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
+    const hlo_fp8_provenance *provenance;
+};
+
+hlo_judge_context *hlo_judge_context_new(const hlo_module *module, hlo_arena *arena) {
+    hlo_judge_context *j = hlo_arena_zero(arena, sizeof *j);
+    j->module = module;
+    j->arena = arena;
+    j->fused = hlo_facts_fused(module, arena);
+    return j;
+}
+
+/* -------------------------------------------------------------------------------------- fusions */
+
+/* By hlo_fusion_maker. XLA's own kernels, and those of libraries for CPUs, compute on wider types.
+ */
+static const struct {
+    const char *name, *epilogue;
+    bool multiplies_fp8;
+    hlo_reason reason; /* of a matmul of fp8 values that are converted up in there */
+} makers[] = {
+    [HLO_FUSION_XLA] = {"a fusion", "", false, HLO_REASON_INSIDE_FUSION},
+    [HLO_FUSION_TRITON] = {"a Triton fusion", "in a Triton fusion", true, HLO_REASON_TRITON_FUSION},
+    [HLO_FUSION_CUDNN] = {"a cuDNN fusion", "in a cuDNN fusion", true, HLO_REASON_CUDNN_FUSION},
+    [HLO_FUSION_CPU] = {"a CPU library's fusion", "", false, HLO_REASON_CPU_LIBRARY}};
+
+typedef struct making {
+    unsigned char *makers; /* by computation id */
+    unsigned char maker;
+} making;
+
+static void note_maker(void *user, hlo_computation *called) {
+    const making *m = user;
+    m->makers[called->id] = m->maker;
+}
+
+/* Who has made the kernel that a fused computation is part of: of a fusion within another, the
+ * outer one's maker. */
+static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *comp) {
+    if (j->makers) return (hlo_fusion_maker)j->makers[comp->id];
+    making m = {hlo_arena_zero(j->arena, j->module->next_computation_id), 0};
+    for (const hlo_computation *at = j->module->last; at; at = at->prev)
+        for (const hlo_instr *instr = at->first; instr; instr = hlo_instr_next(instr)) {
+            m.maker = m.makers[at->id];
+            if (!m.maker && instr->op == HLO_OP_FUSION)
+                m.maker = (unsigned char)hlo_fusion_made_by(instr);
+            if (m.maker) hlo_instr_visit_called(instr, note_maker, &m);
+        }
+    j->makers = m.makers;
+    return (hlo_fusion_maker)j->makers[comp->id];
+}
+
+/* ------------------------------------------------------------------------------------- operands */
+
+static bool is_narrow(hlo_type type) {
+    return type != HLO_TYPE_PRED && hlo_types[type].bits && hlo_types[type].bits < 8;
+}
+
+/* A value of fewer than 8 bits that `value` comes from by movement, conversion and scaling; NULL:
+ * none is found near by. */
+static const hlo_instr *find_narrow(const hlo_instr *value) {
+    enum { STEPS_MOST = 64 };
+    const hlo_instr *list[STEPS_MOST] = {value};
+    for (uint32_t i = 0, count = 1; i < count; i++) {
+        const hlo_instr *at = list[i];
+        if (is_narrow(at->shape->type)) return at;
+        bool scaled = at->op == HLO_OP_MULTIPLY || at->op == HLO_OP_SUBTRACT;
+        bool carries = scaled || at->op == HLO_OP_DIVIDE || at->op == HLO_OP_CONVERT ||
+                       hlo_ops[at->op].flags & HLO_MOVEMENT;
+        for (uint32_t o = 0; carries && o < at->operand_count && o < 1u + scaled; o++)
+            if (count < STEPS_MOST) list[count++] = hlo_instr_operand(at, o);
+    }
+    return NULL;
+}
+
+static hlo_judgement wide(hlo_reason reason, const hlo_instr *blocker) {
+    return (hlo_judgement){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
+}
+
+/* Where an operand does not come from fp8 by a way that rules follow: is there another? */
+static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
+    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    if (!j->provenance) j->provenance = hlo_fp8_provenance_find(j->module, j->arena);
+    bool l = hlo_fp8_provenance_has(j->provenance, left),
+         r = hlo_fp8_provenance_has(j->provenance, right);
+    if (l && r && hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
+    if (l && r) {
+        hlo_reason reason;
+        const hlo_instr *at =
+            hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
+        return at ? wide(reason, at) : wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
+    }
+    if (!l && !r) return wide(HLO_REASON_NOT_QUANTISED, NULL);
+    const hlo_instr *other = l ? right : left, *narrow = find_narrow(other);
+    return narrow ? wide(HLO_REASON_NARROW_OPERAND, narrow)
+                  : wide(HLO_REASON_ONE_OPERAND_WIDE, other);
+}
+
+static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
+    if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena);
+    return j->fp8[value->id];
+}
+
+/* The first operand of which the sizes are not known; NULL: they are of both. */
+static const hlo_instr *find_dynamic(const hlo_instr *dot) {
+    for (uint32_t i = 0; i < dot->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(dot, i);
+        if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
+    }
+    return NULL;
+}
+
+/* Why a dot that could be FP8 otherwise must be as it is, which comes before what rules have said;
+ * no reason: it need not. */
+static hlo_judgement judge_held(hlo_judge_context *j, const hlo_instr *dot) {
+    const bool looked_at = dot->op == HLO_OP_DOT;
+    const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
+    const hlo_instr *dynamic = looked_at ? find_dynamic(dot) : NULL;
+    if ((!pinned && !dynamic) || !fp8_of(j, hlo_instr_operand(dot, 0)) ||
+        !fp8_of(j, hlo_instr_operand(dot, 1)))
+        return wide(HLO_REASON_COUNT, NULL);
+    if (!pinned) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
+    return wide(hlo_pin_reason(pinned), pinned == dot ? NULL : pinned);
+}
+
+static hlo_judgement judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
+    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+    unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
+    if (!l || !r) return judge_carried(j, dot);
+    if ((l | r) & HLO_FROM_OTHER_FP8)
+        return wide(HLO_REASON_OPERAND_NOT_FP8, l & HLO_FROM_OTHER_FP8 ? left : right);
+    if (hlo_facts_has(j->fused, dot->parent->id))
+        return wide(makers[maker_of(j, dot->parent)].reason, NULL);
+    if (hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
+    return wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
+}
+
+/* What is no FP8 call or kernel. */
+static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
+    static const hlo_reason reasons[] = {
+        [HLO_PRODUCT_WIDE_CALL] = HLO_REASON_WIDE_LIBRARY_CALL,
+        [HLO_PRODUCT_LIBRARY] = HLO_REASON_WIDE_LIBRARY_CALL,
+        [HLO_PRODUCT_RAGGED] = HLO_REASON_RAGGED_DOT,
+        [HLO_PRODUCT_BLOCK_SCALED] = HLO_REASON_BLOCK_SCALED,
+        [HLO_PRODUCT_CONVOLUTION] = HLO_REASON_CONVOLUTION,
+        [HLO_PRODUCT_ATTENTION] = HLO_REASON_FUSED_ATTENTION,
+        [HLO_PRODUCT_CPU] = HLO_REASON_CPU_LIBRARY,
+    };
+    const hlo_product_kind kind = hlo_product_kind_of(instr);
+    return kind == HLO_PRODUCT_DOT ? judge_dot(j, instr) : wide(reasons[kind], NULL);
+}
+
+hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason said) {
+    hlo_judgement judgement = {.kind = HLO_VERDICT_FP8, .reason = HLO_REASON_COUNT, .epilogue = ""};
+    const bool fused = hlo_facts_has(j->fused, instr->parent->id);
+    const hlo_fusion_maker maker = fused ? maker_of(j, instr->parent) : HLO_FUSION_XLA;
+    const hlo_judgement held = judge_held(j, instr);
+    hlo_product product = {0};
+    hlo_product_read(instr, &product);
+    if (fused && product.narrow && makers[maker].multiplies_fp8)
+        judgement.epilogue = makers[maker].epilogue;
+    else if (held.reason != HLO_REASON_COUNT)
+        judgement = held;
+    else if (said != HLO_REASON_COUNT)
+        judgement = wide(said, NULL);
+    else if (maker == HLO_FUSION_CPU)
+        judgement = wide(HLO_REASON_CPU_LIBRARY, NULL);
+    else if (!product.fp8)
+        judgement = judge_wide(j, instr);
+    judgement.fusion = fused ? makers[maker].name : NULL;
+    return judgement;
+}

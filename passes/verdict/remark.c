@@ -1,0 +1,213 @@
+/* Slots: which instruction stands for which matmul of the module as it was, and what is known of
+ * it. */
+#include "passes/verdict/remark.h"
+
+#include <string.h>
+
+#include "passes/analysis/module_facts.h"
+#include "passes/verdict/report.h"
+
+hlo_reason hlo_reason_find(const char *name) {
+    int reason = 0;
+    while (reason < HLO_REASON_COUNT && strcmp(hlo_reason_name((size_t)reason), name) != 0)
+        reason++;
+    return (hlo_reason)reason;
+}
+
+/* ------------------------------------------------------------------------------- slots by instr */
+
+static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {
+    uint32_t found = instr->id < report->ids ? report->slot_of[instr->id] : 0;
+    return found ? &report->slots[found - 1] : NULL;
+}
+
+static void make_room_for_id(hlo_report *report, uint32_t id) {
+    const uint32_t ids = 2 * id + 64;
+    uint32_t *grown = hlo_arena_zero(report->arena, ids * sizeof *grown);
+    if (report->ids) memcpy(grown, report->slot_of, report->ids * sizeof *grown);
+    report->slot_of = grown;
+    report->ids = ids;
+}
+
+static void make_room(hlo_report *report, uint32_t room) {
+    slot *grown = hlo_arena_array(report->arena, room, sizeof *grown);
+    if (report->count) memcpy(grown, report->slots, report->count * sizeof *grown);
+    report->slots = grown;
+    report->room = room;
+}
+
+static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
+    if (instr->id >= report->ids) make_room_for_id(report, instr->id);
+    report->slot_of[instr->id] = index + 1;
+    report->slots[index].instr = instr;
+    report->slots[index].judged = 0;
+}
+
+static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
+    if (report->count == report->room) make_room(report, 2 * report->room + 64);
+    uint32_t index = report->count++;
+    report->slots[index] = (slot){.reason = HLO_REASON_COUNT, .offset = instr->offset};
+    bind(report, index, instr);
+    return &report->slots[index];
+}
+
+hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
+    hlo_arena *arena;
+    hlo_report *report = hlo_arena_new_with(recover, sizeof *report, &arena);
+    if (!report) return NULL;
+    report->arena = arena;
+    report->frameworks = frameworks;
+    report->judging = 1;
+    return report;
+}
+
+bool hlo_report_is_slow(const hlo_report *report) {
+    return report->any_slow;
+}
+
+hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
+    hlo_report *report = hlo_report_new(closed->frameworks, recover);
+    if (!report) return NULL;
+    size_t size = closed->count * sizeof *closed->slow;
+    report->kept = hlo_arena_copy(report->arena, closed->slow, size);
+    report->kept_count = closed->count;
+    return report;
+}
+
+/* ------------------------------------------------------------------------------ what passes say */
+
+void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
+    hlo_report *report = context->report;
+    slot *left = find_slot(report, from), *other = find_slot(report, to);
+    if (!left || left == other) return;
+    if (other)
+        left->same_as = (uint32_t)(other - report->slots) + 1;
+    else
+        bind(report, (uint32_t)(left - report->slots), to);
+}
+
+void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated) {
+    slot *slots = context->report->slots;
+    for (uint32_t i = 0; i < context->report->count; i++)
+        if (relocated[slots[i].instr->id]) slots[i].instr = relocated[slots[i].instr->id];
+}
+
+void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
+    hlo_report *report = context->report;
+    slot *original = find_slot(report, from);
+    if (!original) return;
+    original->copied = true;
+    uint32_t origin = (uint32_t)(original - report->slots);
+    slot *made = add_slot(report, to); /* may move the slots */
+    original = &report->slots[origin];
+    made->origin = origin + 1;
+    made->reason = original->reason;
+    made->blocker = original->blocker;
+    made->around = original->around;
+    made->was = hlo_report_describe(report, to);
+    made->was.instr = original->was.instr;
+}
+
+void hlo_remark_begin(hlo_pass_context *context) {
+    context->report->judging++;
+}
+
+void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
+                       const hlo_instr *blocker) {
+    slot *found = find_slot(context->report, matmul);
+    if (!found || found->judged == context->report->judging) return;
+    found->judged = context->report->judging;
+    found->reason = reason;
+    found->blocker = blocker ? hlo_arena_format(context->report->arena, "%s", blocker->name) : NULL;
+}
+
+void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
+    slot *found = find_slot(context->report, matmul);
+    if (!found) return;
+    found->reason = HLO_REASON_COUNT;
+    found->blocker = NULL;
+}
+
+bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
+    const hlo_report *report = context->report;
+    const slot *found = report->kept ? find_slot(report, dot) : NULL;
+    uint32_t index = found ? (uint32_t)(found - report->slots) : 0;
+    return found && index < report->kept_count && report->kept[index];
+}
+
+static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
+    for (tally *t = list->first; t; t = t->next)
+        if (strcmp(t->name, name) == 0) return t;
+    tally *made = hlo_arena_zero(arena, sizeof *made);
+    made->name = hlo_arena_format(arena, "%s", name);
+    *(list->last ? &list->last->next : &list->first) = made;
+    return list->last = made;
+}
+
+void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times) {
+    if (times) find_tally(context->report->arena, &context->report->rules, rule)->times += times;
+}
+
+bool hlo_remark_has_fired(const hlo_pass_context *context, const char *rule) {
+    const tally *t = context->report->rules.first;
+    while (t && strcmp(t->name, rule) != 0) t = t->next;
+    return t;
+}
+
+void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds) {
+    tally *t = find_tally(context->report->arena, &context->report->passes, pass);
+    t->times++;
+    t->seconds += seconds;
+}
+
+/* ----------------------------------------------------------------------------------- going back */
+
+struct hlo_remark_mark {
+    slot *slots;
+    uint32_t count;
+};
+
+static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
+    hlo_report *report = context->report;
+    slot *made = add_slot(report, matmul);
+    made->was = hlo_report_describe(report, matmul);
+    if (context->options->surroundings) made->around = hlo_surroundings_of(matmul, report->arena);
+}
+
+/* What grows leaves in the arena what it was, so it is made as large as is known at once. */
+void hlo_report_open(hlo_pass_context *context) {
+    context->report->target = context->target;
+    make_room_for_id(context->report, context->module->next_id);
+    make_room(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
+    if (!hlo_product_most(context->module)) return;
+    const bool *reached = hlo_facts_reached(context->module, context->scratch);
+    for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+             instr = hlo_instr_next(instr))
+            if (hlo_product_kind_of(instr) != HLO_PRODUCT_NONE) open_slot(context, instr);
+}
+
+hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {
+    const hlo_report *report = context->report;
+    hlo_arena *scratch = context->scratch;
+    hlo_remark_mark *mark = hlo_arena_zero(scratch, sizeof *mark);
+    mark->count = report->count;
+    mark->slots = hlo_arena_copy(scratch, report->slots, report->count * sizeof *report->slots);
+    return mark;
+}
+
+void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
+    hlo_report *report = context->report;
+    /* Backwards, so that a copy of a copy hands its reason on before its origin does. */
+    for (uint32_t i = report->count; i-- > 0;) {
+        const slot *from = &report->slots[i];
+        slot *to = i < mark->count ? &mark->slots[i] : &report->slots[from->origin - 1];
+        to->reason = from->reason;
+        to->blocker = from->blocker;
+    }
+    report->count = mark->count;
+    report->input_costs = NULL; /* of what the module was meanwhile */
+    if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
+    if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
+    for (uint32_t i = 0; i < mark->count; i++) bind(report, i, report->slots[i].instr);
+}

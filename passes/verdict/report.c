@@ -1,0 +1,395 @@
+/* Verdicts: made from the slots when the passes are done. */
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/run_count.h"
+#include "hlo/argument.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/pipeline/lint.h"
+#include "passes/verdict/judge.h"
+#include "passes/verdict/report.h"
+
+/* ---------------------------------------------------------------------------- facts of a matmul */
+
+static const char *shape_text(hlo_arena *arena, const hlo_shape *shape) {
+    size_t size = hlo_shape_format(shape, false, NULL, 0) + 1;
+    char *text = hlo_arena_alloc(arena, size);
+    hlo_shape_format(shape, false, text, size);
+    return text;
+}
+
+static const char *copy_text(hlo_arena *arena, const char *text) {
+    return text ? hlo_arena_format(arena, "%s", text) : NULL;
+}
+
+static const hlo_attr *metadata_attr(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
+    for (uint32_t i = 0; metadata && i < metadata->u.attrs->count; i++)
+        if (metadata->u.attrs->v[i].id == id) return &metadata->u.attrs->v[i];
+    return NULL;
+}
+
+/* Row `number` of a table, from 1; NULL when there is none. */
+#define ROW(rows, count, number)                                                                   \
+    ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
+
+/* Whether one of the globs, which commas separate, matches the whole of the name. */
+static bool is_framework(const char *file, const char *globs) {
+    char glob[256];
+    size_t length;
+    for (const char *at = globs, *word; (word = hlo_next_word(&at, &length));) {
+        snprintf(glob, sizeof glob, "%.*s", (int)length, word);
+        if (fnmatch(glob, file, 0) == 0) return true;
+    }
+    return false;
+}
+
+static const hlo_file_location *location_of(const hlo_tables *tables, int64_t frame) {
+    const hlo_stack_frame *at = ROW(tables->frames, tables->frame_count, frame);
+    return at ? ROW(tables->locations, tables->location_count, at->file_location) : NULL;
+}
+
+static const char *file_of(const hlo_tables *tables, int64_t frame) {
+    const hlo_file_location *at = location_of(tables, frame);
+    const char **file = at ? ROW(tables->files, tables->file_count, at->file_name) : NULL;
+    return file ? *file : NULL;
+}
+
+static int64_t parent_of(const hlo_tables *tables, int64_t frame) {
+    return tables->frames[frame - 1].parent - 1;
+}
+
+/* The innermost frame, from `frame` on, in a file, and, with `own`, one of the user's own; 0: there
+ * is none. It is noted for the frames on the way to it, so that none is looked at often. */
+static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t frame, bool own) {
+    enum { NOWHERE = -1 };
+    int64_t *places = report->places[own], end = frame, found = 0;
+    while (ROW(tables->frames, tables->frame_count, end) && !places[end]) {
+        const char *file = file_of(tables, end);
+        const bool here = file && !(own && is_framework(file, report->frameworks));
+        places[end] = here ? end : NOWHERE; /* also where the text holds a cycle */
+        if (!here) end = parent_of(tables, end);
+    }
+    if (ROW(tables->frames, tables->frame_count, end) && places[end] != NOWHERE)
+        found = places[end];
+    for (; found && frame != end; frame = parent_of(tables, frame)) places[frame] = found;
+    return found;
+}
+
+/* The innermost frame in a file of the user's own, else the innermost one; 0: none is known. */
+static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t frame) {
+    if (report->frames != tables->frames || !report->frames) {
+        report->frames = tables->frames;
+        for (unsigned own = 0; own < 2; own++)
+            report->places[own] = hlo_arena_zero(report->arena, (tables->frame_count + 1) *
+                                                                    sizeof *report->places[own]);
+    }
+    const int64_t found = find_frame(report, tables, frame, true);
+    return found ? found : find_frame(report, tables, frame, false);
+}
+
+static void set_source(hlo_report *report, const hlo_instr *instr, hlo_verdict *verdict) {
+    const hlo_tables *tables = &instr->parent->module->tables;
+    const hlo_attr *id = metadata_attr(instr, HLO_ATTR_STACK_FRAME_ID);
+    const hlo_attr *file = metadata_attr(instr, HLO_ATTR_SOURCE_FILE);
+    const hlo_attr *line = metadata_attr(instr, HLO_ATTR_SOURCE_LINE);
+    const int64_t frame = id ? frame_of(report, tables, id->u.i) : 0;
+    if (frame) {
+        verdict->source_file = file_of(tables, frame);
+        verdict->source_line = (long)location_of(tables, frame)->line;
+    } else {
+        verdict->source_file = file ? file->u.str : NULL;
+        verdict->source_line = line ? (long)line->u.i : 0;
+    }
+    if (verdict->source_line < 0) verdict->source_line = 0; /* no place */
+    verdict->source_file = copy_text(report->arena, verdict->source_file);
+}
+
+static const char *scales_text(const hlo_matmul *matmul) {
+    const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
+    const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
+    if (a->along || b->along) return " +block-scales";
+    return a->across || b->across ? " +row-scales" : "";
+}
+
+static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
+    return hlo_arena_format(arena, "%s%s%s%s", hlo_epilogue_name(matmul->epilogue),
+                            scales_text(matmul), matmul->amax ? " +amax" : "",
+                            hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
+}
+
+hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
+    hlo_arena *arena = report->arena;
+    hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
+    hlo_matmul matmul;
+    hlo_product product;
+    verdict.shape = shape_text(arena, instr->shape);
+    verdict.operation = hlo_ops[instr->op].name;
+    if (hlo_product_read(instr, &product)) {
+        verdict.shape = shape_text(arena, product.d);
+        verdict.operands = hlo_arena_format(arena, "%s %s", shape_text(arena, product.a->shape),
+                                            shape_text(arena, product.b->shape));
+        verdict.flops = product.flops;
+        if (instr->op == HLO_OP_CUSTOM_CALL)
+            verdict.operation = copy_text(arena, hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
+        if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul))
+            verdict.epilogue = epilogue_text(arena, &matmul);
+    }
+    verdict.op_name = copy_text(arena, hlo_instr_op_name(instr));
+    set_source(report, instr, &verdict);
+    return verdict;
+}
+
+/* ---------------------------------------------------------------------------------------- lints */
+
+void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
+                     const char *format, ...) {
+    hlo_report *report = context->report;
+    hlo_arena *arena = report->arena;
+    if (report->lint_count == report->lint_room) {
+        report->lint_room = 2 * report->lint_room + 16;
+        lint *grown = hlo_arena_array(arena, report->lint_room, sizeof *grown);
+        if (report->lint_count) memcpy(grown, report->lints, report->lint_count * sizeof *grown);
+        report->lints = grown;
+    }
+    lint *made = &report->lints[report->lint_count++];
+    *made = (lint){hlo_report_describe(report, at), reason, at->offset};
+    made->verdict.kind = HLO_VERDICT_LINT;
+    made->verdict.reason = hlo_reason_name(reason);
+    made->verdict.message = hlo_reason_text(reason);
+    made->verdict.hint = hlo_reason_hint(reason);
+    if (!format) return;
+    char particulars[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(particulars, sizeof particulars, format, args);
+    va_end(args);
+    made->verdict.message = hlo_arena_format(arena, "%s: %s", made->verdict.message, particulars);
+}
+
+static int lint_order(const void *a, const void *b) {
+    const lint *x = a, *y = b;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    if (x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
+    return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
+}
+
+/* ---------------------------------------------------------------------------------------- costs */
+
+/* What each matmul costs as it is now. */
+static const hlo_costs *weigh(const hlo_pass_context *context, const bool *needed,
+                              hlo_arena *arena) {
+    return hlo_costs_record(context->module, needed, hlo_target_find(context->target.sm), arena,
+                            context->scratch);
+}
+
+/* Notes them as the costs of the input. */
+static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed) {
+    hlo_report *report = context->report;
+    report->input_costs = weigh(context, needed, report->arena);
+    for (uint32_t i = 0; i < report->count; i++)
+        report->slots[i].weighed = report->slots[i].instr->id;
+    return report->input_costs;
+}
+
+hlo_status hlo_pass_record_costs(hlo_pass_context *context) {
+    if (context->report->slots && !context->report->input_costs)
+        note_costs(context, hlo_facts_live(context->module, context->scratch));
+    return HLO_OK;
+}
+
+/* ------------------------------------------------------------------------------------- verdicts */
+
+typedef struct closing {
+    hlo_report *report;
+    const hlo_costs *costs;
+    const double *runs; /* by computation id */
+    double min_gain;
+    const bool *present; /* by instruction id: something needs it */
+    hlo_judge_context *judging;
+    const hlo_module *module;
+    uint32_t line, line_start; /* of the last position: its number in the file, its offset */
+    const char *file;
+} closing;
+
+static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, const char *blocker) {
+    verdict->reason = hlo_reason_name(reason);
+    verdict->message = hlo_reason_text(reason);
+    verdict->hint = hlo_reason_hint(reason);
+    verdict->blocker = copy_text(c->report->arena, blocker);
+}
+
+/* Verdicts and lints are each in text order, so the lines between two positions are counted once.
+ */
+static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
+    verdict->file = c->file;
+    if (!c->module->source_size) return;
+    if (!c->line || offset < c->line_start) {
+        c->line = c->module->source_line;
+        c->line_start = 0;
+    }
+    const char *source = c->module->source, *at = source + c->line_start;
+    for (const char *end; (end = memchr(at, '\n', (size_t)(source + offset - at))); at = end + 1)
+        c->line++;
+    c->line_start = (uint32_t)(at - source);
+    verdict->line = c->line;
+    verdict->column = offset - c->line_start + 1;
+}
+
+static bool is_present(const closing *c, const slot *s) {
+    return c->present[s->instr->id];
+}
+
+/* What multiplies matrices and is no FP8 call of ours or of XLA's. */
+static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
+    const hlo_judgement judgement = hlo_judge(c->judging, now->instr, now->reason);
+    verdict->kind = judgement.kind;
+    verdict->fusion = judgement.fusion;
+    if (judgement.kind == HLO_VERDICT_FP8)
+        verdict->epilogue = *judgement.epilogue ? judgement.epilogue : verdict->operation;
+    else if (judgement.reason == now->reason)
+        set_reason(c, verdict, now->reason, now->blocker);
+    else
+        set_reason(c, verdict, judgement.reason,
+                   judgement.blocker ? judgement.blocker->name : NULL);
+}
+
+/* For the next run; what is to stay wide already, and is a call all the same, was one in the input.
+ */
+static void set_slow(hlo_report *report, const slot *s, const slot *now) {
+    bool *first = &report->slow[s - report->slots], *last = &report->slow[now - report->slots];
+    report->any_slow |= !*first || !*last;
+    *first = *last = true;
+}
+
+static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
+    const hlo_costs *input = c->report->input_costs;
+    hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->weighed);
+    hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
+    verdict->input_bytes = as_it_was.bytes;
+    verdict->input_seconds = as_it_was.seconds;
+    verdict->bytes = as_it_is.bytes;
+    verdict->seconds = as_it_is.seconds;
+    if (verdict->kind == HLO_VERDICT_WIDE)
+        verdict->fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
+    else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        set_slow(c->report, s, now);
+}
+
+static hlo_verdict judge(closing *c, const slot *s) {
+    hlo_report *report = c->report;
+    hlo_verdict verdict = s->was;
+    verdict.input_instr = s->was.instr;
+    verdict.input_shape = s->was.shape;
+    verdict.kind = HLO_VERDICT_WIDE;
+    const slot *now = s;
+    while (now->same_as) now = &report->slots[now->same_as - 1];
+    if (!is_present(c, now)) {
+        set_reason(c, &verdict, HLO_REASON_UNUSED, NULL);
+    } else if (hlo_matmul_is_call(now->instr)) {
+        hlo_verdict call = hlo_report_describe(report, now->instr);
+        verdict.instr = call.instr;
+        verdict.shape = call.shape;
+        verdict.operands = call.operands;
+        verdict.epilogue = call.epilogue;
+        verdict.kind = now->reason == HLO_REASON_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
+        if (now->reason != HLO_REASON_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
+    } else {
+        judge_other(c, &verdict, now);
+    }
+    if (report->around && verdict.kind != HLO_VERDICT_WIDE)
+        report->around[report->verdict_count].side[1] =
+            hlo_surroundings_of(now->instr, report->arena);
+    if (report->around) report->around[report->verdict_count].side[0] = s->around;
+    if (is_present(c, now)) set_costs(c, &verdict, s, now);
+    verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
+    set_position(c, &verdict, s->offset);
+    return verdict;
+}
+
+static int by_position(const void *a, const void *b) {
+    const slot *const *x = a, *const *y = b;
+    if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* In text order, and what inlining has copied once. */
+static void close_lints(closing *c) {
+    hlo_report *report = c->report;
+    uint32_t kept = 0;
+    if (report->lint_count)
+        qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
+    for (uint32_t i = 0; i < report->lint_count; i++) {
+        lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
+        if (last && c->module->source_size && last->offset == at->offset &&
+            last->reason == at->reason)
+            continue;
+        set_position(c, &at->verdict, at->offset);
+        report->lints[kept++] = *at;
+    }
+    report->lint_count = kept;
+}
+
+void hlo_report_close(hlo_pass_context *context) {
+    hlo_report *report = context->report;
+    const hlo_module *module = context->module;
+    closing c = {.report = report,
+                 .judging = hlo_judge_context_new(module, context->scratch),
+                 .module = module,
+                 .min_gain = context->options->min_gain,
+                 .file = copy_text(report->arena, module->file)};
+    c.present = hlo_facts_live(module, context->scratch);
+    /* Where the rewriter has not run, the module is as it was. */
+    c.costs = report->input_costs ? weigh(context, c.present, context->scratch)
+                                  : note_costs(context, c.present);
+    report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
+    if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
+    slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
+    size_t count = 0;
+    for (uint32_t i = 0; i < report->count; i++) {
+        slot *s = &report->slots[i];
+        /* The copies stand for a matmul whose computation was inlined away. */
+        if (!s->copied || is_present(&c, s)) order[count++] = s;
+    }
+    if (count) qsort(order, count, sizeof *order, by_position);
+    double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
+    hlo_run_counts(module, runs);
+    c.runs = runs;
+    report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
+    if (context->options->surroundings)
+        report->around = hlo_arena_zero(report->arena, (count + 1) * sizeof *report->around);
+    for (; report->verdict_count < count; report->verdict_count++)
+        report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
+    close_lints(&c);
+}
+
+void hlo_report_free(hlo_report *report) {
+    if (report) hlo_arena_free(report->arena);
+}
+
+size_t hlo_report_lint_count(const hlo_report *report) {
+    return report->lint_count;
+}
+
+const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index) {
+    return &report->lints[index].verdict;
+}
+
+size_t hlo_report_count(const hlo_report *report) {
+    return report->verdict_count;
+}
+
+const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index) {
+    return &report->verdicts[index];
+}
+
+void hlo_report_print_times(const hlo_report *report, FILE *out) {
+    for (const tally *t = report->passes.first; t; t = t->next)
+        fprintf(out, "%10.3f ms  %4llu x  %s\n", 1e3 * t->seconds, (unsigned long long)t->times,
+                t->name);
+    for (const tally *t = report->rules.first; t; t = t->next)
+        fprintf(out, "%10s     %4llu x  rule %s\n", "", (unsigned long long)t->times, t->name);
+}

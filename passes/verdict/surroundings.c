@@ -1,0 +1,191 @@
+#include "passes/verdict/surroundings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "matmul/product.h"
+
+enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
+enum { MOST = BEFORE_MOST + BEHIND_MOST + 1 };
+/* So many operands, and so many users, are looked at of each instruction: all matmuls of a module
+ * may share an operand or a user, and the time is that of the matmuls alone. */
+enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
+
+typedef struct found {
+    const hlo_instr *instr;
+    int step;                        /* from the matmul; negative: before it */
+    uint8_t operands[OPERANDS_MOST]; /* indices of what was found too; shown() of an operand each */
+    uint32_t operand_count;
+} found;
+
+typedef struct search {
+    found v[MOST];
+    uint32_t count;
+} search;
+
+static bool is_scalar(const hlo_instr *instr) {
+    return instr->shape->type != HLO_TYPE_TUPLE && instr->shape->rank == 0;
+}
+
+/* What stands for the value in the picture. */
+static const hlo_instr *shown(const hlo_instr *value) {
+    for (;;) {
+        bool splat = value->op == HLO_OP_BROADCAST && is_scalar(hlo_instr_operand(value, 0));
+        if (!splat && value->op != HLO_OP_GET_TUPLE_ELEMENT) return value;
+        value = hlo_instr_operand(value, 0);
+    }
+}
+
+static bool is_matmul(const hlo_instr *instr) {
+    return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
+}
+
+static bool add(search *s, const hlo_instr *instr, int step, uint32_t most) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->v[i].instr == instr) return false;
+    if (s->count >= most) return false;
+    s->v[s->count++] = (found){.instr = instr, .step = step};
+    return true;
+}
+
+static uint32_t looked_at(const hlo_instr *instr) {
+    return instr->operand_count < LOOKED_AT ? instr->operand_count : LOOKED_AT;
+}
+
+/* What uses a value that is shown(): of each that stands for it, splats and elements too, the first
+ * users. */
+typedef struct users {
+    const hlo_instr *v[LOOKED_AT];
+    uint32_t count, looks;
+} users;
+
+static void find_users(const hlo_instr *value, const hlo_instr *as, users *out) {
+    for (const hlo_use *use = value->uses; use && out->looks < LOOKED_AT; use = use->next) {
+        out->looks++;
+        if (shown(use->user) == as)
+            find_users(use->user, as, out);
+        else
+            out->v[out->count++] = use->user;
+    }
+}
+
+static void look_before(search *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        const hlo_instr *instr = s->v[i].instr;
+        int step = s->v[i].step;
+        bool ends = step < 0 && (is_matmul(instr) || is_scalar(instr));
+        if (ends || step == -STEPS_BEFORE) continue;
+        for (uint32_t o = 0; o < looked_at(instr); o++)
+            add(s, shown(hlo_instr_operand(instr, o)), step - 1, 1 + BEFORE_MOST);
+    }
+}
+
+static void add_users(search *s, const hlo_instr *value, int step) {
+    users list = {.count = 0};
+    find_users(value, shown(value), &list);
+    for (uint32_t i = 0; i < list.count; i++) add(s, list.v[i], step, MOST);
+}
+
+static void look_behind(search *s) {
+    uint32_t first = s->count;
+    add_users(s, s->v[0].instr, 1);
+    for (uint32_t i = first; i < s->count; i++)
+        if (s->v[i].step < STEPS_BEHIND && !is_matmul(s->v[i].instr))
+            add_users(s, s->v[i].instr, s->v[i].step + 1);
+}
+
+static uint32_t index_of(const search *s, const hlo_instr *instr) {
+    uint32_t i = 0;
+    while (i < s->count && s->v[i].instr != instr) i++;
+    return i;
+}
+
+static void add_operand(found *to, uint8_t from) {
+    if (!memchr(to->operands, from, to->operand_count)) to->operands[to->operand_count++] = from;
+}
+
+/* Each edge is seen from its end, or from its start where the end has too many operands. */
+static void connect(search *s) {
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t o = 0; o < looked_at(s->v[i].instr); o++) {
+            uint32_t from = index_of(s, shown(hlo_instr_operand(s->v[i].instr, o)));
+            if (from < s->count) s->v[i].operands[s->v[i].operand_count++] = (uint8_t)from;
+        }
+    for (uint32_t from = 0; from < s->count; from++) {
+        users list = {.count = 0};
+        find_users(s->v[from].instr, s->v[from].instr, &list);
+        for (uint32_t u = 0; u < list.count; u++) {
+            uint32_t to = index_of(s, list.v[u]);
+            if (to < s->count && s->v[to].instr->operand_count > LOOKED_AT)
+                add_operand(&s->v[to], (uint8_t)from);
+        }
+    }
+}
+
+static int by_step(const void *a, const void *b) {
+    const found *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return x->instr->id < y->instr->id ? -1 : x->instr->id > y->instr->id;
+}
+
+/* Operands first, whatever the steps say: an operand may be found by a shorter way. */
+static void place(const search *s, uint32_t index, bool *placed, uint32_t *order, uint32_t *count) {
+    if (placed[index]) return;
+    placed[index] = true;
+    for (uint32_t o = 0; o < s->v[index].operand_count; o++)
+        place(s, s->v[index].operands[o], placed, order, count);
+    order[(*count)++] = index;
+}
+
+static const char *shape_of(const hlo_instr *instr, hlo_arena *arena) {
+    if (instr->shape->type == HLO_TYPE_TUPLE) return "";
+    size_t size = hlo_shape_format(instr->shape, false, NULL, 0) + 1;
+    char *text = hlo_arena_alloc(arena, size);
+    hlo_shape_format(instr->shape, false, text, size);
+    return text;
+}
+
+static const char *op_of(const hlo_instr *instr, hlo_arena *arena) {
+    double number;
+    if (instr->op == HLO_OP_CONSTANT && is_scalar(instr) && hlo_type_is_float(instr->shape->type) &&
+        hlo_known_number(instr, &number))
+        return hlo_arena_format(arena, "%g", number);
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return hlo_arena_format(arena, "%s", target ? target : hlo_ops[instr->op].name);
+}
+
+/* `place` is where each stands in the order. */
+static hlo_surrounding_instr describe(const search *s, const uint32_t *place, uint32_t index,
+                                      hlo_arena *arena) {
+    const found *at = &s->v[index];
+    const hlo_instr *instr = at->instr;
+    uint32_t *operands = hlo_arena_array(arena, at->operand_count, sizeof *operands), count = 0;
+    for (uint32_t o = 0; o < at->operand_count; o++)
+        if (place[at->operands[o]] < place[index]) operands[count++] = place[at->operands[o]];
+    return (hlo_surrounding_instr){.name = hlo_arena_format(arena, "%s", instr->name),
+                                   .op = op_of(instr, arena),
+                                   .shape = shape_of(instr, arena),
+                                   .focus = index == 0,
+                                   .matmul = is_matmul(instr),
+                                   .fp8 = hlo_type_is_fp8(instr->shape->type),
+                                   .operand_count = count,
+                                   .operands = operands};
+}
+
+const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *arena) {
+    search s = {.v = {{.instr = matmul}}, .count = 1};
+    uint32_t order[MOST], places[MOST], count = 0, by_steps[MOST];
+    bool placed[MOST] = {false};
+    look_before(&s);
+    look_behind(&s);
+    qsort(s.v + 1, s.count - 1, sizeof s.v[0], by_step);
+    connect(&s);
+    for (uint32_t i = 0; i < s.count; i++) by_steps[i] = (i + 1) % s.count;
+    for (uint32_t i = 0; i < s.count; i++) place(&s, by_steps[i], placed, order, &count);
+    for (uint32_t i = 0; i < count; i++) places[order[i]] = i;
+    hlo_surrounding_instr *v = hlo_arena_array(arena, count, sizeof *v);
+    for (uint32_t i = 0; i < count; i++) v[i] = describe(&s, places, order[i], arena);
+    hlo_surroundings *made = hlo_arena_alloc(arena, sizeof *made);
+    *made = (hlo_surroundings){count, v};
+    return made;
+}

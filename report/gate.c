@@ -1,0 +1,72 @@
+/* The gates on how many matmuls are FP8, and on reasons. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/argument.h"
+#include "hlo/suggest.h"
+#include "report/format.h"
+
+static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
+    size_t fp8 = writer_fp8_count(s);
+    double number = 100;
+    const char *end = strcmp(expect, "all") == 0 ? "%" : hlo_read_decimal(expect, &number);
+    const bool percent = end && strcmp(end, "%") == 0;
+    const bool count = end && !*end && !strchr(expect, '.');
+    if (!count && (!percent || number > 100)) {
+        snprintf(why, size, "'%s' is neither a number, a percentage nor 'all'", expect);
+        return HLO_INVALID_USAGE;
+    }
+    double wanted = percent ? number / 100 * (double)s->total : number;
+    if ((double)fp8 >= wanted) return HLO_OK;
+    snprintf(why, size, "%zu of %zu matmuls are FP8, %s were expected", fp8, s->total, expect);
+    return HLO_MISMATCH;
+}
+
+static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, char *why,
+                               size_t size) {
+    bool watched[HLO_REASON_COUNT];
+    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) watched[reason] = !*fail_on;
+    size_t length;
+    for (const char *at = *fail_on ? fail_on : NULL, *word; (word = hlo_next_word(&at, &length));) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)length, word);
+        hlo_reason reason = hlo_reason_find(name);
+        if (reason == HLO_REASON_COUNT) {
+            hlo_suggestion near = hlo_suggest(name);
+            for (size_t i = 0; i < HLO_REASON_COUNT; i++)
+                hlo_suggest_offer(&near, hlo_reason_name(i));
+            snprintf(why, size, "there is no reason '%s'%s", name, hlo_suggest_meant(&near));
+            return HLO_INVALID_USAGE;
+        }
+        watched[reason] = true;
+    }
+    size_t found = 0, lints = 0;
+    const char *first = NULL;
+    for (int kind = 0; kind < TELL_KINDS; kind++)
+        for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
+            if (!watched[reason] || !s->reasons[kind][reason]) continue;
+            *(kind == HLO_VERDICT_LINT ? &lints : &found) += s->reasons[kind][reason];
+            if (!first) first = hlo_reason_name((size_t)reason);
+        }
+    if (!found && !lints) return HLO_OK;
+    char more[64] = "";
+    if (lints) snprintf(more, sizeof more, ", and lints count %zu", lints);
+    snprintf(why, size, "%zu of %zu matmuls missed FP8 or a cheaper form of it%s, the first by %s",
+             found, s->total, more, first);
+    return HLO_MISMATCH;
+}
+
+hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
+                            const char *fail_on, char *why, size_t why_size) {
+    if (why_size) *why = '\0';
+    if (!expect && !fail_on) return HLO_OK;
+    writer_summary s = writer_sum_up(reports, count);
+    hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
+    if (counts == HLO_INVALID_USAGE || !fail_on) return counts;
+    /* Reasons that there are not are told whatever the count is. */
+    char other[1024];
+    hlo_status reasons = gate_reasons(&s, fail_on, other, sizeof other);
+    if (counts != HLO_OK && reasons != HLO_INVALID_USAGE) return counts;
+    snprintf(why, why_size, "%s", other);
+    return reasons;
+}

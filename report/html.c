@@ -1,0 +1,429 @@
+/* Verdicts as one page of HTML that needs nothing else: no network. Its script only sorts and
+ * filters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/verdict/surroundings.h"
+#include "report/format.h"
+
+/* So many matmuls, those that take longest, are drawn; so many have their surroundings listed. */
+enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
+
+static const char style[] =
+    ":root{--ink:#1c2024;--dim:#60646c;--paper:#fff;--line:#d9d9e0;--soft:#f4f5f7;--fp8:#18794e;"
+    "--missed:#915930;--wide:#c4302b;--lint:#793aaf;--focus:#dbe9ff}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#edeef0;--dim:#a1a6ae;--paper:#111214;"
+    "--line:#3a3d42;--soft:#1b1d20;--fp8:#4cc38a;--missed:#f1a10d;--wide:#ff8782;--lint:#c4a0f5;"
+    "--focus:#1c3152}}"
+    "*{box-sizing:border-box}"
+    "body{margin:0 auto;max-width:76rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;"
+    "color:var(--ink);background:var(--paper)}"
+    "h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}"
+    "code,pre,.mono{font-family:ui-monospace,monospace;font-size:.85rem}"
+    "pre{overflow-x:auto;background:var(--soft);padding:.75rem;border-radius:.4rem;margin:.5rem 0}"
+    "a{color:inherit}.dim{color:var(--dim)}"
+    ".facts{display:flex;flex-wrap:wrap;gap:.5rem 2rem;padding:0;margin:.5rem 0;list-style:none}"
+    ".facts b{display:block;font-size:1.3rem}"
+    ".fp8{color:var(--fp8)}.missed{color:var(--missed)}.wide{color:var(--wide)}"
+    ".lint{color:var(--lint)}"
+    "details{border:1px solid var(--line);border-radius:.4rem;margin:.4rem 0}"
+    "summary{cursor:pointer;padding:.45rem .7rem;display:grid;gap:0 .8rem;align-items:baseline;"
+    "grid-template-columns:4rem minmax(0,3fr) minmax(0,2fr) minmax(0,12rem) 13rem}"
+    "summary:focus-visible,a:focus-visible{outline:2px solid var(--ink);outline-offset:2px}"
+    "summary>*{overflow-wrap:anywhere}.time{text-align:right}"
+    ".inside{padding:.2rem .9rem .9rem;border-top:1px solid var(--line)}"
+    ".sides{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr)"
+    ")}"
+    ".side{overflow-x:auto}.side svg{max-width:100%;height:auto}"
+    ".side svg text{fill:var(--ink)}.side svg .edge path{stroke:var(--dim)}"
+    ".side svg .edge polygon{fill:var(--dim);stroke:var(--dim)}"
+    ".side svg .node path,.side svg .node polygon{fill:var(--soft);stroke:var(--line)}"
+    ".side svg .f8 path,.side svg .f8 polygon{stroke:var(--fp8);stroke-width:1.6}"
+    ".side svg .here path,.side svg .here polygon{fill:var(--focus);stroke-width:2}"
+    ".tools{display:flex;flex-wrap:wrap;gap:.4rem .8rem;margin:.5rem 0}.tools[hidden]{display:none}"
+    ".tools>*{font:inherit;color:inherit;background:var(--soft);border:1px solid var(--line);"
+    "border-radius:.3rem;padding:.15rem .5rem}.tools>[name=words]{flex:1 1 14rem}"
+    "table{border-collapse:collapse;font-size:.85rem}th{white-space:nowrap}td,th{text-align:left;"
+    "padding:.15rem .6rem "
+    ".15rem 0;vertical-align:top;overflow-wrap:anywhere}th{font-weight:600;color:var(--dim)}"
+    "tr.here td{font-weight:600}"
+    "@media(max-width:44rem){summary{grid-template-columns:4rem minmax(0,1fr)}"
+    "summary>:nth-child(n+3){grid-column:2}.time{text-align:left}"
+    ".side svg{max-width:none;width:auto;min-width:34rem}}";
+
+/* Sorts the matmuls by what a button names, the other way round when it is pressed again, and hides
+ * those that have not all the words, or another verdict. The controls are there once it runs. */
+static const char script[] =
+    "(()=>{const tools=document.getElementById('tools'),box=document.getElementById('matmuls'),"
+    "rows=[...box.children],count=document.getElementById('shown');let last='';"
+    "const text=r=>r.firstElementChild.textContent.toLowerCase();"
+    "const show=()=>{const words=tools.elements.words.value.toLowerCase().split(/\\s+/),"
+    "kind=tools.elements.kind.value;let n=0;for(const r of rows){"
+    "r.hidden=kind&&r.dataset.kind!==kind||!words.every(w=>text(r).includes(w));n+=!r.hidden}"
+    "count.textContent=n+' of '+rows.length};"
+    "const sort=key=>{const back=last===key?-1:1;last=back<0?'':key;rows.sort((a,b)=>{"
+    "const x=a.dataset[key],y=b.dataset[key];"
+    "return back*(isNaN(x)||isNaN(y)?x<y?-1:x>y:y-x)});box.append(...rows)};"
+    "tools.addEventListener('input',show);"
+    "tools.addEventListener('submit',e=>e.preventDefault());"
+    "for(const b of tools.querySelectorAll('button'))"
+    "b.addEventListener('click',()=>sort(b.value));show();tools.hidden=false})()";
+
+/* ----------------------------------------------------------------------------------------- text */
+
+static void element(FILE *out, const char *open, const char *text, const char *close) {
+    fputs(open, out);
+    writer_markup(out, text);
+    fputs(close, out);
+}
+
+/* A line of a page about a reason, with `code` in it. */
+static void line_of_page(FILE *out, const char *line, size_t length) {
+    bool code = false;
+    for (const char *end = line + length; line < end;) {
+        size_t size = strcspn(line, "`\n");
+        writer_markup_part(out, line, size);
+        line += size;
+        if (line < end && *line++ == '`') fputs((code = !code) ? "<code>" : "</code>", out);
+    }
+    fputs(code ? "</code>\n" : "\n", out);
+}
+
+/* Paragraphs, and blocks between lines of ```. */
+static void page_of_reason(FILE *out, const char *page) {
+    bool block = false, paragraph = false;
+    for (const char *at = page; *at;) {
+        size_t length = strcspn(at, "\n");
+        if (strncmp(at, "```", 3) == 0) {
+            if (paragraph) fputs("</p>\n", out);
+            paragraph = false;
+            fputs((block = !block) ? "<pre>" : "</pre>\n", out);
+        } else if (block) {
+            writer_markup_part(out, at, length);
+            fputc('\n', out);
+        } else if (length) {
+            if (!paragraph) fputs("<p>", out);
+            paragraph = true;
+            line_of_page(out, at, length);
+        } else if (paragraph) {
+            fputs("</p>\n", out);
+            paragraph = false;
+        }
+        at += length + (at[length] == '\n');
+    }
+    if (paragraph) fputs("</p>\n", out);
+}
+
+/* --------------------------------------------------------------------------------------- graphs */
+
+/* In Graphviz's language. Ids are unique in the page. */
+static void print_graph(FILE *out, const hlo_surroundings *around, size_t number) {
+    fprintf(out,
+            "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
+            "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
+            "margin=\"0.1,0.05\"]\nedge [arrowsize=0.6]\n",
+            number, number);
+    for (uint32_t i = 0; i < around->count; i++) {
+        const hlo_surrounding_instr *n = &around->v[i];
+        fprintf(out, "n%u [id=\"g%zun%u\" class=\"node%s%s\" label=\"", i, number, i,
+                n->focus ? " here" : "", n->fp8 ? " f8" : "");
+        for (const char *text = n->op; *text; text++)
+            if (*text != '"' && *text != '\\') fputc(*text, out);
+        if (*n->shape) fprintf(out, "\\n%s", n->shape);
+        fputs("\"]\n", out);
+        for (uint32_t o = 0; o < n->operand_count; o++)
+            fprintf(out, "n%u -> n%u [id=\"g%zue%u_%u\"]\n", n->operands[o], i, number, i, o);
+    }
+    fputs("}\n", out);
+}
+
+static void list_around(FILE *out, const hlo_surroundings *around) {
+    fputs("<table class=\"mono\">", out);
+    for (uint32_t i = 0; i < around->count; i++) {
+        const hlo_surrounding_instr *n = &around->v[i];
+        element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name, "</td>");
+        element(out, "<td>", n->op, "</td>");
+        element(out, "<td>", n->shape, "</td><td class=\"dim\">");
+        for (uint32_t o = 0; o < n->operand_count; o++)
+            element(out, o ? ", " : "", around->v[n->operands[o]].name, "");
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table>\n", out);
+}
+
+/* ------------------------------------------------------------------------------------ a verdict */
+
+typedef struct place {
+    const hlo_verdict *verdict;
+    const hlo_surroundings *around[2]; /* before, after; NULL: not kept */
+    char *drawing[2];
+    size_t order;
+} place;
+
+static int by_time(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    double left = x->verdict->runs * x->verdict->seconds;
+    double right = y->verdict->runs * y->verdict->seconds;
+    if (left != right) return left > right ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void print_time(FILE *out, const hlo_verdict *v) {
+    if (v->runs != 1) fprintf(out, "%g × ", v->runs);
+    if (v->seconds == 0)
+        fputs("time not known", out);
+    else if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0)
+        fprintf(out, "%.3g µs <span class=\"dim\">(FP8: %.3g)</span>", 1e6 * v->seconds,
+                1e6 * v->fp8_seconds);
+    else
+        fprintf(out, "%.3g → %.3g µs", 1e6 * v->input_seconds, 1e6 * v->seconds);
+}
+
+static void print_head(FILE *out, const hlo_verdict *v) {
+    fprintf(out, "<summary><span class=\"%s\">%s</span><span class=\"mono\">",
+            writer_kinds[v->kind], writer_kinds[v->kind]);
+    element(out, "", v->input_instr, "");
+    element(out, " <span class=\"dim\">", v->input_shape, "</span>");
+    if (v->op_name) element(out, "<br><span class=\"dim\">", v->op_name, "</span>");
+    fputs("</span><span>", out);
+    if (*v->epilogue) writer_markup(out, v->epilogue);
+    if (v->reason) element(out, *v->epilogue ? ", " : "", v->reason, "");
+    fputs("</span><span class=\"mono dim\">", out);
+    if (v->source_file) {
+        writer_markup(out, v->source_file);
+        fprintf(out, ":%ld", v->source_line);
+    }
+    fputs("</span><span class=\"time\">", out);
+    print_time(out, v);
+    fputs("</span></summary>\n", out);
+}
+
+static void print_fact(FILE *out, const char *name, const char *value) {
+    if (!value || !*value) return;
+    fprintf(out, "<tr><th>%s</th><td class=\"mono\">", name);
+    writer_markup(out, value);
+    fputs("</td></tr>\n", out);
+}
+
+static void print_facts(FILE *out, const hlo_verdict *v) {
+    char text[128];
+    fputs("<table>", out);
+    print_fact(out, "now", v->instr);
+    print_fact(out, "operands", v->operands);
+    print_fact(out, "result", v->shape);
+    print_fact(out, "op_name", v->op_name);
+    snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
+    element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
+    fputs("</td></tr>\n", out);
+    snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB as it stood, %.4g MB now", v->flops / 1e9,
+             v->input_bytes / 1e6, v->bytes / 1e6);
+    print_fact(out, "cost", text);
+    fputs("</table>\n", out);
+}
+
+static void print_sides(FILE *out, const place *p) {
+    static const char *const titles[] = {"As it stood", "Rewritten"};
+    fputs("<div class=\"sides\">", out);
+    for (int side = 0; side < 2; side++) {
+        if (!p->around[side]) continue;
+        fprintf(out, "<div class=\"side\"><h3>%s</h3>\n", titles[side]);
+        if (p->drawing[side])
+            fputs(p->drawing[side], out);
+        else
+            list_around(out, p->around[side]);
+        fputs("</div>\n", out);
+    }
+    fputs("</div>\n", out);
+}
+
+static void print_place(FILE *out, const place *p) {
+    const hlo_verdict *v = p->verdict;
+    fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
+            writer_kinds[v->kind], v->runs * v->seconds, v->runs * v->flops);
+    element(out, " data-reason=\"", v->reason, "\"");
+    element(out, " data-source=\"", v->source_file, "\"");
+    element(out, " data-name=\"", v->op_name ? v->op_name : v->input_instr, "\">");
+    print_head(out, v);
+    fputs("<div class=\"inside\">", out);
+    if (v->reason) {
+        fputs("<p>", out);
+        writer_markup(out, v->message);
+        if (v->blocker) element(out, ", at <code>", v->blocker, "</code>");
+        fputs(".<br>What mends it: ", out);
+        writer_markup(out, v->hint);
+        fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
+    }
+    print_facts(out, v);
+    if (p->around[0] || p->around[1]) print_sides(out, p);
+    fputs("</div></details>\n", out);
+}
+
+/* ------------------------------------------------------------------------------------- the page */
+
+static void print_summary(const report_writer *t) {
+    const writer_summary *s = &t->sum;
+    FILE *out = t->out;
+    fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
+            writer_fp8_count(s), s->total);
+    if (s->flops > 0)
+        fprintf(out, "<li><b>%.0f %%</b>of FLOPs</li>", 100 * s->fp8_flops / s->flops);
+    if (s->seconds > 0)
+        fprintf(out, "<li><b>%.3g → %.3g µs</b>by roofline (%.2fx)</li>", 1e6 * s->input_seconds,
+                1e6 * s->seconds, s->input_seconds / s->seconds);
+    if (s->kinds[HLO_VERDICT_MISSED])
+        fprintf(out, "<li><b class=\"missed\">%zu</b>with something missed</li>",
+                s->kinds[HLO_VERDICT_MISSED]);
+    if (s->kinds[HLO_VERDICT_WIDE])
+        fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", s->kinds[HLO_VERDICT_WIDE]);
+    if (s->kinds[HLO_VERDICT_LINT])
+        fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", s->kinds[HLO_VERDICT_LINT]);
+    fputs("</ul>\n", out);
+}
+
+static void print_lints(const report_writer *t) {
+    size_t report = 0, index = 0;
+    if (!t->sum.kinds[HLO_VERDICT_LINT]) return;
+    fputs("<h2>Lints</h2>\n", t->out);
+    for (const hlo_verdict *v; (v = writer_next_lint(t, &report, &index));) {
+        fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">", t->out);
+        writer_markup(t->out, v->instr);
+        element(t->out, " <span class=\"dim\">", v->shape, "</span></span><span>");
+        writer_markup(t->out, v->reason);
+        fputs("</span></summary><div class=\"inside\"><p>", t->out);
+        writer_markup(t->out, v->message);
+        element(t->out, ".<br>What mends it: ", v->hint, "");
+        fprintf(t->out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
+        print_fact(t->out, "op_name", v->op_name);
+        print_fact(t->out, "source", v->source_file);
+        fputs("</table></div></details>\n", t->out);
+    }
+}
+
+static void print_reasons(const report_writer *t) {
+    fputs("<h2>Reasons</h2>\n", t->out);
+    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
+        size_t times = 0;
+        for (int kind = 0; kind < TELL_KINDS; kind++) times += t->sum.reasons[kind][reason];
+        if (!times) continue;
+        const char *name = hlo_reason_name((size_t)reason);
+        fprintf(t->out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
+                times, name);
+        writer_markup(t->out, hlo_reason_text((size_t)reason));
+        fputs("</span></summary><div class=\"inside\">", t->out);
+        page_of_reason(t->out, hlo_reason_page((size_t)reason));
+        fputs("</div></details>\n", t->out);
+    }
+}
+
+static void print_tools(FILE *out) {
+    static const char *const keys[][2] = {{"time", "time"},     {"flops", "FLOPs"},
+                                          {"kind", "verdict"},  {"name", "op_name"},
+                                          {"reason", "reason"}, {"source", "source"}};
+    fputs("<form id=\"tools\" class=\"tools\" hidden><input name=\"words\" type=\"search\" "
+          "placeholder=\"Filter: words\" aria-label=\"Filter by words\"><select name=\"kind\" "
+          "aria-label=\"Filter by verdict\"><option value=\"\">every verdict</option>",
+          out);
+    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++)
+        fprintf(out, "<option>%s</option>", writer_kinds[kind]);
+    fputs("</select>", out);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        fprintf(out, "<button type=\"button\" value=\"%s\">by %s</button>", keys[i][0], keys[i][1]);
+    fputs("<span id=\"shown\"></span></form>\n", out);
+}
+
+/* For what, by what and when. */
+static void print_origin(const report_writer *t, const hlo_page_options *options) {
+    FILE *out = t->out;
+    fputs("<p class=\"dim\">", out);
+    if (t->count) {
+        const hlo_target *target = &t->reports[0]->target;
+        fprintf(out, "For sm_%d and CUDA %d.%d", target->sm, target->cuda / 100,
+                target->cuda % 100);
+    }
+    if (options->date) element(out, t->count ? ", " : "", options->date, "");
+    if (options->command) element(out, "<br><code>", options->command, "</code>");
+    fputs("</p>\n", out);
+}
+
+static void print_page(const report_writer *t, const hlo_page_options *options, const place *places,
+                       size_t count) {
+    fprintf(t->out,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
+            "style-src 'unsafe-inline';script-src 'unsafe-inline'\">\n"
+            "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
+            "<h1>Which matmuls run in FP8</h1>\n",
+            writer_fp8_count(&t->sum), t->sum.total, style);
+    print_origin(t, options);
+    print_summary(t);
+    fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Those that take longest first. Open one for what is "
+          "around it, before and after.</p>\n",
+          t->out);
+    print_tools(t->out);
+    fputs("<div id=\"matmuls\">\n", t->out);
+    for (size_t i = 0; i < count; i++) print_place(t->out, &places[i]);
+    fputs("</div>\n", t->out);
+    print_lints(t);
+    print_reasons(t);
+    fprintf(t->out, "<script>%s</script>\n</body></html>\n", script);
+}
+
+static size_t collect(const report_writer *t, place *out) {
+    size_t count = 0;
+    for (size_t r = 0; r < t->count; r++)
+        for (size_t i = 0; i < t->reports[r]->verdict_count; i++, count++) {
+            const surroundings *kept = t->reports[r]->around ? &t->reports[r]->around[i] : NULL;
+            out[count] = (place){.verdict = &t->reports[r]->verdicts[i], .order = count};
+            if (kept) memcpy(out[count].around, kept->side, sizeof kept->side);
+        }
+    qsort(out, count, sizeof *out, by_time);
+    for (size_t i = LISTED_MOST; i < count; i++) out[i].around[0] = out[i].around[1] = NULL;
+    return count;
+}
+
+/* The drawings that `draw` can make; without one, tables stand in their place. */
+static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
+    char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
+    char **to[2 * DRAWN_MOST];
+    size_t used = 0, size;
+    hlo_status status = HLO_OK;
+    for (size_t i = 0; i < count && i < DRAWN_MOST; i++)
+        for (int side = 0; side < 2 && status == HLO_OK; side++) {
+            if (!places[i].around[side]) continue;
+            FILE *out = open_memstream(&graphs[used], &size);
+            if (!out) {
+                status = HLO_OUT_OF_MEMORY;
+                break;
+            }
+            print_graph(out, places[i].around[side], used);
+            to[used++] = &places[i].drawing[side];
+            if (fclose(out) != 0 || !graphs[used - 1]) status = HLO_OUT_OF_MEMORY;
+        }
+    if (status == HLO_OK && used) status = draw(user, (const char *const *)graphs, used, drawings);
+    for (size_t i = 0; i < used; i++) {
+        *to[i] = drawings[i];
+        free(graphs[i]);
+    }
+    return status;
+}
+
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
+                            const hlo_page_options *options, FILE *out) {
+    const report_writer t = {.reports = reports,
+                             .count = count,
+                             .which = HLO_REMARKS_ALL,
+                             .out = out,
+                             .sum = writer_sum_up(reports, count)};
+    place *places = calloc(t.sum.total + 1, sizeof *places);
+    if (!places) return HLO_OUT_OF_MEMORY;
+    size_t total = collect(&t, places);
+    hlo_status status =
+        options->draw ? draw_all(places, total, options->draw, options->user) : HLO_OK;
+    if (status == HLO_OK) print_page(&t, options, places, total);
+    if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
+    for (size_t i = 0; i < total; i++)
+        for (int side = 0; side < 2; side++) free(places[i].drawing[side]);
+    free(places);
+    return status;
+}

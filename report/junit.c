@@ -1,0 +1,46 @@
+/* Verdicts as JUnit XML. */
+#include "report/format.h"
+
+static void writer_case(FILE *out, const hlo_verdict *v) {
+    fputs("  <testcase classname=\"", out);
+    writer_markup(out, v->file);
+    fputs("\" name=\"", out);
+    writer_markup(out, v->op_name ? v->op_name : v->instr);
+    fprintf(out, "\" line=\"%u\"", v->line);
+    if (!v->reason) {
+        fputs("/>\n", out);
+        return;
+    }
+    fputs(">\n    <failure type=\"", out);
+    writer_markup(out, v->reason);
+    fputs("\" message=\"", out);
+    writer_markup(out, v->message);
+    fputs("\">", out);
+    writer_markup(out, v->instr);
+    fputc(' ', out);
+    writer_markup(out, v->shape);
+    if (v->source_file) {
+        fputs(", from ", out);
+        writer_markup(out, v->source_file);
+        fprintf(out, ":%ld", v->source_line);
+    }
+    fputs("</failure>\n  </testcase>\n", out);
+}
+
+hlo_status writer_junit(const report_writer *t) {
+    size_t told = 0, failures = 0, report = 0, index = 0;
+    for (const hlo_verdict *v; (v = writer_next(t, &report, &index)); told++)
+        failures += v->reason != NULL;
+    told += t->sum.kinds[HLO_VERDICT_LINT];
+    failures += t->sum.kinds[HLO_VERDICT_LINT];
+    fprintf(t->out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuites>\n <testsuite name=\"hlo-fp8\" tests=\"%zu\" failures=\"%zu\">\n",
+            told, failures);
+    report = index = 0;
+    for (const hlo_verdict *v; (v = writer_next(t, &report, &index));) writer_case(t->out, v);
+    report = index = 0;
+    for (const hlo_verdict *v; (v = writer_next_lint(t, &report, &index));) writer_case(t->out, v);
+    fputs(" </testsuite>\n</testsuites>\n", t->out);
+    return HLO_OK;
+}

@@ -1,0 +1,231 @@
+/* Verdicts for people: tables with a line each, and a summary. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/format.h"
+
+/* Green, yellow, red, magenta. */
+static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
+                                           [HLO_VERDICT_MISSED] = "\033[33m",
+                                           [HLO_VERDICT_WIDE] = "\033[31m",
+                                           [HLO_VERDICT_LINT] = "\033[35m"};
+#define HINT_COLOUR "\033[36m"
+#define NO_COLOUR "\033[0m"
+
+/* The columns that all tables begin with, and those that each has behind them. */
+enum { PLACE, KIND, NAME, FIRST_OWN };
+enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
+enum {
+    RUNS = FIRST_OWN,
+    GFLOP,
+    BYTES_WERE,
+    BYTES_ARE,
+    TIME_WAS,
+    TIME_IS,
+    GAIN,
+    IN_FP8,
+    COST_SOURCE,
+    COLUMNS /* of the widest */
+};
+
+enum { CELL = 256 };
+typedef char cells[COLUMNS][CELL];
+
+typedef struct table {
+    void (*fill)(const hlo_verdict *v, cells out); /* its own columns; `out` is empty at first */
+    const char *heads[COLUMNS];                    /* NULL: none */
+    unsigned numbers;                              /* a bit per column that is set right */
+    int widths[COLUMNS];                           /* of the cells; 0: the column is left out */
+} table;
+
+static void widen(table *form, cells row) {
+    for (int column = 0; column < COLUMNS; column++) {
+        int width = (int)strlen(row[column]);
+        if (width > form->widths[column]) form->widths[column] = width;
+    }
+}
+
+static void fill_row(const table *form, const hlo_verdict *v, cells out) {
+    for (int column = 0; column < COLUMNS; column++) out[column][0] = '\0';
+    if (v->line)
+        snprintf(out[PLACE], CELL, "%s:%u:%u:", v->file, v->line, v->column);
+    else
+        snprintf(out[PLACE], CELL, "%s", v->file);
+    snprintf(out[KIND], CELL, "%s", writer_kinds[v->kind]);
+    snprintf(out[NAME], CELL, "%s", v->instr);
+    form->fill(v, out);
+}
+
+/* `colour` of the column KIND; NULL: none. */
+static void print_row(const report_writer *t, const table *form, cells row, const char *colour,
+                      const char *end) {
+    for (int column = 0; column < COLUMNS; column++) {
+        int width = form->widths[column];
+        if (!width) continue;
+        const char *paint = colour && column == KIND ? colour : "";
+        fputs(paint, t->out);
+        hlo_print_plain(t->out, "%*s", form->numbers >> column & 1 ? width : -width, row[column]);
+        fputs(*paint ? NO_COLOUR "  " : "  ", t->out);
+    }
+    hlo_print_plain(t->out, "%s\n", end ? end : "");
+}
+
+static void fill_source(const hlo_verdict *v, char *out) {
+    if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
+}
+
+/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of why.def. */
+static void writer_kind(const report_writer *t, hlo_verdict_kind kind, const char *label) {
+    if (!t->sum.kinds[kind]) return;
+    fprintf(t->out, "; %zu %s", t->sum.kinds[kind], label);
+    const char *lead = ":";
+    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
+        if (!t->sum.reasons[kind][reason]) continue;
+        fprintf(t->out, "%s %zu %s", lead, t->sum.reasons[kind][reason],
+                hlo_reason_name((size_t)reason));
+        lead = ",";
+    }
+}
+
+static void writer_summary_line(const report_writer *t) {
+    fprintf(t->out, "%zu of %zu matmuls in FP8", writer_fp8_count(&t->sum), t->sum.total);
+    if (t->sum.flops > 0)
+        fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
+    writer_kind(t, HLO_VERDICT_MISSED, "with something missed");
+    writer_kind(t, HLO_VERDICT_WIDE, "wide");
+    writer_kind(t, HLO_VERDICT_LINT, "lints");
+    fputc('\n', t->out);
+}
+
+/* ----------------------------------------------------------------------------------------- text */
+
+static void fill_text(const hlo_verdict *v, cells out) {
+    snprintf(out[SHAPE], CELL, "%s", v->shape);
+    snprintf(out[OPERANDS], CELL, "%s", v->operands);
+    int used = snprintf(out[OUTCOME], CELL, "%s%s%s", v->epilogue,
+                        *v->epilogue && v->reason ? ", " : "", v->reason ? v->reason : "");
+    if (writer_is_slower(v) && used >= 0 && used < CELL)
+        snprintf(out[OUTCOME] + used, (size_t)(CELL - used), "%sslower (%.2fx)", used ? ", " : "",
+                 v->input_seconds / v->seconds);
+    if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
+    fill_source(v, out[SOURCE]);
+}
+
+static void writer_row(const report_writer *t, const table *form, const hlo_verdict *v) {
+    cells row;
+    fill_row(form, v, row);
+    print_row(t, form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
+    /* A lint has more to say than its reason does where it names values. */
+    if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
+        hlo_print_plain(t->out, "    %s\n", v->message);
+}
+
+void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool coloured) {
+    for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
+        if (has_reason[reason])
+            fprintf(out, "%s: %s\n    %shint: %s%s\n", hlo_reason_name(reason),
+                    hlo_reason_text(reason), coloured ? HINT_COLOUR : "", hlo_reason_hint(reason),
+                    coloured ? NO_COLOUR : "");
+}
+
+hlo_status writer_text(const report_writer *t) {
+    typedef const hlo_verdict *step(const report_writer *, size_t *, size_t *);
+    step *const next[] = {writer_next, writer_next_lint};
+    table form = {.fill = fill_text};
+    bool has_reason[HLO_REASON_COUNT] = {false};
+    cells row;
+    for (int list = 0; list < 2; list++) {
+        size_t report = 0, index = 0;
+        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) {
+            fill_row(&form, v, row);
+            widen(&form, row);
+            if (v->reason) has_reason[hlo_reason_find(v->reason)] = true;
+        }
+    }
+    for (int list = 0; list < 2; list++) {
+        size_t report = 0, index = 0;
+        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) writer_row(t, &form, v);
+    }
+    writer_reasons(t->out, has_reason, t->coloured);
+    if (t->sum.slower)
+        fprintf(t->out,
+                "slower: FP8 takes longer than the wide matmul did, by roofline\n    %shint: "
+                "--min-gain=1 leaves such matmuls wide; --remarks-format=costs has the "
+                "numbers%s\n",
+                t->coloured ? HINT_COLOUR : "", t->coloured ? NO_COLOUR : "");
+    writer_summary_line(t);
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- costs */
+
+static void fill_time(double seconds, char *out) {
+    if (seconds > 0)
+        snprintf(out, CELL, "%.3g", 1e6 * seconds);
+    else
+        snprintf(out, CELL, "?");
+}
+
+static void fill_costs(const hlo_verdict *v, cells out) {
+    if (v->runs != 1) snprintf(out[RUNS], CELL, "%g x", v->runs);
+    snprintf(out[GFLOP], CELL, "%.3g", v->flops / 1e9);
+    snprintf(out[BYTES_WERE], CELL, "%.3g", v->input_bytes / 1e6);
+    snprintf(out[BYTES_ARE], CELL, "%.3g", v->bytes / 1e6);
+    fill_time(v->input_seconds, out[TIME_WAS]);
+    fill_time(v->seconds, out[TIME_IS]);
+    if (v->kind != HLO_VERDICT_WIDE && v->seconds > 0)
+        snprintf(out[GAIN], CELL, "%.2fx", v->input_seconds / v->seconds);
+    if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0 && v->seconds > 0)
+        snprintf(out[IN_FP8], CELL, "%.2fx", v->seconds / v->fp8_seconds);
+    fill_source(v, out[COST_SOURCE]);
+}
+
+typedef struct ranked {
+    const hlo_verdict *verdict;
+    size_t place;
+} ranked;
+
+static int by_time(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    double left = x->verdict->runs * x->verdict->seconds;
+    double right = y->verdict->runs * y->verdict->seconds;
+    if (left != right) return left > right ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+hlo_status writer_costs(const report_writer *t) {
+    table form = {.fill = fill_costs,
+                  .heads = {[GFLOP] = "GFLOP",
+                            [BYTES_WERE] = "MB",
+                            [BYTES_ARE] = "MB now",
+                            [TIME_WAS] = "us",
+                            [TIME_IS] = "us now",
+                            [GAIN] = "gain",
+                            [IN_FP8] = "in FP8"},
+                  .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1)};
+    size_t count = 0, report = 0, index = 0;
+    ranked *order = malloc((t->sum.total + 1) * sizeof *order);
+    if (!order) return HLO_OUT_OF_MEMORY;
+    cells row;
+    for (const hlo_verdict *v; (v = writer_next(t, &report, &index)); count++) {
+        order[count] = (ranked){v, count};
+        fill_row(&form, v, row);
+        widen(&form, row);
+    }
+    qsort(order, count, sizeof *order, by_time);
+    for (int column = 0; column < COLUMNS; column++)
+        snprintf(row[column], CELL, "%s",
+                 form.heads[column] && form.widths[column] ? form.heads[column] : "");
+    widen(&form, row);
+    if (count) print_row(t, &form, row, NULL, NULL);
+    for (size_t i = 0; i < count; i++) {
+        fill_row(&form, order[i].verdict, row);
+        print_row(t, &form, row, NULL, order[i].verdict->op_name);
+    }
+    free(order);
+    writer_summary_line(t);
+    if (t->sum.seconds > 0)
+        fprintf(t->out, "by roofline %.3g us, now %.3g us: %.2fx\n", 1e6 * t->sum.input_seconds,
+                1e6 * t->sum.seconds, t->sum.input_seconds / t->sum.seconds);
+    return HLO_OK;
+}

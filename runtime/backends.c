@@ -1,5 +1,0 @@
-/* The backends of this build. */
-#include "runtime/cpu/cpu.h"
-#include "runtime/cuda/cuda.h"
-
-const hlo_backend *const hlo_backends[] = {&cpu_backend, &cuda_backend, NULL};

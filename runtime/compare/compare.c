@@ -1,0 +1,372 @@
+/* Comparing outputs, element by element. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/diag.h"
+#include "ir/error/error.h"
+#include "ir/eval/kernel.h"
+#include "ir/float/float.h"
+#include "runtime/io/arrays.h"
+
+static bool same_kind(const hlo_array *a, const hlo_array *b) {
+    return strcmp(a->type, b->type) == 0 && a->rank == b->rank && a->size == b->size &&
+           (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
+}
+
+/* All elements in one dimension: their order is the same in both. */
+static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
+    return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
+}
+
+/* Sums over the elements that are finite in both arrays: those whose sigma is known, and not 0, in
+ * units of sigma; those of which nothing is known, in units of their root mean square. */
+typedef struct sums {
+    double count[2];
+    double squares[2];  /* of a - b */
+    double rounding[2]; /* of what one rounding of the type moves a by */
+} sums;
+
+/* Bounds as large as this stand for infinity. */
+#define UNKNOWN 0x1p120f
+
+typedef struct pair {
+    hlo_type type;
+    size_t width;
+    int64_t count;
+    const char *a, *b;
+    const float *sigma;
+} pair;
+
+static pair pair_of(const hlo_array *judge, const hlo_array *other) {
+    hlo_type type = hlo_type_find(judge->type, strlen(judge->type));
+    size_t width = hlo_types[type].bytes;
+    int64_t count = judge->bound && hlo_type_is_float(type) ? (int64_t)(judge->size / width) : 0;
+    return (pair){type, width, count, judge->data, other->data, judge->bound};
+}
+
+/* The root mean square of what is finite among the elements of unknown sigma. */
+static double unknown_size(const pair *p) {
+    double sum = 0, count = 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        double x = hlo_number_load(p->type, p->a + (size_t)i * p->width);
+        if (!(p->sigma[i] >= UNKNOWN) || !isfinite(x)) continue;
+        sum += x * 0x1p-512 * x * 0x1p-512;
+        count++;
+    }
+    return sum > 0 ? sqrt(sum / count) * 0x1p512 : 1;
+}
+
+static sums add_up(const pair *p) {
+    sums s = {0};
+    /* What fp8 elements may do is in their sigmas. */
+    double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
+    double size = unknown_size(p);
+    for (int64_t i = 0; i < p->count; i++) {
+        bool unknown = p->sigma[i] >= UNKNOWN;
+        double unit = unknown ? size : (double)p->sigma[i];
+        double x = hlo_number_load(p->type, p->a + (size_t)i * p->width) / unit;
+        double d = x - hlo_number_load(p->type, p->b + (size_t)i * p->width) / unit;
+        if (!(unit > 0) || !isfinite(d)) continue;
+        s.count[unknown]++;
+        s.squares[unknown] += d * d;
+        s.rounding[unknown] += u * u * x * x;
+    }
+    return s;
+}
+
+static double mean_root(double squares, double count) {
+    return count > 0 ? sqrt(squares / count) : 0;
+}
+
+void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
+    pair p = pair_of(judge, sample);
+    sums s = add_up(&p);
+    for (int i = 0; i < 2; i++)
+        judge->noise[i] =
+            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_BOUND_AMPLITUDE);
+}
+
+/* The second judgement, by what samples show; of known and unknown elements, that which is nearer
+ * to its limit or further beyond. */
+static void judge_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+    pair p = pair_of(judge, other);
+    sums s = add_up(&p);
+    d->rms = mean_root(s.squares[0], s.count[0]);
+    d->noise_limit = HLO_BOUND_NOISE;
+    for (int i = 0; i < 2; i++) {
+        double rms = mean_root(s.squares[i], s.count[i]);
+        if (judge->noise[i] < 0 || rms == 0) continue;
+        double noise = rms / hypot(judge->noise[i], mean_root(s.rounding[i], s.count[i]));
+        double limit = HLO_BOUND_NOISE + HLO_BOUND_NOISE_FEW / sqrt(s.count[i]);
+        if (noise / limit < d->noise / d->noise_limit) continue;
+        d->noise = noise;
+        d->noise_limit = limit;
+    }
+}
+
+hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo_difference *out) {
+    *out = (hlo_difference){.worst = -1};
+    if (!same_kind(judge, other)) return HLO_INVALID_USAGE;
+    hlo_type type = hlo_type_find(judge->type, strlen(judge->type));
+    int64_t count = (int64_t)(judge->size / hlo_types[type].bytes), one = 1;
+    hlo_view a = flat(type, &count, &one, judge->data), b = flat(type, &count, &one, other->data);
+    hlo_view sigma = flat(HLO_TYPE_F32, &count, &one, judge->bound);
+    hlo_error_comparison c;
+    hlo_error_compare(&a, &b, &sigma, &c);
+    *out = (hlo_difference){.equal = c.equal,
+                            .within = c.within,
+                            .one_step = c.steps,
+                            .violations = c.violations,
+                            .largest = c.largest,
+                            .worst = c.worst_index,
+                            .judge = c.worst_a,
+                            .other = c.worst_b,
+                            .bound = c.worst_bound};
+    judge_noise(judge, other, out);
+    return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
+}
+
+/* -------------------------------------------------------------------------------- whole outputs */
+
+/* What comparing one output found. */
+typedef struct finding {
+    hlo_type type;
+    int64_t count, equal, within, steps, violations;
+    double noise, noise_limit, largest;
+    double max_error, max_relative, signal, error; /* the last two: sums of squares */
+    int64_t worst;
+    double found, expected, excess; /* there */
+} finding;
+
+static double number_at(const hlo_array *array, hlo_type type, int64_t i) {
+    const char *at = (const char *)array->data + (size_t)i * hlo_types[type].bytes;
+    if (hlo_types[type].class != HLO_CLASS_COMPLEX) return hlo_number_load(type, at);
+    hlo_type part = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+    double real = hlo_number_load(part, at);
+    return hypot(real, hlo_number_load(part, at + hlo_types[part].bytes));
+}
+
+/* How far a side is from what `judge` accepts, for each element. */
+static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type type, int64_t count,
+                      float *out) {
+    int64_t one = 1;
+    hlo_view a = flat(type, &count, &one, judge->data), b = flat(type, &count, &one, side->data);
+    hlo_view sigma = flat(HLO_TYPE_F32, &count, &one, judge->bound);
+    hlo_error_excess(&a, &b, &sigma, out);
+}
+
+/* What the judge says of both sides: `out` for each element, `scratch` as long. The noise, in parts
+ * of its limit, is the larger of both. */
+static void ask(const hlo_array *judge, const hlo_array *const *sides, finding *f, float *out,
+                float *scratch) {
+    f->noise_limit = HLO_BOUND_NOISE;
+    for (int s = 0; s < 2; s++) {
+        if (sides[s]->data == judge->data) continue;
+        hlo_difference d = {0};
+        excess_of(judge, sides[s], f->type, f->count, scratch);
+        for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
+        judge_noise(judge, sides[s], &d);
+        if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
+        f->noise = d.noise;
+        f->noise_limit = d.noise_limit;
+    }
+}
+
+static void note_errors(finding *f, double found, double expected) {
+    double error = fabs(found - expected);
+    if (!isfinite(error)) return;
+    f->max_error = fmax(f->max_error, error);
+    if (error > 0) f->max_relative = fmax(f->max_relative, error / fabs(expected));
+    f->signal += expected * expected;
+    f->error += error * error;
+}
+
+static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess) {
+    double found = number_at(sides[0], f->type, i), expected = number_at(sides[1], f->type, i);
+    size_t width = hlo_types[f->type].bytes, at = (size_t)i * width;
+    bool same = memcmp((char *)sides[0]->data + at, (char *)sides[1]->data + at, width) == 0 ||
+                (hlo_type_is_float(f->type) && hlo_error_same(found, expected));
+    bool beyond = excess > 1;
+    bool step = !same && !beyond && hlo_type_is_fp8(f->type) && isfinite(found) &&
+                isfinite(expected) && hlo_error_neighbour(f->type, expected, found) == found;
+    f->equal += same;
+    f->violations += beyond && !same;
+    f->steps += step;
+    f->within += !same && !beyond && !step;
+    note_errors(f, found, expected);
+    if (same) return;
+    if (!beyond) f->largest = fmax(f->largest, (double)excess);
+    if (f->worst >= 0 && !((double)excess > f->excess)) return;
+    f->worst = i;
+    f->excess = (double)excess;
+    f->found = found;
+    f->expected = expected;
+}
+
+static bool differs(const finding *f) {
+    return f->violations || f->noise > f->noise_limit;
+}
+
+/* `judge` NULL: the two must be equal. */
+static hlo_status find(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
+                       finding *out) {
+    const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
+    hlo_type type = hlo_type_find(sides[0]->type, strlen(sides[0]->type));
+    *out = (finding){.type = type, .worst = -1};
+    out->count = (int64_t)(sides[0]->size / hlo_types[type].bytes);
+    size_t room = (size_t)out->count + 1;
+    float *excess = calloc(2 * room, sizeof *excess);
+    if (!excess) return HLO_OUT_OF_MEMORY;
+    hlo_array equal = *sides[1];
+    equal.bound = NULL;
+    ask(judge ? &judge->items[index] : &equal, sides, out, excess, excess + room);
+    for (int64_t i = 0; i < out->count; i++) note_element(out, sides, i, excess[i]);
+    free(excess);
+    return HLO_OK;
+}
+
+/* What a judge has against all outputs together, the most important first. */
+typedef struct verdict {
+    double differ, violations, noise;
+} verdict;
+
+static hlo_status judge_all(const hlo_comparison *c, const hlo_arrays *judge, verdict *out) {
+    *out = (verdict){0};
+    for (size_t i = 0; i < c->expected->count; i++) {
+        if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+        finding f;
+        hlo_status status = find(c, judge, i, &f);
+        if (status != HLO_OK) return status;
+        out->differ += differs(&f);
+        out->violations += (double)f.violations;
+        out->noise += f.noise / f.noise_limit;
+    }
+    return HLO_OK;
+}
+
+static bool is_milder(const verdict *a, const verdict *b) {
+    if (a->differ != b->differ) return a->differ < b->differ;
+    if (a->violations != b->violations) return a->violations < b->violations;
+    return a->noise < b->noise;
+}
+
+/* The judge that has least against the two. Each takes one module to be what the other was made
+ * from, so one must accept all. */
+static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
+    *out = c->judge_count ? c->judges[0] : NULL;
+    verdict least;
+    for (size_t j = 0; c->judge_count > 1 && j < c->judge_count; j++) {
+        verdict said;
+        hlo_status status = judge_all(c, c->judges[j], &said);
+        if (status != HLO_OK) return status;
+        if (j && !is_milder(&said, &least)) continue;
+        least = said;
+        *out = c->judges[j];
+    }
+    return HLO_OK;
+}
+
+/* ------------------------------------------------------------------------------------- the text */
+
+static void print_kind(const hlo_array *array, FILE *out) {
+    fprintf(out, "%s[", array->type);
+    for (uint32_t i = 0; i < array->rank; i++)
+        fprintf(out, i ? ",%lld" : "%lld", (long long)array->dims[i]);
+    fputc(']', out);
+}
+
+static void print_index(const hlo_array *array, int64_t flat_index, FILE *out) {
+    int64_t size = 1;
+    for (uint32_t d = 0; d < array->rank; d++) size *= array->dims[d];
+    fputc('[', out);
+    for (uint32_t d = 0; d < array->rank; d++) {
+        size /= array->dims[d];
+        fprintf(out, d ? ",%lld" : "%lld", (long long)(flat_index / size));
+        flat_index %= size;
+    }
+    fputc(']', out);
+}
+
+static void print_counts(const hlo_array *array, size_t index, const finding *f, FILE *out) {
+    fprintf(out, "output %zu ", index);
+    print_kind(array, out);
+    fprintf(out, ": %lld equal, %lld within bound, %lld one fp8 step, %lld violations",
+            (long long)f->equal, (long long)f->within, (long long)f->steps,
+            (long long)f->violations);
+    if (f->largest > 0) fprintf(out, ", largest %.2g of the bound", f->largest);
+    if (f->noise > 0) fprintf(out, ", noise %.2g of %.2g", f->noise, f->noise_limit);
+    fputc('\n', out);
+}
+
+static hlo_status print_worst(const hlo_comparison *c, size_t index, const finding *f,
+                              const hlo_arrays *inputs, FILE *out) {
+    fprintf(out, "  max abs error %.3g, max rel error %.3g, SNR ", f->max_error, f->max_relative);
+    if (f->error > 0)
+        fprintf(out, "%.1f dB\n", 10 * log10(f->signal / f->error));
+    else
+        fputs("of what is finite: exact\n", out);
+    if (f->worst < 0) return HLO_OK;
+    fputs("  worst at ", out);
+    print_index(&c->found->items[index], f->worst, out);
+    hlo_print_plain(out, ": %.9g, and %.9g in %s", f->found, f->expected,
+                    c->expected_name ? c->expected_name : "the other");
+    double bound = fabs(f->found - f->expected) / f->excess;
+    if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
+    fputc('\n', out);
+    hlo_status status =
+        hlo_print_made(c->found_module, c->found_name, inputs, index, f->worst, out);
+    if (status != HLO_OK) return status;
+    return hlo_print_made(c->expected_module, c->expected_name, inputs, index, f->worst, out);
+}
+
+/* Of so many outputs that differ the worst element is computed again. */
+enum { COMPUTED_AGAIN = 3 };
+
+static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
+                              size_t differ, FILE *out) {
+    const hlo_array *found = &c->found->items[index], *expected = &c->expected->items[index];
+    if (!same_kind(found, expected)) {
+        if (!out) return HLO_MISMATCH;
+        fprintf(out, "output %zu ", index);
+        print_kind(found, out);
+        fputs(" against ", out);
+        print_kind(expected, out);
+        fputc('\n', out);
+        return HLO_MISMATCH;
+    }
+    finding f;
+    hlo_status status = find(c, judge, index, &f);
+    if (status != HLO_OK) return status;
+    if (out && (c->all || differs(&f))) print_counts(found, index, &f, out);
+    const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;
+    if (!differs(&f)) return HLO_OK;
+    status = out ? print_worst(c, index, &f, inputs, out) : HLO_OK;
+    return status == HLO_OK ? HLO_MISMATCH : status;
+}
+
+hlo_status hlo_arrays_compare_by(const hlo_comparison *c, FILE *out) {
+    size_t count = c->expected->count, differ = 0;
+    if (c->found->count != count) {
+        if (out) fprintf(out, "compare: %zu outputs against %zu\n", c->found->count, count);
+        return HLO_MISMATCH;
+    }
+    const hlo_arrays *judge;
+    hlo_status status = choose_judge(c, &judge);
+    for (size_t i = 0; status != HLO_OUT_OF_MEMORY && i < count; i++) {
+        status = compare_one(c, judge, i, differ, out);
+        differ += status != HLO_OK;
+    }
+    if (status == HLO_OUT_OF_MEMORY) return status;
+    if (out && differ)
+        fprintf(out, "compare: %zu of %zu outputs differ\n", differ, count);
+    else if (out)
+        fprintf(out, "compare: %zu outputs agree\n", count);
+    return differ ? HLO_MISMATCH : HLO_OK;
+}
+
+hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
+    const hlo_comparison c = {
+        .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
+    return hlo_arrays_compare_by(&c, out);
+}

@@ -1,0 +1,106 @@
+/* What an element of an output is made of: its instruction and the values of the operands, from an
+ * execution of the module up to there. */
+#include <setjmp.h>
+#include <string.h>
+
+#include "hlo/diag.h"
+#include "ir/float/float.h"
+#include "runtime/io/arrays.h"
+
+/* The instruction of the entry computation that makes leaf `leaf` of its result. */
+static hlo_instr *maker(const hlo_module *module, size_t leaf) {
+    hlo_instr *instr = module->entry->root;
+    while (instr->op == HLO_OP_TUPLE) {
+        uint32_t o = 0;
+        for (; o < instr->operand_count; o++) {
+            size_t leaves = hlo_leaf_count(hlo_instr_operand(instr, o)->shape);
+            if (leaf < leaves) break;
+            leaf -= leaves;
+        }
+        if (o == instr->operand_count) return NULL;
+        instr = hlo_instr_operand(instr, o);
+    }
+    return instr->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(instr, 0) : instr;
+}
+
+enum { MOST_OPERANDS = 8 };
+
+static bool has_array_operands(const hlo_instr *instr) {
+    for (uint32_t o = 0; o < instr->operand_count; o++)
+        if (!hlo_shape_is_array(hlo_instr_operand(instr, o)->shape)) return false;
+    return instr->operand_count && instr->operand_count <= MOST_OPERANDS;
+}
+
+/* Makes the operands of `instr` what the module returns. */
+static hlo_status end_at(hlo_module *module, hlo_instr *instr) {
+    hlo_instr *operands[MOST_OPERANDS];
+    const hlo_shape *shapes[MOST_OPERANDS];
+    uint32_t count = instr->operand_count;
+    jmp_buf recover;
+    for (uint32_t o = 0; o < count; o++) {
+        operands[o] = hlo_instr_operand(instr, o);
+        shapes[o] = operands[o]->shape;
+    }
+    hlo_arena_set_recover(module->arena, &recover);
+    bool made = !setjmp(recover);
+    if (made)
+        hlo_computation_set_root(module->entry,
+                                 hlo_instr_new(module->entry, NULL, HLO_OP_TUPLE,
+                                               hlo_shape_tuple(module, count, shapes), count,
+                                               operands, NULL));
+    hlo_arena_set_recover(module->arena, NULL);
+    return made ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+/* The values of all operands of what makes an output; NULL: not to be had, as where one is no
+ * array or cannot be executed by itself. HLO_OUT_OF_MEMORY. */
+static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
+                              hlo_arrays **out) {
+    hlo_module *copy;
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    *out = NULL;
+    if (!has_array_operands(maker(module, output))) return HLO_OK;
+    hlo_status status = hlo_module_clone(module, &copy);
+    if (status != HLO_OK) return status;
+    hlo_plan_options_init(&options);
+    status = end_at(copy, maker(copy, output));
+    if (status == HLO_OK) status = hlo_plan_new(copy, &options, NULL, &plan);
+    if (status == HLO_OK) status = hlo_plan_run(plan, inputs, NULL, out);
+    hlo_plan_free(plan);
+    hlo_module_free(copy);
+    return status == HLO_OUT_OF_MEMORY ? status : HLO_OK;
+}
+
+/* The value of an operand: the one element that it has, or the one at the same place. */
+static void print_value(const hlo_array *operand, const hlo_shape *result, int64_t element,
+                        FILE *out) {
+    hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
+    bool alike = operand->rank == result->rank &&
+                 (result->rank == 0 ||
+                  memcmp(operand->dims, result->dims, result->rank * sizeof *result->dims) == 0);
+    bool one = operand->size == hlo_types[type].bytes;
+    if ((!alike && !one) || hlo_types[type].class == HLO_CLASS_COMPLEX) return;
+    size_t at = one ? 0 : (size_t)element * hlo_types[type].bytes;
+    fprintf(out, " = %.9g", hlo_number_load(type, (const char *)operand->data + at));
+}
+
+hlo_status hlo_print_made(const hlo_module *module, const char *name, const hlo_arrays *inputs,
+                          size_t output, int64_t element, FILE *out) {
+    hlo_instr *instr = module ? maker(module, output) : NULL;
+    hlo_arrays *values = NULL;
+    if (!instr) return HLO_OK;
+    hlo_status status = inputs ? operands_of(module, output, inputs, &values) : HLO_OK;
+    if (status != HLO_OK) return status;
+    hlo_print_plain(out, "  %s: %%%s = %s(", name ? name : "made by", instr->name,
+                    hlo_ops[instr->op].name);
+    const hlo_shape *result = instr->shape;
+    if (result->type == HLO_TYPE_TUPLE && result->rank) result = result->elements[0];
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        hlo_print_plain(out, o ? ", %%%s" : "%%%s", hlo_instr_operand(instr, o)->name);
+        if (values) print_value(hlo_arrays_at(values, o), result, element, out);
+    }
+    fputs(")\n", out);
+    hlo_arrays_free(values);
+    return HLO_OK;
+}

@@ -1,0 +1,11 @@
+# Writes the text of INPUTS to OUTPUT, as a C array of its lines called NAME, ended by NULL.
+set(text "/* Made by embed.cmake. */\n#include \"runtime/cuda/codegen/emit.h\"\n\nconst char *const ${NAME}[] = {\n")
+foreach(input ${INPUTS})
+  file(READ ${input} content)
+  string(REPLACE "\\" "\\\\" content "${content}")
+  string(REPLACE "\"" "\\\"" content "${content}")
+  string(REGEX REPLACE "([^\n]*)\n" "    \"\\1\",\n" content "${content}")
+  string(APPEND text "${content}")
+endforeach()
+string(APPEND text "    NULL};\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,460 @@
+/* The text of a kernel: lines, scopes, names, indices. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda/codegen/emit.h"
+
+const cuda_type cuda_types[HLO_TYPE_COUNT] = {
+#define CUDA_TYPE(id, cell, compute) [HLO_TYPE_##id] = {cell, compute},
+#include "runtime/cuda/codegen/type.def"
+#undef CUDA_TYPE
+};
+
+/* `*v` of `count` elements of `size` bytes, with room for one more. */
+static void grow(hlo_arena *arena, void *v, uint32_t count, uint32_t *capacity, size_t size) {
+    void **array = v;
+    if (count < *capacity) return;
+    *capacity = *capacity ? 2 * *capacity : 32;
+    void *wider = hlo_arena_array(arena, *capacity, size);
+    if (count) memcpy(wider, *array, count * size);
+    *array = wider;
+}
+
+static const char *vformat(hlo_arena *arena, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = hlo_arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    return text;
+}
+
+void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena) {
+    *e = (emit){.device = device, .job = job, .arena = arena, .offset = "int", .width = 1};
+}
+
+void emit_restart(emit *e, emit_lines *lines) {
+    e->out = lines;
+    e->open_count = 0;
+    e->open[e->open_count++] = e->scope = e->next_scope++;
+}
+
+const char *emit_refuse(emit *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (!e->why) e->why = vformat(e->arena, format, args);
+    va_end(args);
+    return "0";
+}
+
+/* ---------------------------------------------------------------------------------------- lines */
+
+static void add_line(emit *e, emit_lines *lines, const char *target, const char *text) {
+    grow(e->arena, &lines->v, lines->count, &lines->capacity, sizeof *lines->v);
+    lines->v[lines->count++] = (emit_line){target, text};
+}
+
+void emit_text(emit *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_line(e, e->out, NULL, vformat(e->arena, format, args));
+    va_end(args);
+}
+
+void emit_set(emit *e, const char *target, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_line(e, e->out, target, vformat(e->arena, format, args));
+    va_end(args);
+}
+
+const char *emit_name(emit *e, const char *prefix) {
+    return hlo_arena_format(e->arena, "%s_%u", prefix, e->next_name++);
+}
+
+const char *emit_value(emit *e, const char *prefix, const char *type, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *name = emit_name(e, prefix), *value = vformat(e->arena, format, args);
+    va_end(args);
+    emit_set(e, name, "const %s %s = %s;", type, name, value);
+    return name;
+}
+
+void emit_open(emit *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_line(e, e->out, NULL, vformat(e->arena, format, args));
+    va_end(args);
+    if (e->open_count == sizeof e->open / sizeof *e->open) {
+        emit_refuse(e, "is nested too deeply for a kernel");
+        e->open_count--;
+    }
+    e->open[e->open_count++] = e->scope = e->next_scope++;
+}
+
+void emit_close(emit *e) {
+    e->scope = e->open[--e->open_count - 1];
+    emit_text(e, "}");
+}
+
+static void append(emit *e, emit_lines *to, const emit_lines *from) {
+    for (uint32_t i = 0; i < from->count; i++) add_line(e, to, from->v[i].target, from->v[i].text);
+}
+
+static bool is_open(const emit *e, uint32_t scope) {
+    for (uint32_t i = e->open_count; i-- > 0;)
+        if (e->open[i] == scope) return true;
+    return false;
+}
+
+/* The number of a name that emit_name() made, at `text`; UINT32_MAX when none is there. Names end
+ * in `_` and their number. */
+static uint32_t name_at(const char *text, size_t length) {
+    size_t digits = length;
+    while (digits > 0 && isdigit((unsigned char)text[digits - 1])) digits--;
+    if (digits == length || digits < 2 || text[digits - 1] != '_') return UINT32_MAX;
+    return (uint32_t)strtoul(text + digits, NULL, 10);
+}
+
+static void mark_names(const char *text, bool *used, uint32_t count) {
+    while (*text) {
+        size_t length = 0;
+        while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+        uint32_t name = name_at(text, length);
+        if (name < count) used[name] = true;
+        text += length ? length : 1;
+    }
+}
+
+const char *emit_finish(const emit *e, const emit_lines *lines) {
+    bool *used = hlo_arena_zero(e->arena, e->next_name + 1);
+    bool *kept = hlo_arena_zero(e->arena, lines->count + 1);
+    size_t size = 1;
+    for (uint32_t i = lines->count; i-- > 0;) {
+        const emit_line *line = &lines->v[i];
+        if (line->target && !used[name_at(line->target, strlen(line->target))]) continue;
+        kept[i] = true;
+        mark_names(line->text, used, e->next_name);
+        size += strlen(line->text) + 1;
+    }
+    uint32_t depth = 1;
+    size += (size_t)2 * sizeof e->open / sizeof *e->open * lines->count;
+    char *text = hlo_arena_alloc(e->arena, size), *at = text;
+    for (uint32_t i = 0; i < lines->count; i++) {
+        if (!kept[i]) continue;
+        const char *line = lines->v[i].text;
+        if (line[0] == '}' && depth) depth--;
+        memset(at, ' ', 2 * depth);
+        at += 2 * depth;
+        size_t length = strlen(line);
+        memcpy(at, line, length);
+        at[length] = '\n';
+        at += length + 1;
+        if (length && line[length - 1] == '{') depth++;
+    }
+    *at = 0;
+    return text;
+}
+
+/* -------------------------------------------------------------------------------------- indices */
+
+static bool is_atom(const char *text) {
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && *text != '_') return false;
+    return true;
+}
+
+const char *emit_offset(emit *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *text = vformat(e->arena, format, args);
+    va_end(args);
+    if (is_atom(text)) return text;
+    for (uint32_t i = 0; i < e->sum_count; i++)
+        if (is_open(e, e->sums[i].scope) && strcmp(e->sums[i].text, text) == 0)
+            return e->sums[i].name;
+    grow(e->arena, &e->sums, e->sum_count, &e->sum_capacity, sizeof *e->sums);
+    const char *name = emit_value(e, "i", e->offset, "%s", text);
+    e->sums[e->sum_count].text = text;
+    e->sums[e->sum_count].name = name;
+    e->sums[e->sum_count++].scope = e->scope;
+    return name;
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_dims(uint32_t rank, const int64_t *a, const int64_t *b) {
+    return rank == 0 || memcmp(a, b, rank * sizeof *a) == 0;
+}
+
+const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, const char *const *at,
+                                 const char *linear, const int64_t *linear_strides) {
+    for (uint32_t i = 0; i < e->index_count; i++) {
+        const emit_index *known = e->indices[i];
+        bool same = known->rank == rank && same_dims(rank, known->dims, dims) &&
+                    same_text(known->linear, linear) &&
+                    (!linear || same_dims(rank, known->linear_strides, linear_strides));
+        for (uint32_t d = 0; d < rank && same; d++) same = same_text(known->at[d], at[d]);
+        if (same) return known;
+    }
+    emit_index *index = hlo_arena_alloc(e->arena, sizeof *index);
+    *index = (emit_index){rank, hlo_arena_copy(e->arena, dims, rank * sizeof *dims),
+                          hlo_arena_copy(e->arena, at, rank * sizeof *at), linear, NULL};
+    if (linear)
+        index->linear_strides =
+            hlo_arena_copy(e->arena, linear_strides, rank * sizeof *linear_strides);
+    grow(e->arena, &e->indices, e->index_count, &e->index_capacity, sizeof *e->indices);
+    e->indices[e->index_count++] = index;
+    return index;
+}
+
+const char *emit_dot(emit *e, const emit_index *index, const int64_t *strides) {
+    if (index->linear) {
+        bool same = true;
+        for (uint32_t d = 0; d < index->rank; d++)
+            same &= index->dims[d] <= 1 || strides[d] == index->linear_strides[d];
+        if (same) return index->linear;
+    }
+    const char *sum = "0";
+    for (uint32_t d = 0; d < index->rank; d++) {
+        if (strcmp(index->at[d], "0") == 0 || strides[d] == 0) continue;
+        const char *term = strides[d] == 1 ? index->at[d]
+                                           : hlo_arena_format(e->arena, "%s * %lld", index->at[d],
+                                                              (long long)strides[d]);
+        sum = strcmp(sum, "0") == 0 ? term : hlo_arena_format(e->arena, "%s + %s", sum, term);
+    }
+    return emit_offset(e, "%s", sum);
+}
+
+void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t *order,
+                uint32_t count, const char **out_at) {
+    int64_t stride = 1, rest = 1;
+    for (uint32_t i = 0; i < count; i++) rest *= dims[order[i]];
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t dim = dims[order[i]];
+        rest /= dim ? dim : 1;
+        if (dim <= 1) {
+            out_at[order[i]] = "0";
+            continue;
+        }
+        const char *quotient =
+            stride == 1 ? linear
+                        : hlo_arena_format(e->arena, "%s / %lld", linear, (long long)stride);
+        out_at[order[i]] = rest == 1 ? emit_offset(e, "%s", quotient)
+                                     : emit_offset(e, stride == 1 ? "%s %% %lld" : "(%s) %% %lld",
+                                                   quotient, (long long)dim);
+        stride *= dim;
+    }
+}
+
+/* Dimensions [a, a_end) of `from`, which have as many elements as [b, b_end) of `dims`. */
+static void reshape_part(emit *e, const emit_index *from, uint32_t a, uint32_t a_end,
+                         const int64_t *dims, uint32_t b, uint32_t b_end, const char **at) {
+    uint32_t wide_from = 0, wide_to = 0, only_from = a, only_to = b;
+    for (uint32_t d = a; d < a_end; d++)
+        if (from->dims[d] != 1) wide_from++, only_from = d;
+    for (uint32_t d = b; d < b_end; d++) {
+        at[d] = "0";
+        if (dims[d] != 1) wide_to++, only_to = d;
+    }
+    if (wide_to == 0) return;
+    if (wide_from == 1 && wide_to == 1) {
+        at[only_to] = from->at[only_from];
+        return;
+    }
+    int64_t strides[HLO_EVAL_MAX_RANK] = {0}, stride = 1;
+    for (uint32_t d = a_end; d-- > a; stride *= from->dims[d]) strides[d] = stride;
+    const char *linear = emit_dot(e, from, strides);
+    uint32_t order[HLO_EVAL_MAX_RANK];
+    for (uint32_t d = b; d < b_end; d++) order[d - b] = b_end - 1 - (d - b);
+    emit_split(e, linear, dims, order, b_end - b, at);
+}
+
+const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
+                               const int64_t *dims) {
+    if (from->rank == rank && same_dims(rank, from->dims, dims)) return from;
+    const char *at[HLO_EVAL_MAX_RANK];
+    int64_t row_major[HLO_EVAL_MAX_RANK], stride = 1, old = 1;
+    bool dense = from->linear != NULL;
+    for (uint32_t d = rank; d-- > 0; stride *= dims[d]) row_major[d] = stride;
+    for (uint32_t d = from->rank; d-- > 0; old *= from->dims[d])
+        dense = dense && (from->dims[d] == 1 || from->linear_strides[d] == old);
+    uint32_t a = 0, b = 0;
+    while (b < rank || a < from->rank) {
+        uint32_t a_end = a, b_end = b;
+        int64_t in = 1, out = 1;
+        do {
+            if (a_end < from->rank && (in <= out || b_end == rank))
+                in *= from->dims[a_end++];
+            else
+                out *= dims[b_end++];
+        } while (in != out);
+        reshape_part(e, from, a, a_end, dims, b, b_end, at);
+        a = a_end;
+        b = b_end;
+    }
+    return emit_index_new(e, rank, dims, at, dense ? from->linear : NULL, row_major);
+}
+
+/* --------------------------------------------------------------------------------------- leaves */
+
+static const char *operand_pointer(emit *e, uint32_t leaf) {
+    if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");
+    e->uses[0][leaf] = true;
+    return hlo_arena_format(e->arena, "p%u", leaf);
+}
+
+const char *emit_result(emit *e, uint32_t leaf) {
+    if (leaf >= sizeof e->uses[1]) return emit_refuse(e, "has too many results for a kernel");
+    e->uses[1][leaf] = true;
+    return hlo_arena_format(e->arena, "q%u", leaf);
+}
+
+bool emit_is_member(const emit *e, const hlo_instr *instr) {
+    const hlo_group *group = &e->job->group;
+    for (uint32_t i = 0; i < group->instr_count; i++)
+        if (group->instrs[i] == instr) return true;
+    return false;
+}
+
+static uint32_t leaf_count(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) count += leaf_count(shape->elements[i]);
+    return count;
+}
+
+uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
+    const hlo_group *group = &e->job->group;
+    uint32_t leaf = 0;
+    for (uint32_t i = 0; i < group->input_count && group->inputs[i] != instr; i++)
+        leaf += leaf_count(group->inputs[i]->shape);
+    return leaf;
+}
+
+static bool is_outer(const emit *e, const char *name) {
+    if (isdigit((unsigned char)name[0])) return true;
+    for (uint32_t i = 0; i < e->outer_count; i++)
+        if (strcmp(e->outer[i], name) == 0) return true;
+    return false;
+}
+
+/* Where the first of the thread's elements is, when all of them lie side by side from a multiple of
+ * the width on; NULL when they do not. */
+static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
+                                const char *address) {
+    if (e->width == 1 || e->open_count != e->pack_depth) return NULL;
+    if (e->linear && strcmp(address, e->linear) == 0) return e->base;
+    if (!e->minor) return NULL;
+    const char *sum = "0";
+    bool moves = false;
+    for (uint32_t d = 0; d < index->rank; d++) {
+        const char *at = index->at[d];
+        if (strcmp(at, "0") == 0 || view->strides[d] == 0) continue;
+        if (strcmp(at, e->minor) == 0) {
+            if (moves || view->strides[d] != 1) return NULL;
+            moves = true;
+            at = e->minor_base;
+        } else if (!is_outer(e, at) || view->strides[d] % e->width != 0) {
+            return NULL;
+        }
+        sum = hlo_arena_format(e->arena, "%s + %s * %lld", sum, at, (long long)view->strides[d]);
+    }
+    return moves ? sum : NULL;
+}
+
+static const char *pack_name(emit *e, const char *pointer, const char *cell, const char *address) {
+    const char *whole = hlo_arena_format(e->arena, "%s + (%s)", pointer, address);
+    for (uint32_t i = 0; i < e->pack_count; i++)
+        if (strcmp(e->packs[i].address, whole) == 0) return e->packs[i].name;
+    grow(e->arena, &e->packs, e->pack_count, &e->pack_capacity, sizeof *e->packs);
+    const char *name = emit_name(e, "w");
+    e->packs[e->pack_count].name = name;
+    e->packs[e->pack_count++].address = whole;
+    const char *type = hlo_arena_format(e->arena, "pack<%s, %d>", cell, e->width);
+    add_line(
+        e, &e->before, name,
+        hlo_arena_format(e->arena, "const %s %s = *(const %s *)(%s);", type, name, type, whole));
+    return name;
+}
+
+const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
+    const hlo_view *view = &e->job->operands[operand];
+    const cuda_type *type = &cuda_types[view->type];
+    if (!type->cell)
+        return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
+    const char *pointer = operand_pointer(e, operand), *address = emit_dot(e, index, view->strides);
+    const char *packed = pack_address(e, index, view, address), *name;
+    if (packed)
+        name = emit_value(e, "c", type->cell, "%s.v[u]", pack_name(e, pointer, type->cell, packed));
+    else
+        name = emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
+    if (cell || emit_is_wide(view->type)) return name;
+    return emit_value(e, "v", type->compute, "from_%s(%s)", hlo_types[view->type].name, name);
+}
+
+const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
+                            bool cell) {
+    for (uint32_t i = e->memo_count; i-- > 0;) {
+        const emit_memo *memo = &e->memos[i];
+        if (memo->instr == instr && memo->index == index && memo->cell == cell &&
+            is_open(e, memo->scope))
+            return memo->name;
+    }
+    return NULL;
+}
+
+void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
+                   const char *name) {
+    grow(e->arena, &e->memos, e->memo_count, &e->memo_capacity, sizeof *e->memos);
+    e->memos[e->memo_count++] = (emit_memo){instr, index, cell, name, e->scope};
+}
+
+/* -------------------------------------------------------------------------- a thread's elements */
+
+void emit_elements_begin(emit *e, emit_lines *inner) {
+    *inner = (emit_lines){0};
+    e->inner = inner;
+    e->around = e->out;
+    e->out = inner;
+    e->before = e->after = (emit_lines){0};
+    e->pack_count = 0;
+    if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
+    e->pack_depth = e->open_count;
+}
+
+void emit_elements_end(emit *e) {
+    if (e->width > 1) emit_close(e);
+    e->out = e->around;
+    append(e, e->out, &e->before);
+    if (e->width > 1) emit_text(e, "#pragma unroll");
+    append(e, e->out, e->inner);
+    append(e, e->out, &e->after);
+    e->pack_depth = 0;
+}
+
+void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell) {
+    const hlo_view *view = &e->job->results[result];
+    const char *pointer = emit_result(e, result), *type = cuda_types[view->type].cell;
+    if (e->turned && e->turned[result]) {
+        emit_text(e, "%s[u].v[r] = %s;", e->turned[result], cell);
+        return;
+    }
+    const char *address = emit_dot(e, index, view->strides);
+    if (e->width == 1 || e->open_count != e->pack_depth || !e->linear ||
+        strcmp(address, e->linear) != 0) {
+        emit_text(e, "%s[%s] = %s;", pointer, address, cell);
+        return;
+    }
+    const char *name = emit_name(e, "w");
+    type = hlo_arena_format(e->arena, "pack<%s, %d>", type, e->width);
+    add_line(e, &e->before, NULL, hlo_arena_format(e->arena, "%s %s;", type, name));
+    emit_text(e, "%s.v[u] = %s;", name, cell);
+    add_line(e, &e->after, NULL,
+             hlo_arena_format(e->arena, "*(%s *)(%s + %s) = %s;", type, pointer, e->base, name));
+}

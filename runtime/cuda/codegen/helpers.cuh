@@ -1,0 +1,532 @@
+/* What generated kernels call, in C++ that is CUDA's as well as any other: a function for each
+ * opcode, op_<opcode>(), and for each element type what brings it from memory to the type that it is
+ * computed in, from_<type>(), and back, to_<type>(); convert_<type>() is HLO's convert to it. They
+ * compute what ir/eval computes. */
+
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef long long int64;
+typedef unsigned long long uint64;
+
+template <typename To, typename From> static inline To bits_as(From from) {
+    static_assert(sizeof(To) == sizeof(From), "as many bits");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+/* N elements that are loaded and stored as one. */
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
+    T v[N];
+};
+
+static inline float float_inf() {
+    return bits_as<float>(0x7f800000u);
+}
+static inline float float_nan() {
+    return bits_as<float>(0x7fc00000u);
+}
+
+/* --------------------------------------------------------------------------- floats of few bits */
+
+/* encode() is that of ir/float/encode.h. */
+template <int E, int M, int BIAS, special KIND> static inline float decode(uint bits) {
+    if (KIND == E8M0)
+        return bits == 0xff ? float_nan() : bits_as<float>(bits ? bits << 23 : 0x400000u);
+    const uint code = bits & ((1u << (E + M)) - 1), minus = (bits >> (E + M)) << 31;
+    if (KIND == FNUZ && minus && code == 0) return float_nan();
+    if (KIND == FN && code == (1u << (E + M)) - 1) return float_nan();
+    if (KIND == IEEE && code >> M == (1u << E) - 1)
+        return bits_as<float>(minus | 0x7f800000u | code << (23 - M));
+    const float scale = bits_as<float>((uint)(127 + 127 - BIAS) << 23);
+    return bits_as<float>(minus | bits_as<uint>(bits_as<float>(code << (23 - M)) * scale));
+}
+
+#define NARROW(name, E, M, BIAS, KIND)                                                             \
+    static inline uchar to_##name(float x) {                                                       \
+        return (uchar)encode(x, E, M, BIAS, KIND);                                                 \
+    }                                                                                              \
+    static inline float from_##name(uchar x) {                                                     \
+        return decode<E, M, BIAS, KIND>(x);                                                        \
+    }
+NARROW(f4e2m1fn, 2, 1, 1, FINITE)
+NARROW(f8e3m4, 3, 4, 3, IEEE)
+NARROW(f8e4m3, 4, 3, 7, IEEE)
+NARROW(f8e4m3b11fnuz, 4, 3, 11, FNUZ)
+NARROW(f8e4m3fnuz, 4, 3, 8, FNUZ)
+NARROW(f8e5m2fnuz, 5, 2, 16, FNUZ)
+NARROW(f8e8m0fnu, 8, 0, 127, E8M0)
+#undef NARROW
+
+/* 464 is half way between the largest value and what would be the next. */
+static inline uchar to_f8e4m3fn(float x) {
+    const uint size = bits_as<uint>(x) & 0x7fffffffu;
+    return size > 0x43e80000u ? (uchar)(bits_as<uint>(x) >> 24 | 0x7f) : ptx_to_e4m3(x);
+}
+static inline uchar to_f8e5m2(float x) {
+    const uint size = bits_as<uint>(x) & 0x7fffffffu, minus = bits_as<uint>(x) >> 24 & 0x80;
+    if (size > 0x7f800000u) return (uchar)(minus | 0x7e);
+    return size >= 0x47700000u ? (uchar)(minus | 0x7c) : ptx_to_e5m2(x);
+}
+/* Of what is sure not to be too large. */
+static inline uchar clamped_f8e4m3fn(float x) {
+    return ptx_to_e4m3(x);
+}
+static inline uchar clamped_f8e5m2(float x) {
+    return ptx_to_e5m2(x);
+}
+static inline float from_f8e4m3fn(uchar x) {
+    return ptx_from_e4m3(x);
+}
+static inline float from_f8e5m2(uchar x) {
+    return ptx_from_e5m2(x);
+}
+static inline ushort to_f16(float x) {
+    return ptx_to_f16(x);
+}
+static inline float from_f16(ushort x) {
+    return ptx_from_f16(x);
+}
+static inline ushort to_bf16(float x) {
+    return ptx_to_bf16(x);
+}
+static inline float from_bf16(ushort x) {
+    return bits_as<float>((uint)x << 16);
+}
+
+/* ------------------------------------------------------------------------------- other elements */
+
+static inline bool from_pred(uchar x) {
+    return x != 0;
+}
+static inline uchar to_pred(bool x) {
+    return (uchar)x;
+}
+
+/* Integers of at most 32 bits are computed as int or uint; memory holds them in `cell`. */
+#define SMALL_SIGNED(name, cell, bits)                                                             \
+    static inline int from_##name(cell x) {                                                        \
+        return x;                                                                                  \
+    }                                                                                              \
+    static inline cell to_##name(int x) {                                                          \
+        return (cell)((int)((uint)x << (32 - bits)) >> (32 - bits));                               \
+    }
+SMALL_SIGNED(s1, signed char, 1)
+SMALL_SIGNED(s2, signed char, 2)
+SMALL_SIGNED(s4, signed char, 4)
+SMALL_SIGNED(s8, signed char, 8)
+SMALL_SIGNED(s16, short, 16)
+#undef SMALL_SIGNED
+#define SMALL_UNSIGNED(name, cell, bits)                                                           \
+    static inline uint from_##name(cell x) {                                                       \
+        return x;                                                                                  \
+    }                                                                                              \
+    static inline cell to_##name(uint x) {                                                         \
+        return (cell)(x << (32 - bits) >> (32 - bits));                                            \
+    }
+SMALL_UNSIGNED(u1, uchar, 1)
+SMALL_UNSIGNED(u2, uchar, 2)
+SMALL_UNSIGNED(u4, uchar, 4)
+SMALL_UNSIGNED(u8, uchar, 8)
+SMALL_UNSIGNED(u16, ushort, 16)
+#undef SMALL_UNSIGNED
+
+/* -------------------------------------------------------------------------------------- convert */
+
+/* Rounded to odd: rounding that to a type with at least two bits less is rounding once. */
+static inline float shorten(double x) {
+    const float toward = ptx_shorten(x);
+    if ((double)toward == x || x != x) return toward;
+    return bits_as<float>(bits_as<uint>(toward) | 1);
+}
+
+#define TO_FLOAT(name)                                                                             \
+    template <typename T> static inline float convert_##name(T x) {                                \
+        return from_##name(to_##name((float)x));                                                   \
+    }                                                                                              \
+    static inline float convert_##name(double x) {                                                 \
+        return from_##name(to_##name(shorten(x)));                                                 \
+    }
+TO_FLOAT(f4e2m1fn)
+TO_FLOAT(f8e3m4)
+TO_FLOAT(f8e4m3)
+TO_FLOAT(f8e4m3b11fnuz)
+TO_FLOAT(f8e4m3fn)
+TO_FLOAT(f8e4m3fnuz)
+TO_FLOAT(f8e5m2)
+TO_FLOAT(f8e5m2fnuz)
+TO_FLOAT(f8e8m0fnu)
+TO_FLOAT(f16)
+TO_FLOAT(bf16)
+#undef TO_FLOAT
+template <typename T> static inline float convert_f32(T x) {
+    return (float)x;
+}
+template <typename T> static inline double convert_f64(T x) {
+    return (double)x;
+}
+template <typename T> static inline bool convert_pred(T x) {
+    return x != 0;
+}
+
+/* Integers wrap; floats are cut toward zero, what is too large becomes the nearest end, NaN 0. */
+template <typename To> static inline To cut(double x, double low, double above, To lowest, To highest) {
+    return x != x ? (To)0 : x >= above ? highest : x <= low ? lowest : (To)x;
+}
+#define TO_SIGNED(name, compute, bits, wrap)                                                       \
+    template <typename T> static inline compute convert_##name(T x) {                              \
+        return wrap((compute)x);                                                                   \
+    }                                                                                              \
+    static inline compute convert_##name(double x) {                                               \
+        const double end = (double)(1ull << (bits - 1));                                           \
+        const compute highest = (compute)((1ull << (bits - 1)) - 1);                               \
+        return cut<compute>(x, -end, end, (compute)(-highest - 1), highest);                       \
+    }                                                                                              \
+    static inline compute convert_##name(float x) {                                                \
+        return convert_##name((double)x);                                                          \
+    }
+#define TO_UNSIGNED(name, compute, bits, wrap)                                                     \
+    template <typename T> static inline compute convert_##name(T x) {                              \
+        return wrap((compute)x);                                                                   \
+    }                                                                                              \
+    static inline compute convert_##name(double x) {                                               \
+        const double end = 2 * (double)(1ull << (bits - 1));                                       \
+        return cut<compute>(x, 0, end, 0, (compute)(~0ull >> (64 - bits)));                        \
+    }                                                                                              \
+    static inline compute convert_##name(float x) {                                                \
+        return convert_##name((double)x);                                                          \
+    }
+TO_SIGNED(s1, int, 1, to_s1)
+TO_SIGNED(s2, int, 2, to_s2)
+TO_SIGNED(s4, int, 4, to_s4)
+TO_SIGNED(s8, int, 8, to_s8)
+TO_SIGNED(s16, int, 16, to_s16)
+TO_SIGNED(s32, int, 32, )
+TO_SIGNED(s64, int64, 64, )
+TO_UNSIGNED(u1, uint, 1, to_u1)
+TO_UNSIGNED(u2, uint, 2, to_u2)
+TO_UNSIGNED(u4, uint, 4, to_u4)
+TO_UNSIGNED(u8, uint, 8, to_u8)
+TO_UNSIGNED(u16, uint, 16, to_u16)
+TO_UNSIGNED(u32, uint, 32, )
+TO_UNSIGNED(u64, uint64, 64, )
+#undef TO_SIGNED
+#undef TO_UNSIGNED
+
+/* -------------------------------------------------------------------------- floats: one operand */
+
+#define MATH(name, function)                                                                       \
+    static inline float op_##name(float x) {                                                       \
+        return function##f(x);                                                                     \
+    }                                                                                              \
+    static inline double op_##name(double x) {                                                     \
+        return function(x);                                                                        \
+    }
+MATH(acos, acos)
+MATH(acosh, acosh)
+MATH(asin, asin)
+MATH(asinh, asinh)
+MATH(atanh, atanh)
+MATH(cbrt, cbrt)
+MATH(ceil, ceil)
+MATH(cosine, cos)
+MATH(cosh, cosh)
+MATH(erf, erf)
+MATH(exponential, exp)
+MATH(exponential_minus_one, expm1)
+MATH(floor, floor)
+MATH(log, log)
+MATH(log_plus_one, log1p)
+MATH(round_nearest_afz, round)
+MATH(round_nearest_even, rint)
+MATH(sine, sin)
+MATH(sinh, sinh)
+MATH(sqrt, sqrt)
+MATH(tan, tan)
+MATH(tanh, tanh)
+#undef MATH
+
+#define FLOATS1(name, expression)                                                                  \
+    static inline float op_##name(float x) {                                                       \
+        typedef float T;                                                                           \
+        return expression;                                                                         \
+    }                                                                                              \
+    static inline double op_##name(double x) {                                                     \
+        typedef double T;                                                                          \
+        return expression;                                                                         \
+    }
+FLOATS1(logistic, (T)1 / ((T)1 + op_exponential(-x)))
+FLOATS1(rsqrt, (T)1 / op_sqrt(x))
+FLOATS1(real, x)
+FLOATS1(imag, (T)0 * x)
+#undef FLOATS1
+static inline bool op_is_finite(float x) {
+    return x - x == 0;
+}
+static inline bool op_is_finite(double x) {
+    return x - x == 0;
+}
+
+/* ------------------------------------------------------------------------- numbers: one operand */
+
+static inline float op_abs(float x) {
+    return fabsf(x);
+}
+static inline double op_abs(double x) {
+    return fabs(x);
+}
+static inline int op_abs(int x) {
+    return x < 0 ? (int)(0u - (uint)x) : x;
+}
+static inline int64 op_abs(int64 x) {
+    return x < 0 ? (int64)(0ull - (uint64)x) : x;
+}
+template <typename T> static inline T op_abs(T x) {
+    return x;
+}
+static inline float op_negate(float x) {
+    return -x;
+}
+static inline double op_negate(double x) {
+    return -x;
+}
+template <typename T> static inline T op_negate(T x) {
+    return (T)(0ull - (uint64)x);
+}
+static inline float op_sign(float x) {
+    return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
+}
+static inline double op_sign(double x) {
+    return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
+}
+template <typename T> static inline T op_sign(T x) {
+    return (T)((x > (T)0) - (x < (T)0));
+}
+
+/* ----------------------------------------------------------- integers, `bits` wide: one operand */
+
+static inline uint64 low(uint64 x, int bits) {
+    return x << (64 - bits) >> (64 - bits);
+}
+static inline bool op_not(bool x, int) {
+    return !x;
+}
+template <typename T> static inline T op_not(T x, int) {
+    return (T)~x;
+}
+template <typename T> static inline T op_popcnt(T x, int bits) {
+    int count = 0;
+    for (uint64 rest = low((uint64)x, bits); rest; rest &= rest - 1) count++;
+    return (T)count;
+}
+template <typename T> static inline T op_count_leading_zeros(T x, int bits) {
+    int count = bits;
+    for (uint64 rest = low((uint64)x, bits); rest; rest >>= 1) count--;
+    return (T)count;
+}
+
+/* --------------------------------------------------------------------------------- two operands */
+
+#define ARITHMETIC(name, op)                                                                       \
+    static inline float op_##name(float x, float y) {                                              \
+        return x op y;                                                                             \
+    }                                                                                              \
+    static inline double op_##name(double x, double y) {                                           \
+        return x op y;                                                                             \
+    }                                                                                              \
+    static inline bool op_##name(bool x, bool y) {                                                 \
+        return ((int)x op(int) y) != 0;                                                            \
+    }                                                                                              \
+    template <typename T> static inline T op_##name(T x, T y) {                                    \
+        return (T)((uint64)x op(uint64) y);                                                        \
+    }
+ARITHMETIC(add, +)
+ARITHMETIC(subtract, -)
+ARITHMETIC(multiply, *)
+#undef ARITHMETIC
+
+static inline float op_divide(float x, float y) {
+    return x / y;
+}
+static inline double op_divide(double x, double y) {
+    return x / y;
+}
+static inline int op_divide(int x, int y) {
+    return y == 0 ? -1 : y == -1 ? (int)(0u - (uint)x) : x / y;
+}
+static inline int64 op_divide(int64 x, int64 y) {
+    return y == 0 ? -1 : y == -1 ? (int64)(0ull - (uint64)x) : x / y;
+}
+template <typename T> static inline T op_divide(T x, T y) {
+    return y ? (T)(x / y) : (T)~0ull;
+}
+static inline float op_remainder(float x, float y) {
+    return fmodf(x, y);
+}
+static inline double op_remainder(double x, double y) {
+    return fmod(x, y);
+}
+static inline int op_remainder(int x, int y) {
+    return y == 0 ? x : y == -1 ? 0 : x % y;
+}
+static inline int64 op_remainder(int64 x, int64 y) {
+    return y == 0 ? x : y == -1 ? 0 : x % y;
+}
+template <typename T> static inline T op_remainder(T x, T y) {
+    return y ? (T)(x % y) : x;
+}
+
+/* NaN when either operand is; -0 is below 0. */
+static inline bool is_minus(float x) {
+    return bits_as<uint>(x) >> 31;
+}
+static inline bool is_minus(double x) {
+    return bits_as<uint64>(x) >> 63;
+}
+template <typename T> static inline bool is_minus(T x) {
+    return x < (T)0;
+}
+template <typename T> static inline T op_maximum(T x, T y) {
+    return x > y || x != x || (x == y && !is_minus(x)) ? x : y;
+}
+template <typename T> static inline T op_minimum(T x, T y) {
+    return x < y || x != x || (x == y && is_minus(x)) ? x : y;
+}
+
+static inline float op_power(float x, float y) {
+    return powf(x, y);
+}
+static inline double op_power(double x, double y) {
+    return pow(x, y);
+}
+template <typename T> static inline T op_power(T x, T y) {
+    if (y < (T)0) return x == (T)1 ? (T)1 : x == (T)-1 ? (y & 1 ? (T)-1 : (T)1) : (T)0;
+    uint64 result = 1, base = (uint64)x;
+    for (uint64 rest = (uint64)y; rest; rest >>= 1, base *= base)
+        if (rest & 1) result *= base;
+    return (T)result;
+}
+static inline float op_atan2(float x, float y) {
+    return atan2f(x, y);
+}
+static inline double op_atan2(double x, double y) {
+    return atan2(x, y);
+}
+
+template <typename T> static inline T op_and(T x, T y) {
+    return (T)(x & y);
+}
+template <typename T> static inline T op_or(T x, T y) {
+    return (T)(x | y);
+}
+template <typename T> static inline T op_xor(T x, T y) {
+    return (T)(x ^ y);
+}
+
+/* Integers, `bits` wide. */
+template <typename T> static inline T op_shift_left(T x, T y, int bits) {
+    const uint64 by = low((uint64)y, bits);
+    return by < (uint64)bits ? (T)((uint64)x << by) : (T)0;
+}
+template <typename T> static inline T op_shift_right_logical(T x, T y, int bits) {
+    const uint64 by = low((uint64)y, bits);
+    return by < (uint64)bits ? (T)(low((uint64)x, bits) >> by) : (T)0;
+}
+template <typename T> static inline T op_shift_right_arithmetic(T x, T y, int bits) {
+    const uint64 by = low((uint64)y, bits);
+    const int64 high = (int64)((uint64)x << (64 - bits)) >> (64 - bits);
+    return (T)(high >> (by < (uint64)bits ? (int)by : bits - 1));
+}
+static inline uint64 high_product(uint64 x, uint64 y) {
+    const uint64 a = x >> 32, b = (uint)x, c = y >> 32, d = (uint)y;
+    const uint64 middle = (b * d >> 32) + (uint)(a * d) + (uint)(b * c);
+    return a * c + (a * d >> 32) + (b * c >> 32) + (middle >> 32);
+}
+static inline uint64 op_mulhi(uint64 x, uint64 y, int) {
+    return high_product(x, y);
+}
+static inline int64 op_mulhi(int64 x, int64 y, int) {
+    const uint64 high = high_product((uint64)x, (uint64)y);
+    return (int64)(high - (x < 0 ? (uint64)y : 0) - (y < 0 ? (uint64)x : 0));
+}
+static inline uint op_mulhi(uint x, uint y, int bits) {
+    return (uint)((uint64)x * y >> bits);
+}
+static inline int op_mulhi(int x, int y, int bits) {
+    return (int)((int64)x * y >> bits);
+}
+
+/* ------------------------------------------------------------------------------- three operands */
+
+static inline float op_clamp(float x, float y, float z) {
+    return op_minimum(op_maximum(x, y), z);
+}
+static inline double op_clamp(double x, double y, double z) {
+    return op_minimum(op_maximum(x, y), z);
+}
+template <typename T> static inline T op_clamp(T x, T y, T z) {
+    return x > y ? (x < z ? x : z) : (y < z ? y : z);
+}
+
+/* -------------------------------------------------------------------------------------- compare */
+
+/* A float's code in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as the CPU has it
+ * (ir/eval/elementwise.c). */
+static inline uint64 total(uint64 code, uint64 sign, bool signed_zero) {
+    const uint64 size = code & ~sign;
+    if (!(code & sign)) return code | sign;
+    return signed_zero ? sign - 1 - size : (sign - size) & (sign - 1);
+}
+#define COMPARE(name, op)                                                                          \
+    template <typename T> static inline bool compare_##name(T x, T y) {                            \
+        return x op y;                                                                             \
+    }                                                                                              \
+    static inline bool compare_##name##_total(uint64 x, uint64 y, uint64 sign, bool signed_zero) { \
+        return total(x, sign, signed_zero) op total(y, sign, signed_zero);                         \
+    }
+COMPARE(EQ, ==)
+COMPARE(NE, !=)
+COMPARE(LT, <)
+COMPARE(LE, <=)
+COMPARE(GT, >)
+COMPARE(GE, >=)
+#undef COMPARE
+
+/* ----------------------------------------------------------------------------- reduce-precision */
+
+/* As the CPU has it (ir/eval/elementwise.c), of a type with `wide` and `digits` bits of exponent and
+ * significand. */
+static inline double op_reduce_precision(double x, int wide, int digits, int exponent,
+                                         int mantissa) {
+    if (x == 0 || x - x != 0) return x;
+    const int highest = (1 << (wide - 1)) - 1, bias = (1 << (exponent - 1)) - 1;
+    int at;
+    frexp(x, &at);
+    double rounded = x;
+    if (mantissa < digits - 1) {
+        const bool normal = at > 1 - highest;
+        const int place = (normal ? at - 1 : 1 - highest) - mantissa;
+        const double units = ldexp(x, -place);
+        const bool down =
+            mantissa == 0 && normal && fabs(units) == 1.5 && (at - 1 + highest) % 2 == 0;
+        rounded = ldexp(down ? copysign(1.0, x) : rint(units), place);
+    }
+    if (exponent >= wide) return rounded;
+    if (fabs(rounded) >= ldexp(1.0, bias + 1)) return copysign((double)float_inf(), x);
+    return fabs(rounded) < ldexp(1.0, 1 - bias) ? copysign(0.0, x) : rounded;
+}
+static inline float op_reduce_precision(float x, int wide, int digits, int exponent, int mantissa) {
+    return (float)op_reduce_precision((double)x, wide, digits, exponent, mantissa);
+}
+
+/* --------------------------------------------------------------------------------------- places */
+
+/* `value`, of any integer type, brought into [0, high]. */
+template <typename T> static inline int64 place(T value, int64 high) {
+    return value < (T)0 ? 0 : (uint64)value > (uint64)high ? high : (int64)value;
+}
+/* Whether it lies there. */
+template <typename T> static inline bool fits(T value, int64 high) {
+    return !(value < (T)0) && high >= 0 && (uint64)value <= (uint64)high;
+}

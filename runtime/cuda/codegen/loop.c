@@ -1,0 +1,277 @@
+/* Kernels in which every thread makes a few elements of the results, side by side: "loop", and
+ * "update", a dynamic-update-slice in place. */
+#include <string.h>
+
+#include "runtime/cuda/codegen/emit.h"
+
+static int64_t view_count(const hlo_view *view) {
+    int64_t count = 1;
+    for (uint32_t d = 0; d < view->rank; d++) count *= view->dims[d];
+    return count;
+}
+
+static size_t view_bytes(const hlo_view *view) {
+    return (size_t)(view_count(view) * hlo_types[view->type].bytes);
+}
+
+emit_space emit_space_of(const hlo_view *view) {
+    emit_space s = {.rank = view->rank, .dims = view->dims, .count = view_count(view)};
+    for (uint32_t d = 0; d < s.rank; d++) {
+        uint32_t at = d; /* slower dimensions go behind; so do, of equal strides, those of size 1 */
+        for (; at > 0; at--) {
+            uint32_t other = s.order[at - 1];
+            if (view->strides[other] < view->strides[d]) break;
+            s.order[at] = other;
+        }
+        s.order[at] = d;
+        s.strides[d] = view->strides[d];
+    }
+    return s;
+}
+
+enum { FEW = 1 << 16 }; /* elements, up to which threads are scarcer than instructions */
+
+int emit_width(const emit *e, const emit_space *space, int64_t side) {
+    int widest = 1;
+    const hlo_job *job = e->job;
+    for (uint32_t i = 0; i < job->operand_count + job->result_count; i++) {
+        const hlo_view *view =
+            i < job->operand_count ? &job->operands[i] : &job->results[i - job->operand_count];
+        int bytes = hlo_types[view->type].bytes;
+        if (view_count(view) == space->count && bytes > widest) widest = bytes;
+    }
+    int width = widest < 16 ? 16 / widest : 1;
+    while (width > 1 && (side % width != 0 || space->count / width < FEW)) width /= 2;
+    return width;
+}
+
+const char *emit_offset_type(const emit *e, int64_t count) {
+    const hlo_job *job = e->job;
+    int64_t most = count;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        if (view_count(&job->operands[i]) > most) most = view_count(&job->operands[i]);
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if (view_count(&job->results[i]) > most) most = view_count(&job->results[i]);
+    return most < (INT64_C(1) << 30) ? "int" : "int64";
+}
+
+/* ------------------------------------------------------------------------------------- launches */
+
+static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, const char **parameters,
+                        const char *text) {
+    const hlo_job *job = e->job;
+    launch->pointers[launch->pointer_count++] = pointer;
+    if (pointer.kind != CUDA_SCRATCH)
+        launch->bytes += view_bytes(pointer.kind == CUDA_OPERAND ? &job->operands[pointer.index]
+                                                                 : &job->results[pointer.index]);
+    *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
+}
+
+cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int64_t blocks,
+                        uint32_t scratch_count, const emit_scratch *scratch) {
+    cuda_launch launch = {.form = form, .grid = (uint32_t)blocks, .block = CUDA_BLOCK};
+    if (blocks > INT32_MAX) emit_refuse(e, "has too many elements for a kernel");
+    const char *body = emit_finish(e, lines), *parameters = "";
+    enum { MAX = sizeof e->uses[0] };
+    launch.pointers = hlo_arena_array(e->arena, 2 * MAX + scratch_count, sizeof *launch.pointers);
+    for (uint32_t i = 0; i < MAX; i++)
+        if (e->uses[0][i])
+            add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_OPERAND, .index = i}, &parameters,
+                        hlo_arena_format(e->arena, "const %s *__restrict__ p%u",
+                                         cuda_types[e->job->operands[i].type].cell, i));
+    for (uint32_t i = 0; i < MAX; i++)
+        if (e->uses[1][i])
+            add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_RESULT, .index = i}, &parameters,
+                        hlo_arena_format(e->arena, "%s *__restrict__ q%u",
+                                         cuda_types[e->job->results[i].type].cell, i));
+    for (uint32_t i = 0; i < scratch_count; i++)
+        add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_SCRATCH, .offset = scratch[i].offset},
+                    &parameters,
+                    hlo_arena_format(e->arena, "%s *__restrict__ t%u", scratch[i].type, i));
+    if (launch.pointer_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a kernel");
+    launch.text = hlo_arena_format(e->arena, "(%s) {\n%s}\n", parameters, body);
+    memset(e->uses, 0, sizeof e->uses);
+    return launch;
+}
+
+/* ----------------------------------------------------------------------------------------- loop */
+
+/* The thread's elements, and the index of each inside the loop over them. */
+const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner) {
+    const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
+    uint32_t minor = 0;
+    e->base = e->linear = emit_name(e, "i");
+    emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x * %d;", e->offset, e->base,
+              e->offset, CUDA_BLOCK * e->width, e->offset, e->width);
+    emit_text(e, "if (%s >= %lld) return;", e->base, (long long)space->count);
+    e->minor = NULL;
+    for (uint32_t i = space->rank; i-- > 0;)
+        if (space->dims[space->order[i]] > 1) minor = space->order[i];
+    bool aligned = e->width > 1 && space->dims[minor] % e->width == 0;
+    if (e->width == 1 || aligned) {
+        emit_split(e, e->base, space->dims, space->order, space->rank, at);
+        e->outer = hlo_arena_copy(e->arena, at, space->rank * sizeof *at);
+        e->outer_count = space->rank;
+        if (aligned) minor_base = at[minor];
+    }
+    emit_elements_begin(e, inner);
+    if (e->width > 1) {
+        e->linear = emit_value(e, "i", e->offset, "%s + u", e->base);
+        if (!aligned) emit_split(e, e->linear, space->dims, space->order, space->rank, at);
+    }
+    if (aligned) {
+        e->minor = at[minor] = space->count == space->dims[minor]
+                                   ? e->linear
+                                   : emit_value(e, "i", e->offset, "%s + u", minor_base);
+        e->minor_base = minor_base;
+    }
+    return emit_index_new(e, space->rank, space->dims, at, e->linear, space->strides);
+}
+
+const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result) {
+    const hlo_shape *shape = result->shape;
+    const hlo_instr *from = result->operand_count ? hlo_instr_operand(result, 0) : NULL;
+    bool same = result->op == HLO_OP_TRANSPOSE && from->shape->rank == index->rank;
+    for (uint32_t d = 0; same && d < index->rank; d++)
+        same = from->shape->dims[d] == index->dims[d];
+    if (!same) return emit_reshape(e, index, shape->rank, shape->dims);
+    const hlo_ints *order = hlo_instr_ints(result, HLO_ATTR_DIMENSIONS);
+    const char *at[HLO_EVAL_MAX_RANK];
+    int64_t strides[HLO_EVAL_MAX_RANK];
+    for (uint32_t d = 0; d < index->rank; d++) {
+        at[d] = index->at[order->v[d]];
+        if (index->linear) strides[d] = index->linear_strides[order->v[d]];
+    }
+    return emit_index_new(e, index->rank, shape->dims, at, index->linear, strides);
+}
+
+void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch) {
+    cuda_launch *launches =
+        hlo_arena_array(e->arena, code->launch_count + 1, sizeof *code->launches);
+    if (code->launch_count) memcpy(launches, code->launches, code->launch_count * sizeof *launches);
+    launches[code->launch_count++] = launch;
+    code->launches = launches;
+}
+
+int64_t emit_blocks(const emit *e, int64_t count) {
+    int64_t each = (int64_t)CUDA_BLOCK * e->width;
+    return (count + each - 1) / each;
+}
+
+/* The element that a job without instructions copies. */
+static const char *copied(emit *e, const emit_index *index) {
+    hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
+    if (from == to) return emit_load(e, 0, index, true);
+    return emit_cast(e, from, to, false, emit_load(e, 0, index, false), true);
+}
+
+static void store_results(emit *e, const emit_index *index) {
+    const hlo_group *group = &e->job->group;
+    if (group->instr_count == 0) emit_store(e, 0, index, copied(e, index));
+    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
+        const emit_index *at = emit_result_index(e, index, group->results[i]);
+        emit_store(e, i, at, emit_pull(e, group->results[i], at, true));
+    }
+}
+
+/* The space of what the first result only reorders, in the order in which that lies in memory. */
+static emit_space source_space(const emit *e) {
+    const hlo_group *group = &e->job->group;
+    if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
+    hlo_op op = group->results[0]->op;
+    if (op != HLO_OP_TRANSPOSE && op != HLO_OP_COPY) return emit_space_of(&e->job->results[0]);
+    const hlo_shape *shape = hlo_instr_operand(group->results[0], 0)->shape;
+    int64_t *strides = hlo_arena_array(e->arena, shape->rank + 1, sizeof *strides);
+    hlo_shape_strides(shape, strides);
+    const hlo_view view = {shape->type, shape->rank, shape->dims, strides, NULL};
+    return emit_space_of(&view);
+}
+
+/* False: the results lie in memory as what they are made of does, or are too small to care. */
+static bool emit_tiles(emit *e, cuda_code *code) {
+    emit_space space = source_space(e);
+    emit_lines lines = {0}, inner;
+    emit_tile tile;
+    if (!emit_find_tile(e, &space, &tile)) return false;
+    emit_restart(e, &lines);
+    const char *square = emit_name(e, "i");
+    emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, square,
+              e->offset, CUDA_BLOCK, e->offset);
+    emit_text(e, "if (%s >= %lld) return;", square, (long long)tile.count);
+    store_results(e, emit_tile_begin(e, &space, &tile, square, &inner));
+    emit_tile_end(e, &space, &tile);
+    int64_t blocks = (tile.count + CUDA_BLOCK - 1) / CUDA_BLOCK;
+    emit_add_launch(e, code, emit_launch(e, "tile", &lines, blocks, 0, NULL));
+    return true;
+}
+
+void emit_loop(emit *e, cuda_code *code) {
+    emit_space space = emit_space_of(&e->job->results[0]);
+    emit_lines lines = {0}, inner;
+    if (space.count == 0) return;
+    e->offset = emit_offset_type(e, space.count);
+    if (emit_tiles(e, code)) return;
+    emit_restart(e, &lines);
+    e->width = emit_width(e, &space, space.count);
+    const emit_index *index = emit_loop_index(e, &space, &inner);
+    store_results(e, index);
+    emit_elements_end(e);
+    emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
+}
+
+/* --------------------------------------------------------------------------------------- update */
+
+static cuda_launch copy_launch(emit *e, uint32_t from, uint32_t to) {
+    const hlo_view *view = &e->job->results[to];
+    cuda_launch launch = {.form = "copy", .pointer_count = 2};
+    launch.pointers = hlo_arena_array(e->arena, 2, sizeof *launch.pointers);
+    launch.pointers[0] = (cuda_pointer){.kind = CUDA_OPERAND, .index = from};
+    launch.pointers[1] = (cuda_pointer){.kind = CUDA_RESULT, .index = to};
+    launch.bytes = view_bytes(view);
+    return launch;
+}
+
+bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
+    const hlo_view *in = &e->job->operands[from], *out = &e->job->results[to];
+    for (uint32_t d = 0; d < out->rank; d++)
+        if (out->dims[d] > 1 && in->strides[d] != out->strides[d]) return false;
+    emit_add_launch(e, code, copy_launch(e, from, to));
+    return true;
+}
+
+bool emit_update(emit *e, cuda_code *code) {
+    const hlo_instr *instr = e->job->group.results[0], *update = hlo_instr_operand(instr, 1);
+    const hlo_instr *into = hlo_instr_operand(instr, 0);
+    if (e->job->group.result_count != 1 || emit_is_member(e, into)) return false;
+    if (!emit_copy(e, code, emit_leaf(e, into), 0)) return false;
+    code->overwrites = (int)emit_leaf(e, into);
+    hlo_view view = e->job->results[0];
+    view.dims = update->shape->dims;
+    emit_space space = emit_space_of(&view);
+    if (space.count == 0) return true;
+    emit_lines lines = {0}, inner;
+    emit_restart(e, &lines);
+    e->offset = emit_offset_type(e, space.count);
+    /* Elements of the update are side by side in the result as well, but from any place on. */
+    emit_space dense = space;
+    int64_t stride = 1;
+    for (uint32_t i = 0; i < space.rank; i++) {
+        dense.strides[space.order[i]] = stride;
+        stride *= space.dims[space.order[i]];
+    }
+    const emit_index *index = emit_loop_index(e, &dense, &inner);
+    const char *start[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK];
+    emit_starts(e, instr, 2, index->rank, instr->shape->dims, update->shape->dims, start);
+    for (uint32_t d = 0; d < index->rank; d++)
+        at[d] = strcmp(start[d], "0") == 0 ? index->at[d]
+                : strcmp(index->at[d], "0") == 0
+                    ? start[d]
+                    : emit_offset(e, "%s + %s", start[d], index->at[d]);
+    const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
+    emit_store(e, 0, to, emit_pull(e, update, index, true));
+    emit_elements_end(e);
+    if (e->uses[0][code->overwrites]) code->overwrites = -1;
+    emit_add_launch(e, code,
+                    emit_launch(e, "update", &lines, emit_blocks(e, space.count), 0, NULL));
+    return true;
+}

@@ -1,0 +1,589 @@
+/* Kernels that reduce: "row" where what is reduced lies side by side in memory, "column" where it
+ * does not.
+ *
+ * All reduces of the group run through one space, whose kept dimensions make `kept` rows of
+ * `reduced` elements. A block has a few rows, and in each some threads ("lanes"). A reduce that
+ * needs the result of another is a phase later; every phase runs through the row once more. Results
+ * as large as the space are written in the first phase that knows all they need, results as large
+ * as the rows at the end. Where rows are few and long, several blocks share one ("chunks"): each
+ * leaves what it has in scratch memory, and a second launch does the rest. */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+#include "runtime/cuda/codegen/emit.h"
+
+enum {
+    LONG = 1 << 14,  /* elements of a row, up to which one block has all of it */
+    CHUNK = 1 << 12, /* the least elements of a chunk in a row, */
+    TALL = 64,       /* and in a column */
+    BLOCKS = 528     /* that are enough for a device */
+};
+
+typedef struct reducing {
+    const hlo_instr *instr;
+    const hlo_computation *region;
+    hlo_op simple;          /* when it is one operation with an identity, else INVALID */
+    uint32_t arrays, phase; /* phase: the first is 0 */
+    const char **acc, **total;
+} reducing;
+
+typedef struct reduction {
+    emit *e;
+    cuda_code *code;
+    reducing *reduces;
+    uint32_t count, phases;
+    uint32_t *levels;       /* by member: how many reduces lie beneath, one above the other */
+    const hlo_shape *shape; /* of the space */
+    bool row;
+    uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;
+    int64_t kept_dims[HLO_EVAL_MAX_RANK]; /* without the others */
+    int64_t kept, reduced, chunk;
+    int64_t chunks;
+    emit_space space;
+    emit_tile tile;  /* width 0: elements are run through as they are counted */
+    int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
+    const char *at[HLO_EVAL_MAX_RANK];
+    const char *lane, *k, *live, *row_at, *begin, *end, *part;
+} reduction;
+
+/* ------------------------------------------------------------------------------------ combining */
+
+static const char *compute_of(const reducing *r, uint32_t array) {
+    return cuda_types[hlo_instr_operand(r->instr, array)->shape->type].compute;
+}
+
+/* NULL when the operation has none on that type. */
+static const char *identity(hlo_op op, hlo_type type) {
+    bool real = hlo_type_is_float(type), wide = type == HLO_TYPE_F64;
+    bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED, bits = hlo_types[type].bits == 64;
+    bool pred = type == HLO_TYPE_PRED;
+    const char *ones = is_signed ? (bits ? "-1ll" : "-1") : bits ? "~0ull" : "~0u";
+    switch (op) {
+    case HLO_OP_ADD:
+    case HLO_OP_OR:
+    case HLO_OP_XOR:
+        if (real && op != HLO_OP_ADD) return NULL;
+        return pred        ? "false"
+               : real      ? (wide ? "0.0" : "0.0f")
+               : is_signed ? (bits ? "0ll" : "0")
+               : bits      ? "0ull"
+                           : "0u";
+    case HLO_OP_MULTIPLY:
+        return pred        ? "true"
+               : real      ? (wide ? "1.0" : "1.0f")
+               : is_signed ? (bits ? "1ll" : "1")
+               : bits      ? "1ull"
+                           : "1u";
+    case HLO_OP_AND: return real ? NULL : pred ? "true" : ones;
+    case HLO_OP_MAXIMUM:
+        if (real) return wide ? "((double)-float_inf())" : "(-float_inf())";
+        if (pred) return "false";
+        return is_signed ? (bits ? "(-0x7fffffffffffffffll - 1)" : "(-0x7fffffff - 1)")
+               : bits    ? "0ull"
+                         : "0u";
+    case HLO_OP_MINIMUM:
+        if (real) return wide ? "((double)float_inf())" : "(float_inf())";
+        if (pred) return "true";
+        return is_signed ? (bits ? "0x7fffffffffffffffll" : "0x7fffffff") : ones;
+    default: return NULL;
+    }
+}
+
+static hlo_op simple_of(const hlo_instr *instr) {
+    hlo_op op = hlo_region_simple(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+    if (instr->operand_count != 2 || instr->shape->type != type) return HLO_OP_INVALID;
+    return op < HLO_OP_COUNT && identity(op, type) ? op : HLO_OP_INVALID;
+}
+
+/* out[i] = what the reduce makes of a[i] and b[i], not rounded where it is a sum. */
+static void combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
+                    const char **out) {
+    if (r->simple != HLO_OP_INVALID) {
+        const char *in[] = {a[0], b[0]};
+        out[0] = emit_value(e, "v", compute_of(r, 0), "%s", emit_operation(e, r->region->root, in));
+        return;
+    }
+    const char **in = hlo_arena_array(e->arena, 2 * r->arrays, sizeof *in);
+    memcpy(in, a, r->arrays * sizeof *in);
+    memcpy(in + r->arrays, b, r->arrays * sizeof *in);
+    emit_region(e, r->region, in, out);
+}
+
+/* Every thread starts from the identity where it is known; else from the initial value, which HLO
+ * lets be taken any number of times. */
+static void declare(reduction *s, reducing *r) {
+    emit *e = s->e;
+    r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
+    r->total = hlo_arena_array(e->arena, r->arrays, sizeof *r->total);
+    for (uint32_t i = 0; i < r->arrays; i++) {
+        const char *start = r->simple != HLO_OP_INVALID
+                                ? identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
+                                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i));
+        r->acc[i] = emit_name(e, "a");
+        emit_text(e, "%s %s = %s;", compute_of(r, i), r->acc[i], start);
+    }
+}
+
+static void accumulate(reduction *s, const reducing *r, const char *const *x) {
+    const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
+    combine(s->e, r, r->acc, x, sum);
+    for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
+}
+
+/* Brings together what the lanes of a row have: the upper half to the lower, until one is left. */
+static void gather_lanes(reduction *s, uint32_t phase) {
+    emit *e = s->e;
+    const char *step = emit_name(e, "i"), *other = emit_name(e, "i");
+    bool any = false;
+    for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
+    if (any && s->lanes > 1) {
+        for (uint32_t i = 0; i < s->count; i++) {
+            reducing *r = &s->reduces[i];
+            if (r->phase != phase) continue;
+            for (uint32_t a = 0; a < r->arrays; a++) {
+                r->total[a] = emit_name(e, "s");
+                emit_text(e, "__shared__ %s %s[%d];", compute_of(r, a), r->total[a], CUDA_BLOCK);
+                emit_text(e, "%s[threadIdx.x] = %s;", r->total[a], r->acc[a]);
+            }
+        }
+        emit_text(e, "__syncthreads();");
+        emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
+        emit_open(e, "if (%s < %s) {", s->lane, step);
+        emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
+        for (uint32_t i = 0; i < s->count; i++) {
+            reducing *r = &s->reduces[i];
+            if (r->phase != phase) continue;
+            const char **a = hlo_arena_array(e->arena, r->arrays, sizeof *a);
+            const char **b = hlo_arena_array(e->arena, r->arrays, sizeof *b);
+            const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
+            for (uint32_t j = 0; j < r->arrays; j++) {
+                a[j] = emit_value(e, "v", compute_of(r, j), "%s[threadIdx.x]", r->total[j]);
+                b[j] = emit_value(e, "v", compute_of(r, j), "%s[%s]", r->total[j], other);
+            }
+            combine(e, r, a, b, out);
+            for (uint32_t j = 0; j < r->arrays; j++)
+                emit_text(e, "%s[threadIdx.x] = %s;", r->total[j], out[j]);
+        }
+        emit_close(e);
+        emit_text(e, "__syncthreads();");
+        emit_close(e);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+            r->total[a] = s->lanes > 1 ? emit_value(e, "v", compute_of(r, a), "%s[%s]", r->total[a],
+                                                    s->row_at)
+                                       : r->acc[a];
+    }
+}
+
+/* -------------------------------------------------------------------------------------- results */
+
+static void know(emit *e, const hlo_instr *instr, const char *name) {
+    e->known[e->known_count++] = (emit_known){instr, name};
+}
+
+/* The value of each reduce of a phase, with its initial value, rounded. */
+static void finish(reduction *s, uint32_t phase) {
+    emit *e = s->e;
+    for (uint32_t i = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        if (r->phase != phase) continue;
+        if (r->simple != HLO_OP_INVALID) {
+            hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
+            const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1));
+            if (strcmp(start, identity(r->simple, type)) != 0)
+                combine(e, r, &start, r->total, r->total);
+            r->total[0] = emit_round(e, type, r->total[0], false);
+        }
+        if (r->arrays == 1) know(e, r->instr, r->total[0]);
+    }
+}
+
+static const emit_index *row_index(reduction *s) {
+    const char *at[HLO_EVAL_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t d = 0; d < s->shape->rank; d++) {
+        bool kept = false;
+        for (uint32_t i = 0; i < s->kept_count; i++) kept |= s->kept_order[i] == d;
+        if (kept) at[rank++] = s->at[d];
+    }
+    return emit_index_new(s->e, rank, s->kept_dims, at, NULL, NULL);
+}
+
+static bool is_row_result(const reduction *s, const hlo_instr *result) {
+    return result->op == HLO_OP_REDUCE || hlo_shape_count(result->shape) != s->kept * s->reduced;
+}
+
+static void write_rows(reduction *s) {
+    emit *e = s->e;
+    const hlo_group *group = &e->job->group;
+    const emit_index *index = row_index(s);
+    emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
+    for (uint32_t i = 0, leaf = 0; i < group->result_count; i++) {
+        const hlo_instr *result = group->results[i];
+        bool tuple = result->shape->type == HLO_TYPE_TUPLE;
+        const reducing *r = NULL;
+        for (uint32_t j = 0; j < s->count; j++)
+            if (s->reduces[j].instr == result) r = &s->reduces[j];
+        for (uint32_t a = 0; r && tuple && a < r->arrays; a++) {
+            hlo_type type = e->job->results[leaf + a].type;
+            emit_store(e, leaf + a, index, emit_cell(e, type, r->total[a]));
+        }
+        if (!tuple && is_row_result(s, result)) {
+            const emit_index *at = emit_reshape(e, index, result->shape->rank, result->shape->dims);
+            emit_store(e, leaf, at, emit_pull(e, result, at, true));
+        }
+        leaf += tuple ? result->shape->rank : 1;
+    }
+    emit_close(e);
+}
+
+static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
+    const hlo_group *group = &s->e->job->group;
+    for (uint32_t i = 0; i < group->instr_count; i++)
+        if (group->instrs[i] == instr) return s->levels[i];
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- one element */
+
+/* The index of the element; lines go inside the loop over the thread's. `step` is the position of
+ * the first of them in the row. */
+static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
+    emit *e = s->e;
+    int64_t row_major[HLO_EVAL_MAX_RANK];
+    const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
+    uint32_t minor = 0;
+    hlo_shape_strides(s->shape, row_major);
+    memcpy(at, s->at, s->shape->rank * sizeof *at);
+    for (uint32_t i = s->order_count; i-- > 0;)
+        if (s->shape->dims[s->order[i]] > 1) minor = s->order[i];
+    bool aligned = e->width > 1 && s->shape->dims[minor] % e->width == 0;
+    /* Reduced dimensions are the fastest of all: elements are where their number says. */
+    bool dense = s->row && (s->order_count == 0 || row_major[s->order[0]] == 1);
+    int64_t inside = 1;
+    for (uint32_t i = 0; i < s->order_count; i++) {
+        dense = dense && (s->shape->dims[s->order[i]] == 1 || row_major[s->order[i]] == inside);
+        inside *= s->shape->dims[s->order[i]];
+    }
+    e->base = e->linear = e->minor = NULL;
+    if (e->width == 1 || aligned) {
+        emit_split(e, step, s->shape->dims, s->order, s->order_count, at);
+        e->outer = hlo_arena_copy(e->arena, at, s->shape->rank * sizeof *at);
+        e->outer_count = s->shape->rank;
+        if (aligned) minor_base = at[minor];
+    }
+    if (dense)
+        e->base = s->kept == 1
+                      ? step
+                      : emit_offset(e, "%s * %lld + %s", s->k, (long long)s->reduced, step);
+    emit_elements_begin(e, inner);
+    if (e->width > 1 && !aligned) {
+        const char *c = emit_offset(e, "%s + u", step);
+        emit_split(e, c, s->shape->dims, s->order, s->order_count, at);
+    }
+    if (aligned) {
+        at[minor] = e->minor = emit_offset(e, "%s + u", minor_base);
+        e->minor_base = minor_base;
+    }
+    if (dense) e->linear = e->width > 1 ? emit_offset(e, "%s + u", e->base) : e->base;
+    return emit_index_new(e, s->shape->rank, s->shape->dims, at, e->linear, row_major);
+}
+
+/* What every element does in a phase. */
+static void run_phase(reduction *s, uint32_t phase) {
+    emit *e = s->e;
+    const hlo_group *group = &e->job->group;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->reduces[i].phase == phase) declare(s, &s->reduces[i]);
+    const char *step = emit_name(e, "i");
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
+              step, s->lanes * e->width);
+    emit_lines inner;
+    const emit_index *index = s->tile.width ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
+                                            : element_index(s, step, &inner);
+    for (uint32_t i = 0; i < group->result_count; i++) {
+        const hlo_instr *result = group->results[i];
+        if (is_row_result(s, result) || level_of(s, result) != phase) continue;
+        const emit_index *at = emit_result_index(e, index, result);
+        emit_store(e, i, at, emit_pull(e, result, at, true));
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        if (r->phase != phase) continue;
+        const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
+        for (uint32_t a = 0; a < r->arrays; a++) {
+            const hlo_instr *operand = hlo_instr_operand(r->instr, a);
+            x[a] = emit_pull(e, operand,
+                             emit_reshape(e, index, operand->shape->rank, operand->shape->dims),
+                             false);
+        }
+        accumulate(s, r, x);
+    }
+    if (s->tile.width)
+        emit_tile_end(e, &s->space, &s->tile);
+    else
+        emit_elements_end(e);
+    emit_close(e);
+}
+
+/* -------------------------------------------------------------------------------------- kernels */
+
+/* Of `count` elements of a row, `width` at a time, how a block's threads divide. */
+static void divide(reduction *s, int64_t count, int width) {
+    int64_t parts = (count + width - 1) / width;
+    int most = CUDA_BLOCK, lanes = 1;
+    if (!s->row) {
+        int across = 1;
+        while (across < 32 && across < s->kept) across *= 2;
+        most = CUDA_BLOCK / across;
+    }
+    while (lanes < most && lanes < parts) lanes *= 2;
+    s->lanes = lanes;
+    s->rows = CUDA_BLOCK / lanes;
+}
+
+/* Which row and lane the thread is, and what is its part of the row, of `count` elements. */
+static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t count) {
+    emit *e = s->e;
+    int across = s->row ? s->lanes : s->rows;
+    const char *low = emit_offset(e, across > 1 ? "(int)threadIdx.x %% %d" : "0", across);
+    const char *high = emit_offset(e, "(int)threadIdx.x / %d", across);
+    const char *mine = s->row ? high : low;
+    s->lane = s->row ? low : high;
+    if (s->rows == 1) mine = "0";
+    s->row_at = s->row ? emit_offset(e, "(int)threadIdx.x - %s", s->lane) : mine;
+    const char *block = "blockIdx.x", *which = "0";
+    if (chunks > 1) {
+        block = emit_offset(e, "blockIdx.x / %lld", (long long)chunks);
+        which = emit_offset(e, "blockIdx.x %% %lld", (long long)chunks);
+    }
+    s->k = s->kept == 1 ? "0" : emit_offset(e, "(%s)%s * %d + %s", e->offset, block, s->rows, mine);
+    s->begin = chunks > 1 ? emit_offset(e, "%s * %lld", which, (long long)chunk) : "0";
+    s->end = hlo_arena_format(e->arena, "%lld", (long long)count);
+    if (chunks > 1)
+        s->end = emit_offset(e, "%s + %lld < %lld ? %s + %lld : %lld", s->begin, (long long)chunk,
+                             (long long)count, s->begin, (long long)chunk, (long long)count);
+    s->live = "";
+    if (s->kept == 1 && s->rows > 1) {
+        s->live = hlo_arena_format(e->arena, " && %s == 0", mine);
+        s->end = emit_offset(e, "%s == 0 ? %s : 0", mine, s->end);
+    } else if (s->kept % s->rows != 0) {
+        s->live = hlo_arena_format(e->arena, " && %s < %lld", s->k, (long long)s->kept);
+        s->end = emit_offset(e, "%s < %lld ? %s : 0", s->k, (long long)s->kept, s->end);
+    }
+    s->part =
+        emit_offset(e, e->width > 1 ? "%s + %s * %d" : "%s + %s", s->begin, s->lane, e->width);
+    for (uint32_t d = 0; d < s->shape->rank; d++) s->at[d] = "0";
+    emit_split(e, s->k, s->shape->dims, s->kept_order, s->kept_count, s->at);
+}
+
+static int64_t row_blocks(const reduction *s) {
+    return (s->kept + s->rows - 1) / s->rows;
+}
+
+static const char *form_of(const reduction *s) {
+    return s->tile.width ? "tile" : s->row ? "row" : "column";
+}
+
+/* Scratch for what the chunks of each row have. */
+static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++) count += s->reduces[i].arrays;
+    emit_scratch *scratch = hlo_arena_array(s->e->arena, count, sizeof *scratch);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t a = 0; a < s->reduces[i].arrays; a++) {
+            scratch[at++] = (emit_scratch){compute_of(&s->reduces[i], a), s->code->scratch_size};
+            s->code->scratch_size += (size_t)(s->kept * s->chunks * 8 + 255) / 256 * 256;
+        }
+    *out_count = count;
+    return scratch;
+}
+
+static void write_partials(reduction *s) {
+    emit *e = s->e;
+    uint32_t t = 0;
+    emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
+    const char *place = emit_offset(e, "%s * %lld + blockIdx.x %% %lld", s->k, (long long)s->chunks,
+                                    (long long)s->chunks);
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t a = 0; a < s->reduces[i].arrays; a++)
+            emit_text(e, "t%u[%s] = %s;", t++, place, s->reduces[i].total[a]);
+    emit_close(e);
+}
+
+/* The second launch: every chunk's part of a row is an element. */
+static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch *scratch) {
+    emit *e = s->e;
+    emit_lines lines = {0};
+    emit_restart(e, &lines);
+    e->width = 1;
+    s->row = true;
+    divide(s, s->chunks, 1);
+    begin_kernel(s, 1, s->chunks, s->chunks);
+    for (uint32_t i = 0; i < s->count; i++) declare(s, &s->reduces[i]);
+    const char *step = emit_name(e, "i");
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
+              step, s->lanes);
+    const char *place = emit_offset(e, "%s * %lld + %s", s->k, (long long)s->chunks, step);
+    for (uint32_t i = 0, t = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
+        for (uint32_t a = 0; a < r->arrays; a++)
+            x[a] = emit_value(e, "v", compute_of(r, a), "t%u[%s]", t++, place);
+        accumulate(s, r, x);
+    }
+    emit_close(e);
+    gather_lanes(s, 0);
+    finish(s, 0);
+    write_rows(s);
+    emit_add_launch(e, s->code,
+                    emit_launch(e, "row", &lines, row_blocks(s), scratch_count, scratch));
+}
+
+/* --------------------------------------------------------------------------------------- set-up */
+
+static void find_reduces(reduction *s) {
+    emit *e = s->e;
+    const hlo_group *group = &e->job->group;
+    s->reduces = hlo_arena_zero(e->arena, (group->instr_count + 1) * sizeof *s->reduces);
+    s->levels = hlo_arena_zero(e->arena, (group->instr_count + 1) * sizeof *s->levels);
+    e->known = hlo_arena_array(e->arena, group->instr_count + 1, sizeof *e->known);
+    for (uint32_t i = 0; i < group->instr_count; i++) {
+        const hlo_instr *instr = group->instrs[i];
+        for (uint32_t o = 0; o < instr->operand_count; o++) {
+            uint32_t level = level_of(s, hlo_instr_operand(instr, o));
+            if (level > s->levels[i]) s->levels[i] = level;
+        }
+        if (instr->op != HLO_OP_REDUCE) continue;
+        const char *why = cuda_reduce_refusal(instr);
+        if (why) emit_refuse(e, "%s", why);
+        s->reduces[s->count++] = (reducing){.instr = instr,
+                                            .region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY),
+                                            .simple = simple_of(instr),
+                                            .arrays = instr->operand_count / 2,
+                                            .phase = s->levels[i]++};
+    }
+}
+
+static void find_rows(reduction *s, const hlo_instr *first) {
+    const hlo_ints *dims = hlo_instr_ints(first, HLO_ATTR_DIMENSIONS);
+    s->shape = hlo_instr_operand(first, 0)->shape;
+    s->kept = s->reduced = 1;
+    bool minor_found = false;
+    for (uint32_t i = 0, rank = s->shape->rank; i < rank; i++) {
+        uint32_t d =
+            s->shape->layout ? (uint32_t)s->shape->layout->minor_to_major[i] : rank - 1 - i;
+        bool reduced = hlo_ints_contain(dims, d);
+        if (reduced) {
+            s->order[s->order_count++] = d;
+            s->reduced *= s->shape->dims[d];
+        } else {
+            s->kept_order[s->kept_count++] = d;
+            s->kept *= s->shape->dims[d];
+        }
+        if (!minor_found && s->shape->dims[d] > 1) s->row = reduced, minor_found = true;
+    }
+    if (!minor_found || s->kept == 1) s->row = true;
+    for (uint32_t d = 0, k = 0; d < s->shape->rank; d++)
+        if (!hlo_ints_contain(dims, d)) s->kept_dims[k++] = s->shape->dims[d];
+}
+
+/* A last run through the rows only where a result of that size waits for it. */
+static void count_phases(reduction *s) {
+    const hlo_group *group = &s->e->job->group;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->reduces[i].phase + 1 > s->phases) s->phases = s->reduces[i].phase + 1;
+    for (uint32_t i = 0; i < group->result_count; i++) {
+        const hlo_instr *result = group->results[i];
+        uint32_t level = level_of(s, result);
+        if (!is_row_result(s, result) && level + 1 > s->phases) s->phases = level + 1;
+    }
+}
+
+/* Among how many blocks each row is divided. */
+static int64_t chunks_of(const reduction *s) {
+    int64_t blocks = s->row ? s->kept : (s->kept + 31) / 32;
+    int64_t most = s->row ? (s->reduced > LONG ? s->reduced / CHUNK : 1) : s->reduced / TALL;
+    int64_t chunks = blocks ? BLOCKS / blocks : 1;
+    return chunks < 1 || most < 1 ? 1 : chunks < most ? chunks : most;
+}
+
+bool cuda_reduce_is_chunked(const hlo_instr *reduce) {
+    reduction s = {0};
+    find_rows(&s, reduce);
+    return chunks_of(&s) > 1;
+}
+
+const char *cuda_reduce_refusal(const hlo_instr *instr) {
+    uint32_t arrays = instr->operand_count / 2;
+    for (uint32_t i = 0; i < arrays; i++)
+        if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
+            return "has no kernel for its element type";
+    const hlo_shape *result = instr->shape;
+    for (uint32_t i = 0; i < arrays; i++) {
+        hlo_type type = result->type == HLO_TYPE_TUPLE ? result->elements[i]->type : result->type;
+        if (type != hlo_instr_operand(instr, i)->shape->type)
+            return "has no kernel for a result of another type than the operand";
+    }
+    return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+}
+
+static bool has_tuple(const emit *e) {
+    return e->job->group.result_count != e->job->result_count;
+}
+
+/* What is counted in a row: elements, of which a thread has some side by side, or squares. */
+static int64_t find_elements(reduction *s) {
+    emit *e = s->e;
+    int64_t *strides = hlo_arena_array(e->arena, s->shape->rank + 1, sizeof *strides);
+    hlo_shape_strides(s->shape, strides);
+    const hlo_view view = {s->shape->type, s->shape->rank, s->shape->dims, strides, NULL};
+    s->space = emit_space_of(&view);
+    if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&
+        emit_find_tile(e, &s->space, &s->tile)) {
+        s->chunks = s->chunks > 1 ? BLOCKS : 1;
+        while (s->chunks > 1 && s->tile.count / s->chunks < CUDA_BLOCK) s->chunks /= 2;
+        return s->tile.count;
+    }
+    e->width = s->row && s->reduced ? emit_width(e, &s->space, s->reduced) : 1;
+    return s->reduced;
+}
+
+void emit_reduce(emit *e, cuda_code *code) {
+    reduction s = {.e = e, .code = code};
+    find_reduces(&s);
+    if (e->why) return;
+    find_rows(&s, s.reduces[0].instr);
+    count_phases(&s);
+    if (s.kept == 0) return;
+    emit_lines lines = {0};
+    emit_restart(e, &lines);
+    e->offset = emit_offset_type(e, s.kept * s.reduced);
+    s.chunks = s.phases > 1 ? 1 : chunks_of(&s);
+    int64_t count = find_elements(&s);
+    int64_t granularity = (int64_t)e->width;
+    s.chunk = ((count + s.chunks - 1) / s.chunks + granularity - 1) / granularity * granularity;
+    if (count) s.chunks = (count + s.chunk - 1) / s.chunk;
+    divide(&s, s.chunk, e->width);
+    begin_kernel(&s, s.chunks, s.chunk, count);
+    for (uint32_t phase = 0; phase < s.phases; phase++) {
+        run_phase(&s, phase);
+        gather_lanes(&s, phase);
+        if (s.chunks == 1) finish(&s, phase);
+    }
+    uint32_t scratch_count = 0;
+    emit_scratch *scratch = NULL;
+    int64_t blocks = row_blocks(&s) * s.chunks;
+    if (s.chunks > 1) {
+        scratch = partial_scratch(&s, &scratch_count);
+        write_partials(&s);
+    } else {
+        write_rows(&s);
+    }
+    emit_add_launch(e, code, emit_launch(e, form_of(&s), &lines, blocks, scratch_count, scratch));
+    if (s.chunks > 1) join_chunks(&s, scratch_count, scratch);
+}

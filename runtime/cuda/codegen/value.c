@@ -1,0 +1,261 @@
+/* The value of an instruction at an index: elementwise opcodes, literals, rounding, regions. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+#include "ir/float/float.h"
+#include "runtime/cuda/codegen/emit.h"
+
+/* ------------------------------------------------------------------------------------- literals */
+
+static const char *float_text(emit *e, double value, bool wide) {
+    if (isnan(value)) return wide ? "(double)float_nan()" : "float_nan()";
+    if (isinf(value))
+        return hlo_arena_format(e->arena, "(%s%sfloat_inf())", wide ? "(double)" : "",
+                                value < 0 ? "-" : "");
+    const char *suffix = wide ? "" : "f";
+    if (value == trunc(value) && fabs(value) < 1e6)
+        return hlo_arena_format(e->arena, signbit(value) ? "(%.1f%s)" : "%.1f%s", value, suffix);
+    return hlo_arena_format(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value, suffix);
+}
+
+static const char *signed_text(emit *e, int64_t value, bool wide) {
+    const char *suffix = wide ? "ll" : "";
+    if (value >= 0) return hlo_arena_format(e->arena, "%lld%s", (long long)value, suffix);
+    return hlo_arena_format(e->arena, "(%lld%s - 1)", (long long)(value + 1), suffix);
+}
+
+const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index) {
+    hlo_type type = literal->shape->type;
+    if (!literal->data) return emit_refuse(e, "needs a constant whose values are elided");
+    const char *element = (const char *)literal->data + index * hlo_types[type].bytes;
+    hlo_chunk lane;
+    hlo_lane_load(type, element, 0, 1, &lane);
+    bool wide = hlo_types[type].bits == 64;
+    switch (hlo_lane_of(type)) {
+    case HLO_LANE_F32: return float_text(e, (double)lane.f32[0], false);
+    case HLO_LANE_F64: return float_text(e, lane.f64[0], true);
+    case HLO_LANE_S64: return signed_text(e, lane.s64[0], wide);
+    case HLO_LANE_U64:
+        if (type == HLO_TYPE_PRED) return lane.u64[0] ? "true" : "false";
+        return hlo_arena_format(e->arena, "%lluu%s", (unsigned long long)lane.u64[0],
+                                wide ? "ll" : "");
+    case HLO_LANE_C128:
+    case HLO_LANE_NONE: break;
+    }
+    return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[type].name);
+}
+
+/* ------------------------------------------------------------------------------------- rounding */
+
+bool emit_is_wide(hlo_type type) {
+    return cuda_types[type].cell && strcmp(cuda_types[type].cell, cuda_types[type].compute) == 0;
+}
+
+const char *emit_cell(emit *e, hlo_type type, const char *value) {
+    if (emit_is_wide(type)) return value;
+    return emit_value(e, "c", cuda_types[type].cell, "to_%s(%s)", hlo_types[type].name, value);
+}
+
+const char *emit_decoded(emit *e, hlo_type type, const char *cell) {
+    if (emit_is_wide(type)) return cell;
+    return emit_value(e, "v", cuda_types[type].compute, "from_%s(%s)", hlo_types[type].name, cell);
+}
+
+const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell) {
+    if (emit_is_wide(type)) return emit_value(e, "v", cuda_types[type].compute, "%s", expression);
+    if (type == HLO_TYPE_PRED && !cell) return emit_value(e, "v", "bool", "%s", expression);
+    const char *name = emit_cell(e, type, expression);
+    return cell ? name : emit_decoded(e, type, name);
+}
+
+/* ---------------------------------------------------------------------------------- elementwise */
+
+static const char *type_refusal(const hlo_shape *shape) {
+    return cuda_types[shape->type].cell ? NULL : "has no kernel for its element type";
+}
+
+const char *cuda_elementwise_refusal(const hlo_instr *instr) {
+    const char *why = type_refusal(instr->shape);
+    for (uint32_t i = 0; i < instr->operand_count && !why; i++)
+        why = type_refusal(hlo_instr_operand(instr, i)->shape);
+    if (why || instr->op == HLO_OP_CONVERT) return why;
+    const hlo_elementwise *op = hlo_kernel_elementwise(instr);
+    const hlo_instr *last = hlo_instr_operand(instr, instr->operand_count - 1);
+    if (!op || !hlo_elementwise_loop(op, last->shape->type))
+        return "has no meaning for this element type";
+    return NULL;
+}
+
+/* Opcodes whose functions are told how many bits an element has. */
+static bool counts_bits(hlo_op op) {
+    switch (op) {
+    case HLO_OP_NOT:
+    case HLO_OP_POPCNT:
+    case HLO_OP_CLZ:
+    case HLO_OP_SHIFT_LEFT:
+    case HLO_OP_SHIFT_RIGHT_ARITHMETIC:
+    case HLO_OP_SHIFT_RIGHT_LOGICAL:
+    case HLO_OP_MULHI: return true;
+    default: return false;
+    }
+}
+
+bool emit_takes_codes(const hlo_instr *instr) {
+    const char *order = hlo_instr_str(instr, HLO_ATTR_TYPE);
+    return instr->op == HLO_OP_COMPARE && order && strcmp(order, "TOTALORDER") == 0 &&
+           hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
+}
+
+/* A compare in the total order, of codes. */
+static const char *total_compare(emit *e, const hlo_instr *instr, const char *const *in) {
+    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+    const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
+                       : type == HLO_TYPE_F64 ? "bits_as<uint64>"
+                                              : "";
+    uint64_t sign = hlo_float_sign(type);
+    return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
+                            hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
+                            (unsigned long long)sign,
+                            sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
+}
+
+static const char *function_of(emit *e, const hlo_instr *instr) {
+    if (instr->op == HLO_OP_COMPARE)
+        return hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION));
+    char *name = hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
+    for (char *at = name; *at; at++)
+        if (*at == '-') *at = '_';
+    return name;
+}
+
+const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in) {
+    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+    if (instr->op == HLO_OP_SELECT)
+        return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
+    if (emit_takes_codes(instr)) return total_compare(e, instr, in);
+    const char *text = hlo_arena_format(e->arena, "%s(%s", function_of(e, instr), in[0]);
+    for (uint32_t i = 1; i < instr->operand_count; i++)
+        text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);
+    if (counts_bits(instr->op))
+        text = hlo_arena_format(e->arena, "%s, %d", text, hlo_types[type].bits);
+    if (instr->op == HLO_OP_REDUCE_PRECISION) {
+        hlo_type reduced = hlo_reduced_type(type);
+        int digits = hlo_float_precision(reduced);
+        text =
+            hlo_arena_format(e->arena, "%s, %d, %d, %d, %d", text, hlo_types[reduced].bits - digits,
+                             digits, (int)hlo_instr_int(instr, HLO_ATTR_EXPONENT_BITS, 8),
+                             (int)hlo_instr_int(instr, HLO_ATTR_MANTISSA_BITS, 23));
+    }
+    return hlo_arena_format(e->arena, "%s)", text);
+}
+
+/* Whether the result is one of the type's values as it is. */
+static bool needs_no_rounding(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM:
+    case HLO_OP_CLAMP:
+    case HLO_OP_SELECT: return true;
+    case HLO_OP_ABS:
+    case HLO_OP_NEGATE:
+        return instr->shape->type == HLO_TYPE_BF16 || instr->shape->type == HLO_TYPE_F16;
+    default: return instr->shape->type == HLO_TYPE_PRED;
+    }
+}
+
+/* Whether what is converted is sure not to be too large for the type, whose hardware instruction
+ * then does without a comparison. */
+static bool is_within(const hlo_instr *convert) {
+    hlo_type type = convert->shape->type;
+    if (type != HLO_TYPE_F8E4M3FN && type != HLO_TYPE_F8E5M2) return false;
+    hlo_range range = hlo_range_of(hlo_instr_operand(convert, 0));
+    double most = hlo_float_max(type);
+    return range.low >= -most && range.high <= most;
+}
+
+const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
+    const char *name = hlo_types[to].name;
+    if (from == to) return cell ? emit_cell(e, to, in) : in;
+    if (hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 && !emit_is_wide(to)) {
+        const char *bits = within
+                               ? emit_value(e, "c", cuda_types[to].cell, "clamped_%s(%s)", name, in)
+                               : emit_cell(e, to, in);
+        return cell ? bits : emit_decoded(e, to, bits);
+    }
+    const char *value = emit_value(e, "v", cuda_types[to].compute, "convert_%s(%s)", name, in);
+    return cell ? emit_cell(e, to, value) : value;
+}
+
+static const char *emit_convert(emit *e, const hlo_instr *instr, const char *in, bool cell) {
+    hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+    return emit_cast(e, from, to, from != to && is_within(instr), in, cell);
+}
+
+const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell) {
+    if (instr->op == HLO_OP_CONVERT) return emit_convert(e, instr, in[0], cell);
+    const char *expression = emit_operation(e, instr, in);
+    hlo_type type = instr->shape->type;
+    if (!needs_no_rounding(instr)) return emit_round(e, type, expression, cell);
+    const char *value = emit_value(e, "v", cuda_types[type].compute, "%s", expression);
+    return cell ? emit_cell(e, type, value) : value;
+}
+
+/* -------------------------------------------------------------------------------------- regions */
+
+static const hlo_computation *called(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    return NULL;
+}
+
+/* Of one element: what moves it leaves it where it is. */
+static bool passes_on(const hlo_instr *i) {
+    return hlo_instr_moves(i) && (i->op == HLO_OP_RESHAPE || i->op == HLO_OP_BITCAST ||
+                                  i->op == HLO_OP_COPY || i->op == HLO_OP_BROADCAST);
+}
+
+const char *cuda_region_refusal(const hlo_computation *region) {
+    const char *why = hlo_region_refusal(region);
+    if (why) return "applies a computation that no kernel is made of";
+    for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
+        if (called(i))
+            why = cuda_region_refusal(called(i));
+        else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
+                 !passes_on(i))
+            why = cuda_elementwise_refusal(i);
+        else if (i->op != HLO_OP_TUPLE)
+            why = type_refusal(i->shape);
+    }
+    return why;
+}
+
+void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out) {
+    uint32_t first = UINT32_MAX, last = 0;
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+        if (i->id < first) first = i->id;
+        if (i->id > last) last = i->id;
+    }
+    const char **values = hlo_arena_array(e->arena, last - first + 1, sizeof *values);
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+        const char **own = &values[i->id - first];
+        const char **operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            operands[o] = values[hlo_instr_operand(i, o)->id - first];
+        for (uint32_t o = 0; emit_takes_codes(i) && o < i->operand_count; o++)
+            operands[o] = emit_cell(e, hlo_instr_operand(i, o)->shape->type, operands[o]);
+        if (i->op == HLO_OP_PARAMETER)
+            *own = in[i->u.parameter];
+        else if (i->op == HLO_OP_CONSTANT)
+            *own = emit_literal(e, i->u.literal, 0);
+        else if (i->op == HLO_OP_TUPLE)
+            memcpy(out, operands, i->operand_count * sizeof *operands);
+        else if (passes_on(i))
+            *own = operands[0];
+        else if (called(i))
+            emit_region(e, called(i), operands, own);
+        else
+            *own = emit_elementwise(e, i, operands, false);
+    }
+    if (region->root->op != HLO_OP_TUPLE) out[0] = values[region->root->id - first];
+}

@@ -1,0 +1,406 @@
+/* Timing cuBLASLt's algorithms. */
+#include "runtime/cuda/cublaslt/autotune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/float/float.h"
+
+enum {
+    MOST = 128,        /* algorithms */
+    TIMES = 9,         /* launches of each that are timed */
+    PATTERN = 1 << 18, /* elements of the numbers that memory is filled with */
+    PIECES = 16,       /* of a result that are compared */
+    PIECE = 1 << 12,   /* elements of one */
+    SAMPLE = PIECES * PIECE,
+    OUT_OF_MEMORY = 2 /* the driver's status */
+};
+
+typedef struct saved {
+    char *memory;
+    size_t size;
+    cuda_address copy;
+} saved;
+
+typedef struct tuning {
+    cuda_device *device;
+    const cuda_library *lib;
+    const hlo_job *job;
+    const cuda_matmul *p;
+    cuda_call *call;
+    void *const *addresses;
+    saved saved[LT_PART_COUNT];
+    uint32_t saved_count;
+    cuda_address flush; /* as large as the L2 cache, twice */
+    size_t flush_size;
+    cuda_event *begun, *ended;
+    void *raw;            /* room on the host */
+    float *samples[MOST]; /* of each algorithm's result; NULL: it does not work */
+    int broken; /* the first CUresult that was not 0: the device failed, and not an algorithm */
+    int64_t sampled; /* elements of one */
+    char *why;
+    size_t size;
+} tuning;
+
+static cuda_address address_of(const void *memory) {
+    return (cuda_address)(uintptr_t)memory;
+}
+
+static hlo_status failed(tuning *t, int result) {
+    char room[256];
+    snprintf(t->why, t->size, "cannot be tuned: %s",
+             cuda_error_text(t->lib, result, room, sizeof room));
+    return result == OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
+}
+
+/* Whether the driver did it. */
+static bool done(tuning *t, int result) {
+    if (!t->broken) t->broken = result;
+    return !result;
+}
+
+static void say(const tuning *t, hlo_severity severity, const char *text) {
+    const hlo_instr *instr = t->job->instr;
+    hlo_diag_emit(instr->parent->module, t->device->sink, severity, instr->offset,
+                  strlen(instr->name) + 1, "%s", text);
+}
+
+/* --------------------------------------------------------------------------------------- memory */
+
+static hlo_type type_of(int word) {
+    switch (word) {
+    case LT_TYPE_64F: return HLO_TYPE_F64;
+    case LT_TYPE_16F: return HLO_TYPE_F16;
+    case LT_TYPE_16BF: return HLO_TYPE_BF16;
+    case LT_TYPE_8F_E4M3: return HLO_TYPE_F8E4M3FN;
+    case LT_TYPE_8F_E5M2: return HLO_TYPE_F8E5M2;
+    default: return HLO_TYPE_F32;
+    }
+}
+
+static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
+    const lt_matrix *m = &p->matrices[part];
+    return (p->batch - 1) * m->stride + (m->cols - 1) * m->ld + m->rows;
+}
+
+/* What the part holds that the call reads. */
+static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *out_count) {
+    const cuda_pointer *at = &t->p->places[part];
+    if (part <= LT_PART_C) {
+        *out_type = type_of(t->p->matrices[part].type);
+        *out_count = matrix_elements(t->p, part);
+        return;
+    }
+    const hlo_view *view = &t->job->operands[at->index];
+    *out_type = view->type;
+    *out_count = 1;
+    for (uint32_t i = 0; i < view->rank; i++) *out_count *= view->dims[i];
+}
+
+/* Numbers as a model has them, about normal; the same ones each time. */
+static void draw(hlo_type type, bool scale, size_t count, void *out) {
+    uint64_t state = 1;
+    unsigned char *to = out;
+    for (size_t i = 0; i < count; i++) {
+        float sum = -2;
+        for (int j = 0; j < 4; j++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            sum += (float)(state >> 40) * 0x1p-24f;
+        }
+        hlo_number_store(type, to + i * hlo_types[type].bytes, scale ? 1 : (double)sum * 1.7);
+    }
+}
+
+static int fill(tuning *t, lt_part part, char *memory) {
+    hlo_type type;
+    int64_t count;
+    extent(t, part, &type, &count);
+    size_t bytes = hlo_types[type].bytes, size = (size_t)count * bytes;
+    size_t first = size < PATTERN * bytes ? size : PATTERN * bytes;
+    draw(type, part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE, first / bytes, t->raw);
+    int result = t->lib->cuMemcpyHtoD(address_of(memory), t->raw, first);
+    for (size_t done = first; done < size && !result; done += first) {
+        size_t next = size - done < first ? size - done : first;
+        result = t->lib->cuMemcpyDtoDAsync(address_of(memory + done), address_of(memory), next,
+                                           t->device->stream);
+    }
+    return result;
+}
+
+static bool is_read(const tuning *t, int part) {
+    return t->p->present >> part & 1 && part != LT_PART_D && part != LT_PART_AUX &&
+           part != LT_PART_AMAX && part != LT_PART_WORKSPACE;
+}
+
+static int save_operands(tuning *t) {
+    int result = 0;
+    for (int part = 0; part < LT_PART_COUNT && !result; part++) {
+        if (!is_read(t, part) || t->p->places[part].kind != CUDA_OPERAND) continue;
+        hlo_type type;
+        int64_t count;
+        extent(t, (lt_part)part, &type, &count);
+        saved *s = &t->saved[t->saved_count];
+        *s = (saved){t->addresses[part], (size_t)count * hlo_types[type].bytes, 0};
+        result = t->lib->cuMemAlloc(&s->copy, s->size);
+        if (result) break;
+        t->saved_count++;
+        result =
+            t->lib->cuMemcpyDtoDAsync(s->copy, address_of(s->memory), s->size, t->device->stream);
+    }
+    if (!result) result = t->lib->cuStreamSynchronize(t->device->stream);
+    return result;
+}
+
+/* Of parts that share memory, the last one's numbers stay: any will do. */
+static int fill_operands(tuning *t) {
+    int result = 0;
+    for (int part = 0; part < LT_PART_COUNT && !result; part++)
+        if (is_read(t, part)) result = fill(t, (lt_part)part, t->addresses[part]);
+    return result;
+}
+
+static int restore_operands(tuning *t) {
+    int result = 0;
+    for (uint32_t i = 0; i < t->saved_count; i++) {
+        const saved *s = &t->saved[i];
+        int copied =
+            t->lib->cuMemcpyDtoDAsync(address_of(s->memory), s->copy, s->size, t->device->stream);
+        if (!result) result = copied;
+    }
+    int waited = t->lib->cuStreamSynchronize(t->device->stream);
+    for (uint32_t i = 0; i < t->saved_count; i++) t->lib->cuMemFree(t->saved[i].copy);
+    return result ? result : waited;
+}
+
+/* -------------------------------------------------------------------------------------- results */
+
+/* Pieces of D, evenly spread, as f32. */
+static bool take_sample(tuning *t, float *out) {
+    hlo_type type = type_of(t->p->matrices[LT_PART_D].type);
+    size_t bytes = hlo_types[type].bytes;
+    int64_t count = matrix_elements(t->p, LT_PART_D), step = PIECE, taken = 0;
+    if (count > SAMPLE) step = (count - PIECE) / (PIECES - 1);
+    const char *d = t->addresses[LT_PART_D];
+    for (int64_t first = 0; first < count && taken < SAMPLE; first += step) {
+        int64_t size = count - first < PIECE ? count - first : PIECE;
+        if (!done(t, t->lib->cuMemcpyDtoH(t->raw, address_of(d + (size_t)first * bytes),
+                                          (size_t)size * bytes)))
+            return false;
+        for (int64_t i = 0; i < size; i++)
+            out[taken + i] = (float)hlo_number_load(type, (char *)t->raw + (size_t)i * bytes);
+        taken += size;
+    }
+    t->sampled = taken;
+    return true;
+}
+
+/* Within one rounding of the result's type, and a share of the root mean square, which is more than
+ * sums in another order come to, also with fast accumulation's 14 bits. */
+static bool agree(const tuning *t, const float *a, const float *b) {
+    static const struct {
+        int type;
+        double step;
+    } steps[] = {{LT_TYPE_8F_E4M3, 0x1p-3}, {LT_TYPE_8F_E5M2, 0x1p-2}, {LT_TYPE_16F, 0x1p-10},
+                 {LT_TYPE_16BF, 0x1p-7},    {LT_TYPE_32F, 0x1p-20},    {LT_TYPE_64F, 0x1p-20}};
+    size_t row = 0;
+    while (steps[row].type != t->p->matrices[LT_PART_D].type) row++;
+    double squares = 0;
+    for (int64_t i = 0; i < t->sampled; i++) squares += (double)a[i] * a[i];
+    double share = (t->p->fp8 ? 0x1p-6 : 0x1p-10) * sqrt(squares / (double)t->sampled);
+    for (int64_t i = 0; i < t->sampled; i++)
+        if (!(fabs((double)a[i] - b[i]) <= steps[row].step * fabs((double)a[i]) + share))
+            return false;
+    return true;
+}
+
+/* The algorithm that most agree with, the first of them; NULL: none works. */
+static const float *find_reference(const tuning *t, uint32_t count) {
+    const float *best = NULL;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t votes = 0;
+        for (uint32_t j = 0; t->samples[i] && j < count; j++)
+            votes += t->samples[j] && agree(t, t->samples[i], t->samples[j]);
+        if (votes > most) best = t->samples[i];
+        if (votes > most) most = votes;
+    }
+    return best;
+}
+
+/* --------------------------------------------------------------------------------------- timing */
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Milliseconds; negative when it fails. */
+static double time_algo(tuning *t, const lt_algo *algo) {
+    double times[TIMES];
+    const cuda_library *lib = t->lib;
+    cuda_stream *stream = t->device->stream;
+    for (int i = 0; i < TIMES; i++) {
+        float milliseconds = 0;
+        if (t->flush &&
+            !done(t, lib->cuMemsetD8Async(t->flush, (unsigned char)i, t->flush_size, stream)))
+            return -1;
+        if (!done(t, lib->cuEventRecord(t->begun, stream)) ||
+            cuda_call_launch(t->call, algo, t->addresses, t->why, t->size) != HLO_OK ||
+            !done(t, lib->cuEventRecord(t->ended, stream)) ||
+            !done(t, lib->cuEventSynchronize(t->ended)) ||
+            !done(t, lib->cuEventElapsedTime(&milliseconds, t->begun, t->ended)))
+            return -1;
+        times[i] = (double)milliseconds;
+    }
+    qsort(times, TIMES, sizeof *times, compare_doubles);
+    return times[TIMES / 2];
+}
+
+/* What the algorithm is, as far as it tells. */
+static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t size) {
+    enum { ID = 0, TILE = 1, SPLIT = 2, STAGES = 6 };
+    static const int attributes[] = {ID, TILE, STAGES, SPLIT};
+    int values[4] = {0};
+    size_t written;
+    for (int i = 0; i < 4; i++)
+        t->lib->cublasLtMatmulAlgoConfigGetAttribute(algo, attributes[i], &values[i],
+                                                     sizeof values[i], &written);
+    snprintf(out, size, "algorithm %d (tile %d, stages %d, split-k %d)", values[0], values[1],
+             values[2], values[3]);
+}
+
+/* Computes the call with it, over memory full of NaNs, and takes its sample; false: it fails. */
+static bool try_algo(tuning *t, const lt_algo *algo, float *sample) {
+    hlo_type type = type_of(t->p->matrices[LT_PART_D].type);
+    size_t bytes = (size_t)matrix_elements(t->p, LT_PART_D) * hlo_types[type].bytes;
+    cuda_stream *stream = t->device->stream;
+    if (!done(t, t->lib->cuMemsetD8Async(address_of(t->addresses[LT_PART_D]), 0xff, bytes, stream)))
+        return false;
+    bool over = t->addresses[LT_PART_C] == t->addresses[LT_PART_D] && is_read(t, LT_PART_C);
+    if (over && !done(t, fill(t, LT_PART_C, t->addresses[LT_PART_C]))) return false;
+    return cuda_call_launch(t->call, algo, t->addresses, t->why, t->size) == HLO_OK &&
+           done(t, t->lib->cuStreamSynchronize(stream)) && take_sample(t, sample);
+}
+
+static void drop(const tuning *t, const lt_algo *algo, const char *why) {
+    char name[128], text[256];
+    name_algo(t, algo, name, sizeof name);
+    snprintf(text, sizeof text, "cuBLASLt's %s %s, and is not used", name, why);
+    say(t, HLO_WARNING, text);
+}
+
+static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        float *sample = malloc(SAMPLE * sizeof *sample);
+        if (!sample) return HLO_OUT_OF_MEMORY;
+        t->samples[i] = sample;
+        if (try_algo(t, &found[i].algo, sample)) continue;
+        if (t->broken) return failed(t, t->broken);
+        drop(t, &found[i].algo, "fails");
+        t->samples[i] = NULL;
+        free(sample);
+    }
+    return HLO_OK;
+}
+
+/* The fastest of those that agree with the reference. */
+static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
+                         lt_heuristic *out_chosen, double *out_milliseconds) {
+    double best = -1, first = -1;
+    hlo_status status = take_samples(t, found, count);
+    if (status != HLO_OK) return status;
+    const float *reference = find_reference(t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!t->samples[i]) continue;
+        bool right = reference && agree(t, reference, t->samples[i]);
+        double milliseconds = right ? time_algo(t, &found[i].algo) : -1;
+        if (t->broken) return failed(t, t->broken);
+        if (milliseconds < 0) {
+            drop(t, &found[i].algo, right ? "fails" : "computes something else than most");
+            continue;
+        }
+        if (first < 0) first = milliseconds;
+        if (best >= 0 && milliseconds >= best) continue;
+        best = milliseconds;
+        *out_chosen = found[i];
+    }
+    if (best < 0) {
+        snprintf(t->why, t->size, "cannot be tuned: none of %u algorithms computes it", count);
+        return HLO_INVALID_INPUT;
+    }
+    char name[128], text[256];
+    name_algo(t, &out_chosen->algo, name, sizeof name);
+    snprintf(text, sizeof text, "tuned: %s of %u takes %.4g us, the first %.4g us", name, count,
+             best * 1e3, first * 1e3);
+    say(t, HLO_NOTE, text);
+    *out_milliseconds = best;
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- whole */
+
+static int set_up(tuning *t) {
+    t->raw = malloc(PATTERN * sizeof(double));
+    if (!t->raw) return OUT_OF_MEMORY;
+    int result = t->lib->cuEventCreate(&t->begun, 0);
+    if (!result) result = t->lib->cuEventCreate(&t->ended, 0);
+    t->flush_size = 2 * t->device->l2_size;
+    if (!result && t->flush_size) result = t->lib->cuMemAlloc(&t->flush, t->flush_size);
+    if (!result) result = save_operands(t);
+    return result ? result : fill_operands(t);
+}
+
+static int tear_down(tuning *t) {
+    int result = restore_operands(t);
+    if (t->flush) t->lib->cuMemFree(t->flush);
+    if (t->ended) t->lib->cuEventDestroy(t->ended);
+    if (t->begun) t->lib->cuEventDestroy(t->begun);
+    for (int i = 0; i < MOST; i++) free(t->samples[i]);
+    free(t->raw);
+    return result;
+}
+
+static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_milliseconds,
+                       uint32_t wanted) {
+    lt_heuristic found[MOST];
+    uint32_t count;
+    hlo_status status = cuda_call_heuristic(t->call, wanted, found, &count, t->why, t->size);
+    if (status != HLO_OK) return status;
+    int result = set_up(t);
+    status = result ? failed(t, result) : choose(t, found, count, out_chosen, out_milliseconds);
+    result = tear_down(t);
+    return status == HLO_OK && result ? failed(t, result) : status;
+}
+
+hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_matmul *matmul,
+                         cuda_call *call, void *const addresses[LT_PART_COUNT],
+                         lt_heuristic *out_chosen, char *why, size_t size) {
+    tuning t = {.device = device,
+                .lib = device->lib,
+                .job = job,
+                .p = matmul,
+                .call = call,
+                .addresses = addresses,
+                .why = why,
+                .size = size};
+    uint32_t wanted = device->autotune < MOST ? (uint32_t)device->autotune : MOST;
+    jmp_buf recover;
+    hlo_arena *arena = hlo_arena_new(&recover);
+    if (!arena || setjmp(recover)) {
+        hlo_arena_free(arena);
+        return HLO_OUT_OF_MEMORY;
+    }
+    const char *key = cuda_tuned_key(device, matmul, arena);
+    bool known;
+    double milliseconds = 0;
+    hlo_status status = cuda_tuned_find(device, key, wanted, &known, out_chosen, why, size);
+    if (status == HLO_OK && known) known = cuda_call_accepts(call, out_chosen);
+    if (status == HLO_OK && !known) {
+        status = tune(&t, out_chosen, &milliseconds, wanted);
+        if (status == HLO_OK)
+            status = cuda_tuned_add(device, key, wanted, milliseconds, out_chosen, why, size);
+    }
+    hlo_arena_free(arena);
+    return status;
+}

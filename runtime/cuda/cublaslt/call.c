@@ -1,0 +1,294 @@
+/* A problem told to cuBLASLt: descriptors, algorithms, launches. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda/cublaslt/matmul.h"
+
+struct cuda_call {
+    const cuda_device *device;
+    const cuda_matmul *p;
+    lt_desc *desc;
+    lt_layout *layouts[4]; /* by lt_part, A to D */
+    lt_preference *preference;
+    void *addresses[LT_PART_COUNT]; /* that the descriptor has */
+    union {
+        float f32;
+        double f64;
+    } alpha, beta;
+};
+
+/* ------------------------------------------------------------------------------------------ log */
+
+typedef struct log_row {
+    const char *fragment, *rule;
+} log_row;
+
+static const log_row log_rows[] = {
+#define LT_LOG(fragment, rule) {fragment, rule},
+#include "runtime/cuda/cublaslt/log.def"
+#undef LT_LOG
+};
+
+/* The line that tells most: the first that log.def knows, else the first. */
+typedef struct log_line {
+    char text[512];
+    const char *rule;
+} log_line;
+
+typedef struct log_target {
+    log_line *line;
+} log_target;
+
+/* The library's callback is told nothing but the line, on the thread of the call. */
+static _Thread_local const log_target *log_to;
+
+static void take_line(int level, const char *function, const char *message) {
+    (void)level;
+    (void)function;
+    log_line *line = log_to ? log_to->line : NULL;
+    if (!line || line->rule) return;
+    for (size_t i = 0; i < sizeof log_rows / sizeof *log_rows && !line->rule; i++)
+        if (strstr(message, log_rows[i].fragment)) line->rule = log_rows[i].rule;
+    if (!line->rule && *line->text) return;
+    snprintf(line->text, sizeof line->text, "%s", message);
+    line->text[strcspn(line->text, "\r\n")] = '\0';
+}
+
+/* Calls `again` with the library's log on: of errors, and of what it says at its level "info",
+ * where the reasons why no algorithm fits are. Without a file of its own the library would write to
+ * the program's output. */
+static void with_log(const cuda_library *lib, void (*again)(void *arg), void *arg,
+                     log_line *out_line) {
+    enum { ERRORS_AND_INFO = 1 | 8 };
+    *out_line = (log_line){0};
+    FILE *nowhere = fopen("/dev/null", "w");
+    if (!nowhere) return;
+    const log_target target = {out_line}, *before = log_to;
+    log_to = &target;
+    lib->cublasLtLoggerSetFile(nowhere);
+    lib->cublasLtLoggerSetCallback(take_line);
+    lib->cublasLtLoggerSetMask(ERRORS_AND_INFO);
+    again(arg);
+    lib->cublasLtLoggerSetMask(0);
+    lib->cublasLtLoggerSetCallback(NULL);
+    lib->cublasLtLoggerSetFile(NULL);
+    log_to = before;
+    fclose(nowhere);
+}
+
+static hlo_status refuse(const cuda_library *lib, const char *function, int status,
+                         const log_line *line, char *why, size_t size) {
+    const char *name = lib->cublasLtGetStatusName(status);
+    int length = snprintf(why, size, "is refused by cuBLASLt: %s: %s", function, name ? name : "?");
+    if (line && *line->text && length > 0 && (size_t)length < size)
+        snprintf(why + length, size - (size_t)length, ": %s%s%s%s", line->text,
+                 line->rule ? " (" : "", line->rule ? line->rule : "", line->rule ? ")" : "");
+    return HLO_INVALID_INPUT;
+}
+
+/* ---------------------------------------------------------------------------------- descriptors */
+
+/* The value in as many bytes as the attribute has. */
+typedef union scalar {
+    unsigned char one;
+    int32_t four;
+    int64_t eight;
+} scalar;
+
+static scalar scalar_of(int64_t value, size_t bytes) {
+    scalar s = {.eight = value};
+    if (bytes == 1) s.one = (unsigned char)value;
+    if (bytes == 4) s.four = (int32_t)value;
+    return s;
+}
+
+static int set_desc(const cuda_call *call, int attribute, int64_t value) {
+    size_t bytes = lt_attribute_find(LT_DESC, attribute)->bytes;
+    scalar s = scalar_of(value, bytes);
+    return call->device->lib->cublasLtMatmulDescSetAttribute(call->desc, attribute, &s, bytes);
+}
+
+static int set_layout(const cuda_call *call, lt_part part, int attribute, int64_t value) {
+    size_t bytes = lt_attribute_find(LT_LAYOUT, attribute)->bytes;
+    scalar s = scalar_of(value, bytes);
+    return call->device->lib->cublasLtMatrixLayoutSetAttribute(call->layouts[part], attribute, &s,
+                                                               bytes);
+}
+
+static int set_preference(const cuda_call *call, int attribute, int64_t value) {
+    size_t bytes = lt_attribute_find(LT_PREFERENCE, attribute)->bytes;
+    scalar s = scalar_of(value, bytes);
+    return call->device->lib->cublasLtMatmulPreferenceSetAttribute(call->preference, attribute, &s,
+                                                                   bytes);
+}
+
+static int64_t number_of(const void *address) {
+    return (int64_t)(uintptr_t)address;
+}
+
+static int set_pointers(cuda_call *call, void *const *addresses) {
+    int status = 0;
+    const cuda_matmul *p = call->p;
+    for (uint32_t i = 0; i < p->setting_count && !status; i++) {
+        const lt_setting *setting = &p->settings[i];
+        if (lt_attribute_find(LT_DESC, setting->attribute)->kind == LT_POINTER)
+            status = set_desc(call, setting->attribute, number_of(addresses[setting->value]));
+    }
+    memcpy(call->addresses, addresses, sizeof call->addresses);
+    return status;
+}
+
+static int make_desc(cuda_call *call) {
+    const cuda_matmul *p = call->p;
+    int status =
+        call->device->lib->cublasLtMatmulDescCreate(&call->desc, p->compute, p->scale_type);
+    for (uint32_t i = 0; i < p->setting_count && !status; i++) {
+        const lt_setting *setting = &p->settings[i];
+        if (lt_attribute_find(LT_DESC, setting->attribute)->kind != LT_POINTER)
+            status = set_desc(call, setting->attribute, setting->value);
+    }
+    return status;
+}
+
+static int make_layout(cuda_call *call, lt_part part) {
+    const lt_matrix *m = &call->p->matrices[part];
+    int status = call->device->lib->cublasLtMatrixLayoutCreate(
+        &call->layouts[part], m->type, (uint64_t)m->rows, (uint64_t)m->cols, m->ld);
+    if (call->p->batch == 1) return status;
+    if (!status) status = set_layout(call, part, LT_LAYOUT_BATCH_COUNT, call->p->batch);
+    if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
+    return status;
+}
+
+/* The alignment that a part's memory has, as far as cuBLASLt asks. */
+static int64_t alignment_of(const void *address) {
+    enum { MOST = 256 };
+    uintptr_t bits = (uintptr_t)address | MOST;
+    return (int64_t)(bits & (~bits + 1));
+}
+
+static int make_preference(cuda_call *call) {
+    static const int alignments[] = {
+        LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
+        LT_PREFERENCE_MIN_ALIGNMENT_C_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_D_BYTES};
+    const cuda_matmul *p = call->p;
+    int status = call->device->lib->cublasLtMatmulPreferenceCreate(&call->preference);
+    if (!status)
+        status = set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)p->workspace);
+    if (!status) status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, p->reductions);
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
+        status = set_preference(call, alignments[part], alignment_of(call->addresses[part]));
+    return status;
+}
+
+hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
+                         void *const addresses[LT_PART_COUNT], char *why, size_t size,
+                         cuda_call **out_call) {
+    cuda_call *call = calloc(1, sizeof *call);
+    if (!call) return HLO_OUT_OF_MEMORY;
+    *call = (cuda_call){.device = device, .p = matmul};
+    if (matmul->scale_type == LT_TYPE_64F) {
+        call->alpha.f64 = matmul->alpha;
+        call->beta.f64 = matmul->beta;
+    } else {
+        call->alpha.f32 = (float)matmul->alpha;
+        call->beta.f32 = (float)matmul->beta;
+    }
+    int status = make_desc(call);
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
+        status = make_layout(call, (lt_part)part);
+    if (!status) status = set_pointers(call, addresses);
+    if (!status) status = make_preference(call);
+    if (status) {
+        cuda_call_free(call);
+        return refuse(device->lib, "a descriptor", status, NULL, why, size);
+    }
+    *out_call = call;
+    return HLO_OK;
+}
+
+void cuda_call_free(cuda_call *call) {
+    if (!call) return;
+    const cuda_library *lib = call->device->lib;
+    if (call->preference) lib->cublasLtMatmulPreferenceDestroy(call->preference);
+    for (int part = LT_PART_A; part <= LT_PART_D; part++)
+        if (call->layouts[part]) lib->cublasLtMatrixLayoutDestroy(call->layouts[part]);
+    if (call->desc) lib->cublasLtMatmulDescDestroy(call->desc);
+    free(call);
+}
+
+/* ----------------------------------------------------------------------------------- algorithms */
+
+typedef struct query {
+    const cuda_call *call;
+    int wanted, found, status;
+    lt_heuristic *results;
+} query;
+
+static void ask(void *arg) {
+    query *q = arg;
+    const cuda_call *call = q->call;
+    q->found = 0;
+    q->status = call->device->lib->cublasLtMatmulAlgoGetHeuristic(
+        call->device->lt, call->desc, call->layouts[LT_PART_A], call->layouts[LT_PART_B],
+        call->layouts[LT_PART_C], call->layouts[LT_PART_D], call->preference, q->wanted, q->results,
+        &q->found);
+}
+
+hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *out_found,
+                               uint32_t *out_count, char *why, size_t size) {
+    query q = {.call = call, .wanted = (int)count, .results = out_found};
+    ask(&q);
+    uint32_t usable = 0;
+    for (int i = 0; !q.status && i < q.found; i++)
+        if (!out_found[i].state && out_found[i].workspace <= call->p->workspace)
+            out_found[usable++] = out_found[i];
+    *out_count = usable;
+    if (usable) return HLO_OK;
+    const int not_supported = 15;
+    int status = q.status ? q.status : not_supported;
+    log_line line;
+    with_log(call->device->lib, ask, &q, &line);
+    return refuse(call->device->lib, "cublasLtMatmulAlgoGetHeuristic", status, &line, why, size);
+}
+
+bool cuda_call_accepts(const cuda_call *call, const lt_heuristic *algorithm) {
+    lt_heuristic checked;
+    return !call->device->lib->cublasLtMatmulAlgoCheck(
+               call->device->lt, call->desc, call->layouts[LT_PART_A], call->layouts[LT_PART_B],
+               call->layouts[LT_PART_C], call->layouts[LT_PART_D], &algorithm->algo, &checked) &&
+           checked.workspace <= call->p->workspace;
+}
+
+typedef struct launch {
+    const cuda_call *call;
+    const lt_algo *algo;
+    int status;
+} launch;
+
+static void run(void *arg) {
+    launch *l = arg;
+    const cuda_call *call = l->call;
+    void *const *at = call->addresses;
+    l->status = call->device->lib->cublasLtMatmul(
+        call->device->lt, call->desc, &call->alpha, at[LT_PART_A], call->layouts[LT_PART_A],
+        at[LT_PART_B], call->layouts[LT_PART_B], &call->beta, at[LT_PART_C],
+        call->layouts[LT_PART_C], at[LT_PART_D], call->layouts[LT_PART_D], l->algo,
+        at[LT_PART_WORKSPACE], call->p->workspace, call->device->stream);
+}
+
+hlo_status cuda_call_launch(cuda_call *call, const lt_algo *algo,
+                            void *const addresses[LT_PART_COUNT], char *why, size_t size) {
+    const cuda_library *lib = call->device->lib;
+    if (memcmp(call->addresses, addresses, sizeof call->addresses) != 0) {
+        int status = set_pointers(call, addresses);
+        if (status) return refuse(lib, "a descriptor", status, NULL, why, size);
+    }
+    launch l = {.call = call, .algo = algo};
+    run(&l);
+    if (!l.status) return HLO_OK;
+    int status = l.status;
+    log_line line;
+    with_log(lib, run, &l, &line);
+    return refuse(lib, "cublasLtMatmul", status, &line, why, size);
+}

@@ -1,0 +1,57 @@
+/* preflight.def, put to a problem. */
+#include "runtime/cuda/cublaslt/matmul.h"
+
+typedef struct facts {
+    int sm;
+    bool tn_only, tn;
+    bool unaligned[4]; /* by lt_part: a column does not begin at 16 bytes */
+    int64_t
+        unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0: none */
+    int64_t ld;           /* the largest of the four */
+    int64_t aux_ld;       /* 0: no aux */
+} facts;
+
+static int64_t element_bytes(int type) {
+    switch (type) {
+    case LT_TYPE_64F: return 8;
+    case LT_TYPE_32F: return 4;
+    case LT_TYPE_16F:
+    case LT_TYPE_16BF: return 2;
+    default: return 1;
+    }
+}
+
+static int64_t setting(const cuda_matmul *p, int attribute) {
+    for (uint32_t i = 0; i < p->setting_count; i++)
+        if (p->settings[i].attribute == attribute) return p->settings[i].value;
+    return 0;
+}
+
+static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options) {
+    facts f = {
+        .sm = options->target.sm,
+        .tn_only = hlo_target_find(options->target.sm)->tn_only,
+        .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
+              setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
+        .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
+    };
+    for (int part = LT_PART_A; part <= LT_PART_D; part++) {
+        const lt_matrix *matrix = &p->matrices[part];
+        int64_t bytes = element_bytes(matrix->type);
+        f.unaligned[part] = matrix->ld * bytes % 16 != 0;
+        if (matrix->stride * bytes % 16) f.unaligned_stride = matrix->stride;
+        if (matrix->ld > f.ld) f.ld = matrix->ld;
+    }
+    return f;
+}
+
+const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
+                                  hlo_arena *arena) {
+    const cuda_matmul *p = matmul;
+    const facts found = find_facts(p, options), *f = &found;
+#define LT_LIMIT(name, test, value)                                                                \
+    if (test) return hlo_arena_format(arena, "%s (%lld)", name, (long long)(value));
+#include "runtime/cuda/cublaslt/preflight.def"
+#undef LT_LIMIT
+    return NULL;
+}

@@ -1,0 +1,169 @@
+/* Matmuls as jobs of the CUDA backend: copies of what does not lie as cuBLASLt wants it, the call,
+ * copies of what it could not write as it is wanted. */
+#include "runtime/cuda/cublaslt/autotune.h"
+
+/* Bytes to which the plan aligns buffers, and cuBLASLt has all its algorithms. */
+enum { ALIGNMENT = 256 };
+
+typedef struct matmul_job {
+    cuda_matmul problem;
+    hlo_job copies[CUDA_COPIES];      /* as problem.copies */
+    size_t copy_scratch[CUDA_COPIES]; /* where the job's scratch has theirs */
+    int workspace;                    /* the result leaf of that name; -1: none */
+    cuda_call *call;
+    lt_heuristic chosen;
+    char why[1024];
+} matmul_job;
+
+static cuda_matmul_options options_of(const cuda_device *device) {
+    return (cuda_matmul_options){
+        .target = {.sm = device->target, .cuda = device->cublaslt / 100},
+        .workspace = device->workspace,
+        .alignment = ALIGNMENT,
+    };
+}
+
+static bool matmul_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                            const char **why) {
+    cuda_matmul problem;
+    const cuda_matmul_options options = options_of(device);
+    return cuda_matmul_plan(instr, &options, arena, &problem, why);
+}
+
+/* A copy is a job without instructions. */
+static hlo_status prepare_copy(cuda_device *device, const hlo_job *whole, matmul_job *state,
+                               uint32_t index, hlo_arena *arena, const char **why) {
+    cuda_copy *copy = &state->problem.copies[index];
+    hlo_job *job = &state->copies[index];
+    *job = (hlo_job){
+        .instr = whole->instr,
+        .operand_count = 1,
+        .result_count = 1,
+        .operands = &copy->from_view,
+        .results = &copy->to_view,
+        .overwrites = -1,
+        .untouched = -1,
+    };
+    hlo_status status = cuda_kernel_part.prepare(device, job, arena, why);
+    state->copy_scratch[index] = state->problem.scratch;
+    state->problem.scratch += (job->scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return status;
+}
+
+static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
+                                 const char **why) {
+    matmul_job *state = hlo_arena_zero(arena, sizeof *state);
+    const cuda_matmul_options options = options_of(device);
+    if (!cuda_matmul_plan(job->instr, &options, arena, &state->problem, why))
+        return HLO_INVALID_INPUT;
+    cuda_matmul *p = &state->problem;
+    for (uint32_t i = 0; i < p->copy_count; i++) {
+        hlo_status status = prepare_copy(device, job, state, i, arena, why);
+        if (status != HLO_OK) return status;
+    }
+    uint32_t known = 1u + (p->present >> LT_PART_AUX & 1) + (p->present >> LT_PART_AMAX & 1);
+    state->workspace = job->result_count > known ? (int)known : -1;
+    job->untouched = state->workspace;
+    job->overwrites = p->overwrites;
+    job->scratch_size = p->scratch;
+    job->state = state;
+    return HLO_OK;
+}
+
+static void *address_of(const hlo_job *job, const cuda_pointer *at) {
+    switch (at->kind) {
+    case CUDA_OPERAND: return job->operands[at->index].data;
+    case CUDA_RESULT: return job->results[at->index].data;
+    default: return (char *)job->scratch + at->offset;
+    }
+}
+
+static void find_addresses(const hlo_job *job, void *out_addresses[LT_PART_COUNT]) {
+    const matmul_job *state = job->state;
+    for (int part = 0; part < LT_PART_COUNT; part++)
+        out_addresses[part] = state->problem.present >> part & 1
+                                  ? address_of(job, &state->problem.places[part])
+                                  : NULL;
+}
+
+/* A copy's job, where its memory is now. */
+static hlo_job *placed_copy(const hlo_job *job, uint32_t index) {
+    matmul_job *state = job->state;
+    const cuda_copy *copy = &state->problem.copies[index];
+    hlo_job *copy_job = &state->copies[index];
+    copy_job->operands->data = address_of(job, &copy->from);
+    copy_job->results->data = address_of(job, &copy->to);
+    copy_job->scratch = (char *)job->scratch + state->copy_scratch[index];
+    return copy_job;
+}
+
+static hlo_status run_copies(cuda_device *device, const hlo_job *job, uint32_t begin, uint32_t end,
+                             const char **why) {
+    hlo_status status = HLO_OK;
+    for (uint32_t i = begin; i < end && status == HLO_OK; i++)
+        status = cuda_kernel_part.execute(device, placed_copy(job, i), why);
+    return status;
+}
+
+static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const char **why) {
+    matmul_job *state = job->state;
+    const cuda_matmul *p = &state->problem;
+    void *addresses[LT_PART_COUNT];
+    find_addresses(job, addresses);
+    hlo_status status = run_copies(device, job, 0, p->copies_before, why);
+    if (status != HLO_OK) return status;
+    status = cuda_call_launch(state->call, &state->chosen.algo, addresses, state->why,
+                              sizeof state->why);
+    *why = state->why;
+    if (status != HLO_OK) return status;
+    if (state->workspace >= 0 && job->results[state->workspace].data) {
+        const hlo_view *unused = &job->results[state->workspace];
+        cuda_fill(device, unused->data, 0, (size_t)unused->dims[0]);
+    }
+    return run_copies(device, job, p->copies_before, p->copy_count, why);
+}
+
+static void release_call(cuda_device *device, void *object) {
+    (void)device;
+    cuda_call_free(object);
+}
+
+/* The last step runs the job once: what the library loads when it is first used is there then, and
+ * a run can be recorded. */
+static hlo_status matmul_bind(cuda_device *device, hlo_job *job, const char **why) {
+    matmul_job *state = job->state;
+    hlo_status status = HLO_OK;
+    for (uint32_t i = 0; i < state->problem.copy_count && status == HLO_OK; i++)
+        status = cuda_kernel_part.settle(device, placed_copy(job, i), why);
+    if (status != HLO_OK) return status;
+    void *addresses[LT_PART_COUNT];
+    find_addresses(job, addresses);
+    *why = state->why;
+    status = cuda_call_new(device, &state->problem, addresses, state->why, sizeof state->why,
+                           &state->call);
+    if (status != HLO_OK) return status;
+    if (!cuda_own(device, state->call, release_call)) return HLO_OUT_OF_MEMORY;
+    uint32_t found;
+    if (device->autotune)
+        status = cuda_autotune(device, job, &state->problem, state->call, addresses, &state->chosen,
+                               state->why, sizeof state->why);
+    else
+        status = cuda_call_heuristic(state->call, 1, &state->chosen, &found, state->why,
+                                     sizeof state->why);
+    return status == HLO_OK ? matmul_execute(device, job, why) : status;
+}
+
+static void matmul_print(const cuda_device *device, const hlo_job *job, FILE *out) {
+    (void)device;
+    const matmul_job *state = job->state;
+    cuda_matmul_print(&state->problem, "    ", out);
+}
+
+const cuda_part cuda_matmul_part = {
+    .name = "cublaslt",
+    .supports = matmul_supports,
+    .prepare = matmul_prepare,
+    .settle = matmul_bind,
+    .execute = matmul_execute,
+    .print = matmul_print,
+};

@@ -1,0 +1,466 @@
+/* From an instruction to a cuBLASLt problem: operands swapped, dimensions joined, descriptors. */
+#include <limits.h>
+#include <string.h>
+
+#include "runtime/cuda/cublaslt/matmul.h"
+
+/* The dimensions of an array in three kinds, each as if it were one dimension. */
+enum { BATCH, FREE, CONTRACTING, KINDS };                           /* of an operand */
+enum { ROWS = FREE, COLS = CONTRACTING, DIMS = HLO_EVAL_MAX_RANK }; /* of a result: m and n */
+
+typedef struct axis {
+    int64_t size, stride;
+} axis;
+
+typedef struct split {
+    const hlo_shape *shape;
+    uint32_t counts[KINDS], dims[KINDS][DIMS]; /* major to minor */
+    axis axes[KINDS];
+    bool joined; /* each kind's dimensions lie in memory as one would */
+} split;
+
+typedef struct builder {
+    const hlo_instr *instr;
+    const hlo_matmul *m;
+    const cuda_matmul_options *options;
+    const hlo_target_info *target;
+    hlo_arena *arena;
+    cuda_matmul *p;
+    hlo_type operand_type, d_type; /* what the library computes with; INVALID: as they are */
+    bool swapped;                  /* its A is the instruction's b */
+} builder;
+
+/* ----------------------------------------------------------------------------------- dimensions */
+
+static void add_dim(split *s, int kind, int64_t dim) {
+    s->dims[kind][s->counts[kind]++] = (uint32_t)dim;
+}
+
+static void join_axes(split *s) {
+    int64_t strides[DIMS];
+    hlo_shape_strides(s->shape, strides);
+    s->joined = true;
+    for (int kind = 0; kind < KINDS; kind++) {
+        axis *a = &s->axes[kind];
+        *a = (axis){1, 0};
+        for (uint32_t i = s->counts[kind]; i-- > 0;) {
+            uint32_t dim = s->dims[kind][i];
+            int64_t size = s->shape->dims[dim];
+            if (size == 1) continue;
+            if (a->size == 1) a->stride = strides[dim];
+            if (strides[dim] != a->stride * a->size) s->joined = false;
+            a->size *= size;
+        }
+    }
+}
+
+static split split_operand(const hlo_shape *shape, const hlo_ints *batch,
+                           const hlo_ints *contracting) {
+    split s = {.shape = shape};
+    for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
+    for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i)) add_dim(&s, FREE, i);
+    join_axes(&s);
+    return s;
+}
+
+/* D, or what is shaped like it: [batch.., m.., n..]. */
+static split split_result(const hlo_matmul *m, const hlo_shape *shape) {
+    split s = {.shape = shape};
+    uint32_t batch = m->a_batch->count;
+    uint32_t rows = m->a->shape->rank - batch - m->a_contracting->count;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        add_dim(&s, i < batch ? BATCH : i < batch + rows ? ROWS : COLS, i);
+    join_axes(&s);
+    return s;
+}
+
+/* Whether the array is a column-major matrix whose columns are along `minor`, and whose dimension
+ * of the other kind is `major`. */
+static bool lies(const split *s, int minor, int major) {
+    const axis *in = &s->axes[minor], *out = &s->axes[major];
+    return s->joined && (in->size == 1 || in->stride == 1) &&
+           (out->size == 1 || out->stride >= in->size);
+}
+
+static lt_matrix matrix_of(int type, const split *s, int minor, int major) {
+    const axis *in = &s->axes[minor], *out = &s->axes[major], *batch = &s->axes[BATCH];
+    return (lt_matrix){
+        .type = type,
+        .rows = in->size,
+        .cols = out->size,
+        .ld = out->size == 1 ? in->size : out->stride,
+        .stride = batch->size == 1 ? 0 : batch->stride,
+    };
+}
+
+/* ---------------------------------------------------------------------------------------- parts */
+
+static void set(builder *b, int attribute, int64_t value) {
+    b->p->settings[b->p->setting_count++] = (lt_setting){attribute, value};
+}
+
+static void put(builder *b, lt_part part, cuda_pointer_kind kind, uint32_t index, size_t offset) {
+    b->p->present |= 1u << part;
+    b->p->places[part] = (cuda_pointer){kind, index, offset};
+}
+
+static cuda_pointer operand_place(const builder *b, const hlo_instr *operand) {
+    uint32_t i = 0;
+    while (hlo_instr_operand(b->instr, i) != operand) i++;
+    return (cuda_pointer){CUDA_OPERAND, i, 0};
+}
+
+static void put_operand(builder *b, lt_part part, const hlo_instr *operand) {
+    if (operand) put(b, part, CUDA_OPERAND, operand_place(b, operand).index, 0);
+}
+
+static size_t align(const builder *b, size_t size) {
+    return (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
+}
+
+static void put_scratch(builder *b, lt_part part, size_t size) {
+    put(b, part, CUDA_SCRATCH, 0, b->p->scratch);
+    b->p->scratch += align(b, size);
+}
+
+static int type_word(hlo_type type) {
+    switch (type) {
+    case HLO_TYPE_F64: return LT_TYPE_64F;
+    case HLO_TYPE_F16: return LT_TYPE_16F;
+    case HLO_TYPE_BF16: return LT_TYPE_16BF;
+    case HLO_TYPE_F8E4M3FN: return LT_TYPE_8F_E4M3;
+    case HLO_TYPE_F8E5M2: return LT_TYPE_8F_E5M2;
+    default: return LT_TYPE_32F;
+    }
+}
+
+/* The view of an array whose kinds of dimensions lie in the order BATCH, `major`, `minor`, each
+ * dense; and `s` is then that of the array so laid. */
+static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
+    int64_t *strides = hlo_arena_array(b->arena, s->shape->rank + 1u, sizeof *strides), next = 1;
+    const int order[] = {minor, major, BATCH};
+    for (int k = 0; k < KINDS; k++) {
+        int kind = order[k];
+        s->axes[kind].stride = next;
+        for (uint32_t i = s->counts[kind]; i-- > 0;) {
+            strides[s->dims[kind][i]] = next;
+            next *= s->shape->dims[s->dims[kind][i]];
+        }
+    }
+    s->joined = true;
+    return (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
+}
+
+static hlo_view view_of(builder *b, const hlo_shape *shape) {
+    int64_t *strides = hlo_arena_array(b->arena, shape->rank + 1u, sizeof *strides);
+    hlo_shape_strides(shape, strides);
+    return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
+}
+
+/* A part that is to be `type`, and laid with `minor` minor, in scratch memory. `outside` is where
+ * the instruction has it. */
+static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
+                      int major, int minor, const char *why) {
+    size_t size = (size_t)hlo_shape_count(s->shape) * hlo_types[type].bytes;
+    hlo_view given = view_of(b, s->shape), wanted = lay(b, type, s, major, minor);
+    put_scratch(b, part, size);
+    cuda_pointer inside = b->p->places[part];
+    cuda_copy *copy = &b->p->copies[b->p->copy_count++];
+    if (outside.kind == CUDA_OPERAND) {
+        *copy = (cuda_copy){part, outside, inside, given, wanted, why};
+        b->p->copies_before++;
+    } else {
+        *copy = (cuda_copy){part, inside, outside, wanted, given, why};
+    }
+}
+
+static const char *copy_reason(const builder *b, const split *s, hlo_type type) {
+    if (type != s->shape->type) return "no product of these types";
+    if (!s->joined) return "its dimensions do not join";
+    if (b->p->fp8 && b->target->tn_only)
+        return hlo_arena_format(b->arena, "sm_%d takes TN only", b->target->sm);
+    return "no dimension of the matrix is minor";
+}
+
+/* The library's A (whose free dimension is m) or B (n). */
+static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
+                          const hlo_ints *contracting) {
+    split s = split_operand(operand->shape, batch, contracting);
+    hlo_type given = operand->shape->type;
+    hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
+    bool by_rows = lies(&s, CONTRACTING, FREE);
+    bool by_columns = lies(&s, FREE, CONTRACTING) && !(b->p->fp8 && b->target->tn_only);
+    if (type != given || (!by_rows && !by_columns)) {
+        copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING,
+                  copy_reason(b, &s, type));
+        by_rows = true;
+    } else {
+        put_operand(b, part, operand);
+    }
+    int minor = by_rows ? CONTRACTING : FREE, major = by_rows ? FREE : CONTRACTING;
+    b->p->matrices[part] = matrix_of(type_word(type), &s, minor, major);
+    bool transposed = by_rows == (part == LT_PART_A);
+    set(b, part == LT_PART_A ? LT_DESC_TRANSA : LT_DESC_TRANSB,
+        transposed ? LT_OPERATION_T : LT_OPERATION_N);
+}
+
+/* Which of D's kinds of dimensions is the library's rows. */
+static int minor_kind(const builder *b) {
+    return b->swapped ? COLS : ROWS;
+}
+
+static int major_kind(const builder *b) {
+    return b->swapped ? ROWS : COLS;
+}
+
+static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_type type,
+                         int index) {
+    split s = split_result(b->m, shape);
+    int minor = minor_kind(b), major = major_kind(b);
+    if (type != shape->type || !lies(&s, minor, major))
+        copy_part(b, part, (cuda_pointer){CUDA_RESULT, (uint32_t)index, 0}, type, &s, major, minor,
+                  type != shape->type ? "no product of these types"
+                                      : "it is not a matrix as it lies");
+    else
+        put(b, part, CUDA_RESULT, (uint32_t)index, 0);
+    lt_matrix matrix = matrix_of(type_word(type), &s, minor, major);
+    if (part == LT_PART_D) {
+        b->p->matrices[LT_PART_D] = matrix;
+        return;
+    }
+    set(b, LT_DESC_EPILOGUE_AUX_LD, matrix.ld);
+    if (b->p->batch > 1) set(b, LT_DESC_EPILOGUE_AUX_BATCH_STRIDE, matrix.stride);
+}
+
+/* Without a C there is still its layout: as D's, and of the type that goes with an fp8 D. */
+static void place_c(builder *b) {
+    const hlo_matmul *m = b->m;
+    if (!m->c) {
+        lt_matrix c = b->p->matrices[LT_PART_D];
+        if (c.type == LT_TYPE_8F_E4M3 || c.type == LT_TYPE_8F_E5M2)
+            c.type = m->bias ? type_word(m->bias->shape->type) : LT_TYPE_16BF;
+        b->p->matrices[LT_PART_C] = c;
+        return;
+    }
+    split s = split_result(m, m->c->shape);
+    int minor = minor_kind(b), major = major_kind(b);
+    hlo_type type = m->c->shape->type;
+    if (!lies(&s, minor, major))
+        copy_part(b, LT_PART_C, operand_place(b, m->c), type, &s, major, minor,
+                  "it does not lie as the result does");
+    else
+        put_operand(b, LT_PART_C, m->c);
+    b->p->matrices[LT_PART_C] = matrix_of(type_word(type), &s, minor, major);
+}
+
+/* ------------------------------------------------------------------------------------- settings */
+
+/* XLA: on where no operand asks for more precision; not with scales per block, which multiply sums
+ * that are promoted (PyTorch refuses it there). Of a dot, on only where it says so, since partial
+ * sums are then rounded to fewer bits than f32 has. */
+static bool fast_accumulation(const builder *b) {
+    const hlo_matmul *m = b->m;
+    if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along) return false;
+    if (m->algorithm) return strstr(m->algorithm, "_fast_accum") != NULL;
+    return !m->precision && b->instr->op != HLO_OP_DOT;
+}
+
+static int epilogue_word(hlo_epilogue epilogue) {
+    static const int words[HLO_EPILOGUE_COUNT] = {
+        [HLO_EPILOGUE_DEFAULT] = LT_EPILOGUE_DEFAULT,
+        [HLO_EPILOGUE_RELU] = LT_EPILOGUE_RELU,
+        [HLO_EPILOGUE_GELU] = LT_EPILOGUE_GELU,
+        [HLO_EPILOGUE_GELU_AUX] = LT_EPILOGUE_GELU_AUX,
+        [HLO_EPILOGUE_BIAS] = LT_EPILOGUE_BIAS,
+        [HLO_EPILOGUE_BIAS_RELU] = LT_EPILOGUE_RELU_BIAS,
+        [HLO_EPILOGUE_BIAS_GELU] = LT_EPILOGUE_GELU_BIAS,
+        [HLO_EPILOGUE_BIAS_GELU_AUX] = LT_EPILOGUE_GELU_AUX_BIAS,
+    };
+    return words[epilogue];
+}
+
+/* f32 is multiplied as it is, unless the dot's algorithm names a narrower type. */
+static int compute_word(const hlo_matmul *m, hlo_type operands) {
+    if (operands == HLO_TYPE_F64) return LT_COMPUTE_64F;
+    if (operands != HLO_TYPE_F32 || !m->algorithm) return LT_COMPUTE_32F;
+    if (strcmp(m->algorithm, "dot_tf32_tf32_f32") == 0) return LT_COMPUTE_32F_FAST_TF32;
+    if (strcmp(m->algorithm, "dot_bf16_bf16_f32") == 0) return LT_COMPUTE_32F_FAST_16BF;
+    if (strcmp(m->algorithm, "dot_f16_f16_f32") == 0) return LT_COMPUTE_32F_FAST_16F;
+    return LT_COMPUTE_32F;
+}
+
+static void set_pointer(builder *b, int attribute, lt_part part) {
+    if (b->p->present >> part & 1) set(b, attribute, part);
+}
+
+/* A scale goes with its operand; a mode is told only where it is not the default. */
+static void place_scales(builder *b) {
+    const hlo_matmul *m = b->m;
+    put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
+    put_operand(b, LT_PART_B_SCALE, b->swapped ? m->a_scale : m->b_scale);
+    put_operand(b, LT_PART_C_SCALE, m->c_scale);
+    put_operand(b, LT_PART_D_SCALE, m->d_scale);
+    int a = hlo_scale_modes[b->swapped ? m->b_mode : m->a_mode].value;
+    int other = hlo_scale_modes[b->swapped ? m->a_mode : m->b_mode].value;
+    if (a) set(b, LT_DESC_A_SCALE_MODE, a);
+    if (other) set(b, LT_DESC_B_SCALE_MODE, other);
+}
+
+static void set_all(builder *b) {
+    const hlo_matmul *m = b->m;
+    set(b, LT_DESC_EPILOGUE, epilogue_word(m->epilogue));
+    if (b->p->fp8 && fast_accumulation(b)) set(b, LT_DESC_FAST_ACCUM, 1);
+    if (m->bias) set(b, LT_DESC_BIAS_DATA_TYPE, type_word(m->bias->shape->type));
+    put_operand(b, LT_PART_BIAS, m->bias);
+    if (m->aux) place_result(b, LT_PART_AUX, m->aux, m->aux->type, hlo_matmul_aux_index(m));
+    int amax = hlo_matmul_amax_index(m);
+    if (amax >= 0) put(b, LT_PART_AMAX, CUDA_RESULT, (uint32_t)amax, 0);
+    place_scales(b);
+    static const struct {
+        int attribute;
+        lt_part part;
+    } pointers[] = {
+        {LT_DESC_A_SCALE_POINTER, LT_PART_A_SCALE},  {LT_DESC_B_SCALE_POINTER, LT_PART_B_SCALE},
+        {LT_DESC_C_SCALE_POINTER, LT_PART_C_SCALE},  {LT_DESC_D_SCALE_POINTER, LT_PART_D_SCALE},
+        {LT_DESC_AMAX_D_POINTER, LT_PART_AMAX},      {LT_DESC_BIAS_POINTER, LT_PART_BIAS},
+        {LT_DESC_EPILOGUE_AUX_POINTER, LT_PART_AUX},
+    };
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        set_pointer(b, pointers[i].attribute, pointers[i].part);
+}
+
+/* D may take C's memory where the two are the same to the library, and nothing else reads it. */
+static int find_overwritten(const cuda_matmul *p) {
+    const cuda_pointer *c = &p->places[LT_PART_C];
+    const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
+    if (!(p->present >> LT_PART_C & 1) || c->kind != CUDA_OPERAND ||
+        p->places[LT_PART_D].kind != CUDA_RESULT || from->type != to->type || from->ld != to->ld ||
+        from->stride != to->stride)
+        return -1;
+    for (int part = 0; part < LT_PART_COUNT; part++)
+        if (part != LT_PART_C && p->present >> part & 1 && p->places[part].kind == CUDA_OPERAND &&
+            p->places[part].index == c->index)
+            return -1;
+    for (uint32_t i = 0; i < p->copies_before; i++)
+        if (p->copies[i].from.index == c->index) return -1;
+    return (int)c->index;
+}
+
+/* ---------------------------------------------------------------------------------------- whole */
+
+/* D's copy comes last, as those of results stand behind those of operands. */
+static const char *build(builder *b) {
+    const hlo_matmul *m = b->m;
+    cuda_matmul *p = b->p;
+    hlo_matmul_sizes size = hlo_matmul_extents(m);
+    if (size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0)
+        return "is not run by cuBLASLt: empty";
+    if (m->a->shape->rank > DIMS || m->b->shape->rank > DIMS || m->d->rank > DIMS)
+        return "is not run by cuBLASLt: too-many-dimensions";
+    if (size.batch > INT_MAX) return "is not run by cuBLASLt: batch-too-large";
+    hlo_type d_type = b->d_type == HLO_TYPE_INVALID ? m->d->type : b->d_type;
+    split d = split_result(m, m->d);
+    b->swapped = lies(&d, COLS, ROWS) || m->bias || !lies(&d, ROWS, COLS);
+    hlo_type operands = b->operand_type == HLO_TYPE_INVALID ? m->a->shape->type : b->operand_type;
+    p->batch = size.batch;
+    p->m = b->swapped ? size.n : size.m;
+    p->n = b->swapped ? size.m : size.n;
+    p->k = size.k;
+    p->compute = compute_word(m, operands);
+    p->scale_type = operands == HLO_TYPE_F64 ? LT_TYPE_64F : LT_TYPE_32F;
+    p->alpha = m->alpha;
+    p->beta = m->c ? m->beta : 0;
+    p->workspace = b->options->workspace;
+    p->alignment = b->options->alignment;
+    if (p->workspace) put_scratch(b, LT_PART_WORKSPACE, p->workspace);
+    if (b->swapped) {
+        place_operand(b, LT_PART_A, m->b, m->b_batch, m->b_contracting);
+        place_operand(b, LT_PART_B, m->a, m->a_batch, m->a_contracting);
+    } else {
+        place_operand(b, LT_PART_A, m->a, m->a_batch, m->a_contracting);
+        place_operand(b, LT_PART_B, m->b, m->b_batch, m->b_contracting);
+    }
+    if (m->c) place_c(b);
+    place_result(b, LT_PART_D, m->d, d_type, 0);
+    p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
+    if (!m->c) place_c(b);
+    set_all(b);
+    p->overwrites = find_overwritten(p);
+    const char *broken = cuda_matmul_preflight(p, b->options, b->arena);
+    return broken ? hlo_arena_format(b->arena, "is not taken by cuBLASLt: %s", broken) : NULL;
+}
+
+static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) {
+    *b->p = (cuda_matmul){.fp8 = fp8};
+    b->operand_type = operands;
+    b->d_type = d;
+    return build(b);
+}
+
+/* Whether every value of the one float is one of the other. */
+static bool holds(hlo_type from, hlo_type to) {
+    if (from == to) return true;
+    if (!hlo_type_is_float(from) || hlo_types[from].bits >= hlo_types[to].bits) return false;
+    return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
+}
+
+/* The types to compute a dot in: operands that hold its own, and a result as it is to be; else one
+ * of at least f32, to be converted. */
+static const hlo_wide_types *find_types(hlo_type a, hlo_type b, hlo_type d) {
+    const hlo_wide_types *row;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (holds(a, row->operands) && holds(b, row->operands) &&
+                (exact ? row->d == d : hlo_types[row->d].bits >= 32))
+                return row;
+    return NULL;
+}
+
+/* On fp8 operands the FP8 product is taken where it can be. Not for an fp8 result: cuBLASLt
+ * saturates, and a dot does not. */
+static const char *plan_dot(builder *b) {
+    const hlo_matmul *m = b->m;
+    const hlo_type ta = m->a->shape->type, tb = m->b->shape->type, td = m->d->type;
+    if (!hlo_type_is_fp8(td) && !hlo_matmul_check(m, &b->options->target) &&
+        !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
+        return NULL;
+    const hlo_wide_types *types = hlo_type_is_float(td) ? find_types(ta, tb, td) : NULL;
+    if (types) return attempt(b, false, types->operands, types->d);
+    return hlo_arena_format(b->arena,
+                            "is not run by cuBLASLt, which has no product of %s and %s to %s",
+                            hlo_types[ta].name, hlo_types[tb].name, hlo_types[td].name);
+}
+
+static const char *plan_call(builder *b, hlo_matmul *m) {
+    const char *why;
+    if (hlo_matmul_decode(b->instr, m, &why) != HLO_OK)
+        return hlo_arena_format(b->arena, "is no matmul call that can be run: %s", why);
+    why = hlo_matmul_check(m, &b->options->target);
+    if (why) return hlo_arena_format(b->arena, "is not taken by cuBLASLt: %s", why);
+    return attempt(b, !m->wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
+}
+
+bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
+                      cuda_matmul *out_matmul, const char **why) {
+    hlo_matmul m;
+    builder b = {
+        .instr = instr,
+        .m = &m,
+        .options = options,
+        .target = hlo_target_find(options->target.sm),
+        .arena = arena,
+        .p = out_matmul,
+    };
+    if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) {
+        *why = plan_call(&b, &m);
+    } else if (instr->op == HLO_OP_DOT && instr->operand_count == 2) {
+        hlo_matmul_from_dot(instr, &m);
+        *why = plan_dot(&b);
+    } else {
+        *why = NULL;
+        return false;
+    }
+    return !*why;
+}

@@ -1,0 +1,101 @@
+/* A problem as text. */
+#include "runtime/cuda/cublaslt/matmul.h"
+
+static void print_pointer(const cuda_pointer *at, FILE *out) {
+    if (at->kind == CUDA_SCRATCH)
+        fprintf(out, "scratch+%zu", at->offset);
+    else
+        fprintf(out, "%s %u", at->kind == CUDA_OPERAND ? "operand" : "result", at->index);
+}
+
+static void print_place(const cuda_matmul *p, lt_part part, FILE *out) {
+    if (p->present >> part & 1)
+        print_pointer(&p->places[part], out);
+    else
+        fputs("none", out);
+}
+
+static void print_matrix(const cuda_matmul *p, lt_part part, const char *indent, FILE *out) {
+    const lt_matrix *matrix = &p->matrices[part];
+    fprintf(out, "%s%s: ", indent, lt_part_name(part));
+    print_place(p, part, out);
+    fprintf(out, ", %s %lldx%lld, ld %lld", lt_word(LT_TYPE, matrix->type), (long long)matrix->rows,
+            (long long)matrix->cols, (long long)matrix->ld);
+    if (p->batch > 1) fprintf(out, ", stride %lld", (long long)matrix->stride);
+    fputc('\n', out);
+}
+
+static void print_setting(const cuda_matmul *p, const lt_setting *setting, const char *indent,
+                          FILE *out) {
+    const lt_attribute *a = lt_attribute_find(LT_DESC, setting->attribute);
+    fprintf(out, "%s%s ", indent, a->name);
+    switch (a->kind) {
+    case LT_NUMBER: fprintf(out, "%lld", (long long)setting->value); break;
+    case LT_POINTER: print_place(p, (lt_part)setting->value, out); break;
+    default: fputs(lt_word(a->kind, setting->value), out); break;
+    }
+    fputc('\n', out);
+}
+
+const char *cuda_matmul_key(const cuda_matmul *p, hlo_arena *arena) {
+    const char *text = hlo_arena_format(
+        arena, "m=%lld n=%lld k=%lld batch=%lld compute=%s scale=%s beta=%d", (long long)p->m,
+        (long long)p->n, (long long)p->k, (long long)p->batch, lt_word(LT_COMPUTE, p->compute),
+        lt_word(LT_TYPE, p->scale_type), p->beta != 0);
+    for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) {
+        const lt_matrix *m = &p->matrices[part];
+        text = hlo_arena_format(arena, "%s %s=%s/%lld/%lld", text, lt_part_name(part),
+                                lt_word(LT_TYPE, m->type), (long long)m->ld, (long long)m->stride);
+    }
+    for (uint32_t i = 0; i < p->setting_count; i++) {
+        const lt_attribute *a = lt_attribute_find(LT_DESC, p->settings[i].attribute);
+        int64_t value = p->settings[i].value;
+        text = a->kind == LT_POINTER ? hlo_arena_format(arena, "%s %s", text, a->name)
+               : a->kind == LT_NUMBER
+                   ? hlo_arena_format(arena, "%s %s=%lld", text, a->name, (long long)value)
+                   : hlo_arena_format(arena, "%s %s=%s", text, a->name, lt_word(a->kind, value));
+    }
+    return hlo_arena_format(arena, "%s workspace=%zu alignment=%u", text, p->workspace,
+                            p->alignment);
+}
+
+static void print_dims(const hlo_view *view, FILE *out) {
+    fprintf(out, "%s[", hlo_types[view->type].name);
+    for (uint32_t i = 0; i < view->rank; i++)
+        fprintf(out, "%s%lld", i ? "," : "", (long long)view->dims[i]);
+    fprintf(out, "] strides [");
+    for (uint32_t i = 0; i < view->rank; i++)
+        fprintf(out, "%s%lld", i ? "," : "", (long long)view->strides[i]);
+    fprintf(out, "]");
+}
+
+static void print_copy(const cuda_copy *copy, const char *indent, FILE *out) {
+    fprintf(out, "%scopy %s: ", indent, lt_part_name(copy->part));
+    print_pointer(&copy->from, out);
+    fprintf(out, " ");
+    print_dims(&copy->from_view, out);
+    fprintf(out, " to ");
+    print_pointer(&copy->to, out);
+    fprintf(out, " ");
+    print_dims(&copy->to_view, out);
+    fprintf(out, ": %s\n", copy->why);
+}
+
+void cuda_matmul_print(const cuda_matmul *p, const char *indent, FILE *out) {
+    for (uint32_t i = 0; i < p->copies_before; i++) print_copy(&p->copies[i], indent, out);
+    fprintf(out, "%scublasLtMatmul m=%lld n=%lld k=%lld", indent, (long long)p->m, (long long)p->n,
+            (long long)p->k);
+    if (p->batch > 1) fprintf(out, " batch=%lld", (long long)p->batch);
+    fprintf(out, " compute=%s scale=%s alpha=%.9g beta=%.9g\n", lt_word(LT_COMPUTE, p->compute),
+            lt_word(LT_TYPE, p->scale_type), p->alpha, p->beta);
+    for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) print_matrix(p, part, indent, out);
+    for (uint32_t i = 0; i < p->setting_count; i++) print_setting(p, &p->settings[i], indent, out);
+    fprintf(out, "%sworkspace %zu, alignment %u", indent, p->workspace, p->alignment);
+    if (p->reductions != LT_REDUCTION_MASK)
+        fprintf(out, ", reductions %s", lt_word(LT_REDUCTION, p->reductions));
+    fputc('\n', out);
+    if (p->fp8 && p->n % 8)
+        fprintf(out, "%snote: n is no multiple of 8, which not every library takes\n", indent);
+    for (uint32_t i = p->copies_before; i < p->copy_count; i++)
+        print_copy(&p->copies[i], indent, out);
+}

@@ -1,0 +1,312 @@
+/* The device: opening it, memory, time, recording. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "matmul/call.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cuda/codegen/kernel.h"
+#include "runtime/cuda/driver/cuda.h"
+#include "runtime/cuda/driver/library.h"
+
+/* Numbers of cuda.h (CUDA 13.0). */
+enum {
+    ATTRIBUTE_L2_SIZE = 38,
+    ATTRIBUTE_MAJOR = 75,
+    ATTRIBUTE_MINOR = 76,
+    STREAM_NON_BLOCKING = 1,
+    CAPTURE_THREAD_LOCAL = 1
+};
+
+/* -------------------------------------------------------------------------------------- keeping */
+
+typedef struct cuda_owned {
+    struct cuda_owned *next;
+    void *object;
+    void (*release)(cuda_device *device, void *object);
+} cuda_owned;
+
+bool cuda_own(cuda_device *device, void *object,
+              void (*release)(cuda_device *device, void *object)) {
+    cuda_owned *owned = malloc(sizeof *owned);
+    if (!owned) {
+        release(device, object);
+        return false;
+    }
+    *owned = (cuda_owned){device->owned, object, release};
+    device->owned = owned;
+    return true;
+}
+
+static void release_owned(cuda_device *device) {
+    while (device->owned) {
+        cuda_owned *owned = device->owned;
+        device->owned = owned->next;
+        owned->release(device, owned->object);
+        free(owned);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- errors */
+
+hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why) {
+    char room[160];
+    snprintf(device->message, sizeof device->message, "cannot %s: %s", what,
+             cuda_error_text(device->lib, result, room, sizeof room));
+    *why = device->message;
+    return HLO_INVALID_INPUT;
+}
+
+/* The first failure of what has no status; finish() tells. */
+static void note(cuda_device *device, int result) {
+    if (!device->failed) device->failed = result;
+}
+
+/* -------------------------------------------------------------------------------------- opening */
+
+/* Of an architecture that target.def does not have, the nearest below. */
+static int nearest_target(int sm) {
+    while (sm > 0 && !hlo_target_find(sm)) sm--;
+    return sm;
+}
+
+static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
+                         int result) {
+    char room[160];
+    cuda_report(sink, HLO_ERROR, "%s: %s", what,
+                cuda_error_text(device->lib, result, room, sizeof room));
+    return HLO_INVALID_INPUT;
+}
+
+static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
+    cuda_library *lib = calloc(1, sizeof *lib);
+    if (!lib) return HLO_OUT_OF_MEMORY;
+    hlo_status status = HLO_OK;
+    for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
+        status = cuda_library_load(lib, (cuda_library_id)id, sink);
+    device->lib = lib;
+    return status;
+}
+
+static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
+    const cuda_library *lib = device->lib;
+    int count = 0, major = 0, minor = 0, l2 = 0;
+    int result = lib->cuInit(0);
+    if (result) return refuse(device, sink, "the CUDA driver does not start", result);
+    result = lib->cuDeviceGetCount(&count);
+    if (result) return refuse(device, sink, "the CUDA driver counts no devices", result);
+    if (count == 0) {
+        cuda_report(sink, HLO_ERROR, "no CUDA device on this machine");
+        return HLO_INVALID_INPUT;
+    }
+    result = lib->cuDeviceGet(&device->ordinal, 0);
+    if (!result)
+        result = lib->cuDeviceGetName(device->name, (int)sizeof device->name, device->ordinal);
+    if (!result) result = lib->cuDeviceGetAttribute(&major, ATTRIBUTE_MAJOR, device->ordinal);
+    if (!result) result = lib->cuDeviceGetAttribute(&minor, ATTRIBUTE_MINOR, device->ordinal);
+    if (!result) result = lib->cuDeviceGetAttribute(&l2, ATTRIBUTE_L2_SIZE, device->ordinal);
+    if (result) return refuse(device, sink, "the CUDA device does not answer", result);
+    device->sm = major * 10 + minor;
+    device->l2_size = (size_t)l2;
+    return HLO_OK;
+}
+
+static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
+    const cuda_library *lib = device->lib;
+    cuda_context *context = NULL;
+    int result = lib->cuDevicePrimaryCtxRetain(&context, device->ordinal);
+    device->context = context;
+    if (!result) result = lib->cuCtxSetCurrent(context);
+    cuda_stream *stream = NULL;
+    if (!result) result = lib->cuStreamCreate(&stream, STREAM_NON_BLOCKING);
+    device->stream = stream;
+    cuda_event *begun = NULL, *ended = NULL;
+    if (!result) result = lib->cuEventCreate(&begun, 0);
+    device->begun = begun;
+    if (!result) result = lib->cuEventCreate(&ended, 0);
+    device->ended = ended;
+    if (result) return refuse(device, sink, "the CUDA device cannot be used", result);
+    lt_handle *lt = NULL;
+    result = lib->cublasLtCreate(&lt);
+    device->lt = lt;
+    device->cublaslt = (int)lib->cublasLtGetVersion();
+    if (!result) return HLO_OK;
+    cuda_report(sink, HLO_ERROR, "cuBLASLt does not start: %s", lib->cublasLtGetStatusName(result));
+    return HLO_INVALID_INPUT;
+}
+
+static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
+    hlo_status status = load_libraries(device, sink);
+    if (status == HLO_OK) status = find_device(device, sink);
+    return status == HLO_OK ? make_context(device, sink) : status;
+}
+
+hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
+                            cuda_device **out) {
+    *out = NULL;
+    cuda_device *device = calloc(1, sizeof *device);
+    if (!device) return HLO_OUT_OF_MEMORY;
+    device->graph = options->graph;
+    device->host_fallback = options->host_fallback;
+    device->autotune = options->autotune;
+    device->autotune_cache = options->autotune_cache;
+    device->kernel_cache = options->kernel_cache;
+    device->sink = sink;
+    device->program = cuda_program_new();
+    hlo_status status = device->program ? HLO_OK : HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK && options->describe) {
+        device->sm = options->describe;
+        device->cublaslt = options->cuda * 100;
+        snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
+    } else if (status == HLO_OK) {
+        status = open_device(device, sink);
+    }
+    device->target = nearest_target(device->sm);
+    if (status == HLO_OK && device->target == 0) {
+        cuda_report(sink, HLO_ERROR, "%s has compute capability %d.%d, which is too old",
+                    device->name, device->sm / 10, device->sm % 10);
+        status = HLO_INVALID_INPUT;
+    }
+    if (status == HLO_OK) {
+        size_t wanted = (size_t)hlo_target_find(device->target)->workspace;
+        device->workspace = options->workspace ? options->workspace : wanted;
+    }
+    if (status == HLO_OK && device->host_fallback)
+        status = cpu_backend.open(options, sink, &device->host);
+    if (status != HLO_OK) {
+        cuda_device_close(device);
+        return status;
+    }
+    *out = device;
+    return HLO_OK;
+}
+
+void cuda_device_close(cuda_device *device) {
+    const cuda_library *lib = device->lib;
+    if (device->context) lib->cuCtxSetCurrent(device->context);
+    release_owned(device);
+    if (device->lt) lib->cublasLtDestroy(device->lt);
+    if (device->ended) lib->cuEventDestroy(device->ended);
+    if (device->begun) lib->cuEventDestroy(device->begun);
+    if (device->stream) lib->cuStreamDestroy(device->stream);
+    if (device->context) lib->cuDevicePrimaryCtxRelease(device->ordinal);
+    if (device->host) cpu_backend.close(device->host);
+    cuda_program_free(device->program);
+    if (lib) cuda_library_unload((cuda_library *)lib);
+    free((void *)lib);
+    free(device);
+}
+
+/* --------------------------------------------------------------------------------------- memory */
+
+static cuda_address address(const void *memory) {
+    return (cuda_address)(uintptr_t)memory;
+}
+
+void *cuda_allocate(void *device, size_t size) {
+    const cuda_device *d = device;
+    cuda_address memory = 0;
+    if (d->lib->cuMemAlloc(&memory, size)) return NULL;
+    return (void *)(uintptr_t)memory;
+}
+
+void cuda_release(void *device, void *memory) {
+    const cuda_device *d = device;
+    d->lib->cuCtxSetCurrent(d->context);
+    d->lib->cuMemFree(address(memory));
+}
+
+static void release_import(cuda_device *device, void *memory) {
+    cuda_release(device, memory);
+}
+
+const void *cuda_import(void *device, const void *bytes, size_t size) {
+    cuda_device *d = device;
+    if (!d->lib) return bytes;
+    void *memory = cuda_allocate(device, size ? size : 1);
+    if (!memory || !cuda_own(d, memory, release_import)) return NULL;
+    cuda_copy_in(device, memory, bytes, size);
+    return memory;
+}
+
+/* The host's memory may be used again when this returns: it is not page-locked, so the driver has
+ * copied it by then. */
+void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
+    cuda_device *d = device;
+    note(d, d->lib->cuCtxSetCurrent(d->context));
+    if (size) note(d, d->lib->cuMemcpyHtoDAsync(address(to), host, size, d->stream));
+}
+
+void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
+    cuda_device *d = device;
+    if (size) note(d, d->lib->cuMemcpyDtoHAsync(host, address(from), size, d->stream));
+    note(d, d->lib->cuStreamSynchronize(d->stream));
+}
+
+void cuda_copy_within(void *device, void *to, const void *from, size_t size) {
+    cuda_device *d = device;
+    if (size) note(d, d->lib->cuMemcpyDtoDAsync(address(to), address(from), size, d->stream));
+}
+
+void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
+    cuda_device *d = device;
+    if (size) note(d, d->lib->cuMemsetD8Async(address(memory), byte, size, d->stream));
+}
+
+/* ----------------------------------------------------------------------------------------- time */
+
+void cuda_start(void *device) {
+    cuda_device *d = device;
+    note(d, d->lib->cuCtxSetCurrent(d->context));
+    note(d, d->lib->cuEventRecord(d->begun, d->stream));
+}
+
+hlo_status cuda_finish(void *device, double *out_seconds, const char **why) {
+    cuda_device *d = device;
+    float milliseconds = 0;
+    note(d, d->lib->cuEventRecord(d->ended, d->stream));
+    note(d, d->lib->cuEventSynchronize(d->ended));
+    note(d, d->lib->cuEventElapsedTime(&milliseconds, d->begun, d->ended));
+    *out_seconds = milliseconds * 1e-3;
+    int failed = d->failed;
+    d->failed = 0;
+    return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
+}
+
+/* ------------------------------------------------------------------------------------ recording */
+
+bool cuda_record(void *device) {
+    cuda_device *d = device;
+    if (!d->graph) return false;
+    int result = d->lib->cuStreamBeginCapture(d->stream, CAPTURE_THREAD_LOCAL);
+    note(d, result);
+    return d->recording = !result;
+}
+
+static void release_exec(cuda_device *device, void *exec) {
+    device->lib->cuGraphExecDestroy(exec);
+}
+
+hlo_status cuda_recorded(void *device, const void **out_piece, const char **why) {
+    cuda_device *d = device;
+    const cuda_library *lib = d->lib;
+    cuda_graph *graph = NULL;
+    cuda_graph_exec *exec = NULL;
+    if (!d->recording) {
+        *why = "is not recording";
+        return HLO_INVALID_INPUT;
+    }
+    d->recording = false;
+    int result = lib->cuStreamEndCapture(d->stream, &graph);
+    if (!result) result = d->failed;
+    if (!result) result = lib->cuGraphInstantiate(&exec, graph, 0);
+    if (graph) lib->cuGraphDestroy(graph);
+    if (result) return cuda_fails(d, "record the run in a graph", result, why);
+    *out_piece = exec;
+    return cuda_own(d, exec, release_exec) ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+hlo_status cuda_replay(void *device, const void *piece, const char **why) {
+    cuda_device *d = device;
+    int result = d->lib->cuGraphLaunch((cuda_graph_exec *)piece, d->stream);
+    return result ? cuda_fails(d, "launch a graph", result, why) : HLO_OK;
+}

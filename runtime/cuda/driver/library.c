@@ -1,0 +1,109 @@
+/* Opening CUDA's libraries. */
+#include "runtime/cuda/driver/library.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct library_info {
+    const char *what, *variable, *sonames;
+} library_info;
+
+static const library_info libraries[CUDA_LIBRARY_COUNT] = {
+#define CUDA_LIBRARY(id, what, variable, sonames) {what, variable, sonames},
+#include "runtime/cuda/driver/library.def"
+#undef CUDA_LIBRARY
+};
+
+void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...) {
+    if (!sink) return;
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    const hlo_diag diag = {.severity = severity, .message = message};
+    sink->emit(sink->user, &diag);
+}
+
+/* What has been opened stays in memory: these libraries keep some that only they point to, which
+ * would be lost anew each time they went and came. */
+#define LOADING (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
+
+/* The first of the sonames that can be opened; else NULL, after an error about the first. */
+static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
+    const char *path = getenv(info->variable);
+    char names[256], why[512] = "", *rest = NULL;
+    if (path && *path) {
+        void *handle = dlopen(path, LOADING);
+        if (!handle)
+            cuda_report(sink, HLO_ERROR, "%s cannot be loaded from %s: %s", info->what,
+                        info->variable, dlerror());
+        return handle;
+    }
+    snprintf(names, sizeof names, "%s", info->sonames);
+    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        void *handle = dlopen(name, LOADING);
+        if (handle) return handle;
+        if (!*why) snprintf(why, sizeof why, "%s", dlerror());
+    }
+    cuda_report(sink, HLO_ERROR, "no %s on this machine: %s", info->what, why);
+    return NULL;
+}
+
+typedef struct symbol_info {
+    cuda_library_id library;
+    const char *name;
+    size_t offset; /* of the pointer in struct cuda_library */
+} symbol_info;
+
+static const symbol_info symbols[] = {
+#define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
+    {CUDA_##library, symbol, offsetof(cuda_library, name)},
+#include "runtime/cuda/driver/cublaslt.def"
+#undef CUDA_SYMBOL
+};
+
+static void set_symbol(cuda_library *lib, const symbol_info *symbol, void *address) {
+    memcpy((char *)lib + symbol->offset, &address, sizeof address);
+}
+
+hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink) {
+    if (lib->handles[id]) return HLO_OK;
+    const library_info *info = &libraries[id];
+    void *handle = open_library(info, sink);
+    if (!handle) return HLO_INVALID_INPUT;
+    cuda_library loaded = *lib;
+    loaded.handles[id] = handle;
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        if (symbols[i].library != id) continue;
+        void *address = dlsym(handle, symbols[i].name);
+        if (!address) {
+            cuda_report(sink, HLO_ERROR, "the %s on this machine has no %s: it is too old",
+                        info->what, symbols[i].name);
+            dlclose(handle);
+            return HLO_INVALID_INPUT;
+        }
+        set_symbol(&loaded, &symbols[i], address);
+    }
+    *lib = loaded;
+    return HLO_OK;
+}
+
+void cuda_library_unload(cuda_library *lib) {
+    for (int i = CUDA_LIBRARY_COUNT - 1; i >= 0; i--)
+        if (lib->handles[i]) dlclose(lib->handles[i]);
+    *lib = (cuda_library){0};
+}
+
+const char *cuda_error_text(const cuda_library *lib, int result, char *room, size_t size) {
+    const char *name = NULL, *text = NULL;
+    lib->cuGetErrorName(result, &name);
+    lib->cuGetErrorString(result, &text);
+    if (name)
+        snprintf(room, size, "%s (%s)", name, text ? text : "");
+    else
+        snprintf(room, size, "CUDA error %d", result);
+    return room;
+}

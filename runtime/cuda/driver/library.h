@@ -1,0 +1,75 @@
+/* CUDA's libraries, opened at run time: no header and no library of CUDA is needed to build. */
+#ifndef HLO_RUNTIME_CUDA_LIBRARY_H
+#define HLO_RUNTIME_CUDA_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hlo/diag.h"
+#include "hlo/status.h"
+
+typedef enum cuda_library_id {
+#define CUDA_LIBRARY(id, what, variable, sonames) CUDA_##id,
+#include "runtime/cuda/driver/library.def"
+#undef CUDA_LIBRARY
+    CUDA_LIBRARY_COUNT
+} cuda_library_id;
+
+/* What the libraries hand out. A pointer to one is CUDA's handle: `cuda_stream *` is a CUstream. */
+typedef struct cuda_context cuda_context;
+typedef struct cuda_stream cuda_stream;
+typedef struct cuda_event cuda_event;
+typedef struct cuda_graph cuda_graph;
+typedef struct cuda_graph_exec cuda_graph_exec;
+typedef struct cuda_module cuda_module;
+typedef struct cuda_function cuda_function;
+typedef struct lt_handle lt_handle;
+typedef struct lt_desc lt_desc;
+typedef struct lt_layout lt_layout;
+typedef struct lt_preference lt_preference;
+typedef struct nvrtc_program nvrtc_program;
+typedef unsigned long long cuda_address; /* CUdeviceptr */
+
+/* cublasLtMatmulAlgo_t. May be kept in a file and used with the same version of the library. */
+typedef struct lt_algo {
+    uint64_t data[8];
+} lt_algo;
+
+/* cublasLtMatmulHeuristicResult_t. */
+typedef struct lt_heuristic {
+    lt_algo algo;
+    size_t workspace; /* bytes that it needs */
+    int state;        /* 0: usable */
+    float waves;
+    int reserved[4];
+} lt_heuristic;
+
+/* Level, function, message. */
+typedef void (*lt_log_callback)(int level, const char *function, const char *message);
+
+/* The functions of the libraries that were loaded; of the others NULL. */
+typedef struct cuda_library {
+    void *handles[CUDA_LIBRARY_COUNT];
+#define CUDA_SYMBOL(library, name, symbol, result, parameters) result(*name) parameters;
+#include "runtime/cuda/driver/cublaslt.def"
+#undef CUDA_SYMBOL
+} cuda_library;
+
+/* Opens a library and looks up every function that cublaslt.def has for it; once it is loaded, does
+ * nothing. `lib` is all zero at first. HLO_INVALID_INPUT, with one error in `sink`: there is no
+ * such library, or it lacks a function; nothing is loaded then. */
+hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink);
+/* Closes what was loaded. */
+void cuda_library_unload(cuda_library *lib);
+
+/* "NAME (text)" of a CUresult that is not 0, as the driver has it. Static storage of the driver's,
+ * or of `room`. */
+const char *cuda_error_text(const cuda_library *lib, int result, char *room, size_t size);
+
+/* Hands `sink` an error that has no place in a text. */
+void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

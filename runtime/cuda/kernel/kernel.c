@@ -1,0 +1,168 @@
+/* Generated kernels as jobs. */
+#include "runtime/cuda/codegen/kernel.h"
+
+#include <string.h>
+
+#include "runtime/cuda/codegen/emit.h"
+#include "runtime/cuda/driver/library.h"
+
+/* A job's code, and for each of its launches the kernel. */
+typedef struct kernel_state {
+    cuda_code *code;
+    const char **names;
+    cuda_function **functions;
+} kernel_state;
+
+/* ----------------------------------------------------------------------------------- supporting */
+
+static bool is_array(const hlo_shape *shape) {
+    return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
+}
+
+/* Whether operands and result are what kernels work on; `flat` that a tuple of arrays is, too. */
+static bool has_arrays(const hlo_instr *instr) {
+    const hlo_shape *shape = instr->shape;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!is_array(shape->elements[i])) return false;
+    } else if (!is_array(shape)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (!is_array(hlo_instr_operand(instr, i)->shape)) return false;
+    return true;
+}
+
+const char *cuda_kernel_refusal(const hlo_instr *instr) {
+    if (!has_arrays(instr)) return "has no kernel";
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
+            return "has no kernel for its element type";
+    switch (instr->op) {
+    case HLO_OP_REDUCE: return cuda_reduce_refusal(instr);
+    case HLO_OP_SCATTER: return cuda_scatter_refusal(instr);
+    case HLO_OP_SORT: return cuda_sort_refusal(instr);
+    default:
+        return instr->shape->type == HLO_TYPE_TUPLE ? "has no kernel" : cuda_pull_refusal(instr);
+    }
+}
+
+static bool kernel_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                            const char **why) {
+    (void)device;
+    const char *reason = cuda_kernel_refusal(instr);
+    if (!reason) return true;
+    *why = hlo_arena_format(arena, "%s", reason);
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------- running */
+
+static hlo_status kernel_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
+                                 const char **why) {
+    kernel_state *state = hlo_arena_zero(arena, sizeof *state);
+    state->code = cuda_code_new(device, job, arena, why);
+    if (!state->code) return HLO_INVALID_INPUT;
+    uint32_t count = state->code->launch_count;
+    state->names = hlo_arena_zero(arena, (count + 1) * sizeof *state->names);
+    state->functions = hlo_arena_zero(arena, (count + 1) * sizeof *state->functions);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!state->code->launches[i].text) continue;
+        state->names[i] = cuda_program_add(device->program, &state->code->launches[i]);
+        if (!state->names[i]) return HLO_OUT_OF_MEMORY;
+    }
+    job->scratch_size = state->code->scratch_size;
+    job->overwrites = state->code->overwrites;
+    job->state = state;
+    return HLO_OK;
+}
+
+static hlo_status kernel_bind(cuda_device *device, hlo_job *job, const char **why) {
+    const kernel_state *state = job->state;
+    for (uint32_t i = 0; i < state->code->launch_count; i++) {
+        if (!state->names[i]) continue;
+        int result =
+            device->lib->cuModuleGetFunction(&state->functions[i], device->module, state->names[i]);
+        if (result) return cuda_fails(device, "find its kernel", result, why);
+    }
+    return HLO_OK;
+}
+
+static void *pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
+    switch (pointer->kind) {
+    case CUDA_OPERAND: return job->operands[pointer->index].data;
+    case CUDA_RESULT: return job->results[pointer->index].data;
+    case CUDA_SCRATCH: return (char *)job->scratch + pointer->offset;
+    }
+    return NULL;
+}
+
+static int run_copy(cuda_device *device, const hlo_job *job, const cuda_launch *launch) {
+    void *from = pointer_of(job, &launch->pointers[0]), *to = pointer_of(job, &launch->pointers[1]);
+    if (from == to || launch->bytes == 0) return 0;
+    return device->lib->cuMemcpyDtoDAsync(
+        (cuda_address)(uintptr_t)to, (cuda_address)(uintptr_t)from, launch->bytes, device->stream);
+}
+
+static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const char **why) {
+    const kernel_state *state = job->state;
+    for (uint32_t i = 0; i < state->code->launch_count; i++) {
+        const cuda_launch *launch = &state->code->launches[i];
+        void *data[CUDA_POINTERS], *arguments[CUDA_POINTERS];
+        if (!state->names[i]) {
+            int result = run_copy(device, job, launch);
+            if (result) return cuda_fails(device, "be copied", result, why);
+            continue;
+        }
+        for (uint32_t p = 0; p < launch->pointer_count; p++) {
+            data[p] = pointer_of(job, &launch->pointers[p]);
+            arguments[p] = &data[p];
+        }
+        int result =
+            device->lib->cuLaunchKernel(state->functions[i], launch->grid, 1, 1, launch->block, 1,
+                                        1, 0, device->stream, arguments, NULL);
+        if (result) return cuda_fails(device, "launch its kernel", result, why);
+    }
+    return HLO_OK;
+}
+
+/* ------------------------------------------------------------------------------------- printing */
+
+static void print_pointer(const cuda_pointer *pointer, FILE *out) {
+    switch (pointer->kind) {
+    case CUDA_OPERAND: fprintf(out, "p%u", pointer->index); break;
+    case CUDA_RESULT: fprintf(out, "q%u", pointer->index); break;
+    case CUDA_SCRATCH: fprintf(out, "work+%zu", pointer->offset); break;
+    }
+}
+
+static void kernel_print(const cuda_device *device, const hlo_job *job, FILE *out) {
+    (void)device;
+    const kernel_state *state = job->state;
+    for (uint32_t i = 0; i < state->code->launch_count; i++) {
+        const cuda_launch *launch = &state->code->launches[i];
+        fprintf(out, "    %s(", state->names[i] ? state->names[i] : launch->form);
+        for (uint32_t p = 0; p < launch->pointer_count; p++) {
+            if (p) fputs(", ", out);
+            print_pointer(&launch->pointers[p], out);
+        }
+        fputs(")", out);
+        if (state->names[i])
+            fprintf(out, " in %u blocks of %u threads,", launch->grid, launch->block);
+        fprintf(out, " %zu bytes\n", launch->bytes);
+    }
+    if (!job->group.instr_count) return;
+    fputs("    for", out);
+    for (uint32_t i = 0; i < job->group.instr_count; i++)
+        fprintf(out, " %%%s", job->group.instrs[i]->name);
+    fputs("\n", out);
+}
+
+const cuda_part cuda_kernel_part = {
+    .name = "kernel",
+    .supports = kernel_supports,
+    .prepare = kernel_prepare,
+    .settle = kernel_bind,
+    .execute = kernel_execute,
+    .print = kernel_print,
+};

@@ -1,0 +1,148 @@
+/* Compiling a device's program, and keeping what was compiled. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "ir/text/file.h"
+#include "runtime/cuda/codegen/kernel.h"
+#include "runtime/cuda/driver/library.h"
+
+void cuda_image_free(cuda_image *image) {
+    free(image->bytes);
+    free(image->log);
+    *image = (cuda_image){0};
+}
+
+/* The kernels' results must not depend on whether the compiler contracts, so it does not. */
+static hlo_status compile(const cuda_library *lib, nvrtc_program *program, int sm,
+                          cuda_image *out) {
+    char target[32];
+    snprintf(target, sizeof target, "-arch=sm_%d", sm);
+    const char *const options[] = {target, "-std=c++17", "-default-device", "-fmad=false", "-w"};
+    int result = lib->nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
+    size_t size = 0;
+    if (lib->nvrtcGetProgramLogSize(program, &size) == 0 && (out->log = calloc(1, size + 1)))
+        lib->nvrtcGetProgramLog(program, out->log);
+    out->result = result;
+    if (!result) result = lib->nvrtcGetCUBINSize(program, &out->size);
+    if (result) return HLO_INVALID_INPUT;
+    out->bytes = malloc(out->size ? out->size : 1);
+    if (!out->bytes) return HLO_OUT_OF_MEMORY;
+    return lib->nvrtcGetCUBIN(program, out->bytes) ? HLO_INVALID_INPUT : HLO_OK;
+}
+
+hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int sm,
+                              cuda_image *out) {
+    *out = (cuda_image){0};
+    nvrtc_program *program = NULL;
+    out->result = lib->nvrtcCreateProgram(&program, source, "hlo-fp8.cu", 0, NULL, NULL);
+    if (out->result) return HLO_INVALID_INPUT;
+    hlo_status status = compile(lib, program, sm, out);
+    lib->nvrtcDestroyProgram(&program);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------ the cache */
+
+/* A file for each program, called by a hash of its text, the target and the compiler's version.
+ * What cannot be read or written is as if it were not there. */
+
+static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,
+                       char *out, size_t size) {
+    int major = 0, minor = 0;
+    if (!folder || lib->nvrtcVersion(&major, &minor)) return false;
+    XXH128_hash_t hash = XXH3_128bits(source, strlen(source));
+    int length =
+        snprintf(out, size, "%s/%016llx%016llx-sm_%d-nvrtc-%d.%d.cubin", folder,
+                 (unsigned long long)hash.high64, (unsigned long long)hash.low64, sm, major, minor);
+    return length > 0 && (size_t)length < size;
+}
+
+static bool read_image(const char *path, cuda_image *out) {
+    hlo_content content;
+    if (hlo_file_read(path, NULL, &content) == HLO_OK && content.size) {
+        *out = (cuda_image){.bytes = content.bytes, .size = content.size};
+        return true;
+    }
+    free(content.bytes);
+    return false;
+}
+
+/* Through a file of another name, so that nobody reads half of it. */
+static void write_image(const char *path, const cuda_image *image) {
+    char beside[4200];
+    snprintf(beside, sizeof beside, "%s.XXXXXX", path);
+    int file = mkstemp(beside);
+    if (file < 0) return;
+    FILE *to = fdopen(file, "wb");
+    bool good = to && fwrite(image->bytes, 1, image->size, to) == image->size;
+    if (to)
+        good = fclose(to) == 0 && good;
+    else
+        close(file);
+    if (!good || rename(beside, path) != 0) unlink(beside);
+}
+
+hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
+                           cuda_image *out) {
+    char path[4096];
+    *out = (cuda_image){0};
+    bool keeps = cache_path(lib, folder, source, sm, path, sizeof path);
+    if (keeps && read_image(path, out)) return HLO_OK;
+    hlo_status status = cuda_image_compile(lib, source, sm, out);
+    if (status == HLO_OK && keeps) write_image(path, out);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------- a device's */
+
+static void release_module(cuda_device *device, void *module) {
+    device->lib->cuModuleUnload(module);
+}
+
+/* The line of the log that tells the error, with the kernel that it is in: the last whose line
+ * stands before it. */
+static void tell_error(cuda_device *device, const cuda_image *image, const char *source,
+                       const char **why) {
+    const char *log = image->log ? image->log : "", *error = strstr(log, "error");
+    unsigned long line = 0;
+    const char *place = strchr(log, '(');
+    if (error && place && place < error) line = strtoul(place + 1, NULL, 10);
+    char kernel[64] = "";
+    const char *at = source;
+    for (unsigned long n = 1; at && n <= line; n++) {
+        const char *name = strstr(at, "__launch_bounds__"), *end = strchr(at, '\n');
+        if (name && end && name < end && (name = strchr(name, ' ')))
+            snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(name + 1, "("), name + 1);
+        at = end ? end + 1 : NULL;
+    }
+    error = error ? error : device->lib->nvrtcGetErrorString(image->result);
+    snprintf(device->message, sizeof device->message, "cannot be compiled by NVRTC: %s%s%.*s",
+             kernel, *kernel ? ": " : "", (int)strcspn(error, "\n"), error);
+    *why = device->message;
+}
+
+hlo_status cuda_program_compile(cuda_device *device, const char **why) {
+    char *source = cuda_program_source(device->program, true);
+    if (!source) return HLO_OUT_OF_MEMORY;
+    cuda_image image;
+    hlo_status status =
+        cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
+    if (status == HLO_INVALID_INPUT) tell_error(device, &image, source, why);
+    if (status == HLO_OK) {
+        cuda_module *module = NULL;
+        int result = device->lib->cuModuleLoadData(&module, image.bytes);
+        if (result)
+            status = cuda_fails(device, "load the kernels", result, why);
+        else
+            status = cuda_own(device, module, release_module) ? HLO_OK : HLO_OUT_OF_MEMORY;
+        device->module = module;
+    }
+    cuda_image_free(&image);
+    free(source);
+    return status;
+}

@@ -1,0 +1,102 @@
+/* From a job to its code, and from codes to a program. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda/codegen/emit.h"
+
+static bool has(const hlo_group *group, hlo_op op) {
+    for (uint32_t i = 0; i < group->instr_count; i++)
+        if (group->instrs[i]->op == op) return true;
+    return false;
+}
+
+static void emit_group(emit *e, cuda_code *code) {
+    const hlo_group *group = &e->job->group;
+    hlo_op op = group->instr_count ? group->results[0]->op : HLO_OP_COPY;
+    if (op == HLO_OP_SORT)
+        emit_sort(e, code);
+    else if (op == HLO_OP_SCATTER)
+        emit_scatter(e, code);
+    else if (has(group, HLO_OP_REDUCE))
+        emit_reduce(e, code);
+    else if (op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code))
+        emit_loop(e, code);
+}
+
+cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
+                         const char **why) {
+    emit *e = hlo_arena_alloc(arena, sizeof *e);
+    emit_init(e, device, job, arena);
+    cuda_code *code = hlo_arena_zero(arena, sizeof *code);
+    code->overwrites = -1;
+    emit_group(e, code);
+    *why = e->why;
+    return e->why ? NULL : code;
+}
+
+/* ------------------------------------------------------------------------------------- programs */
+
+typedef struct program_kernel {
+    char *name, *text;
+} program_kernel;
+
+struct cuda_program {
+    program_kernel *kernels;
+    size_t count, capacity;
+};
+
+cuda_program *cuda_program_new(void) {
+    return calloc(1, sizeof(cuda_program));
+}
+
+void cuda_program_free(cuda_program *program) {
+    if (!program) return;
+    for (size_t i = 0; i < program->count; i++) {
+        free(program->kernels[i].name);
+        free(program->kernels[i].text);
+    }
+    free(program->kernels);
+    free(program);
+}
+
+const char *cuda_program_add(cuda_program *program, const cuda_launch *launch) {
+    size_t form = strlen(launch->form);
+    for (size_t i = 0; i < program->count; i++)
+        if (strcmp(program->kernels[i].text, launch->text) == 0 &&
+            strncmp(program->kernels[i].name, launch->form, form) == 0)
+            return program->kernels[i].name;
+    if (program->count == program->capacity) {
+        size_t capacity = program->capacity ? 2 * program->capacity : 16;
+        program_kernel *kernels = realloc(program->kernels, capacity * sizeof *kernels);
+        if (!kernels) return NULL;
+        program->kernels = kernels;
+        program->capacity = capacity;
+    }
+    program_kernel kernel = {malloc(form + 24), strdup(launch->text)};
+    if (!kernel.name || !kernel.text) {
+        free(kernel.name);
+        free(kernel.text);
+        return NULL;
+    }
+    snprintf(kernel.name, form + 24, "%s_%zu", launch->form, program->count);
+    program->kernels[program->count++] = kernel;
+    return kernel.name;
+}
+
+char *cuda_program_source(const cuda_program *program, bool helpers) {
+    char *source = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&source, &size);
+    if (!out) return NULL;
+    for (const char *const *line = cuda_helpers; helpers && *line; line++)
+        fprintf(out, "%s\n", *line);
+    for (size_t i = 0; i < program->count; i++)
+        fprintf(out, "\nextern \"C\" __global__ void __launch_bounds__(%d) %s%s", CUDA_BLOCK,
+                program->kernels[i].name, program->kernels[i].text);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        free(source);
+        return NULL;
+    }
+    return source;
+}

@@ -1,0 +1,254 @@
+/* Running the steps of a plan. */
+#include <string.h>
+
+#include "runtime/exec/run.h"
+
+/* Where every slot is this time. */
+static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_place *arguments,
+                 const plan_place *results) {
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        plan_slot *slot = &comp->slots[i];
+        if (slot->kind == SLOT_BUFFER) {
+            slot->place.data = frame + slot->offset;
+            slot->place.bound =
+                slot->bound_size
+                    ? (float *)(void *)(frame + slot->offset + plan_align(plan, slot->size))
+                    : NULL;
+        } else if (slot->kind == SLOT_ARGUMENT) {
+            slot->place = arguments[slot->index];
+        } else if (slot->kind == SLOT_RESULT) {
+            slot->place = results[slot->index];
+        }
+    }
+}
+
+hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status status,
+                       const char *why) {
+    const hlo_module *module = r->plan->module;
+    if (status != HLO_INVALID_INPUT) return status;
+    if (step)
+        hlo_diag_emit(module, r->sink, HLO_ERROR, step->instr->offset, strlen(step->instr->name),
+                      "`%s` %s", hlo_ops[step->instr->op].name, why);
+    else
+        hlo_diag_emit(module, r->sink, HLO_ERROR, module->entry->offset, 1, "the %s backend %s",
+                      r->plan->backend->name, why);
+    return status;
+}
+
+void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like) {
+    plan->backend->copy(plan->device, to.data, from.data, like->size);
+    if (to.bound && from.bound)
+        plan->backend->copy(plan->device, to.bound, from.bound, like->bound_size);
+    else if (to.bound)
+        plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
+}
+
+/* What is copied while the plan settles may as well stay away. */
+static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
+    if (r->mode == PLAN_BIND) return;
+    if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
+    plan_copy_leaf(r->plan, to, from, like);
+}
+
+static hlo_status settle(const plan_run *r, plan_step *step) {
+    const char *why = "failed";
+    if (step->settled) return HLO_OK;
+    step->settled = true;
+    hlo_status status = r->plan->backend->settle(r->plan->device, step->job, &why);
+    return plan_failed(r, step, status, why);
+}
+
+static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *step) {
+    hlo_job *job = step->job;
+    for (uint32_t i = 0; i < step->operand_count; i++) {
+        plan_place place = comp->slots[step->operands[i]].place;
+        job->operands[i].data = place.data;
+        job->operand_sigmas[i].data = place.bound;
+    }
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        plan_place place = comp->slots[step->results[i]].place;
+        job->results[i].data = place.data;
+        job->result_sigmas[i].data = place.bound;
+    }
+    job->scratch = step->work == PLAN_NONE ? NULL : comp->slots[step->work].place.data;
+    if (r->mode == PLAN_BIND) return settle(r, step);
+    if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
+    if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
+    job->stream = *r->stream;
+    *r->stream += job->result_count;
+    const char *why = "failed";
+    hlo_status status = r->plan->backend->execute(r->plan->device, job, &why);
+    return plan_failed(r, step, status, why);
+}
+
+static void lend(const plan_comp *comp, const plan_step *step) {
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        step->arguments[i] = comp->slots[step->operands[i]].place;
+    for (uint32_t i = 0; i < step->result_count; i++)
+        step->lent[i] =
+            step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
+}
+
+/* Whether another execution may have taken another way at this predicate or index. */
+static bool is_uncertain(const hlo_plan *plan, plan_place place) {
+    float sigma = 0;
+    if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
+    return sigma != 0;
+}
+
+/* Nothing is known of the results of a step that another execution may have run otherwise: bounds
+ * are as large as a float of one repeated byte can be, 3.4e38. */
+static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        if (step->results[i] == PLAN_NONE) continue;
+        const plan_slot *slot = &comp->slots[step->results[i]];
+        plan->backend->fill(plan->device, slot->place.bound, 0x7f, slot->bound_size);
+    }
+}
+
+/* Whether the loop goes round once more. */
+static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                      uint64_t rounds, bool *out_more, bool *uncertain) {
+    const hlo_plan *plan = r->plan;
+    plan_place test = comp->slots[step->predicate].place;
+    *out_more = rounds < (r->mode == PLAN_BIND ? 1 : step->trips);
+    if (step->trips != HLO_TRIPS_UNKNOWN && r->mode != PLAN_BIND) return HLO_OK;
+    if (r->mode == PLAN_BIND && !*out_more) return HLO_OK;
+    hlo_status status = plan_run_comp(r, step->called[0], comp->slots[step->work].place.data,
+                                      step->arguments, &test);
+    if (status != HLO_OK || r->mode == PLAN_BIND) return status;
+    unsigned char more = 0;
+    plan->backend->copy_out(plan->device, &more, test.data, sizeof more);
+    *uncertain |= is_uncertain(plan, test);
+    *out_more = more != 0;
+    return HLO_OK;
+}
+
+/* The state is where `arguments` says; the body writes the next one to whichever of its two slots
+ * the state is not in. */
+static hlo_status run_while(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    char *frame = comp->slots[step->work].place.data;
+    bool uncertain = false, more;
+    lend(comp, step);
+    if (r->mode == PLAN_RECORD && !step->unrolls) return plan_command_buffer_while(r, comp, step);
+    for (uint64_t rounds = 0;; rounds++) {
+        hlo_status status = ask(r, comp, step, rounds, &more, &uncertain);
+        if (status != HLO_OK) return status;
+        if (!more) break;
+        for (uint32_t i = 0; i < step->result_count; i++) {
+            if (step->results[i] == PLAN_NONE) continue;
+            plan_place own = comp->slots[step->results[i]].place;
+            bool taken = step->arguments[i].data == own.data;
+            step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
+        }
+        status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);
+        if (status != HLO_OK) return status;
+        for (uint32_t i = 0; i < step->result_count; i++)
+            if (step->results[i] != PLAN_NONE) step->arguments[i] = step->lent[i];
+    }
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        if (step->results[i] == PLAN_NONE) continue;
+        const plan_slot *own = &comp->slots[step->results[i]];
+        if (step->arguments[i].data != own->place.data)
+            copy(r, own->place, step->arguments[i], own);
+    }
+    if (uncertain) forget(r->plan, comp, step);
+    return HLO_OK;
+}
+
+uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void *from,
+                     uint32_t count) {
+    union {
+        unsigned char pred;
+        int32_t index;
+    } chosen = {0};
+    plan->backend->copy_out(plan->device, &chosen, from, selector->size);
+    if (selector->type == HLO_TYPE_PRED) return !chosen.pred;
+    return chosen.index >= 0 && (uint32_t)chosen.index < count ? (uint32_t)chosen.index : count - 1;
+}
+
+static hlo_status run_branch(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                             uint32_t branch) {
+    return plan_run_comp(r, step->called[branch], comp->slots[step->work].place.data,
+                         step->arguments + step->branch_operands[branch], step->lent);
+}
+
+static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    const plan_slot *selector = &comp->slots[step->operands[0]];
+    lend(comp, step);
+    if (r->mode == PLAN_RECORD) return plan_command_buffer_conditional(r, comp, step);
+    hlo_status status = HLO_OK;
+    if (r->mode == PLAN_BIND) {
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
+            status = run_branch(r, comp, step, i);
+        return status;
+    }
+    uint32_t branch = plan_chosen(r->plan, selector, selector->place.data, step->called_count);
+    status = run_branch(r, comp, step, branch);
+    if (status == HLO_OK && is_uncertain(r->plan, selector->place)) forget(r->plan, comp, step);
+    return status;
+}
+
+static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
+    switch (step->kind) {
+    case STEP_JOB: return run_job(r, comp, step);
+    case STEP_WHILE: return run_while(r, comp, step);
+    case STEP_CONDITIONAL: return run_conditional(r, comp, step);
+    case STEP_COPY: {
+        const plan_slot *to = &comp->slots[step->results[0]];
+        copy(r, to->place, comp->slots[step->operands[0]].place, to);
+        return HLO_OK;
+    }
+    case STEP_CALL: break;
+    }
+    lend(comp, step);
+    return plan_run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments,
+                         step->lent);
+}
+
+hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
+                         const plan_place *arguments, const plan_place *results) {
+    bind(r->plan, comp, frame, arguments, results);
+    for (uint32_t i = 0; i < comp->step_count; i++) {
+        hlo_status status = run_step(r, comp, &comp->steps[i]);
+        if (status != HLO_OK) return status;
+    }
+    for (uint32_t i = 0; i < comp->result_count; i++)
+        if (results[i].data && !plan_makes_result(comp, i)) {
+            const plan_slot *slot = &comp->slots[comp->results[i]];
+            plan_slot like = *slot;
+            if (results[i].bound)
+                like.bound_size = slot->size / hlo_types[slot->type].bytes * sizeof(float);
+            copy(r, results[i], slot->place, &like);
+        }
+    return HLO_OK;
+}
+
+hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
+    plan_run r = {.plan = plan, .sink = sink, .mode = PLAN_BIND};
+    plan->backend->start(plan->device);
+    hlo_status status =
+        plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+    hlo_status finished = plan_finish(plan, sink, NULL);
+    return status == HLO_OK ? finished : status;
+}
+
+hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink) {
+    uint64_t stream = plan->runs++ << 40;
+    plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
+    plan->backend->start(plan->device);
+    hlo_status status =
+        plan->tape ? plan_command_buffer_play(&r, plan->tape)
+                   : plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+    hlo_status finished = plan_finish(plan, sink, &plan->seconds);
+    return status == HLO_OK ? finished : status;
+}
+
+hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds) {
+    const char *why = "failed";
+    double seconds;
+    hlo_status status = plan->backend->finish(plan->device, &seconds, &why);
+    if (out_seconds) *out_seconds = seconds;
+    const plan_run r = {.plan = plan, .sink = sink};
+    return plan_failed(&r, NULL, status, why);
+}

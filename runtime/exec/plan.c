@@ -1,0 +1,349 @@
+/* Plans: making, running, printing, freeing. */
+#include "runtime/plan/plan.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hlo_plan_options_init(hlo_plan_options *options) {
+    *options = (hlo_plan_options){.backend = "cpu", .cuda = 1208, .graph = true};
+}
+
+/* --------------------------------------------------------------------------------------- making */
+
+static const hlo_backend *find_backend(const char *name) {
+    for (const hlo_backend *const *b = hlo_backends; *b; b++)
+        if (strcmp((*b)->name, name) == 0) return *b;
+    return NULL;
+}
+
+/* The computations that an instruction runs as a whole, and the layouts at which they meet. A
+ * loop's state is laid out as the body's parameter; the branches of a conditional all return its
+ * own layout. */
+static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
+    switch (instr->op) {
+    case HLO_OP_CALL: wanted[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true; break;
+    case HLO_OP_FUSION: wanted[hlo_instr_comp(instr, HLO_ATTR_CALLS)->id] = true; break;
+    case HLO_OP_WHILE: {
+        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+        const hlo_computation *body = hlo_instr_comp(instr, HLO_ATTR_BODY);
+        wanted[condition->id] = wanted[body->id] = true;
+        plan->arguments_like[condition->id] = body->parameters[0]->shape;
+        plan->results_like[body->id] = body->parameters[0]->shape;
+        break;
+    }
+    case HLO_OP_CONDITIONAL:
+        for (uint32_t i = 0; i < plan_branch_count(instr); i++) {
+            wanted[plan_branch(instr, i)->id] = true;
+            plan->results_like[plan_branch(instr, i)->id] = instr->shape;
+        }
+        break;
+    default: break;
+    }
+}
+
+/* Callees stand before callers: from the last to the first what is wanted is found, from the first
+ * to the last it is planned. */
+static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
+    const hlo_module *module = plan->module;
+    size_t comps = module->next_computation_id;
+    bool *wanted = hlo_arena_zero(plan->arena, comps);
+    plan->comps = hlo_arena_zero(plan->arena, comps * sizeof *plan->comps);
+    plan->arguments_like = hlo_arena_zero(plan->arena, comps * sizeof *plan->arguments_like);
+    plan->results_like = hlo_arena_zero(plan->arena, comps * sizeof *plan->results_like);
+    wanted[module->entry->id] = true;
+    for (const hlo_computation *c = module->last; c; c = c->prev)
+        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = hlo_instr_next(i))
+            want_called(plan, i, wanted);
+    bool good = true;
+    for (const hlo_computation *c = module->first; c; c = c->next) {
+        if (!wanted[c->id]) continue;
+        plan_comp *comp = hlo_arena_zero(plan->arena, sizeof *comp);
+        comp->comp = c;
+        plan->comps[c->id] = comp;
+        if (!plan_build(plan, comp, sink))
+            good = false;
+        else
+            plan_place_buffers(plan, comp);
+    }
+    plan->entry = plan->comps[module->entry->id];
+    return good;
+}
+
+/* A leaf and its bounds, `*at` bytes behind `base`; `*at` moves on. */
+static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
+                             size_t *at) {
+    size_t size = (size_t)hlo_shape_bytes(shape);
+    plan_place place = {base + *at, NULL};
+    *at += plan_align(plan, size);
+    if (bounded && plan->options.bounds) {
+        place.bound = (float *)(void *)(base + *at);
+        *at += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
+    }
+    return place;
+}
+
+/* Bytes that a leaf and its bounds take. */
+static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
+    size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(plan, size);
+    if (bounded && plan->options.bounds)
+        all += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
+    return all;
+}
+
+/* The entry's frame, then inputs, then outputs, in one piece of memory. */
+static void measure(hlo_plan *plan) {
+    plan->memory_size = plan->entry->frame_size;
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
+    for (size_t i = 0; i < plan->outputs.count; i++)
+        plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
+}
+
+static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
+    size_t size = plan->memory_size;
+    plan->memory = plan->backend->allocate(plan->device, size ? size : 1);
+    if (!plan->memory) {
+        hlo_diag_emit(plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
+                      "the %s backend has no %zu bytes of memory to run this", plan->backend->name,
+                      size);
+        return HLO_OUT_OF_MEMORY;
+    }
+    size_t at = plan->entry->frame_size;
+    plan->arguments = hlo_arena_array(plan->arena, plan->inputs.count + 1, sizeof *plan->arguments);
+    plan->results = hlo_arena_array(plan->arena, plan->outputs.count + 1, sizeof *plan->results);
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
+    for (size_t i = 0; i < plan->outputs.count; i++)
+        plan->results[i] = place_leaf(plan, plan->outputs.shapes[i], true, plan->memory, &at);
+    return HLO_OK;
+}
+
+static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
+    hlo_status status = plan->backend->open(&plan->options, sink, &plan->device);
+    if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_INPUTS, &plan->inputs);
+    if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_OUTPUTS, &plan->outputs);
+    if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
+    if (status == HLO_OK) measure(plan);
+    if (status != HLO_OK || plan->options.describe) return status;
+    status = allocate(plan, sink);
+    if (status == HLO_OK) status = plan_bind(plan, sink);
+    return status == HLO_OK ? plan_record(plan, sink) : status;
+}
+
+hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
+                        const hlo_diag_sink *sink, hlo_plan **out) {
+    *out = NULL;
+    const hlo_backend *backend = find_backend(options->backend);
+    if (!backend || ((options->bounds || options->perturbed) && !backend->keeps_bounds))
+        return HLO_INVALID_USAGE;
+    const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
+    if (verified != HLO_OK) return verified;
+    jmp_buf recover;
+    hlo_plan *plan = calloc(1, sizeof *plan);
+    if (!plan || !(plan->arena = hlo_arena_new(&recover))) {
+        free(plan);
+        return HLO_OUT_OF_MEMORY;
+    }
+    plan->module = module;
+    plan->backend = backend;
+    plan->options = *options;
+    /* The module keeps the configurations of its calls once they are read. */
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, sink);
+    hlo_arena_set_recover(plan->arena, NULL);
+    hlo_arena_set_recover(module->arena, before);
+    if (status != HLO_OK) {
+        hlo_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return HLO_OK;
+}
+
+void hlo_plan_free(hlo_plan *plan) {
+    if (!plan) return;
+    if (plan->memory) plan->backend->release(plan->device, plan->memory);
+    if (plan->device) plan->backend->close(plan->device);
+    hlo_leaves_free(&plan->inputs);
+    hlo_leaves_free(&plan->outputs);
+    hlo_arena_free(plan->arena);
+    free(plan);
+}
+
+/* -------------------------------------------------------------------------------------- running */
+
+static bool same_array(const hlo_array *array, const hlo_shape *shape) {
+    return strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
+           (array->rank == 0 ||
+            memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
+}
+
+hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
+                          const hlo_diag_sink *sink) {
+    const hlo_module *module = plan->module;
+    if (inputs->count != plan->inputs.count) {
+        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
+                      "%zu inputs given, the entry computation takes %zu", inputs->count,
+                      plan->inputs.count);
+        return HLO_INVALID_INPUT;
+    }
+    for (size_t i = 0; i < inputs->count; i++) {
+        const hlo_instr *parameter = module->entry->parameters[plan->inputs.owners[i]];
+        if (same_array(&inputs->items[i], plan->inputs.shapes[i])) continue;
+        hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
+                      "input %zu has another type or other dimensions than this parameter", i);
+        return HLO_INVALID_INPUT;
+    }
+    return HLO_OK;
+}
+
+/* A leaf between the device and the host's row-major order, through `staging` of its size. */
+static void put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
+    const hlo_shape *shape = plan->inputs.shapes[i];
+    const void *host = array->data;
+    if (!hlo_shape_is_row_major(shape)) {
+        plan_to_physical(shape, hlo_types[shape->type].bytes, staging, host);
+        host = staging;
+    }
+    plan->backend->copy_in(plan->device, plan->arguments[i].data, host, array->size);
+}
+
+static void fetch(hlo_plan *plan, const hlo_shape *shape, size_t width, void *out, const void *from,
+                  size_t size, void *staging) {
+    bool plain = hlo_shape_is_row_major(shape);
+    plan->backend->copy_out(plan->device, plain ? out : staging, from, size);
+    if (!plain) plan_to_row_major(shape, width, out, staging);
+}
+
+static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
+                                void *staging) {
+    for (size_t i = 0; i < plan->outputs.count; i++) {
+        const hlo_shape *shape = plan->outputs.shapes[i];
+        plan_place place = plan->results[i];
+        hlo_array *array =
+            hlo_arrays_add(out, shape->type, shape->rank, shape->dims, place.bound != NULL);
+        if (!array) return HLO_OUT_OF_MEMORY;
+        size_t width = hlo_types[shape->type].bytes;
+        fetch(plan, shape, width, array->data, place.data, array->size, staging);
+        if (array->bound)
+            fetch(plan, shape, sizeof(float), array->bound, place.bound,
+                  array->size / width * sizeof(float), staging);
+    }
+    return plan_finish(plan, sink, NULL);
+}
+
+/* Bytes of the largest input or output, bounds included. */
+static size_t staging_size(const hlo_plan *plan) {
+    size_t most = 1;
+    for (size_t i = 0; i < plan->inputs.count; i++) {
+        size_t size = leaf_size(plan, plan->inputs.shapes[i], true);
+        if (size > most) most = size;
+    }
+    for (size_t i = 0; i < plan->outputs.count; i++) {
+        size_t size = leaf_size(plan, plan->outputs.shapes[i], true);
+        if (size > most) most = size;
+    }
+    return most;
+}
+
+hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                        hlo_arrays **out) {
+    *out = NULL;
+    if (!plan->memory) return HLO_INVALID_USAGE;
+    hlo_status status = hlo_plan_check(plan, inputs, sink);
+    if (status != HLO_OK) return status;
+    void *staging = malloc(staging_size(plan));
+    if (!staging) return HLO_OUT_OF_MEMORY;
+    for (size_t i = 0; i < inputs->count; i++) put_input(plan, i, &inputs->items[i], staging);
+    status = plan_execute(plan, sink);
+    if (status == HLO_OK) status = hlo_arrays_new(out);
+    if (status == HLO_OK) status = fetch_outputs(plan, sink, *out, staging);
+    free(staging);
+    if (status == HLO_OK) return HLO_OK;
+    hlo_arrays_free(*out);
+    *out = NULL;
+    return status;
+}
+
+double hlo_plan_seconds(const hlo_plan *plan) {
+    return plan->seconds;
+}
+
+/* ------------------------------------------------------------------------------------- printing */
+
+static void print_slot(const plan_comp *comp, uint32_t index, FILE *out) {
+    if (index == PLAN_NONE) {
+        fputs("-", out);
+        return;
+    }
+    const plan_slot *slot = &comp->slots[index];
+    switch (slot->kind) {
+    case SLOT_BUFFER: fprintf(out, "[%zu+%zu]", slot->offset, slot->size); break;
+    case SLOT_ARGUMENT: fprintf(out, "arg%u", slot->index); break;
+    case SLOT_RESULT: fprintf(out, "out%u", slot->index); break;
+    case SLOT_CONSTANT: fputs("const", out); break;
+    case SLOT_NOWHERE: fputs("-", out); break;
+    }
+}
+
+static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t count, FILE *out) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) fputs(", ", out);
+        print_slot(comp, slots[i], out);
+    }
+}
+
+/* What the step is called: an opcode, or for a group how many instructions it has. */
+static void print_name(const plan_step *step, FILE *out) {
+    if (step->job && step->job->group.instr_count == 0)
+        fputs("copy", out);
+    else if (step->job && step->job->group.instr_count > 1)
+        fprintf(out, "group of %u", step->job->group.instr_count);
+    else
+        fputs(hlo_ops[step->instr->op].name, out);
+}
+
+static void print_callees(const plan_comp *comp, const plan_step *step, FILE *out) {
+    for (uint32_t c = 0; c < step->called_count; c++)
+        hlo_print_plain(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
+    if (!step->spare) return;
+    if (step->trips != HLO_TRIPS_UNKNOWN)
+        fprintf(out, ", %llu times", (unsigned long long)step->trips);
+    fputs(", next state ", out);
+    print_slots(comp, step->spare, step->result_count, out);
+}
+
+static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
+    hlo_print_plain(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n",
+                    comp->comp->name, comp->argument_count, comp->result_count, comp->step_count,
+                    comp->frame_size);
+    for (uint32_t i = 0; i < comp->step_count; i++) {
+        const plan_step *step = &comp->steps[i];
+        fputs("  ", out);
+        print_slots(comp, step->results, step->result_count, out);
+        fputs(" = ", out);
+        print_name(step, out);
+        fputs("(", out);
+        print_slots(comp, step->operands, step->operand_count, out);
+        fputs(")", out);
+        print_callees(comp, step, out);
+        if (step->work != PLAN_NONE && comp->slots[step->work].size) {
+            fputs(", work ", out);
+            print_slot(comp, step->work, out);
+        }
+        hlo_print_plain(out, "  %%%s\n", step->instr->name);
+        if (step->job) plan->backend->describe(plan->device, step->job, out);
+    }
+    fputs("  returns ", out);
+    print_slots(comp, comp->results, comp->result_count, out);
+    fputs("\n", out);
+}
+
+void hlo_plan_print(const hlo_plan *plan, FILE *out) {
+    hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
+                    plan->memory_size);
+    for (const hlo_computation *c = plan->module->first; c; c = c->next)
+        if (plan->comps[c->id]) print_comp(plan, plan->comps[c->id], out);
+    plan->backend->describe_shared(plan->device, out);
+}

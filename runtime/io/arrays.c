@@ -1,0 +1,132 @@
+/* Arrays in row-major order, as programs hand them in and get them back. */
+#include "runtime/io/arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+hlo_status hlo_arrays_new(hlo_arrays **out) {
+    *out = calloc(1, sizeof **out);
+    return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+static void free_array(hlo_array *array) {
+    free((void *)array->dims);
+    free(array->data);
+    free(array->bound);
+}
+
+void hlo_arrays_free(hlo_arrays *arrays) {
+    if (!arrays) return;
+    for (size_t i = 0; i < arrays->count; i++) free_array(&arrays->items[i]);
+    free(arrays->items);
+    free(arrays);
+}
+
+size_t hlo_arrays_count(const hlo_arrays *arrays) {
+    return arrays->count;
+}
+
+const hlo_array *hlo_arrays_at(const hlo_arrays *arrays, size_t index) {
+    return &arrays->items[index];
+}
+
+static bool reserve(hlo_arrays *arrays) {
+    if (arrays->count < arrays->capacity) return true;
+    size_t capacity = arrays->capacity ? arrays->capacity * 2 : 8;
+    hlo_array *items = realloc(arrays->items, capacity * sizeof *items);
+    if (!items) return false;
+    arrays->items = items;
+    arrays->capacity = capacity;
+    return true;
+}
+
+hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
+                          bool bound) {
+    hlo_shape shape = {.type = type, .rank = rank, .dims = dims};
+    int64_t bytes = hlo_shape_bytes(&shape);
+    if (bytes < 0 || !reserve(arrays)) return NULL;
+    hlo_array array = {
+        .type = hlo_types[type].name, .rank = rank, .size = (size_t)bytes, .noise = {-1, -1}};
+    int64_t *copy = calloc(rank ? rank : 1, sizeof *copy);
+    if (copy && rank) memcpy(copy, dims, rank * sizeof *copy);
+    array.dims = copy;
+    array.data = calloc(array.size ? array.size : 1, 1);
+    if (bound)
+        array.bound = calloc(array.size ? array.size / hlo_types[type].bytes : 1, sizeof(float));
+    if (!array.dims || !array.data || (bound && !array.bound)) {
+        free_array(&array);
+        return NULL;
+    }
+    arrays->items[arrays->count] = array;
+    return &arrays->items[arrays->count++];
+}
+
+void hlo_array_extend(hlo_array *array) {
+    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    int unused = 8 - hlo_types[type].bits;
+    if (unused <= 0 || type == HLO_TYPE_PRED) return;
+    bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED;
+    unsigned char *bytes = array->data;
+    for (size_t i = 0; i < array->size; i++) {
+        unsigned char high = (unsigned char)(bytes[i] << unused);
+        bytes[i] = is_signed ? (unsigned char)((signed char)high >> unused)
+                             : (unsigned char)(high >> unused);
+    }
+}
+
+hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
+                             const int64_t *dims, const void *data) {
+    hlo_type id = hlo_type_find(type, strlen(type));
+    if (id == HLO_TYPE_INVALID || !hlo_types[id].bytes) return HLO_INVALID_USAGE;
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i] < 0) return HLO_INVALID_USAGE;
+    hlo_array *array = hlo_arrays_add(arrays, id, rank, dims, false);
+    if (!array) return HLO_OUT_OF_MEMORY;
+    if (data) memcpy(array->data, data, array->size);
+    hlo_array_extend(array);
+    return HLO_OK;
+}
+
+/* --------------------------------------------------------------------------------------- leaves */
+
+size_t hlo_leaf_count(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
+    size_t count = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) count += hlo_leaf_count(shape->elements[i]);
+    return count;
+}
+
+static void put_leaves(const hlo_shape *shape, uint32_t owner, hlo_leaves *out) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++) put_leaves(shape->elements[i], owner, out);
+    } else if (hlo_types[shape->type].bytes) {
+        out->owners[out->count] = owner;
+        out->shapes[out->count++] = shape;
+    }
+}
+
+hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out) {
+    const hlo_computation *entry = module->entry;
+    uint32_t count = role == HLO_INPUTS ? entry->parameter_count : 1;
+    hlo_instr *const *instrs = role == HLO_INPUTS ? entry->parameters : &entry->root;
+    size_t leaves = 0;
+    for (uint32_t i = 0; i < count; i++) leaves += hlo_leaf_count(instrs[i]->shape);
+    *out = (hlo_leaves){.shapes = calloc(leaves + 1, sizeof *out->shapes),
+                        .owners = calloc(leaves + 1, sizeof *out->owners)};
+    if (!out->shapes || !out->owners) {
+        hlo_leaves_free(out);
+        return HLO_OUT_OF_MEMORY;
+    }
+    for (uint32_t i = 0; i < count; i++) put_leaves(instrs[i]->shape, i, out);
+    return HLO_OK;
+}
+
+void hlo_leaves_free(hlo_leaves *leaves) {
+    free(leaves->shapes);
+    free(leaves->owners);
+    *leaves = (hlo_leaves){0};
+}
+
+void hlo_role_name(hlo_role role, size_t index, char *out, size_t size) {
+    snprintf(out, size, "%s %zu", role == HLO_INPUTS ? "parameter" : "output", index);
+}

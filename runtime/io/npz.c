@@ -1,0 +1,400 @@
+/* Arrays in .npz files: a zip archive of .npy files, as numpy.savez writes and numpy.load reads
+ * them. Source: the .npy format, versions 1.0 to 3.0, of numpy.lib.format. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zip.h>
+
+#include "ir/text/file.h"
+#include "runtime/io/arrays.h"
+
+enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64 };
+
+static const char magic[] = "\x93NUMPY";
+enum { MAGIC_SIZE = sizeof magic - 1 };
+
+/* The letter of numpy's type; 'V' for what numpy has no type for. */
+static char numpy_kind(hlo_type type) {
+    if (hlo_types[type].bits < 8 && type != HLO_TYPE_PRED) return 'V';
+    switch ((hlo_type_class)hlo_types[type].class) {
+    case HLO_CLASS_PRED: return 'b';
+    case HLO_CLASS_SIGNED: return 'i';
+    case HLO_CLASS_UNSIGNED: return 'u';
+    case HLO_CLASS_COMPLEX: return 'c';
+    default: break;
+    }
+    return type == HLO_TYPE_F16 || type == HLO_TYPE_F32 || type == HLO_TYPE_F64 ? 'f' : 'V';
+}
+
+/* -------------------------------------------------------------------------------------- reading */
+
+/* What a header says. */
+typedef struct npy_header {
+    char order, kind;
+    long width;
+    bool fortran;
+    uint32_t rank;
+    int64_t dims[MAX_RANK];
+} npy_header;
+
+/* The text behind `'key':`; NULL when there is no such key. */
+static const char *find_key(const char *text, const char *key) {
+    char quoted[32];
+    snprintf(quoted, sizeof quoted, "'%s'", key);
+    const char *at = strstr(text, quoted);
+    if (!at) return NULL;
+    at += strlen(quoted);
+    while (*at == ' ') at++;
+    if (*at++ != ':') return NULL;
+    while (*at == ' ') at++;
+    return at;
+}
+
+static bool parse_shape(const char *at, npy_header *out) {
+    if (*at++ != '(') return false;
+    for (out->rank = 0;;) {
+        while (*at == ' ' || *at == ',') at++;
+        if (*at == ')') return true;
+        if (!isdigit((unsigned char)*at) || out->rank == MAX_RANK) return false;
+        char *end;
+        errno = 0;
+        out->dims[out->rank++] = strtoll(at, &end, 10);
+        if (errno) return false;
+        at = *end == 'L' ? end + 1 : end;
+    }
+}
+
+static bool parse_header(const char *text, npy_header *out) {
+    const char *descr = find_key(text, "descr"), *fortran = find_key(text, "fortran_order");
+    const char *shape = find_key(text, "shape");
+    if (!descr || !fortran || !shape || *descr++ != '\'' || !strchr("<>=|", *descr)) return false;
+    out->order = *descr++;
+    out->kind = *descr++;
+    char *end;
+    out->width = strtol(descr, &end, 10);
+    out->fortran = strncmp(fortran, "True", 4) == 0;
+    return *end == '\'' && parse_shape(shape, out);
+}
+
+/* Reading one archive. */
+typedef struct npz_reader {
+    const hlo_module *module;
+    const hlo_diag_sink *sink;
+    const char *path;
+    hlo_role role;
+    zip_t *archive;
+} npz_reader;
+
+/* libzip takes memory that it has not got for a file that is wrong; errno, which is 0 when it is
+ * called, knows better. */
+static bool starved(const npz_reader *r) {
+    const int code = r->archive ? zip_error_code_zip(zip_get_error(r->archive)) : ZIP_ER_OK;
+    return errno == ENOMEM || code == ZIP_ER_MEMORY;
+}
+
+static bool read_bytes(zip_file_t *file, void *out, size_t size) {
+    for (char *at = out; size > 0;) {
+        zip_int64_t got = zip_fread(file, at, size);
+        if (got <= 0) return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+/* The header's text, which the caller frees; NULL when it is none, or memory runs out. */
+static char *read_header(zip_file_t *file) {
+    unsigned char start[MAGIC_SIZE + 2], count[4] = {0};
+    if (!read_bytes(file, start, sizeof start) || memcmp(start, magic, MAGIC_SIZE) != 0)
+        return NULL;
+    if (!read_bytes(file, count, start[MAGIC_SIZE] == 1 ? 2 : 4)) return NULL;
+    size_t size =
+        count[0] | (size_t)count[1] << 8 | (size_t)count[2] << 16 | (size_t)count[3] << 24;
+    if (size > MAX_HEADER) return NULL;
+    char *text = calloc(size + 1, 1);
+    if (text && read_bytes(file, text, size)) return text;
+    free(text);
+    return NULL;
+}
+
+/* What a file has, in a message: names, types as numpy writes them, dimensions. */
+enum { LIST_SIZE = 1024 };
+
+/* `name`, of which nothing that a terminal obeys, up to its `.npy`. */
+static size_t put_name(const char *name, char *out, size_t size) {
+    size_t length = strlen(name), end = length;
+    if (length > 4 && strcmp(name + length - 4, ".npy") == 0) end -= 4;
+    size_t at = 0;
+    for (; at < end && at + 1 < size && at < 64; at++)
+        out[at] = isprint((unsigned char)name[at]) ? name[at] : '?';
+    out[at] = '\0';
+    return at;
+}
+
+static size_t put_kind(const npy_header *header, char *out, size_t size) {
+    size_t at =
+        (size_t)snprintf(out, size, " %c%c%ld[", header->order, header->kind, header->width);
+    for (uint32_t i = 0; i < header->rank && at < size; i++)
+        at +=
+            (size_t)snprintf(out + at, size - at, i ? ",%lld" : "%lld", (long long)header->dims[i]);
+    if (at < size) at += (size_t)snprintf(out + at, size - at, "]");
+    return at < size ? at : size - 1;
+}
+
+static void list_arrays(const npz_reader *r, char *out) {
+    enum { ONE = 160 };
+    zip_int64_t count = zip_get_num_entries(r->archive, 0), i = 0;
+    size_t at =
+        (size_t)snprintf(out, LIST_SIZE, count ? "; the file has " : "; the file has no arrays");
+    for (; i < count && at + 2 * ONE < LIST_SIZE; i++) {
+        const char *name = zip_get_name(r->archive, (zip_uint64_t)i, 0);
+        zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)i, 0);
+        char *text = file ? read_header(file) : NULL;
+        npy_header header;
+        if (i) at += (size_t)snprintf(out + at, LIST_SIZE - at, ", ");
+        at += put_name(name ? name : "?", out + at, ONE / 2);
+        if (text && parse_header(text, &header)) at += put_kind(&header, out + at, ONE);
+        free(text);
+        if (file) zip_fclose(file);
+    }
+    if (i < count) snprintf(out + at, LIST_SIZE - at, " and %lld more", (long long)(count - i));
+}
+
+static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* `list`: the message ends with what there is. */
+static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...) {
+    if (starved(r)) return HLO_OUT_OF_MEMORY;
+    if (!r->sink) return HLO_INVALID_INPUT;
+    char what[512], there[LIST_SIZE] = "", message[LIST_SIZE + 600], role[32];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (list) list_arrays(r, there);
+    hlo_role_name(r->role, index, role, sizeof role);
+    snprintf(message, sizeof message, "array %zu (%s): %s%s", index, role, what, there);
+    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
+    r->sink->emit(r->sink->user, &diag);
+    return HLO_INVALID_INPUT;
+}
+
+static bool same_type(const npy_header *header, hlo_type type) {
+    char kind = numpy_kind(type);
+    /* Of types that numpy has not, bytes are taken, never a float of another type. */
+    const char *kinds = type == HLO_TYPE_F8E5M2 ? "Vfui" : kind == 'V' ? "Vui" : (char[]){kind, 0};
+    return header->width == hlo_types[type].bytes && strchr(kinds, header->kind) &&
+           (header->order != '>' || header->width == 1);
+}
+
+static bool same_dims(const npy_header *header, const hlo_shape *shape) {
+    return header->rank == shape->rank &&
+           (shape->rank == 0 ||
+            memcmp(header->dims, shape->dims, shape->rank * sizeof *shape->dims) == 0);
+}
+
+/* From first dimension fastest to last dimension fastest. */
+static bool to_row_major(hlo_array *array, size_t width) {
+    char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
+    if (!to) return false;
+    int64_t index[MAX_RANK] = {0};
+    for (size_t done = 0; done < array->size; done += width) {
+        int64_t place = 0;
+        for (uint32_t d = 0; d < array->rank; d++) place = place * array->dims[d] + index[d];
+        memcpy(to + (size_t)place * width, from + done, width);
+        for (uint32_t d = 0; d < array->rank && ++index[d] == array->dims[d]; d++) index[d] = 0;
+    }
+    free(from);
+    array->data = to;
+    return true;
+}
+
+static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_shape *shape,
+                             size_t index, hlo_arrays *out) {
+    char *text = read_header(file);
+    npy_header header;
+    bool parsed = text && parse_header(text, &header);
+    free(text);
+    if (!parsed) return fail(r, index, false, "no .npy header of a plain array");
+    char wanted[256];
+    hlo_shape_format(shape, false, wanted, sizeof wanted);
+    if (!same_type(&header, shape->type))
+        return fail(r, index, true, "its type '%c%c%ld' does not hold the module's %s",
+                    header.order, header.kind, header.width, wanted);
+    if (!same_dims(&header, shape))
+        return fail(r, index, true, "its dimensions are not those of the module's %s", wanted);
+    hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
+    if (!array) return HLO_OUT_OF_MEMORY;
+    if (!read_bytes(file, array->data, array->size))
+        return fail(r, index, false, "it is cut short");
+    if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
+        return HLO_OUT_OF_MEMORY;
+    hlo_array_extend(array);
+    return HLO_OK;
+}
+
+/* Arrays are called by number, or as numpy.savez calls those that are given no name. */
+static zip_int64_t find_member(const npz_reader *r, size_t index) {
+    zip_int64_t place = -1;
+    for (int i = 0; i < 2 && place < 0; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i ? "arr_%zu.npy" : "%zu.npy", index);
+        place = zip_name_locate(r->archive, name, 0);
+    }
+    return place;
+}
+
+static hlo_status read_member(const npz_reader *r, const hlo_shape *shape, size_t index,
+                              hlo_arrays *out) {
+    errno = 0;
+    zip_int64_t place = find_member(r, index);
+    char wanted[256];
+    hlo_shape_format(shape, false, wanted, sizeof wanted);
+    if (place < 0)
+        return fail(r, index, true, "there is no `%zu` or `arr_%zu` for the module's %s", index,
+                    index, wanted);
+    zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
+    if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
+    hlo_status status = read_array(r, file, shape, index, out);
+    zip_fclose(file);
+    return status;
+}
+
+static hlo_status open_archive(npz_reader *r) {
+    int code;
+    hlo_status status = hlo_file_check(r->path, r->sink);
+    if (status != HLO_OK) return status;
+    errno = 0;
+    r->archive = zip_open(r->path, ZIP_RDONLY, &code);
+    if (r->archive) return HLO_OK;
+    if (code == ZIP_ER_MEMORY || starved(r)) return HLO_OUT_OF_MEMORY;
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const char *why = code == ZIP_ER_OPNOTSUPP
+                          ? "an archive is not read from its start on, as a pipe is"
+                          : zip_error_strerror(&error);
+    status = hlo_file_refuse(r->path, r->sink, why);
+    zip_error_fini(&error);
+    return status;
+}
+
+hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
+                           const hlo_diag_sink *sink, hlo_arrays **out) {
+    *out = NULL;
+    npz_reader reader = {.module = module, .sink = sink, .path = path, .role = role};
+    hlo_status status = open_archive(&reader);
+    if (status != HLO_OK) return status;
+    hlo_leaves leaves = {0};
+    status = hlo_leaves_of(module, role, &leaves);
+    if (status == HLO_OK) status = hlo_arrays_new(out);
+    for (size_t i = 0; i < leaves.count && status == HLO_OK; i++)
+        status = read_member(&reader, leaves.shapes[i], i, *out);
+    hlo_leaves_free(&leaves);
+    zip_discard(reader.archive);
+    if (status == HLO_OK) return HLO_OK;
+    hlo_arrays_free(*out);
+    *out = NULL;
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- writing */
+
+/* A whole .npy file, which the caller frees; NULL when memory runs out. */
+static char *make_npy(const hlo_array *array, size_t *out_size) {
+    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    char dims[MAX_RANK * 21 + 1] = "";
+    size_t at = 0;
+    for (uint32_t i = 0; i < array->rank && i < MAX_RANK; i++)
+        at += (size_t)snprintf(dims + at, sizeof dims - at, i ? " %lld," : "%lld,",
+                               (long long)array->dims[i]);
+    if (array->rank > 1) dims[at - 1] = '\0';
+    char text[sizeof dims + 128];
+    int width = hlo_types[type].bytes;
+    int length =
+        snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (%s), }",
+                 width == 1 ? '|' : '<', numpy_kind(type), width, dims);
+    /* Spaces and a line end up to the next multiple of 64, magic, version and length included. */
+    size_t lead = MAGIC_SIZE + 4;
+    size_t header = (lead + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
+    char *file = malloc(header + array->size);
+    if (!file) return NULL;
+    memset(file, ' ', header);
+    memcpy(file, magic, MAGIC_SIZE);
+    file[MAGIC_SIZE] = 1;
+    file[MAGIC_SIZE + 1] = 0;
+    file[MAGIC_SIZE + 2] = (char)((header - lead) & 0xff);
+    file[MAGIC_SIZE + 3] = (char)((header - lead) >> 8);
+    memcpy(file + lead, text, (size_t)length);
+    file[header - 1] = '\n';
+    if (array->size) memcpy(file + header, array->data, array->size);
+    const int bits = hlo_types[type].bits;
+    unsigned char own = bits < 8 ? (unsigned char)(0xff >> (8 - bits)) : 0xff; /* as ml_dtypes */
+    for (size_t i = 0; bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
+        file[header + i] = (char)((unsigned char)file[header + i] & own);
+    *out_size = header + array->size;
+    return file;
+}
+
+enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can tell */
+
+/* `file`: a whole .npy file, which the caller frees when the archive is closed. */
+static bool add_member(zip_t *archive, const char *file, size_t size, size_t index) {
+    char name[32];
+    snprintf(name, sizeof name, "%zu.npy", index);
+    zip_source_t *source = zip_source_buffer(archive, file, size, 0);
+    zip_int64_t place = source ? zip_file_add(archive, name, source, 0) : -1;
+    if (place < 0) {
+        zip_source_free(source);
+        return false;
+    }
+    return zip_set_file_compression(archive, (zip_uint64_t)place, ZIP_CM_STORE, 0) == 0 &&
+           zip_file_set_dostime(archive, (zip_uint64_t)place, 0, DOS_1980, 0) == 0;
+}
+
+/* The finished archive that `source` holds. */
+static bool copy_out(zip_source_t *source, FILE *out) {
+    if (zip_source_open(source) != 0) return false;
+    char chunk[1 << 16];
+    zip_int64_t got;
+    while ((got = zip_source_read(source, chunk, sizeof chunk)) > 0)
+        if (fwrite(chunk, 1, (size_t)got, out) != (size_t)got) break;
+    zip_source_close(source);
+    return got == 0 && !ferror(out);
+}
+
+/* libzip makes no archive of nothing: its end record alone is one. */
+static hlo_status write_empty(FILE *out) {
+    static const char end[22] = "PK\5\6";
+    return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
+}
+
+/* Fills `archive` and closes it. */
+static bool fill_archive(zip_t *archive, const hlo_arrays *arrays, char **files) {
+    bool added = true;
+    for (size_t i = 0; i < arrays->count && added; i++) {
+        size_t size;
+        files[i] = make_npy(&arrays->items[i], &size);
+        added = files[i] && add_member(archive, files[i], size, i);
+    }
+    if (added && zip_close(archive) == 0) return true;
+    zip_discard(archive);
+    return false;
+}
+
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
+    if (!arrays->count) return write_empty(out);
+    char **files = calloc(arrays->count, sizeof *files);
+    zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
+    if (source) zip_source_keep(source); /* the archive gives its own back */
+    zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
+    if (source && !archive) zip_source_free(source);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (archive && fill_archive(archive, arrays, files))
+        status = copy_out(source, out) ? HLO_OK : HLO_INVALID_INPUT;
+    zip_source_free(source);
+    for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
+    free(files);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* Inputs from a seed. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/float/float.h"
+#include "runtime/io/arrays.h"
+#include "runtime/io/random.h"
+
+/* Whether the values that a parameter of this name holds are never negative: scales, maxima of
+ * absolute values, second moments. */
+static bool is_positive(const char *op_name) {
+    if (!op_name) return false;
+    if (strstr(op_name, "_scale") || strstr(op_name, "amax") || strstr(op_name, "['scale"))
+        return true;
+    for (const char *at = op_name; (at = strstr(at, ".nu")); at++)
+        if (!isalnum((unsigned char)at[3]) && at[3] != '_') return true;
+    return false;
+}
+
+static void draw(hlo_random *random, hlo_type type, bool positive, hlo_array *array) {
+    size_t width = hlo_types[type].bytes;
+    char *at = array->data;
+    /* Types that numpy does not know as integers are drawn as the floats are. */
+    bool integer =
+        type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);
+    for (size_t done = 0; done < array->size; done += width, at += width) {
+        if (integer) {
+            hlo_number_store(type, at, hlo_random_below(random, type == HLO_TYPE_PRED ? 2 : 8));
+        } else {
+            float value = (float)hlo_random_normal(random);
+            hlo_number_store(type, at, positive ? fabsf(value) : value);
+        }
+    }
+}
+
+static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
+                           const hlo_diag_sink *sink, hlo_arrays *out) {
+    hlo_random random;
+    hlo_random_seed(&random, seed);
+    for (size_t i = 0; i < leaves->count; i++) {
+        const hlo_shape *shape = leaves->shapes[i];
+        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
+        if (hlo_types[shape->type].class == HLO_CLASS_COMPLEX) {
+            hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
+                          "inputs of type %s are not drawn from a seed",
+                          hlo_types[shape->type].name);
+            return HLO_INVALID_INPUT;
+        }
+        hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
+        if (!array) return HLO_OUT_OF_MEMORY;
+        draw(&random, shape->type, is_positive(hlo_instr_op_name(parameter)), array);
+    }
+    return HLO_OK;
+}
+
+hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
+                           hlo_arrays **out) {
+    *out = NULL;
+    hlo_leaves leaves;
+    hlo_status status = hlo_leaves_of(module, HLO_INPUTS, &leaves);
+    if (status != HLO_OK) return status;
+    status = hlo_arrays_new(out);
+    if (status == HLO_OK) status = draw_all(module, &leaves, seed, sink, *out);
+    hlo_leaves_free(&leaves);
+    if (status == HLO_OK) return HLO_OK;
+    hlo_arrays_free(*out);
+    *out = NULL;
+    return status;
+}

@@ -1,0 +1,133 @@
+/* Where each buffer of a computation lies in its frame: dead memory is used again. */
+#include <string.h>
+
+#include "runtime/plan/plan.h"
+
+size_t plan_align(const hlo_plan *plan, size_t size) {
+    return (size + plan->backend->alignment - 1) / plan->backend->alignment *
+           plan->backend->alignment;
+}
+
+/* A piece of the frame that nothing lives in. */
+typedef struct gap {
+    size_t offset, size;
+} gap;
+
+typedef struct frame {
+    const hlo_plan *plan;
+    gap *gaps; /* by offset, never touching */
+    uint32_t count;
+    size_t end; /* nothing was ever placed behind this */
+} frame;
+
+static size_t total_size(const hlo_plan *plan, const plan_slot *slot) {
+    return plan_align(plan, slot->size) + plan_align(plan, slot->bound_size);
+}
+
+static void remove_gap(frame *f, uint32_t index) {
+    f->count--;
+    memmove(&f->gaps[index], &f->gaps[index + 1], (f->count - index) * sizeof *f->gaps);
+}
+
+static size_t take(frame *f, size_t size) {
+    uint32_t best = f->count;
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->gaps[i].size >= size && (best == f->count || f->gaps[i].size < f->gaps[best].size))
+            best = i;
+    if (best < f->count) {
+        gap *g = &f->gaps[best];
+        size_t offset = g->offset;
+        *g = (gap){offset + size, g->size - size};
+        if (!g->size) remove_gap(f, best);
+        return offset;
+    }
+    size_t offset = f->end;
+    if (f->count && f->gaps[f->count - 1].offset + f->gaps[f->count - 1].size == f->end)
+        offset = f->gaps[--f->count].offset;
+    f->end = offset + size;
+    return offset;
+}
+
+static void give(frame *f, size_t offset, size_t size) {
+    uint32_t at = 0;
+    while (at < f->count && f->gaps[at].offset < offset) at++;
+    bool joins = at > 0 && f->gaps[at - 1].offset + f->gaps[at - 1].size == offset;
+    if (joins) {
+        f->gaps[--at].size += size;
+    } else {
+        memmove(&f->gaps[at + 1], &f->gaps[at], (f->count - at) * sizeof *f->gaps);
+        f->gaps[at] = (gap){offset, size};
+        f->count++;
+    }
+    if (at + 1 < f->count && f->gaps[at].offset + f->gaps[at].size == f->gaps[at + 1].offset) {
+        f->gaps[at].size += f->gaps[at + 1].size;
+        remove_gap(f, at + 1);
+    }
+}
+
+/* The buffer that dies in this step and whose memory result 0 takes; PLAN_NONE: none. */
+static uint32_t overwritten(const plan_comp *comp, uint32_t s) {
+    const plan_step *step = &comp->steps[s];
+    if (!step->job || step->job->overwrites < 0) return PLAN_NONE;
+    uint32_t operand = step->operands[step->job->overwrites];
+    const plan_slot *from = &comp->slots[operand], *to = &comp->slots[step->results[0]];
+    if (from->kind != SLOT_BUFFER || to->kind != SLOT_BUFFER || from->last != s ||
+        from->size != to->size || from->bound_size != to->bound_size)
+        return PLAN_NONE;
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < step->operand_count; i++) times += step->operands[i] == operand;
+    return times == 1 ? operand : PLAN_NONE;
+}
+
+static void place(frame *f, plan_slot *slot, uint32_t s) {
+    size_t size = total_size(f->plan, slot);
+    if (slot->kind == SLOT_BUFFER && slot->first == s && size) slot->offset = take(f, size);
+}
+
+static void free_dead(frame *f, plan_slot *slot, uint32_t s) {
+    size_t size = total_size(f->plan, slot);
+    if (slot->kind == SLOT_BUFFER && slot->last == s && size) give(f, slot->offset, size);
+}
+
+/* The slots that are in use in a step, each once, in `out`; returns how many. */
+static uint32_t slots_of(const plan_step *step, uint32_t *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < step->result_count; i++) out[count++] = step->results[i];
+    for (uint32_t i = 0; step->spare && i < step->result_count; i++) out[count++] = step->spare[i];
+    out[count++] = step->work;
+    out[count++] = step->predicate;
+    for (uint32_t i = 0; i < step->operand_count; i++) out[count++] = step->operands[i];
+    return count;
+}
+
+void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
+    uint32_t most = 0;
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        const plan_step *step = &comp->steps[s];
+        uint32_t count = 2 * step->result_count + step->operand_count + 2;
+        if (count > most) most = count;
+    }
+    hlo_arena_mark mark = hlo_arena_here(plan->arena);
+    frame f = {.plan = plan,
+               .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
+    uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
+    bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        const plan_step *step = &comp->steps[s];
+        uint32_t count = slots_of(step, slots), over = overwritten(comp, s);
+        if (over != PLAN_NONE) {
+            comp->slots[step->results[0]].offset = comp->slots[over].offset;
+            freed[over] = true;
+        }
+        for (uint32_t i = over == PLAN_NONE ? 0 : 1; i < count - step->operand_count; i++)
+            if (slots[i] != PLAN_NONE) place(&f, &comp->slots[slots[i]], s);
+        for (uint32_t i = 0; i < count; i++) {
+            if (slots[i] == PLAN_NONE || freed[slots[i]] || comp->slots[slots[i]].last != s)
+                continue;
+            free_dead(&f, &comp->slots[slots[i]], s);
+            freed[slots[i]] = true;
+        }
+    }
+    comp->frame_size = f.end;
+    hlo_arena_release(plan->arena, mark);
+}

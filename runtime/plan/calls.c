@@ -1,0 +1,141 @@
+/* Steps that run other computations: call, fusion, while, conditional. */
+#include <string.h>
+
+#include "runtime/plan/build.h"
+
+/* A tape holds no more jobs of one loop. */
+enum { UNROLLED = 1 << 14 };
+
+uint32_t plan_branch_count(const hlo_instr *conditional) {
+    const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    return branches ? branches->u.comps->count : 2;
+}
+
+hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
+    const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (branches) return branches->u.comps->v[index];
+    return hlo_instr_comp(conditional,
+                          index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
+}
+
+/* Room for places and for the largest frame among the callees. */
+static void finish(build *b, plan_step *step, uint32_t count, plan_comp **called) {
+    hlo_arena *arena = b->plan->arena;
+    size_t frame = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (called[i]->frame_size > frame) frame = called[i]->frame_size;
+    step->called = called;
+    step->called_count = count;
+    step->arguments = hlo_arena_zero(arena, (step->operand_count + 1) * sizeof *step->arguments);
+    step->lent = hlo_arena_zero(arena, (step->result_count + 1) * sizeof *step->lent);
+    step->work = build_work(b, frame);
+}
+
+static plan_comp **callees(const build *b, uint32_t count) {
+    return hlo_arena_array(b->plan->arena, count, sizeof(plan_comp *));
+}
+
+/* The leaves of all operands, laid out as a callee wants them. */
+static build_value arguments(build *b, const hlo_instr *instr, const plan_comp *callee) {
+    build_value v = build_operands(b, instr, 0);
+    const hlo_shape **shapes = hlo_arena_array(b->plan->arena, v.count + 1, sizeof *shapes);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_shape *shape = hlo_instr_operand(instr, i)->shape;
+        uint32_t count = build_leaf_count(shape);
+        const hlo_shape **leaves = build_leaves(b, shape);
+        for (uint32_t leaf = 0; leaf < count; leaf++) shapes[at++] = leaves[leaf];
+    }
+    return build_adapt(b, instr, v, shapes, callee->argument_shapes);
+}
+
+/* New slots for a callee's results. */
+static build_value result_slots(build *b, const plan_comp *callee) {
+    build_value v = build_new_value(b, callee->result_count);
+    for (uint32_t i = 0; i < v.count; i++)
+        v.slots[i] = build_new_slots(b, SLOT_BUFFER, callee->result_shapes[i]).slots[0];
+    return v;
+}
+
+/* A call's results: what the callee only hands on stays what it is here. */
+build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called) {
+    plan_comp **callee = callees(b, 1);
+    callee[0] = b->plan->comps[called->id];
+    build_value operands = arguments(b, instr, callee[0]);
+    build_value v = result_slots(b, callee[0]);
+    build_value own = build_new_value(b, v.count);
+    for (uint32_t i = 0; i < v.count; i++) {
+        own.slots[i] = PLAN_NONE;
+        const plan_slot *slot = &callee[0]->slots[callee[0]->results[i]];
+        if (plan_makes_result(callee[0], i))
+            own.slots[i] = v.slots[i];
+        else if (slot->kind == SLOT_ARGUMENT)
+            v.slots[i] = operands.slots[slot->index];
+        else if (slot->kind == SLOT_RESULT)
+            v.slots[i] = v.slots[slot->index];
+        else
+            b->comp->slots[v.slots[i]] = *slot;
+    }
+    finish(b, build_step(b, STEP_CALL, instr, operands, own), 1, callee);
+    return build_adapt(b, instr, v, callee[0]->result_shapes, build_leaves(b, instr->shape));
+}
+
+/* A loop's state: what the body only hands on is not touched; the rest is held twice, as the body
+ * reads one while it writes the other. */
+build_value build_while(build *b, const hlo_instr *instr) {
+    plan_comp **callee = callees(b, 2);
+    callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
+    callee[1] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_BODY)->id];
+    const plan_comp *body = callee[1];
+    build_value operands = arguments(b, instr, body);
+    build_value v = result_slots(b, body), spare = result_slots(b, body);
+    build_value own = build_new_value(b, v.count);
+    for (uint32_t i = 0; i < v.count; i++) {
+        const plan_slot *slot = &body->slots[body->results[i]];
+        bool constant = slot->kind == SLOT_ARGUMENT && slot->index == i;
+        own.slots[i] = constant ? PLAN_NONE : v.slots[i];
+        if (!constant) continue;
+        spare.slots[i] = PLAN_NONE;
+        v.slots[i] = operands.slots[i];
+    }
+    plan_step *step = build_step(b, STEP_WHILE, instr, operands, own);
+    step->spare = spare.slots;
+    finish(b, step, 2, callee);
+    step->predicate = result_slots(b, callee[0]).slots[0];
+    step->trips = hlo_while_trip_count(instr);
+    step->unrolls =
+        step->trips != HLO_TRIPS_UNKNOWN && step->trips * (body->weight + 1) <= UNROLLED;
+    return build_adapt(b, instr, v, body->result_shapes, build_leaves(b, instr->shape));
+}
+
+/* Two conditionals that want one computation's result in two layouts. */
+static bool clashes(const plan_comp *callee, const hlo_shape *const *shapes) {
+    for (uint32_t i = 0; i < callee->result_count; i++)
+        if (callee->result_shapes[i] != shapes[i]) return true;
+    return false;
+}
+
+build_value build_conditional(build *b, const hlo_instr *instr) {
+    uint32_t count = plan_branch_count(instr), at = 1;
+    plan_comp **callee = callees(b, count);
+    uint32_t *starts = hlo_arena_array(b->plan->arena, count, sizeof *starts);
+    build_value operands = build_operands(b, instr, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        callee[i] = b->plan->comps[plan_branch(instr, i)->id];
+        if (clashes(callee[i], build_leaves(b, instr->shape)))
+            build_refuse(b, instr,
+                         "`conditional` shares a branch with another that wants its "
+                         "result in another layout");
+        const hlo_shape *shape = hlo_instr_operand(instr, i + 1)->shape;
+        build_value part = {operands.slots + at, build_leaf_count(shape)};
+        part = build_adapt(b, instr, part, build_leaves(b, shape), callee[i]->argument_shapes);
+        memmove(operands.slots + at, part.slots, part.count * sizeof *part.slots);
+        starts[i] = at;
+        at += part.count;
+    }
+    build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
+    plan_step *step = build_step(b, STEP_CONDITIONAL, instr, operands, v);
+    step->branch_operands = starts;
+    finish(b, step, count, callee);
+    return v;
+}

@@ -1,0 +1,120 @@
+/* The steps that a backend runs: from instructions to jobs. */
+#include <string.h>
+
+#include "runtime/plan/build.h"
+
+static hlo_view view_of(const build *b, const hlo_shape *shape) {
+    int64_t *strides = hlo_arena_array(b->plan->arena, shape->rank, sizeof *strides);
+    hlo_shape_strides(shape, strides);
+    return (hlo_view){
+        .type = shape->type, .rank = shape->rank, .dims = shape->dims, .strides = strides};
+}
+
+static hlo_view *views_of(const build *b, const hlo_shape *const *shapes, uint32_t count) {
+    hlo_view *views = hlo_arena_array(b->plan->arena, count, sizeof *views);
+    for (uint32_t i = 0; i < count; i++) views[i] = view_of(b, shapes[i]);
+    return views;
+}
+
+static hlo_view *sigmas_of(const build *b, const hlo_view *views, uint32_t count) {
+    hlo_view *sigmas = hlo_arena_copy(b->plan->arena, views, count * sizeof *views);
+    for (uint32_t i = 0; i < count; i++) sigmas[i].type = HLO_TYPE_F32;
+    return sigmas;
+}
+
+static uint32_t leaf_count(const hlo_instr *const *instrs, uint32_t count) {
+    uint32_t leaves = 0;
+    for (uint32_t i = 0; i < count; i++) leaves += build_leaf_count(instrs[i]->shape);
+    return leaves;
+}
+
+/* The leaves of some instructions, in order. */
+static hlo_view *views_of_all(const build *b, const hlo_instr *const *instrs, uint32_t count) {
+    uint32_t leaves = leaf_count(instrs, count);
+    const hlo_shape **shapes = hlo_arena_array(b->plan->arena, leaves, sizeof *shapes),
+                    **end = shapes;
+    for (uint32_t i = 0; i < count; i++) build_leaf_shapes(instrs[i]->shape, &end);
+    return views_of(b, shapes, leaves);
+}
+
+static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, uint32_t count) {
+    build_value v = build_new_value(b, leaf_count(instrs, count));
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const build_value *value = build_value_of(b, instrs[i]);
+        memcpy(v.slots + at, value->slots, value->count * sizeof *v.slots);
+        at += value->count;
+    }
+    return v;
+}
+
+/* The step of a job whose views are set. */
+static void add_step(build *b, hlo_job *job, build_value operands, build_value results) {
+    const hlo_plan *plan = b->plan;
+    const char *name = hlo_ops[job->instr->op].name, *why = "cannot be run";
+    job->bounded = plan->options.bounds;
+    job->perturbed = plan->options.perturbed && !job->bounded;
+    job->roundings_may_be_dropped = plan->options.roundings_may_be_dropped;
+    job->operand_sigmas = sigmas_of(b, job->operands, job->operand_count);
+    job->result_sigmas = sigmas_of(b, job->results, job->result_count);
+    job->overwrites = job->untouched = -1;
+    plan_step *step = build_step(b, STEP_JOB, job->instr, operands, results);
+    step->job = job;
+    if (plan->backend->prepare(plan->device, job, plan->arena, &why) != HLO_OK)
+        build_refuse(b, job->instr, "`%s` %s", name, why);
+    if (job->host) build_warn(b, job->instr, "`%s` runs on the host: it %s", name, job->host);
+    if (job->scratch_size) step->work = build_work(b, job->scratch_size);
+}
+
+/* The step of the group, whose results have their slots. */
+static void add_job(build *b, const hlo_instr *instr, hlo_group group) {
+    hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
+    build_value operands = slots_of_all(b, group.inputs, group.input_count);
+    build_value results = slots_of_all(b, group.results, group.result_count);
+    job->instr = instr;
+    job->group = group;
+    job->operand_count = operands.count;
+    job->result_count = results.count;
+    job->operands = views_of_all(b, group.inputs, group.input_count);
+    job->results = views_of_all(b, group.results, group.result_count);
+    add_step(b, job, operands, results);
+}
+
+build_value build_job(build *b, const hlo_instr *instr) {
+    const char *why;
+    build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
+    if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
+        build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
+        return v;
+    }
+    *build_value_of(b, instr) = v;
+    hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};
+    group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof(hlo_instr *));
+    group.inputs = hlo_arena_array(b->plan->arena, instr->operand_count, sizeof(hlo_instr *));
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        group.inputs[i] = hlo_instr_operand(instr, i);
+    add_job(b, instr, group);
+    return v;
+}
+
+void build_group(build *b, const build_unit *unit) {
+    const hlo_group *group = unit->group;
+    for (uint32_t i = 0; i < group->result_count; i++)
+        *build_value_of(b, group->results[i]) =
+            build_new_slots(b, SLOT_BUFFER, group->results[i]->shape);
+    add_job(b, unit->instr, *group);
+}
+
+uint32_t build_copy(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
+                    const hlo_shape *to) {
+    build_value operand = build_new_value(b, 1), result = build_new_value(b, 1);
+    operand.slots[0] = slot;
+    result.slots[0] = build_slot(b, SLOT_BUFFER, to);
+    hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
+    job->instr = instr;
+    job->operand_count = job->result_count = 1;
+    job->operands = views_of(b, &from, 1);
+    job->results = views_of(b, &to, 1);
+    add_step(b, job, operand, result);
+    return result.slots[0];
+}

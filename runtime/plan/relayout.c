@@ -1,0 +1,48 @@
+/* Elements from one order in memory to another. */
+#include <string.h>
+
+#include "runtime/plan/plan.h"
+
+enum { MAX_RANK = 64 };
+
+static void reorder(size_t width, uint32_t rank, const int64_t *dims, void *to,
+                    const int64_t *to_strides, const void *from, const int64_t *from_strides) {
+    for (uint32_t d = 0; d < rank; d++)
+        if (dims[d] == 0) return;
+    int64_t index[MAX_RANK] = {0};
+    char *out = to;
+    const char *in = from;
+    for (;;) {
+        memcpy(out, in, width);
+        uint32_t d = rank;
+        for (; d > 0; d--) {
+            out += to_strides[d - 1] * (int64_t)width;
+            in += from_strides[d - 1] * (int64_t)width;
+            if (++index[d - 1] < dims[d - 1]) break;
+            out -= to_strides[d - 1] * dims[d - 1] * (int64_t)width;
+            in -= from_strides[d - 1] * dims[d - 1] * (int64_t)width;
+            index[d - 1] = 0;
+        }
+        if (d == 0) return;
+    }
+}
+
+static void row_major_strides(const hlo_shape *shape, int64_t *out) {
+    hlo_shape plain = *shape;
+    plain.layout = NULL;
+    hlo_shape_strides(&plain, out);
+}
+
+void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major) {
+    int64_t physical[MAX_RANK], logical[MAX_RANK];
+    hlo_shape_strides(shape, physical);
+    row_major_strides(shape, logical);
+    reorder(width, shape->rank, shape->dims, to, physical, row_major, logical);
+}
+
+void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from) {
+    int64_t physical[MAX_RANK], logical[MAX_RANK];
+    hlo_shape_strides(shape, physical);
+    row_major_strides(shape, logical);
+    reorder(width, shape->rank, shape->dims, row_major, logical, from, physical);
+}

@@ -1,0 +1,162 @@
+/* Which instructions of a computation run, together with which, and in which order. */
+#include <string.h>
+
+#include "runtime/plan/build.h"
+
+/* Units by number: an instruction by itself has its place in the computation, a group the number of
+ * instructions plus its own. */
+typedef struct order {
+    const build *b;
+    uint32_t instr_count, unit_count;
+    const hlo_instr **instrs; /* by place */
+    hlo_group *groups;
+    uint32_t *maker;   /* by place: the unit that makes the instruction's value */
+    bool *wanted;      /* by unit */
+    uint8_t *state;    /* by unit */
+    uint32_t *waiting; /* a stack of units */
+    uint32_t *next;    /* beside it: how many of each one's inputs are made */
+    build_unit *out;
+    uint32_t count;
+} order;
+
+enum { UNSEEN, OPEN, MADE };
+
+static uint32_t place_of(const order *o, const hlo_instr *instr) {
+    return o->b->place[instr->id - o->b->first_id];
+}
+
+static build_unit unit_at(const order *o, uint32_t unit) {
+    if (unit < o->instr_count) return (build_unit){.instr = o->instrs[unit]};
+    const hlo_group *group = &o->groups[unit - o->instr_count];
+    return (build_unit){.instr = group->instrs[group->instr_count - 1], .group = group};
+}
+
+static uint32_t input_count(build_unit unit) {
+    return unit.group ? unit.group->input_count : unit.instr->operand_count;
+}
+
+static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) {
+    const hlo_instr *input =
+        unit.group ? unit.group->inputs[index] : hlo_instr_operand(unit.instr, index);
+    return o->maker[place_of(o, input)];
+}
+
+/* What root and side effects need. */
+static bool *find_live(const order *o) {
+    bool *live = hlo_arena_zero(o->b->plan->arena, o->instr_count);
+    const hlo_computation *comp = o->b->comp->comp;
+    live[place_of(o, comp->root)] = true;
+    for (const hlo_instr *i = comp->last; i; i = i->prev) {
+        uint32_t place = place_of(o, i);
+        if (hlo_ops[i->op].flags & HLO_SIDE_EFFECT) live[place] = true;
+        if (!live[place]) continue;
+        for (uint32_t k = 0; k < i->operand_count; k++)
+            live[place_of(o, hlo_instr_operand(i, k))] = true;
+    }
+    return live;
+}
+
+/* The group's inputs: what its members read and is no member, each once. `seen` is by place, and
+ * holds nothing of this mark. */
+static void find_inputs(const order *o, hlo_group *group, uint32_t *seen, uint32_t mark) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < group->instr_count; i++) {
+        seen[place_of(o, group->instrs[i])] = mark;
+        most += group->instrs[i]->operand_count;
+    }
+    group->inputs = hlo_arena_array(o->b->plan->arena, most, sizeof *group->inputs);
+    group->input_count = 0;
+    for (uint32_t i = 0; i < group->instr_count; i++)
+        for (uint32_t k = 0; k < group->instrs[i]->operand_count; k++) {
+            const hlo_instr *operand = hlo_instr_operand(group->instrs[i], k);
+            uint32_t *mine = &seen[place_of(o, operand)];
+            if (*mine != mark) group->inputs[group->input_count++] = operand;
+            *mine = mark;
+        }
+}
+
+static void find_groups(order *o, const bool *live) {
+    const hlo_plan *plan = o->b->plan;
+    const hlo_instr **instrs = hlo_arena_array(plan->arena, o->instr_count, sizeof *instrs);
+    uint32_t live_count = 0;
+    for (uint32_t i = 0; i < o->instr_count; i++)
+        if (live[i] && build_is_static(o->instrs[i]->shape)) instrs[live_count++] = o->instrs[i];
+    uint32_t groups =
+        plan->backend->group(plan->device, instrs, live_count, plan->arena, &o->groups);
+    uint32_t *seen = hlo_arena_zero(plan->arena, o->instr_count * sizeof *seen);
+    o->unit_count = o->instr_count + groups;
+    o->maker = hlo_arena_array(plan->arena, o->instr_count, sizeof *o->maker);
+    for (uint32_t i = 0; i < o->instr_count; i++) o->maker[i] = i;
+    for (uint32_t g = 0; g < groups; g++) {
+        find_inputs(o, &o->groups[g], seen, g + 1);
+        for (uint32_t i = 0; i < o->groups[g].result_count; i++)
+            o->maker[place_of(o, o->groups[g].results[i])] = o->instr_count + g;
+    }
+}
+
+static void want(order *o, uint32_t unit, uint32_t *waiting) {
+    if (o->wanted[unit]) return;
+    o->wanted[unit] = true;
+    o->waiting[(*waiting)++] = unit;
+}
+
+/* What is only a member of groups that others need is not made by itself. */
+static void find_wanted(order *o) {
+    const hlo_computation *comp = o->b->comp->comp;
+    uint32_t waiting = 0;
+    want(o, o->maker[place_of(o, comp->root)], &waiting);
+    for (uint32_t i = 0; i < o->instr_count; i++)
+        if (hlo_ops[o->instrs[i]->op].flags & HLO_SIDE_EFFECT) want(o, o->maker[i], &waiting);
+    while (waiting) {
+        build_unit unit = unit_at(o, o->waiting[--waiting]);
+        for (uint32_t i = 0; i < input_count(unit); i++)
+            want(o, maker_of_input(o, unit, i), &waiting);
+    }
+}
+
+/* Makes what the unit reads, and what that reads, and then the unit. False: it reads itself. */
+static bool make(order *o, uint32_t unit) {
+    uint32_t depth = 0;
+    if (o->state[unit] == MADE) return true;
+    o->state[unit] = OPEN;
+    o->next[depth] = 0;
+    o->waiting[depth++] = unit;
+    while (depth) {
+        uint32_t top = o->waiting[depth - 1];
+        build_unit u = unit_at(o, top);
+        if (o->next[depth - 1] == input_count(u)) {
+            o->state[top] = MADE;
+            o->out[o->count++] = u;
+            depth--;
+            continue;
+        }
+        uint32_t input = maker_of_input(o, u, o->next[depth - 1]++);
+        if (o->state[input] == OPEN) return false;
+        if (o->state[input] == MADE) continue;
+        o->state[input] = OPEN;
+        o->next[depth] = 0;
+        o->waiting[depth++] = input;
+    }
+    return true;
+}
+
+build_unit *build_order(build *b, uint32_t *out_count) {
+    hlo_arena *arena = b->plan->arena;
+    const hlo_computation *comp = b->comp->comp;
+    order o = {.b = b, .instr_count = comp->instr_count};
+    o.instrs = hlo_arena_array(arena, o.instr_count, sizeof *o.instrs);
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) o.instrs[place_of(&o, i)] = i;
+    find_groups(&o, find_live(&o));
+    o.wanted = hlo_arena_zero(arena, o.unit_count);
+    o.state = hlo_arena_zero(arena, o.unit_count);
+    o.waiting = hlo_arena_array(arena, o.unit_count, sizeof *o.waiting);
+    o.next = hlo_arena_array(arena, o.unit_count, sizeof *o.next);
+    o.out = hlo_arena_array(arena, o.unit_count, sizeof *o.out);
+    find_wanted(&o);
+    for (uint32_t i = 0; i < o.instr_count; i++)
+        if (o.wanted[o.maker[i]] && !make(&o, o.maker[i]))
+            build_refuse(b, o.instrs[i], "`%s` is in a group that waits for itself",
+                         hlo_ops[o.instrs[i]->op].name);
+    *out_count = o.count;
+    return o.out;
+}

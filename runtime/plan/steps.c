@@ -1,0 +1,435 @@
+/* From a computation to steps and slots, and how long each slot is needed. */
+#include <string.h>
+
+#include "ir/device_list.h"
+#include "runtime/plan/build.h"
+
+void build_warn(const build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_WARNING, instr->offset, strlen(instr->name),
+                   format, args);
+    va_end(args);
+}
+
+void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
+                   args);
+    va_end(args);
+    b->failed = true;
+}
+
+build_value *build_value_of(const build *b, const hlo_instr *instr) {
+    return &b->values[b->place[instr->id - b->first_id]];
+}
+
+/* --------------------------------------------------------------------------------------- leaves */
+
+uint32_t build_leaf_count(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) count += build_leaf_count(shape->elements[i]);
+    return count;
+}
+
+void build_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++) build_leaf_shapes(shape->elements[i], out);
+    } else if (hlo_types[shape->type].bytes) {
+        *(*out)++ = shape;
+    }
+}
+
+const hlo_shape **build_leaves(const build *b, const hlo_shape *shape) {
+    const hlo_shape **shapes =
+        hlo_arena_array(b->plan->arena, build_leaf_count(shape) + 1, sizeof *shapes);
+    const hlo_shape **end = shapes;
+    build_leaf_shapes(shape, &end);
+    return shapes;
+}
+
+uint32_t build_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+    plan_comp *comp = b->comp;
+    if (comp->slot_count == comp->slot_capacity) {
+        comp->slot_capacity = comp->slot_capacity ? comp->slot_capacity * 2 : 16;
+        plan_slot *slots = hlo_arena_array(b->plan->arena, comp->slot_capacity, sizeof *slots);
+        if (comp->slot_count) memcpy(slots, comp->slots, comp->slot_count * sizeof *slots);
+        comp->slots = slots;
+    }
+    plan_slot *slot = &comp->slots[comp->slot_count];
+    *slot = (plan_slot){.kind = kind, .type = HLO_TYPE_INVALID};
+    if (shape) {
+        slot->type = shape->type;
+        slot->size = (size_t)hlo_shape_bytes(shape);
+        if (b->plan->options.bounds)
+            slot->bound_size = slot->size / hlo_types[shape->type].bytes * sizeof(float);
+    }
+    return comp->slot_count++;
+}
+
+uint32_t build_work(build *b, size_t size) {
+    uint32_t slot = build_slot(b, SLOT_BUFFER, NULL);
+    b->comp->slots[slot].size = size;
+    return slot;
+}
+
+build_value build_new_value(const build *b, uint32_t count) {
+    return (build_value){hlo_arena_array(b->plan->arena, count, sizeof(uint32_t)), count};
+}
+
+/* A new slot for every leaf of the shape. */
+build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+    const hlo_shape **shapes = build_leaves(b, shape);
+    build_value v = build_new_value(b, build_leaf_count(shape));
+    for (uint32_t i = 0; i < v.count; i++) v.slots[i] = build_slot(b, kind, shapes[i]);
+    return v;
+}
+
+/* The leaves of all operands in order. */
+build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first) {
+    uint32_t count = 0;
+    for (uint32_t i = first; i < instr->operand_count; i++)
+        count += build_value_of(b, hlo_instr_operand(instr, i))->count;
+    build_value v = build_new_value(b, count);
+    uint32_t at = 0;
+    for (uint32_t i = first; i < instr->operand_count; i++) {
+        const build_value *operand = build_value_of(b, hlo_instr_operand(instr, i));
+        memcpy(v.slots + at, operand->slots, operand->count * sizeof *v.slots);
+        at += operand->count;
+    }
+    return v;
+}
+
+/* -------------------------------------------------------------------------------------- layouts */
+
+plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, build_value operands,
+                      build_value results) {
+    plan_comp *comp = b->comp;
+    if (comp->step_count == comp->step_capacity) {
+        comp->step_capacity = comp->step_capacity ? comp->step_capacity * 2 : 16;
+        plan_step *steps = hlo_arena_array(b->plan->arena, comp->step_capacity, sizeof *steps);
+        if (comp->step_count) memcpy(steps, comp->steps, comp->step_count * sizeof *steps);
+        comp->steps = steps;
+    }
+    plan_step *step = &comp->steps[comp->step_count++];
+    *step = (plan_step){.kind = kind,
+                        .instr = instr,
+                        .operand_count = operands.count,
+                        .result_count = results.count,
+                        .operands = operands.slots,
+                        .results = results.slots,
+                        .work = PLAN_NONE,
+                        .predicate = PLAN_NONE};
+    return step;
+}
+
+/* Same elements in the same order in memory. */
+static bool same_memory(const hlo_shape *a, const hlo_shape *b) {
+    if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
+    if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;
+    if (!hlo_shape_same_dims(a, b)) return false;
+    const int64_t *p = a->layout ? a->layout->minor_to_major : NULL;
+    const int64_t *q = b->layout ? b->layout->minor_to_major : NULL;
+    return p && q && memcmp(p, q, a->rank * sizeof *p) == 0;
+}
+
+build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
+                        const hlo_shape *const *from, const hlo_shape *const *to) {
+    build_value adapted = value;
+    for (uint32_t i = 0; i < value.count; i++) {
+        if (from[i] == to[i] || same_memory(from[i], to[i])) continue;
+        if (adapted.slots == value.slots) {
+            adapted = build_new_value(b, value.count);
+            memcpy(adapted.slots, value.slots, value.count * sizeof *value.slots);
+        }
+        adapted.slots[i] = build_copy(b, instr, value.slots[i], from[i], to[i]);
+    }
+    return adapted;
+}
+
+/* What text calls the same value may be laid out in two ways. */
+static build_value relaid(build *b, const hlo_instr *instr, build_value value,
+                          const hlo_shape *from, const hlo_shape *to) {
+    if (from == to) return value;
+    return build_adapt(b, instr, value, build_leaves(b, from), build_leaves(b, to));
+}
+
+/* ------------------------------------------------------------------------------------- plumbing */
+
+/* Whether a collective sends nothing: neither the header nor its groups tell of a second device. */
+static bool is_single_device(const hlo_instr *collective) {
+    const hlo_module *module = collective->parent->module;
+    for (uint32_t i = 0; i < module->attr_count; i++) {
+        const hlo_attr *attr = &module->attrs[i];
+        if ((attr->id == HLO_ATTR_NUM_PARTITIONS || attr->id == HLO_ATTR_REPLICA_COUNT) &&
+            attr->u.i > 1)
+            return false;
+    }
+    hlo_device_list groups =
+        hlo_device_list_read(hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS));
+    return groups.devices == 0 || groups.devices == 1;
+}
+
+/* Whether the instruction's value is its first operand's, as it is in memory. */
+static bool is_alias(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_OPT_BARRIER:
+    case HLO_OP_DOMAIN:
+    case HLO_OP_ADD_DEPENDENCY: return true;
+    case HLO_OP_ALL_GATHER:
+    case HLO_OP_ALL_REDUCE:
+    case HLO_OP_REDUCE_SCATTER:
+    case HLO_OP_ALL_TO_ALL:
+    case HLO_OP_COLLECTIVE_BROADCAST:
+        if (!is_single_device(instr)) return false;
+        /* fallthrough */
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE: return same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
+    default: return false;
+    }
+}
+
+static build_value element_of(build *b, const hlo_instr *instr) {
+    const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+    uint32_t index = (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0), start = 0;
+    for (uint32_t i = 0; i < index; i++) start += build_leaf_count(tuple->shape->elements[i]);
+    build_value v = {build_value_of(b, tuple)->slots + start, build_leaf_count(instr->shape)};
+    return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
+}
+
+/* The same bytes. Bounds belong to elements of one type, so with them another type is a copy. */
+static build_value bitcast_value(build *b, const hlo_instr *instr) {
+    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
+    if (from->type == instr->shape->type || !b->plan->options.bounds)
+        return *build_value_of(b, hlo_instr_operand(instr, 0));
+    build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
+    build_step(b, STEP_COPY, instr, build_operands(b, instr, 0), v);
+    return v;
+}
+
+static build_value tuple_value(build *b, const hlo_instr *instr) {
+    build_value v = build_operands(b, instr, 0);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        build_value part = {v.slots + at, build_leaf_count(operand->shape)};
+        part = relaid(b, instr, part, operand->shape, instr->shape->elements[i]);
+        memmove(v.slots + at, part.slots, part.count * sizeof *part.slots);
+        at += part.count;
+    }
+    return v;
+}
+
+static build_value constant_value(build *b, const hlo_instr *instr, const hlo_literal *literal) {
+    const hlo_shape *shape = literal->shape;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        build_value v = build_new_value(b, build_leaf_count(shape));
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            build_value part = constant_value(b, instr, literal->elements[i]);
+            memcpy(v.slots + at, part.slots, part.count * sizeof *v.slots);
+            at += part.count;
+        }
+        return v;
+    }
+    build_value v = build_new_slots(b, SLOT_CONSTANT, shape);
+    if (!v.count) return v;
+    if (literal->elided) {
+        build_refuse(b, instr, "the values of this constant are elided");
+        return v;
+    }
+    plan_slot *slot = &b->comp->slots[v.slots[0]];
+    const void *bytes = literal->data;
+    if (!hlo_shape_is_row_major(shape)) {
+        void *physical = hlo_arena_alloc(b->plan->arena, slot->size);
+        plan_to_physical(shape, hlo_types[shape->type].bytes, physical, literal->data);
+        bytes = physical;
+    }
+    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
+    if (!slot->place.data && slot->size) build_refuse(b, instr, "no memory for this constant");
+    return v;
+}
+
+static build_value parameter_value(build *b, const hlo_instr *instr) {
+    uint32_t index = 0;
+    for (int64_t p = 0; p < instr->u.parameter; p++)
+        index += build_leaf_count(b->comp->comp->parameters[p]->shape);
+    build_value v = build_new_value(b, build_leaf_count(instr->shape));
+    for (uint32_t i = 0; i < v.count; i++) {
+        v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
+        b->comp->slots[v.slots[i]].index = index + i;
+    }
+    return build_adapt(b, instr, v, b->comp->argument_shapes + index,
+                       build_leaves(b, instr->shape));
+}
+
+/* ---------------------------------------------------------------------------------------- steps */
+
+bool build_is_static(const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!build_is_static(shape->elements[i])) return false;
+        return true;
+    }
+    return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
+           (!hlo_types[shape->type].bytes || hlo_shape_bytes(shape) >= 0);
+}
+
+static void check_called(void *user, hlo_computation *called) {
+    build *b = user;
+    const plan_comp *comp = b->plan->comps[called->id];
+    if (comp && !comp->results) b->failed = true;
+}
+
+/* What has a callee that cannot run is not looked at further; the errors are told already. */
+static bool runs_failed(build *b, const hlo_instr *instr) {
+    bool before = b->failed;
+    b->failed = false;
+    hlo_instr_visit_called(instr, check_called, b);
+    bool failed = b->failed;
+    b->failed |= before;
+    return failed;
+}
+
+static build_value value_for(build *b, const hlo_instr *instr) {
+    if (!build_is_static(instr->shape)) {
+        build_refuse(b, instr, "`%s` has a shape that no plan can be made for",
+                     hlo_ops[instr->op].name);
+        return build_new_slots(b, SLOT_BUFFER, instr->shape);
+    }
+    if (runs_failed(b, instr)) return build_new_slots(b, SLOT_BUFFER, instr->shape);
+    switch (instr->op) {
+    case HLO_OP_PARAMETER: return parameter_value(b, instr);
+    case HLO_OP_CONSTANT: return constant_value(b, instr, instr->u.literal);
+    case HLO_OP_TUPLE: return tuple_value(b, instr);
+    case HLO_OP_AFTER_ALL: return build_new_value(b, 0);
+    case HLO_OP_GET_TUPLE_ELEMENT: return element_of(b, instr);
+    case HLO_OP_CALL: return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+    case HLO_OP_FUSION: return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS));
+    case HLO_OP_WHILE: return build_while(b, instr);
+    case HLO_OP_CONDITIONAL: return build_conditional(b, instr);
+    case HLO_OP_BITCAST: return bitcast_value(b, instr);
+    default: break;
+    }
+    if (!is_alias(instr)) return build_job(b, instr);
+    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    build_value v = *build_value_of(b, operand);
+    if (instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY) return v;
+    return relaid(b, instr, v, operand->shape, instr->shape);
+}
+
+/* ------------------------------------------------------------------------------------- liveness */
+
+static void use(plan_comp *comp, uint32_t slot, uint32_t step) {
+    if (slot == PLAN_NONE) return;
+    plan_slot *s = &comp->slots[slot];
+    if (step < s->first) s->first = step;
+    if (step > s->last) s->last = step;
+}
+
+/* From which step to which each slot is in use. */
+static void find_lifetimes(plan_comp *comp) {
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        comp->slots[i].first = PLAN_NONE;
+        comp->slots[i].last = 0;
+    }
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        const plan_step *step = &comp->steps[s];
+        for (uint32_t i = 0; i < step->operand_count; i++) use(comp, step->operands[i], s);
+        for (uint32_t i = 0; i < step->result_count; i++) use(comp, step->results[i], s);
+        for (uint32_t i = 0; step->spare && i < step->result_count; i++)
+            use(comp, step->spare[i], s);
+        use(comp, step->work, s);
+        use(comp, step->predicate, s);
+    }
+}
+
+/* The root's leaves that a step makes are made where the caller wants them. */
+static void lend_results(plan_comp *comp) {
+    for (uint32_t i = 0; i < comp->result_count; i++) {
+        plan_slot *slot = &comp->slots[comp->results[i]];
+        if (slot->kind != SLOT_BUFFER) continue;
+        slot->kind = SLOT_RESULT;
+        slot->index = i;
+    }
+}
+
+/* Results that a job does not compute, and nobody reads. */
+static void drop_untouched(plan_comp *comp) {
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        const plan_step *step = &comp->steps[s];
+        if (!step->job || step->job->untouched < 0) continue;
+        plan_slot *slot = &comp->slots[step->results[step->job->untouched]];
+        if (slot->kind == SLOT_BUFFER && slot->last == s) slot->kind = SLOT_NOWHERE;
+    }
+}
+
+static uint64_t weight_of(const plan_step *step) {
+    uint64_t weight = 1;
+    for (uint32_t i = 0; i < step->called_count; i++) weight += step->called[i]->weight;
+    return step->kind == STEP_WHILE && step->unrolls ? weight * step->trips : weight;
+}
+
+static void count_places(build *b) {
+    const hlo_computation *comp = b->comp->comp;
+    uint32_t last_id = 0, count = 0;
+    b->first_id = UINT32_MAX;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        if (i->id < b->first_id) b->first_id = i->id;
+        if (i->id > last_id) last_id = i->id;
+        count++;
+    }
+    hlo_arena *arena = b->plan->arena;
+    b->place = hlo_arena_array(arena, last_id - b->first_id + 1, sizeof *b->place);
+    b->values = hlo_arena_zero(arena, count * sizeof *b->values);
+    count = 0;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        b->place[i->id - b->first_id] = count++;
+}
+
+/* The layouts that the computation meets its caller with. */
+static void find_signature(build *b) {
+    plan_comp *comp = b->comp;
+    const hlo_computation *c = comp->comp;
+    const hlo_shape *arguments = b->plan->arguments_like[c->id];
+    const hlo_shape *result = b->plan->results_like[c->id];
+    for (uint32_t i = 0; i < c->parameter_count; i++)
+        comp->argument_count += build_leaf_count(c->parameters[i]->shape);
+    comp->argument_shapes =
+        hlo_arena_array(b->plan->arena, comp->argument_count + 1, sizeof *comp->argument_shapes);
+    const hlo_shape **end = comp->argument_shapes;
+    for (uint32_t i = 0; i < c->parameter_count; i++)
+        build_leaf_shapes(arguments ? arguments : c->parameters[i]->shape, &end);
+    comp->result_shapes = build_leaves(b, result ? result : c->root->shape);
+}
+
+bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
+    build b = {.plan = plan, .comp = comp, .sink = sink};
+    const hlo_instr *root = comp->comp->root;
+    count_places(&b);
+    find_signature(&b);
+    uint32_t count;
+    const build_unit *units = build_order(&b, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (units[i].group)
+            build_group(&b, &units[i]);
+        else
+            *build_value_of(&b, units[i].instr) = value_for(&b, units[i].instr);
+    if (b.failed) return false;
+    build_value results = build_adapt(&b, root, *build_value_of(&b, root),
+                                      build_leaves(&b, root->shape), comp->result_shapes);
+    comp->results = results.slots;
+    comp->result_count = results.count;
+    lend_results(comp);
+    find_lifetimes(comp);
+    drop_untouched(comp);
+    for (uint32_t i = 0; i < comp->step_count; i++) comp->weight += weight_of(&comp->steps[i]);
+    return true;
+}
+
+bool plan_makes_result(const plan_comp *comp, uint32_t index) {
+    const plan_slot *slot = &comp->slots[comp->results[index]];
+    return slot->kind == SLOT_RESULT && slot->index == index;
+}
