@@ -1,6 +1,6 @@
 # Writes OUT: hlo_reason_pages, the text of each of PAGES/*.md, a page per row of passes/reason/reason.def.
 file(GLOB pages ${PAGES}/*.md)
-set(text "/* Made from passes/reason/pages/ by cmake/pages.cmake. */\n#include \"passes/verdict/report.h\"\n\n")
+set(text "/* Made from passes/reason/pages/ by cmake/pages.cmake. */\n#include \"passes/reason/reason.h\"\n\n")
 string(APPEND text "const char *const hlo_reason_pages[HLO_REASON_COUNT] = {\n")
 foreach(page ${pages})
   get_filename_component(id ${page} NAME_WE)

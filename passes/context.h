@@ -17,8 +17,9 @@ typedef struct hlo_pass_context {
     struct hlo_order *order; /* of the module's instructions, in there; NULL: not asked for */
     struct hlo_replication
         *agreement; /* what hlo_devices_replicated() has found so far, in there; NULL */
-    const struct hlo_rules *rules;  /* loaded from a file; NULL: none */
-    const hlo_module *rules_source; /* holds them, and their text */
+    const struct hlo_rule_library *library; /* the built-in rules */
+    const struct hlo_rules *rules;          /* loaded from a file; NULL: none */
+    const hlo_module *rules_source;         /* holds them, and their text */
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the
                          module is as it was */
 } hlo_pass_context;

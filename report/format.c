@@ -3,36 +3,6 @@
 
 #include "matmul/json.h"
 
-typedef struct reason_row {
-    const char *name, *text, *hint;
-} reason_row;
-
-static const reason_row reason_rows[] = {
-#define HLO_REASON(id, name, text, hint) {name, text, hint},
-#include "passes/reason/reason.def"
-#undef HLO_REASON
-};
-
-size_t hlo_reason_count(void) {
-    return HLO_REASON_COUNT;
-}
-
-const char *hlo_reason_name(size_t index) {
-    return reason_rows[index].name;
-}
-
-const char *hlo_reason_text(size_t index) {
-    return reason_rows[index].text;
-}
-
-const char *hlo_reason_hint(size_t index) {
-    return reason_rows[index].hint;
-}
-
-const char *hlo_reason_page(size_t index) {
-    return hlo_reason_pages[index];
-}
-
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_MISSED] = "missed",
                                     [HLO_VERDICT_WIDE] = "wide",

@@ -176,7 +176,7 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
 
 static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
     fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include "
-          "\"passes/engine/engine.h\"\n\n",
+          "\"passes/rules/library.h\"\n\n",
           out);
     for (unsigned i = 0; i < count; i++) put_file(out, files[i], i);
     fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);

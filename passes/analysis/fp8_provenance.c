@@ -2,8 +2,7 @@
 #include "passes/analysis/fp8_provenance.h"
 
 #include "passes/analysis/pin.h"
-#include "passes/engine/engine.h"
-#include "passes/transform/sink_dequantise.h"
+#include "passes/analysis/value.h"
 
 enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
 
@@ -137,10 +136,10 @@ bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_inst
 
 /* Whether it stays as it is, so that nothing is handed in as fp8. */
 static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
-    const bool held = hlo_sink_is_held(at);
-    if (held || hlo_sink_speaks(at))
+    const bool held = hlo_pin_holds(at);
+    if (held || hlo_pin_has_element_attrs(at))
         *out_reason = held ? hlo_pin_reason(at) : HLO_REASON_CHAIN_NOT_MOVABLE;
-    return held || hlo_sink_speaks(at);
+    return held || hlo_pin_has_element_attrs(at);
 }
 
 /* Of a loop's or a branch's parameter: what of the way into it stays as it is; NULL: nothing. */

@@ -3,7 +3,7 @@
 #define HLO_PASSES_CARRIED_H
 
 #include "ir/ir.h"
-#include "passes/verdict/remark.h"
+#include "passes/reason/reason.h"
 
 typedef struct hlo_fp8_provenance hlo_fp8_provenance;
 

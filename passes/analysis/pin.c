@@ -162,3 +162,12 @@ bool hlo_pin_lets_inline(const hlo_instr *call) {
 bool hlo_pin_is_scheduled(const hlo_module *module) {
     return hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, 0);
 }
+
+bool hlo_pin_holds(const hlo_instr *instr) {
+    bool calls = instr->op == HLO_OP_WHILE || instr->op == HLO_OP_CONDITIONAL;
+    return instr->pin && !(instr->pin == HLO_PIN_EFFECT && calls);
+}
+
+bool hlo_pin_has_element_attrs(const hlo_instr *instr) {
+    return hlo_instr_attr(instr, HLO_ATTR_SHARDING) || hlo_instr_attr(instr, HLO_ATTR_ORIGIN);
+}

@@ -13,7 +13,8 @@
 #ifndef HLO_PASSES_PIN_H
 #define HLO_PASSES_PIN_H
 
-#include "passes/verdict/remark.h"
+#include "ir/ir.h"
+#include "passes/reason/reason.h"
 
 /* Pins what must be pinned, in the whole module, when a run of passes begins. */
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
@@ -32,5 +33,11 @@ bool hlo_pin_lets_inline(const hlo_instr *call);
 /* Whether the module has a schedule, which says what runs when and where it lies in memory: no pass
  * changes such a module. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
+
+/* Whether a loop, a branch or a tuple is pinned, and not only by an effect in what it calls. */
+bool hlo_pin_holds(const hlo_instr *instr);
+
+/* Whether `instr` has an attribute with an entry for each element of a tuple. */
+bool hlo_pin_has_element_attrs(const hlo_instr *instr);
 
 #endif

@@ -1,5 +1,5 @@
 /* Which values are never negative. */
-#include "passes/engine/engine.h"
+#include "passes/analysis/value.h"
 
 enum { SIGN_LIMIT = 128 };
 

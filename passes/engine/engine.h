@@ -10,10 +10,9 @@
 #define HLO_PASSES_MATCH_H
 
 #include "grammar/rules/rules.h"
+#include "passes/analysis/value.h"
 #include "passes/context.h"
 #include "passes/verdict/remark.h"
-
-enum { HLO_CHAIN_LIMIT = 64 };
 
 typedef struct hlo_engine hlo_engine;
 
@@ -78,7 +77,14 @@ typedef struct hlo_rule_functions {
     hlo_rule_make *make;
     hlo_rule_measure *measure;
 } hlo_rule_functions;
-extern const hlo_rule_functions hlo_rule_function_table[];
+
+/* The built-in rules and what they name. The engine gets it as data, context->library. */
+typedef struct hlo_rule_library {
+    const hlo_rule_vocabulary *words;
+    const hlo_rule_functions *functions; /* of builder.def, by the codes that rules have */
+    const hlo_rules *const *files;       /* passes/rules/, in the order of their names */
+    const uint32_t *file_count;
+} hlo_rule_library;
 
 /* match.c: binds env->slots. True: the roots match and the guards hold. Otherwise env->reason may
  * say which guard did not. */
@@ -88,17 +94,6 @@ bool hlo_rule_match(hlo_rule_env *env);
 bool hlo_rule_may_fire(hlo_rule_env *env);
 /* Index of the result in the call's tuple; -1 when it has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
-/* Whether a chain may have `instr` as a link: movement, or a convert from one wide type (f32, bf16,
- * f16) to another; not pinned. */
-bool hlo_chain_link(const hlo_instr *instr);
-/* The value that `value` repeats: it has one element, or is a constant of equal elements. NULL when
- * `value` is no splat, or only through a pinned instruction. */
-hlo_instr *hlo_splat_source(hlo_instr *value);
-
-/* What is known of the sign of all elements, whatever the inputs are. NaN may be among them. */
-typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
-hlo_sign hlo_sign_least(hlo_instr *value);
-
 /* A scalar constant. */
 hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number);
 
@@ -106,7 +101,8 @@ hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number);
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape);
 
 /* Whether the arguments are what builder.def says that the function takes. */
-bool hlo_rule_fits(uint16_t function, const hlo_binding *args, uint32_t count);
+bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
+                   uint32_t count);
 
 /* An argument of a guard or of a builder: a variable, a result, a number or a word. */
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term);
@@ -147,20 +143,5 @@ void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 /* Runs a phase to its fixpoint: the rules of that phase of every built-in file, then those of
  * context->rules. HLO_INTERNAL when it does not end: a diagnostic names the rule. */
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
-
-/* Loads the file at `path` for context->rules. `owner` is a module without instructions that holds
- * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with at most
- * `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a note about the others. */
-hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
-                          hlo_module **out_owner, const hlo_rules **out_rules);
-
-/* The same from memory, which is copied; `name` is the file name in diagnostics. */
-hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
-                          const hlo_diag_sink *sink, hlo_module **out_owner,
-                          const hlo_rules **out_rules);
-
-/* The files under passes/rules/, in the order of their names. */
-extern const hlo_rules *const hlo_rules_builtin[];
-extern const uint32_t hlo_rules_builtin_count;
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "ir/float/float.h"
 #include "passes/analysis/pin.h"
-#include "passes/rules/vocabulary.h"
 
 enum { FUEL = 4096, USER_LIMIT = 64, CLIMB_LIMIT = 4 };
 
@@ -53,23 +52,6 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
         if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT &&
             hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == index)
             return use->user;
-    return NULL;
-}
-
-/* Whether each element is one of operand 0, and no other operand says which. */
-static bool repeats(const hlo_instr *value) {
-    return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
-}
-
-hlo_instr *hlo_splat_source(hlo_instr *value) {
-    for (unsigned depth = 0; depth < HLO_CHAIN_LIMIT; depth++) {
-        if (!hlo_shape_is_array(value->shape)) return NULL;
-        if (hlo_shape_count(value->shape) == 1) return value;
-        if (value->op == HLO_OP_CONSTANT)
-            return hlo_literal_is_splat(value->u.literal) ? value : NULL;
-        if (!repeats(value)) return NULL;
-        value = hlo_instr_operand(value, 0);
-    }
     return NULL;
 }
 
@@ -137,15 +119,17 @@ static bool fits(const hlo_binding *arg, char letter) {
     }
 }
 
-bool hlo_rule_fits(uint16_t function, const hlo_binding *args, uint32_t count) {
+bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
+                   uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
-        if (!fits(&args[i], hlo_rule_letter(&hlo_rule_words.functions[function], i))) return false;
+        if (!fits(&args[i], hlo_rule_letter(&env->context->library->words->functions[function], i)))
+            return false;
     return true;
 }
 
 static bool holds(hlo_rule_env *env, uint16_t function, const hlo_binding *args, uint32_t count) {
-    return hlo_rule_fits(function, args, count) &&
-           hlo_rule_function_table[function].test(env, args, count);
+    return hlo_rule_fits(env, function, args, count) &&
+           env->context->library->functions[function].test(env, args, count);
 }
 
 static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
@@ -219,17 +203,6 @@ static bool match_result(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *v
     return false;
 }
 
-static bool wide(const hlo_instr *value) {
-    hlo_type type = value->shape->type;
-    return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
-}
-
-bool hlo_chain_link(const hlo_instr *instr) {
-    if (instr->pin) return false;
-    if (instr->op == HLO_OP_CONVERT) return wide(instr) && wide(hlo_instr_operand(instr, 0));
-    return hlo_instr_moves(instr);
-}
-
 static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                         const goal *next) {
     hlo_instr *links[HLO_CHAIN_LIMIT + 1] = {value};
@@ -260,7 +233,7 @@ static bool match_splat(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *va
     hlo_instr *source = hlo_splat_source(value);
     for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
         if (match_term(env, arg_of(env, t, 0), source, next)) return true;
-        if (hlo_shape_count(source->shape) != 1 || !repeats(source)) return false;
+        if (hlo_shape_count(source->shape) != 1 || !hlo_repeats(source)) return false;
         source = hlo_instr_operand(source, 0);
         if (hlo_shape_count(source->shape) != 1) return false;
     }

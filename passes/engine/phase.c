@@ -165,7 +165,7 @@ static bool remarks(const hlo_rule_env *env, const hlo_rule_action **out_remark)
 }
 
 static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
-    return hlo_rule_function_table[env->rule->measure_code].measure(env, value);
+    return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
 
 /* A rule of a file is at fault itself, where it stands there; one of ours is a bug. `at`: in the
@@ -376,8 +376,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     env->context = context;
     env->engine = e;
     env->journal = hlo_journal_new(context->scratch);
-    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++)
-        enter_phase(e, env, hlo_rules_builtin[i]);
+    const hlo_rule_library *library = context->library;
+    for (uint32_t i = 0; i < *library->file_count; i++) enter_phase(e, env, library->files[i]);
     if (context->rules) enter_phase(e, env, context->rules);
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_facts_fused(context->module, context->scratch);

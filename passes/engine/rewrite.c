@@ -249,8 +249,8 @@ static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
         if (env->unbuildable) return NULL;
     }
     hlo_instr *out = NULL;
-    if (!hlo_rule_fits(t->code, args, t->arg_count) ||
-        !hlo_rule_function_table[t->code].make(env, args, t->arg_count, &out)) {
+    if (!hlo_rule_fits(env, t->code, args, t->arg_count) ||
+        !env->context->library->functions[t->code].make(env, args, t->arg_count, &out)) {
         env->unbuildable = true;
         return NULL;
     }

@@ -8,9 +8,9 @@
 #include "hlo/text.h"
 #include "ir/module/snapshot.h"
 #include "passes/analysis/pin.h"
-#include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
+#include "passes/rules/library.h"
 #include "passes/sharding/devices.h"
 #include "passes/verdict/remark.h"
 
@@ -335,6 +335,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                .cuda = options->cuda_major * 100 + options->cuda_minor,
                                .scales = options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL},
                     .options = options,
+                    .library = &hlo_rule_library_builtin,
                     .sink = options->sink},
         .telling = out_report || options->min_gain > 0};
     hlo_status status = hlo_pass_options_check(options);

@@ -11,7 +11,8 @@
 #include "passes/builders/operand_layout.h"
 #include "passes/builders/pad_slice.h"
 #include "passes/builders/scaled_operand.h"
-#include "passes/engine/engine.h"
+#include "passes/rules/library.h"
+#include "passes/rules/vocabulary.h"
 #include "passes/sharding/devices.h"
 
 #define UNUSED(x) ((void)(x))
@@ -949,7 +950,7 @@ MEASURE(misplaced_operands) {
     return misplaced;
 }
 
-const hlo_rule_functions hlo_rule_function_table[] = {
+static const hlo_rule_functions functions[] = {
 #define HLO_TEST(name, params) {.test = test_##name},
 #define HLO_MAKE(name, params) {.make = make_##name},
 #define HLO_MEASURE(name, params) {.measure = measure_##name},
@@ -958,3 +959,6 @@ const hlo_rule_functions hlo_rule_function_table[] = {
 #undef HLO_MAKE
 #undef HLO_MEASURE
 };
+
+const hlo_rule_library hlo_rule_library_builtin = {&hlo_rule_words, functions, hlo_rules_builtin,
+                                                   &hlo_rules_builtin_count};

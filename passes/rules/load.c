@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/text/file.h"
-#include "passes/engine/engine.h"
+#include "passes/rules/library.h"
 #include "passes/rules/vocabulary.h"
 
 hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,

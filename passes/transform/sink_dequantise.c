@@ -7,6 +7,7 @@
  * but matmuls whose other operand comes from fp8 as well; computations with several callers;
  * shardings. Numerics: exact: the same is computed, where it is used. A slice of values that have a
  * scale for each slice is scaled after slicing. Tests: testdata/passes/sink-dequantise/ */
+#include "passes/analysis/pin.h"
 #include "passes/transform/sink_dequantise.h"
 #include <string.h>
 
@@ -307,10 +308,6 @@ static void note_called(void *user, hlo_computation *called) {
     s->called[called->id] = true;
 }
 
-bool hlo_sink_speaks(const hlo_instr *instr) {
-    return hlo_instr_attr(instr, HLO_ATTR_SHARDING) || hlo_instr_attr(instr, HLO_ATTR_ORIGIN);
-}
-
 /* Of a tuple of `count` elements, which a module that was not verified need not be. */
 static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
     if (tuple == tuple->parent->root || tuple->shape->type != HLO_TYPE_TUPLE ||
@@ -318,7 +315,7 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
         return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
         int64_t index = hlo_sink_index(use->user, tuple);
-        if (index < 0 || index >= count || hlo_sink_is_held(use->user)) return false;
+        if (index < 0 || index >= count || hlo_pin_holds(use->user)) return false;
     }
     return true;
 }
@@ -326,8 +323,8 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
 static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *comp) {
     if (!comp || !s->callers[comp->id] || comp->parameter_count != 1 || !comp->root) return false;
     const hlo_instr *parameter = comp->parameters[0];
-    if (!only_elements_used(parameter, e->count) || hlo_sink_speaks(parameter) ||
-        hlo_sink_is_held(parameter))
+    if (!only_elements_used(parameter, e->count) || hlo_pin_has_element_attrs(parameter) ||
+        hlo_pin_holds(parameter))
         return false;
     e->called[e->called_count++] = comp;
     return true;
@@ -335,8 +332,8 @@ static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *com
 
 static void enter(hlo_sink_region *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
-    if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_sink_is_held(e->tuple) &&
-        !hlo_sink_is_held(e->user) && !hlo_sink_speaks(e->tuple) && !hlo_sink_speaks(e->user)) {
+    if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_pin_holds(e->tuple) &&
+        !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) && !hlo_pin_has_element_attrs(e->user)) {
         e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
         if (hlo_sink_choose(e)) sink(e);
     }
@@ -361,7 +358,7 @@ static void visit_loop(const sinker *s, hlo_instr *loop) {
     if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
         return;
     if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
-        !hlo_sink_speaks(body->root) && !hlo_sink_is_held(body->root) &&
+        !hlo_pin_has_element_attrs(body->root) && !hlo_pin_holds(body->root) &&
         only_elements_used(loop, e.count) && body->root->operand_count == e.count)
         enter(&e);
 }

@@ -49,12 +49,6 @@ typedef struct hlo_sink_region {
 /* Which element of `tuple` it is; -1: none. */
 int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple);
 
-/* Whether it is pinned, and not only by what it calls. */
-bool hlo_sink_is_held(const hlo_instr *instr);
-
-/* Whether it has an attribute that speaks of each element of a tuple. */
-bool hlo_sink_speaks(const hlo_instr *instr);
-
 /* Whether the next round has at that place what this one has there. */
 bool hlo_sink_is_next(const hlo_sink_region *e, const hlo_instr *root, const hlo_use *use,
                       uint32_t index);

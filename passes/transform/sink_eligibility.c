@@ -1,5 +1,6 @@
 /* Which elements of a tuple may be handed in as fp8: those that only movement, collectives and then
  * matmuls with something else from fp8 use, however many loops and branches farther in. */
+#include "passes/analysis/pin.h"
 #include "passes/builders/granularity.h"
 #include "passes/sharding/devices.h"
 #include "passes/transform/sink_dequantise.h"
@@ -9,11 +10,6 @@ enum { DEPTH_LIMIT = 64, STEP_LIMIT = 1024 };
 int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
-}
-
-bool hlo_sink_is_held(const hlo_instr *instr) {
-    bool calls = instr->op == HLO_OP_WHILE || instr->op == HLO_OP_CONDITIONAL;
-    return instr->pin && !(instr->pin == HLO_PIN_EFFECT && calls);
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -255,7 +251,7 @@ static bool handed_serves(walk *w, const hlo_instr *tuple, int64_t index, const 
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
-        if (hlo_sink_is_held(user)) return false;
+        if (hlo_pin_holds(user)) return false;
         if (user->op == HLO_OP_WHILE
                 ? !loop_serves(w, user, index, last)
                 : !branch_serves(w, user, (uint32_t)(use - user->operands), index, last))
@@ -294,7 +290,7 @@ static bool dot_serves(walk *w, const hlo_use *use, const way *last) {
 
 static bool use_serves(walk *w, const hlo_use *use, const way *last) {
     const hlo_instr *user = use->user, *value = use->def;
-    if (hlo_sink_is_held(user)) return false;
+    if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (hlo_sink_is_next(w->e, user, use, w->index)) return true;
         /* A loop farther in hands it on. */

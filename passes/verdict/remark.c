@@ -7,13 +7,6 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
-hlo_reason hlo_reason_find(const char *name) {
-    int reason = 0;
-    while (reason < HLO_REASON_COUNT && strcmp(hlo_reason_name((size_t)reason), name) != 0)
-        reason++;
-    return (hlo_reason)reason;
-}
-
 /* ------------------------------------------------------------------------------- slots by instr */
 
 static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {

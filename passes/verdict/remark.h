@@ -9,17 +9,7 @@
 #define HLO_PASSES_REMARK_H
 
 #include "passes/context.h"
-
-/* Why a dot is not FP8, or not the cheapest FP8. */
-typedef enum hlo_reason {
-#define HLO_REASON(id, name, text, hint) HLO_REASON_##id,
-#include "passes/reason/reason.def"
-#undef HLO_REASON
-    HLO_REASON_COUNT
-} hlo_reason;
-
-/* HLO_REASON_COUNT when no reason is called so. */
-hlo_reason hlo_reason_find(const char *name);
+#include "passes/reason/reason.h"
 
 /* `to` stands for the matmul `from` from now on; also where `to` stands for another one already
  * (two equal ones became one). */
@@ -38,6 +28,10 @@ void hlo_remark_begin(hlo_pass_context *context);
 void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
                        const hlo_instr *blocker);
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
+
+/* Adds a lint about `at` to the report, with particulars to follow its sentence; NULL: none. */
+void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
+                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Whether `dot` is to stay wide because FP8 gains too little. */
 bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);

@@ -8,7 +8,6 @@
 #include "cost/run_count.h"
 #include "hlo/argument.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/pipeline/lint.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/report.h"
 

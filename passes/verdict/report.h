@@ -69,9 +69,6 @@ struct hlo_report {
     tallies passes, rules;
 };
 
-/* By hlo_reason: the text of passes/reason/pages/NAME.md. */
-extern const char *const hlo_reason_pages[HLO_REASON_COUNT];
-
 /* The facts of a matmul that a verdict tells: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
 

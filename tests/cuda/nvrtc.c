@@ -100,7 +100,7 @@ static void write_arguments(const char *source, FILE *out) {
 /* The source with what is in device.cuh, which is for the device only, left out: shim.h has that
  * for the host. */
 static void write_source(char *source, FILE *out) {
-    char *device = read_file(STANDIN_SOURCE "/runtime/cuda/device.cuh", NULL);
+    char *device = read_file(STANDIN_SOURCE "/runtime/cuda/codegen/device.cuh", NULL);
     char *at = device ? strstr(source, device) : NULL;
     if (at) memset(at, ' ', strlen(device));
     fprintf(out, "#include \"%s/tests/cuda/shim.h\"\n%s\n", STANDIN_SOURCE, source);

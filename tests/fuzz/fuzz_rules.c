@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "hlo/text.h"
-#include "passes/engine/engine.h"
+#include "passes/rules/library.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
-LIBRARY = ("ir", "grammar", "matmul", "passes", "runtime")
+LIBRARY = ("ir", "grammar", "matmul", "cost", "passes", "report", "runtime")
 MODELS = "testdata/models/"
 
 

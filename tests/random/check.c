@@ -11,7 +11,7 @@
 #include "hlo/text.h"
 #include "ir/float/float.h"
 #include "matmul/product.h"
-#include "passes/engine/engine.h"
+#include "passes/rules/library.h"
 #include "passes/verdict/report.h"
 #include "tests/random/devices.h"
 #include "tests/random/places.h"

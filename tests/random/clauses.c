@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "hlo/text.h"
-#include "passes/engine/engine.h"
+#include "passes/rules/library.h"
 #include "passes/rules/vocabulary.h"
 #include "tests/random/check.h"
 #include "tests/random/edit.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/engine/engine.h"
+#include "passes/rules/library.h"
 #include "tests/random/check.h"
 #include "tests/random/gen.h"
 #include "tests/random/places.h"

@@ -1,0 +1,18 @@
+/* The reasons for verdicts: why a dot is not FP8, or not the cheapest FP8. */
+#ifndef HLO_PASSES_REASON_REASON_H
+#define HLO_PASSES_REASON_REASON_H
+
+typedef enum hlo_reason {
+#define HLO_REASON(id, name, text, hint) HLO_REASON_##id,
+#include "passes/reason/reason.def"
+#undef HLO_REASON
+    HLO_REASON_COUNT
+} hlo_reason;
+
+/* Finds a reason by its name; HLO_REASON_COUNT when no reason is called so. */
+hlo_reason hlo_reason_find(const char *name);
+
+/* The text of passes/reason/pages/NAME.md, by hlo_reason. */
+extern const char *const hlo_reason_pages[HLO_REASON_COUNT];
+
+#endif

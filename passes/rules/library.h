@@ -1,0 +1,25 @@
+/* The rules of the library, and rules of files. */
+#ifndef HLO_PASSES_RULES_LIBRARY_H
+#define HLO_PASSES_RULES_LIBRARY_H
+
+#include "passes/engine/engine.h"
+
+/* The files under passes/rules/, in the order of their names. */
+extern const hlo_rules *const hlo_rules_builtin[];
+extern const uint32_t hlo_rules_builtin_count;
+
+/* These, with the functions that they name. */
+extern const hlo_rule_library hlo_rule_library_builtin;
+
+/* Loads the file at `path` for context->rules. `owner` is a module without instructions that holds
+ * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with at most
+ * `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a note about the others. */
+hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
+                          hlo_module **out_owner, const hlo_rules **out_rules);
+
+/* The same from memory, which is copied; `name` is the file name in diagnostics. */
+hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
+                          const hlo_diag_sink *sink, hlo_module **out_owner,
+                          const hlo_rules **out_rules);
+
+#endif
