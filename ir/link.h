@@ -12,6 +12,19 @@ void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before)
 /* First in the use list of `def`. */
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
 
+/* An instruction, or a computation, to be unmade. */
+typedef struct hlo_made {
+    hlo_instr *instr; /* NULL: the computation */
+    hlo_computation *comp;
+    const char *interned; /* what its name was made of; NULL: it has none */
+} hlo_made;
+
+struct hlo_journal {
+    hlo_arena *arena;
+    hlo_made *v;
+    uint32_t count, room;
+};
+
 /* Notes what was made, the one that is not NULL, in module->journal: its name was made of
  * `interned`, NULL: it has none. */
 void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,

@@ -401,3 +401,15 @@ const char *hlo_instr_op_name(const hlo_instr *instr) {
         if (metadata->u.attrs->v[i].id == HLO_ATTR_OP_NAME) return metadata->u.attrs->v[i].u.str;
     return NULL;
 }
+
+void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
+                      const char *interned) {
+    hlo_journal *j = module->journal;
+    if (j->count == j->room) {
+        j->room = 2 * j->room + 64;
+        hlo_made *grown = hlo_arena_array(j->arena, j->room, sizeof *grown);
+        if (j->count) memcpy(grown, j->v, j->count * sizeof *grown);
+        j->v = grown;
+    }
+    j->v[j->count++] = (hlo_made){.instr = instr, .comp = comp, .interned = interned};
+}

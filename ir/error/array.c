@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_BOUND_LAMBDA
@@ -709,18 +709,24 @@ hlo_status hlo_error_dot(const hlo_error_call *b) {
 
 /* ------------------------------------------------------------------------------------- dispatch */
 
+static hlo_error_rule *const rules[] = {
+#define FORM(id, name) hlo_error_##name,
+    HLO_ERROR_FORMS(FORM)
+#undef FORM
+};
+
 /* Whether the kernel's bound says itself what becomes of overflows. */
 static bool knows_overflows(const hlo_kernel *kernel) {
-    return kernel->bound == hlo_error_elementwise || kernel->bound == hlo_error_compare_op ||
-           kernel->bound == hlo_error_convert || kernel->bound == hlo_error_move ||
-           kernel->bound == hlo_error_exact || kernel->bound == hlo_error_dot;
+    return kernel->error == HLO_ERROR_ELEMENTWISE || kernel->error == HLO_ERROR_COMPARE_OP ||
+           kernel->error == HLO_ERROR_CONVERT || kernel->error == HLO_ERROR_MOVE ||
+           kernel->error == HLO_ERROR_EXACT || kernel->error == HLO_ERROR_DOT;
 }
 
 static hlo_status bound_of(const hlo_error_call *b) {
     const hlo_kernel *kernel = hlo_kernel_of(b->call.instr->op);
-    if (knows_overflows(kernel)) return kernel->bound(b);
-    if (kernel->bound == hlo_error_indexed && places_are_certain(b)) return hlo_error_move(b);
-    return overflowed(b) ? fill_all(b, HLO_BOUND_ANYTHING) : kernel->bound(b);
+    if (knows_overflows(kernel)) return rules[kernel->error](b);
+    if (kernel->error == HLO_ERROR_INDEXED && places_are_certain(b)) return hlo_error_move(b);
+    return overflowed(b) ? fill_all(b, HLO_BOUND_ANYTHING) : rules[kernel->error](b);
 }
 
 hlo_status hlo_eval_bound(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,

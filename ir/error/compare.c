@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
 
 typedef struct element {

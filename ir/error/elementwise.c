@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_BOUND_LAMBDA

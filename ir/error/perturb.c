@@ -2,7 +2,7 @@
  * bound.h. */
 #include <math.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
 
 /* A number that looks random (the finalizer of splitmix64: G. L. Steele, D. Lea, C. H. Flood, Fast

@@ -2,7 +2,7 @@
  * squares and the like leave sure however far their operands may be off. */
 #include <math.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
 
 /* The call by which a computation was entered. */

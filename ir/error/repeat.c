@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 
 /* An array as [batch, free, along]: each group of its dimensions as one. */
 typedef struct grouped {

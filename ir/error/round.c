@@ -1,7 +1,7 @@
 /* The sigmas of rounding. The method is in bound.h. */
 #include <math.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_BOUND_LAMBDA

@@ -67,7 +67,7 @@ static hlo_status run_convert(hlo_call *call) {
     hlo_view_convert(call->env, &call->operands[0], &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_convert = {.run = run_convert, .bound = hlo_error_convert};
+const hlo_kernel hlo_eval_convert = {.run = run_convert, .error = HLO_ERROR_CONVERT};
 
 /* Of equal widths, elements are copied. Else the array with the narrower elements has one more
  * dimension, the last, which counts the parts of a wider element, low bits first. */
@@ -91,7 +91,7 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view_copy(call->env, &in, &out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_bitcast_convert = {.run = run_bitcast_convert, .bound = hlo_error_moved};
+const hlo_kernel hlo_eval_bitcast_convert = {.run = run_bitcast_convert, .error = HLO_ERROR_MOVED};
 
 static hlo_status run_iota(hlo_call *call) {
     const hlo_view *out = &call->results[0];
@@ -105,4 +105,4 @@ static hlo_status run_iota(hlo_call *call) {
     hlo_view_convert(call->env, &in, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_iota = {.run = run_iota, .bound = hlo_error_exact};
+const hlo_kernel hlo_eval_iota = {.run = run_iota, .error = HLO_ERROR_EXACT};

@@ -228,4 +228,4 @@ static hlo_status run_dot(hlo_call *call) {
     return hlo_eval_dot_views(call->env, hlo_dot_dims_of(call->instr), &call->operands[0],
                               &call->operands[1], &call->results[0], call->scratch, &call->why);
 }
-const hlo_kernel hlo_eval_dot = {.run = run_dot, .bound = hlo_error_dot};
+const hlo_kernel hlo_eval_dot = {.run = run_dot, .error = HLO_ERROR_DOT};

@@ -49,7 +49,7 @@ typedef double _Complex complex128;
 #define KERNEL(name, ...)                                                                          \
     static const hlo_elementwise ops_##name[] = {__VA_ARGS__};                                     \
     const hlo_kernel hlo_eval_##name = {                                                           \
-        .run = hlo_elementwise_run, .bound = hlo_error_elementwise, .ops = ops_##name};
+        .run = hlo_elementwise_run, .error = HLO_ERROR_ELEMENTWISE, .ops = ops_##name};
 
 #define FLOATS(name) [HLO_LANE_F32] = name##_f32, [HLO_LANE_F64] = name##_f64
 #define INTS(name) [HLO_LANE_S64] = name##_s64, [HLO_LANE_U64] = name##_u64
@@ -322,7 +322,7 @@ static int pick_compare(const hlo_instr *instr) {
 }
 
 const hlo_kernel hlo_eval_compare = {.run = hlo_elementwise_run,
-                                     .bound = hlo_error_compare_op,
+                                     .error = HLO_ERROR_COMPARE_OP,
                                      .ops = compares,
                                      .pick = pick_compare};
 

@@ -15,18 +15,8 @@ const hlo_kernel *hlo_kernel_of(hlo_op op) {
     return kernels[op]->run ? kernels[op] : NULL;
 }
 
-hlo_status hlo_call_refuse(hlo_call *call, const char *why) {
-    call->why = why;
-    return HLO_INVALID_INPUT;
-}
-
-/* Leaves of a value: arrays, tuples not being nested in what kernels take. */
-static uint32_t leaves(const hlo_shape *shape) {
-    return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;
-}
-
 static const char *shape_refusal(const hlo_shape *shape) {
-    for (uint32_t i = 0; i < leaves(shape); i++) {
+    for (uint32_t i = 0; i < hlo_call_leaves(shape); i++) {
         const hlo_shape *leaf = shape->type == HLO_TYPE_TUPLE ? shape->elements[i] : shape;
         if (!hlo_shape_is_array(leaf)) return "an operand or result is not an array";
         if (leaf->rank > HLO_EVAL_MAX_RANK) return "an array has too many dimensions";
@@ -58,19 +48,6 @@ bool hlo_eval_supports(const hlo_instr *instr, const char **why) {
     const char *reason = hlo_call_refusal(instr);
     if (why) *why = reason;
     return !reason;
-}
-
-void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
-                   const hlo_view *operands, const hlo_view *results, hlo_arena *scratch) {
-    static const hlo_eval_env alone = {0};
-    *call = (hlo_call){.env = env ? env : &alone,
-                       .instr = instr,
-                       .operands = operands,
-                       .results = results,
-                       .result_count = leaves(instr->shape),
-                       .scratch = scratch};
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        call->operand_count += leaves(hlo_instr_operand(instr, i)->shape);
 }
 
 hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,

@@ -35,7 +35,7 @@ static hlo_status run_dynamic_slice(hlo_call *call) {
     hlo_view_copy(call->env, &part, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_dynamic_slice = {.run = run_dynamic_slice, .bound = hlo_error_indexed};
+const hlo_kernel hlo_eval_dynamic_slice = {.run = run_dynamic_slice, .error = HLO_ERROR_INDEXED};
 
 static void copy_unless_there(const hlo_call *call, const hlo_view *in, const hlo_view *out) {
     if (in->data != out->data) hlo_view_copy(call->env, in, out);
@@ -52,7 +52,7 @@ static hlo_status run_dynamic_update_slice(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_dynamic_update_slice = {.run = run_dynamic_update_slice,
-                                                  .bound = hlo_error_indexed};
+                                                  .error = HLO_ERROR_INDEXED};
 
 /* --------------------------------------------------------------------------- gather and scatter */
 
@@ -169,7 +169,7 @@ static hlo_status run_gather(hlo_call *call) {
     } while (next_place(&p, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_gather = {.run = run_gather, .bound = hlo_error_indexed};
+const hlo_kernel hlo_eval_gather = {.run = run_gather, .error = HLO_ERROR_INDEXED};
 
 static bool fits(const places *p, const hlo_dims *start) {
     for (uint32_t d = 0; d < p->wide->rank; d++)
@@ -236,4 +236,4 @@ static hlo_status run_scatter(hlo_call *call) {
     } while (next_place(p, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_scatter = {.run = run_scatter, .bound = hlo_error_scatter};
+const hlo_kernel hlo_eval_scatter = {.run = run_scatter, .error = HLO_ERROR_SCATTER};

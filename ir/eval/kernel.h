@@ -6,7 +6,8 @@
 #ifndef HLO_IR_EVAL_KERNEL_H
 #define HLO_IR_EVAL_KERNEL_H
 
-#include "ir/error/error.h"
+#include <math.h>
+
 #include "ir/eval/eval.h"
 
 /* ------------------------------------------------------------------------------------ the table */
@@ -19,13 +20,6 @@ typedef struct hlo_call {
     hlo_arena *scratch;
     const char *why;
 } hlo_call;
-
-/* The same call with the sigma of each operand and result beside it (bound.h). */
-typedef struct hlo_error_call {
-    hlo_call call;
-    const hlo_view *operand_sigmas, *result_sigmas; /* f32; data NULL: exact */
-    const hlo_error_options *options;
-} hlo_error_call;
 
 typedef enum hlo_lane {
     HLO_LANE_F32, /* floats of at most 32 bits */
@@ -63,10 +57,30 @@ typedef struct hlo_elementwise {
     hlo_loop *loop[HLO_LANE_COUNT];
 } hlo_elementwise;
 
+/* How the errors of operands become those of results (ir/error/), a name for each form. */
+#define HLO_ERROR_FORMS(FORM)                                                                      \
+    FORM(EXACT, exact)                                                                             \
+    FORM(ELEMENTWISE, elementwise)                                                                 \
+    FORM(COMPARE_OP, compare_op)                                                                   \
+    FORM(CONVERT, convert)                                                                         \
+    FORM(MOVE, move)                                                                               \
+    FORM(DOT, dot)                                                                                 \
+    FORM(REDUCE, reduce)                                                                           \
+    FORM(SCATTER, scatter)                                                                         \
+    FORM(INDEXED, indexed)                                                                         \
+    FORM(SORT, sort)                                                                               \
+    FORM(TOPK, topk)                                                                               \
+    FORM(MOVED, moved)
+typedef enum hlo_error_form {
+#define FORM(id, name) HLO_ERROR_##id,
+    HLO_ERROR_FORMS(FORM)
+#undef FORM
+} hlo_error_form;
+
 /* What an opcode's `eval` column names: hlo_eval_<eval>. */
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
-    hlo_status (*bound)(const hlo_error_call *bound);
+    hlo_error_form error;
     const hlo_elementwise *ops;          /* of elementwise opcodes */
     int (*pick)(const hlo_instr *instr); /* which of `ops`; NULL: the only one; -1: none */
 } hlo_kernel;
@@ -212,74 +226,11 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);
 
 hlo_status hlo_elementwise_run(hlo_call *call);
 
+/* The number of arrays that a value is made of; tuples are not nested in what kernels take. */
+uint32_t hlo_call_leaves(const hlo_shape *shape);
 void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch);
 /* Why hlo_eval() would not run `instr`; NULL when it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
-
-/* Where sigmas come from (bound.c, bound_array.c). Each fills the sigmas of all results. */
-hlo_status hlo_error_exact(const hlo_error_call *bound);
-hlo_status hlo_error_elementwise(const hlo_error_call *bound);
-hlo_status hlo_error_compare_op(const hlo_error_call *bound);
-hlo_status hlo_error_convert(const hlo_error_call *bound);
-hlo_status hlo_error_move(const hlo_error_call *bound);
-hlo_status hlo_error_dot(const hlo_error_call *bound);
-hlo_status hlo_error_reduce(const hlo_error_call *bound);
-hlo_status hlo_error_scatter(const hlo_error_call *bound);
-hlo_status hlo_error_indexed(const hlo_error_call *bound);
-hlo_status hlo_error_sort(const hlo_error_call *bound);
-hlo_status hlo_error_topk(const hlo_error_call *bound);
-hlo_status hlo_error_moved(const hlo_error_call *bound);
-
-/* What the elements of a value are sure to be, NaN excepted; infinite ends when nothing is known.
- * Looks back over a few instructions. */
-typedef struct hlo_range {
-    double low, high;
-} hlo_range;
-hlo_range hlo_range_of(const hlo_instr *instr);
-/* The smallest and largest element of an array of real numbers; infinities when there is a NaN. */
-void hlo_view_extent(const hlo_view *view, hlo_range *out_range);
-
-/* For a chunk: the sigmas of `value`, known to `sigma` and to lie in `range` (NULL: anywhere), once
- * rounded to `type`, which gave `result`. `rounds`: whether the operation rounds to the type
- * everywhere; else only what `result` differs from was rounded, such as small bf16 numbers to f16,
- * which has more bits but less range. In place. */
-void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
-                           const hlo_range *range, const hlo_error_options *options, int64_t count,
-                           double *sigma);
-/* Below this, f32 arithmetic may take results for zero. */
-#define HLO_BOUND_FLUSHED 0x1p-126
-
-/* The same number, or both NaN. */
-bool hlo_error_same(double a, double b);
-/* `value` as a number of that float type. */
-double hlo_error_round(hlo_type type, double value);
-/* The sigma of what overflowed when `value` was rounded. */
-double hlo_error_overflow(double value);
-/* The difference of neighbours of `type` round `value`. */
-double hlo_error_last_place(hlo_type type, double value);
-/* From a number of a narrow type to its neighbour away from zero, or to the other if there is none.
- */
-double hlo_error_step(hlo_type type, double number);
-/* The neighbour of a number of a narrow type on the side of `toward`. */
-double hlo_error_neighbour(hlo_type type, double number, double toward);
-/* The unit roundoff of what `type` is computed in: f32, but f64 for f64. */
-double hlo_error_roundoff(hlo_type type);
-/* Sets all sigmas of a view. */
-void hlo_error_fill(const hlo_error_call *bound, const hlo_view *sigma, double value);
-/* Whether no element of the sigma view is above zero. */
-bool hlo_error_is_exact(const hlo_view *sigma);
-
-/* The terms of a sum along dimensions of `value`: for each batch and term the first one that has
- * the same elements with the same variances, wherever it has, itself if no other has. NULL: none
- * have. In scratch. */
-const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *value,
-                                 const hlo_view *variance, const hlo_ints *batch,
-                                 const hlo_ints *along);
-/* What the variances of such terms are multiplied with, each having a factor: at the first of those
- * that are the same the larger of the sum of the factors' squares and the square of their sum, at
- * the others 0. Of the factors' dimensions, in f64. In scratch. */
-hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
-                          const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
 #endif

@@ -7,13 +7,13 @@ static hlo_status run_copy(hlo_call *call) {
     hlo_view_copy(call->env, &call->operands[0], &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_copy = {.run = run_copy, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_copy = {.run = run_copy, .error = HLO_ERROR_MOVE};
 
 static hlo_status run_reshape(hlo_call *call) {
     hlo_view_reshape(call, &call->operands[0], &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reshape = {.run = run_reshape, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_reshape = {.run = run_reshape, .error = HLO_ERROR_MOVE};
 
 /* `view` with its dimensions in the physical order of `shape`. */
 static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims *dims,
@@ -36,7 +36,7 @@ static hlo_status run_bitcast(hlo_call *call) {
     hlo_view_reshape(call, &in, &out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_bitcast = {.run = run_bitcast, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_bitcast = {.run = run_bitcast, .error = HLO_ERROR_MOVE};
 
 static hlo_status run_broadcast(hlo_call *call) {
     const hlo_view *in = &call->operands[0], *out = &call->results[0];
@@ -48,7 +48,7 @@ static hlo_status run_broadcast(hlo_call *call) {
     hlo_view_copy(call->env, &wide, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_broadcast = {.run = run_broadcast, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_broadcast = {.run = run_broadcast, .error = HLO_ERROR_MOVE};
 
 static hlo_status run_transpose(hlo_call *call) {
     hlo_dims dims, strides;
@@ -57,7 +57,7 @@ static hlo_status run_transpose(hlo_call *call) {
     hlo_view_copy(call->env, &in, &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_transpose = {.run = run_transpose, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_transpose = {.run = run_transpose, .error = HLO_ERROR_MOVE};
 
 static hlo_status run_reverse(hlo_call *call) {
     const hlo_view *in = &call->operands[0];
@@ -72,7 +72,7 @@ static hlo_status run_reverse(hlo_call *call) {
     hlo_view_copy(call->env, &part, &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reverse = {.run = run_reverse, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_reverse = {.run = run_reverse, .error = HLO_ERROR_MOVE};
 
 static hlo_status run_slice(hlo_call *call) {
     const hlo_view *in = &call->operands[0], *out = &call->results[0];
@@ -86,7 +86,7 @@ static hlo_status run_slice(hlo_call *call) {
     hlo_view_copy(call->env, &part, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_slice = {.run = run_slice, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_slice = {.run = run_slice, .error = HLO_ERROR_MOVE};
 
 static hlo_status run_concatenate(hlo_call *call) {
     const hlo_view *out = &call->results[0];
@@ -100,7 +100,7 @@ static hlo_status run_concatenate(hlo_call *call) {
     }
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_concatenate = {.run = run_concatenate, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_concatenate = {.run = run_concatenate, .error = HLO_ERROR_MOVE};
 
 static int64_t ceil_divide(int64_t a, int64_t b) {
     return a <= 0 ? 0 : (a + b - 1) / b;
@@ -126,4 +126,4 @@ static hlo_status run_pad(hlo_call *call) {
     hlo_view_copy(call->env, &from, &to);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_pad = {.run = run_pad, .bound = hlo_error_move};
+const hlo_kernel hlo_eval_pad = {.run = run_pad, .error = HLO_ERROR_MOVE};

@@ -181,7 +181,7 @@ static hlo_status run_reduce(hlo_call *call) {
     } while (next_index(in->rank, outer.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .bound = hlo_error_reduce};
+const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE};
 
 /* -------------------------------------------------------------------------------- reduce-window */
 
@@ -271,7 +271,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
     } while (next_index(rank, sizes.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .bound = hlo_error_moved};
+const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_MOVED};
 
 /* ------------------------------------------------------------------------------------------ map */
 
@@ -297,7 +297,7 @@ static hlo_status run_map(hlo_call *call) {
     hlo_strided_loop_run(&walk, map_row, region);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_map = {.run = run_map, .bound = hlo_error_moved};
+const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};
 
 /* ----------------------------------------------------------------------------------------- sort */
 
@@ -383,7 +383,7 @@ static hlo_status run_sort(hlo_call *call) {
     } while (next_index(in->rank, rows.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_sort = {.run = run_sort, .bound = hlo_error_sort};
+const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
 
 /* ---------------------------------------------------------------------------------------- top k */
 
@@ -454,4 +454,4 @@ static hlo_status run_topk(hlo_call *call) {
     } while (next_index(in->rank, rows.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_topk = {.run = run_topk, .bound = hlo_error_topk};
+const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};

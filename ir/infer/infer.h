@@ -1,7 +1,5 @@
-/* Inside shape inference: what a rule sees, and what rules share. One rule per name in op.def's
- * `infer` column; they live in infer.c (elementwise, tuples, calls), infer_movement.c,
- * infer_product.c (products, reductions), infer_device.c (collectives) and infer_async.c (tokens,
- * starts and dones). */
+/* Inside shape inference: what a rule sees, and what rules share (support.c). One rule per name in
+ * op.def's `infer` column. */
 #ifndef HLO_IR_INFER_H
 #define HLO_IR_INFER_H
 
@@ -66,6 +64,9 @@ bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
 /* Type and dimensions agree, through tuples, an unbounded dimension with any. */
 bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
 
+/* Whether `comp` takes operands of these shapes. */
+bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
+                  const hlo_shape *const *parameters, const hlo_shape *result);
 /* The computation of attribute `id` takes exactly those parameters and returns `result` (NULL:
  * any). Returns the computation, NULL when not so. */
 const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,

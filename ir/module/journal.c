@@ -1,20 +1,6 @@
 /* What was made since, to be unmade. */
-#include <string.h>
-
 #include "ir/ir.h"
 #include "ir/link.h"
-
-typedef struct made {
-    hlo_instr *instr; /* NULL: the computation */
-    hlo_computation *comp;
-    const char *interned; /* what its name was made of; NULL: it has none */
-} made;
-
-struct hlo_journal {
-    hlo_arena *arena;
-    made *v;
-    uint32_t count, room;
-};
 
 hlo_journal *hlo_journal_new(hlo_arena *arena) {
     hlo_journal *j = hlo_arena_zero(arena, sizeof *j);
@@ -35,19 +21,7 @@ uint32_t hlo_journal_count(const hlo_module *module) {
     return module->journal->count;
 }
 
-void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
-                      const char *interned) {
-    hlo_journal *j = module->journal;
-    if (j->count == j->room) {
-        j->room = 2 * j->room + 64;
-        made *grown = hlo_arena_array(j->arena, j->room, sizeof *grown);
-        if (j->count) memcpy(grown, j->v, j->count * sizeof *grown);
-        j->v = grown;
-    }
-    j->v[j->count++] = (made){.instr = instr, .comp = comp, .interned = interned};
-}
-
-static void unmake(hlo_module *module, const made *m) {
+static void unmake(hlo_module *module, const hlo_made *m) {
     const hlo_namespace space = m->instr ? HLO_NAME_INSTR : HLO_NAME_COMPUTATION;
     const char *name = m->instr ? m->instr->name : m->comp->name;
     if (m->instr) {

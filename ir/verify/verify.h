@@ -24,6 +24,9 @@ enum { HLO_VERIFY_TEXT = 640 };
 /* One error, about the word at `offset` of the source. */
 void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* One error, about `length` bytes of the source. */
+void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Another place that the last error is about. */
 void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "hlo/diag.h"
-#include "ir/error/error.h"
+#include "ir/error/rules.h"
 #include "ir/eval/kernel.h"
 #include "ir/float/float.h"
 #include "runtime/io/arrays.h"

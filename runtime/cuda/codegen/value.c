@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/error/range.h"
 #include "ir/eval/kernel.h"
 #include "ir/float/float.h"
 #include "runtime/cuda/codegen/emit.h"
