@@ -8,69 +8,13 @@
 
 #define LAMBDA HLO_BOUND_LAMBDA
 
-static const float zero_f32 = 0, anything_f32 = (float)HLO_BOUND_ANYTHING;
-static const hlo_dims no_strides = {{0}};
-
-/* Zeros of the dimensions of `like`. */
-static hlo_view zeros(const hlo_view *like) {
-    return (hlo_view){HLO_TYPE_F32, like->rank, like->dims, no_strides.v, (void *)&zero_f32};
-}
-
-static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
-    return sigma->data ? *sigma : zeros(value);
-}
+static const float anything_f32 = (float)HLO_BOUND_ANYTHING;
 
 /* --------------------------------------------------------------------------------- whole arrays */
 
-typedef struct extent {
-    double lowest, highest, sigma;
-    hlo_type type; /* of the array that is being looked at */
-} extent;
-
-static void extend_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    extent *e = arg;
-    double x[HLO_CHUNK];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
-        hlo_lane_load_f64(e->type, data[0] + done * steps[0], steps[0], n, x);
-        for (int64_t i = 0; i < n; i++) {
-            double s = (double)*(const float *)(data[1] + (done + i) * steps[1]);
-            e->lowest = isnan(x[i]) ? -(double)INFINITY : fmin(e->lowest, x[i]);
-            e->highest = isnan(x[i]) ? (double)INFINITY : fmax(e->highest, x[i]);
-            e->sigma = fmax(e->sigma, s);
-        }
-    }
-}
-
-/* Widens `e` by an array of real numbers. */
-static void extend(extent *e, const hlo_view *value, const hlo_view *sigma) {
-    hlo_view s = sigma_or_zeros(value, sigma);
-    const hlo_view *views[] = {value, &s};
-    hlo_strided_loop walk;
-    e->type = value->type;
-    hlo_strided_loop_init(&walk, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&walk, extend_row, e);
-}
-
-static const extent nothing = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
-
 /* The sigma of an element that may be any of an array's. */
-static double spread_of(const extent *e) {
+static double spread_of(const hlo_extent *e) {
     return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
-}
-
-void hlo_view_extent(const hlo_view *view, hlo_range *out_range) {
-    hlo_view exact = {.data = NULL};
-    extent e = nothing;
-    extend(&e, view, &exact);
-    *out_range = (hlo_range){e.lowest, e.highest};
-}
-
-bool hlo_error_is_exact(const hlo_view *sigma) {
-    hlo_range range;
-    if (!sigma->data) return true;
-    hlo_view_extent(sigma, &range);
-    return !(range.high > 0);
 }
 
 static bool all_exact(const hlo_error_call *b) {
@@ -124,7 +68,7 @@ static overflows overflows_of(const hlo_view *value, const hlo_view *sigma) {
     return found;
 }
 
-/* Whether an operand of an operation that knows nothing of overflows has one. */
+/* Whether an operand of an operation that knows hlo_extent_empty of overflows has one. */
 static bool overflowed(const hlo_error_call *b) {
     for (uint32_t o = 0; o < b->call.operand_count; o++) {
         overflows found = overflows_of(&b->call.operands[o], &b->operand_sigmas[o]);
@@ -163,7 +107,7 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     hlo_view *operands = operands_copy(b);
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
-        operands[o] = sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
+        operands[o] = hlo_error_sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
     /* Padding is scaled as what it pads. */
     bool pads = b->call.instr->op == HLO_OP_PAD;
     if (pads && overflows_of(&b->call.operands[0], &b->operand_sigmas[0]).anything)
@@ -185,8 +129,9 @@ hlo_status hlo_error_indexed(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
     if (places_are_certain(b)) return hlo_error_move(b);
     if (is_complex(&b->call.results[0])) return fill_all(b, (double)INFINITY);
-    extent e = nothing;
-    for (uint32_t o = 0; o < count; o++) extend(&e, &b->call.operands[o], &b->operand_sigmas[o]);
+    hlo_extent e = hlo_extent_empty;
+    for (uint32_t o = 0; o < count; o++)
+        hlo_extent_add(&e, &b->call.operands[o], &b->operand_sigmas[o]);
     return fill_all(b, spread_of(&e));
 }
 
@@ -195,8 +140,8 @@ hlo_status hlo_error_indexed(const hlo_error_call *b) {
 hlo_status hlo_error_sort(const hlo_error_call *b) {
     if (all_exact(b)) return fill_all(b, 0);
     for (uint32_t o = 0; o < b->call.operand_count; o++) {
-        extent e = nothing;
-        extend(&e, &b->call.operands[o], &b->operand_sigmas[o]);
+        hlo_extent e = hlo_extent_empty;
+        hlo_extent_add(&e, &b->call.operands[o], &b->operand_sigmas[o]);
         double sigma = b->call.operand_count == 1 ? e.sigma : spread_of(&e);
         hlo_error_fill(b, &b->result_sigmas[o], sigma);
     }
@@ -207,8 +152,8 @@ hlo_status hlo_error_sort(const hlo_error_call *b) {
 hlo_status hlo_error_topk(const hlo_error_call *b) {
     if (all_exact(b)) return fill_all(b, 0);
     const hlo_view *in = b->call.operands;
-    extent e = nothing;
-    extend(&e, in, &b->operand_sigmas[0]);
+    hlo_extent e = hlo_extent_empty;
+    hlo_extent_add(&e, in, &b->operand_sigmas[0]);
     hlo_error_fill(b, &b->result_sigmas[0], e.sigma);
     hlo_error_fill(b, &b->result_sigmas[1], (double)in->dims[in->rank - 1]);
     return HLO_OK;
@@ -223,7 +168,7 @@ static hlo_view moved(const hlo_error_call *b, const hlo_view *value, const hlo_
     hlo_arena *scratch = b->call.scratch;
     hlo_view x = hlo_view_scratch(scratch, HLO_TYPE_F64, value);
     hlo_view s = hlo_view_scratch(scratch, HLO_TYPE_F64, value),
-             from = sigma_or_zeros(value, sigma);
+             from = hlo_error_sigma_or_zeros(value, sigma);
     hlo_view_convert(b->call.env, value, &x);
     hlo_view_convert(b->call.env, &from, &s);
     double *at = x.data, *by = s.data;
@@ -263,8 +208,8 @@ static hlo_view as_f64(const hlo_error_call *b, const hlo_view *value) {
 
 /* Rounds the results as their type does, and writes their sigmas. `variance` is dense; so is
  * `unrounded`, the results before rounding, NULL where only the rounded ones are known. Of an
- * infinity of infinite sigma nothing is known, as what makes it may be NaN; nor of a NaN that is a
- * sum, which are the results that `rounds` says are rounded. */
+ * infinity of infinite sigma hlo_extent_empty is known, as what makes it may be NaN; nor of a NaN
+ * that is a sum, which are the results that `rounds` says are rounded. */
 static void finish(const hlo_error_call *b, uint32_t result, const double *variance,
                    const double *unrounded, bool rounds) {
     const hlo_view *value = &b->call.results[result];
@@ -409,7 +354,7 @@ static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     bool scatter = call->instr->op == HLO_OP_SCATTER;
     for (uint32_t o = 0; o < call->operand_count; o++) {
         if (o == indices) continue;
-        hlo_view sigma = sigma_or_zeros(&call->operands[o], &b->operand_sigmas[o]);
+        hlo_view sigma = hlo_error_sigma_or_zeros(&call->operands[o], &b->operand_sigmas[o]);
         bool start = scatter ? o < indices : o >= call->operand_count / 2;
         s[o] = squares(b, &sigma, (double)INFINITY);
         x[o] = squares(b, &call->operands[o], 0);
@@ -488,8 +433,8 @@ hlo_status hlo_error_scatter(const hlo_error_call *b) {
     hlo_op op = hlo_region_simple(hlo_instr_comp(b->call.instr, HLO_ATTR_TO_APPLY));
     if (op != HLO_OP_PARAMETER || b->call.result_count != 1) return bound_combination(b, indices);
     hlo_view *operands = operands_copy(b);
-    operands[0] = sigma_or_zeros(&b->call.operands[0], &b->operand_sigmas[0]);
-    operands[2] = sigma_or_zeros(&b->call.operands[2], &b->operand_sigmas[2]);
+    operands[0] = hlo_error_sigma_or_zeros(&b->call.operands[0], &b->operand_sigmas[0]);
+    operands[2] = hlo_error_sigma_or_zeros(&b->call.operands[2], &b->operand_sigmas[2]);
     return rerun(b, operands, b->result_sigmas);
 }
 
@@ -598,7 +543,8 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
 
 /* 1 where `value` may be 0 or of either sign, else 0. */
 static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
-    hlo_view out = as_f64(b, value), from = sigma_or_zeros(value, sigma), s = as_f64(b, &from);
+    hlo_view out = as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
+             s = as_f64(b, &from);
     double *v = out.data;
     const double *by = s.data;
     for (int64_t i = 0; i < hlo_view_count(&out); i++)

@@ -61,4 +61,18 @@ const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *va
 hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
+/* Sigmas for every element of `value`: zeros. */
+hlo_view hlo_error_zeros(const hlo_view *value);
+/* `sigma`, or zeros where it has no data. */
+hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma);
+
+typedef struct hlo_extent {
+    double lowest, highest, sigma;
+    hlo_type type; /* of the array that is being looked at */
+} hlo_extent;
+
+extern const hlo_extent hlo_extent_empty;
+/* Widens `e` by an array of real numbers; anything where there is a NaN. */
+void hlo_extent_add(hlo_extent *e, const hlo_view *value, const hlo_view *sigma);
+
 #endif

@@ -66,7 +66,7 @@ bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
 
 /* Whether `comp` takes operands of these shapes. */
 bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
-                  const hlo_shape *const *parameters, const hlo_shape *result);
+                     const hlo_shape *const *parameters, const hlo_shape *result);
 /* The computation of attribute `id` takes exactly those parameters and returns `result` (NULL:
  * any). Returns the computation, NULL when not so. */
 const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,

@@ -115,7 +115,7 @@ bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b) {
 }
 
 bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
-                  const hlo_shape *const *parameters, const hlo_shape *result) {
+                     const hlo_shape *const *parameters, const hlo_shape *result) {
     if (comp->parameter_count != count)
         return hlo_infer_fail_at(q, comp->offset, "the parameter count of %%%s is %u, not %u",
                                  comp->name, comp->parameter_count, count);

@@ -23,7 +23,8 @@ void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...) {
     va_end(args);
 }
 
-void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...) {
+void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format,
+                            ...) {
     va_list args;
     va_start(args, format);
     count_error(v, offset, length, format, args);

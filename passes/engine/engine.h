@@ -2,7 +2,8 @@
  *
  *   match.c     patterns against instructions, with backtracking; guards and their reasons
  *   rewrite.c   templates to instructions; replacing roots, all or none
- *   engine.c    the worklist of a phase, to its fixpoint
+ *   phase.c     the rules of a phase, to their fixpoint
+ *   worklist.c  the instructions that are still to be looked at
  *   load.c      rules from a file at run time
  *   builders.c  the functions of builder.def
  *   sign.c      which values are never negative */
@@ -126,7 +127,7 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
  */
 bool hlo_rule_scale_finite(const hlo_instr *scale);
 
-/* engine.c: what the others ask of the worklist. */
+/* worklist.c: what the others ask of the worklist. */
 /* Whether `a` stands before `b`, of the same computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
 /* Whether the phase gives reasons: then one that was given may not hold any more when a rule has

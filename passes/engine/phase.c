@@ -11,104 +11,18 @@
 #include "ir/module/snapshot.h"
 #include "passes/analysis/instr_order.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/engine/engine.h"
+#include "passes/engine/worklist.h"
 
-enum { FIRINGS_PER_INSTR = 16, FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64, USERS_ABOVE = 2 };
-enum { BATCH = 1024 }; /* instructions that are looked through at a time: as many as caches hold */
-
-typedef struct candidate {
-    const hlo_rules *rules;
-    const hlo_rule *rule;
-    struct candidate *next;
-} candidate;
-
-typedef struct list {
-    hlo_instr **items;
-    size_t count, room;
-} list;
-
-struct hlo_engine {
-    hlo_pass_context *context;
-    const char *phase;
-    candidate *by_op[HLO_OP_COUNT];
-    uint32_t sweep;
-    const bool *fused; /* by computation id: left as it is; not of those that rules make */
-    uint32_t fused_count;
-    bool judges; /* some rule of the phase gives reasons */
-    /* What the sweep has not yet come to: from `rest` on, then the computations from `later` on. */
-    hlo_instr *rest;
-    hlo_computation *later;
-    list batch;     /* next to be looked at */
-    list follow_up; /* to be looked at before what is left of the batch */
-    uint64_t fired, fuel;
-    const hlo_rule *last; /* that fired; of a file, where one of these has */
-    bool given;           /* it is of a file */
-    hlo_status status;    /* nothing more is done when it is not HLO_OK */
-};
-
-static void add(hlo_engine *e, list *to, hlo_instr *instr) {
-    if (to->count == to->room) {
-        const size_t room = 2 * to->room + BATCH;
-        hlo_instr **items = hlo_arena_array(e->context->scratch, room, sizeof *items);
-        if (to->count) memcpy(items, to->items, to->count * sizeof *items);
-        to->items = items;
-        to->room = room;
-    }
-    instr->queued = true;
-    to->items[to->count++] = instr;
-}
-
-bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
-    hlo_pass_context *context = engine->context;
-    if (!context->order) context->order = hlo_order_new(context->module, context->lasting);
-    return hlo_order_before(context->order, a, b);
-}
-
-void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
-    if (engine->rest == instr) engine->rest = instr->next;
-    hlo_instr_move(instr, before);
-    if (engine->context->order) hlo_order_moved(engine->context->order, instr);
-}
-
-static void push_one(hlo_engine *e, hlo_instr *instr) {
-    if (!instr->queued && e->by_op[instr->op]) add(e, &e->follow_up, instr);
-}
-
-static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
-    push_one(e, instr);
-    if (!above || instr->use_count > FIRINGS_PER_INSTR) return;
-    for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
-}
-
-void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
-    push_users(engine, instr, USERS_ABOVE);
-}
-
-static bool removable(const hlo_instr *instr) {
-    return instr->parent && !instr->use_count && instr->parent->root != instr &&
-           instr->op != HLO_OP_PARAMETER && !instr->pin;
-}
-
-void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
-    if (!removable(instr)) return;
-    hlo_instr *operands[HLO_RULE_ARGS];
-    uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
-    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
-    if (engine->rest == instr) engine->rest = instr->next;
-    hlo_instr_remove(instr);
-    for (uint32_t i = 0; i < count; i++) hlo_engine_remove_dead(engine, operands[i]);
-}
-
-/* ---------------------------------------------------------------------------------------- rules */
+enum { FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64 };
 
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, const hlo_rule *rule) {
-    candidate **end = &e->by_op[op];
+    hlo_rule_candidate **end = &e->by_op[op];
     while (*end) {
         if ((*end)->rule == rule) return;
         end = &(*end)->next;
     }
     *end = hlo_arena_alloc(e->context->scratch, sizeof **end);
-    **end = (candidate){.rules = rules, .rule = rule};
+    **end = (hlo_rule_candidate){.rules = rules, .rule = rule};
 }
 
 /* Enters the rule under every opcode that its root may have. */
@@ -144,10 +58,6 @@ static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules
         env->rule = rule;
         if (hlo_rule_may_fire(env)) enter(e, rules, rule, rules->roots[rule->first_root].term);
     }
-}
-
-bool hlo_engine_judges(const hlo_engine *engine) {
-    return engine->judges;
 }
 
 /* The first reason of a sweep counts. */
@@ -217,7 +127,8 @@ static uint64_t fingerprint(const hlo_engine *e) {
 }
 
 /* Whether the rule fired at `root`. */
-static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_instr *root) {
+static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
+                     hlo_instr *root) {
     env->rules = c->rules;
     env->rule = c->rule;
     env->root = root;
@@ -249,10 +160,10 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
         return; /* dead, or kept for its effects alone */
-    for (const candidate *c = e->by_op[instr->op]; c && instr->parent && e->status == HLO_OK;
-         c = c->next)
+    for (const hlo_rule_candidate *c = e->by_op[instr->op];
+         c && instr->parent && e->status == HLO_OK; c = c->next)
         if (try_rule(e, env, c, instr)) {
-            if (instr->parent) push_one(e, instr);
+            if (instr->parent) hlo_engine_push_one(e, instr);
             return;
         }
 }
@@ -292,7 +203,7 @@ static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
  * end. What rules will look at is asked of the memory meanwhile, of instructions that no rule
  * starts from as well: they are what it matches farther down. */
 static bool take_batch(hlo_engine *e) {
-    const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
+    const size_t most = e->context->options->rule_order ? SIZE_MAX : HLO_ENGINE_BATCH;
     e->batch.count = 0;
     for (size_t seen = 0; seen < most || !e->batch.count; seen++) {
         hlo_instr *instr = e->rest;
@@ -300,7 +211,7 @@ static bool take_batch(hlo_engine *e) {
             e->rest = hlo_instr_next(instr);
             __builtin_prefetch(instr->operands);
             __builtin_prefetch(instr->attrs);
-            if (e->by_op[instr->op]) add(e, &e->batch, instr);
+            if (e->by_op[instr->op]) hlo_worklist_add(e, &e->batch, instr);
         } else {
             hlo_computation *comp = e->later;
             if (!comp) break;
@@ -354,7 +265,8 @@ static bool may_match(const hlo_module *module, const hlo_rules *rules, uint32_t
 static bool any_may_match(const hlo_engine *e) {
     const hlo_module *module = e->context->module;
     for (unsigned op = 0; op < HLO_OP_COUNT; op++)
-        for (const candidate *c = module->op_counts[op] ? e->by_op[op] : NULL; c; c = c->next)
+        for (const hlo_rule_candidate *c = module->op_counts[op] ? e->by_op[op] : NULL; c;
+             c = c->next)
             if (may_match(module, c->rules, c->rules->roots[c->rule->first_root].term)) return true;
     return false;
 }
@@ -382,7 +294,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_facts_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    e->fuel = FIRINGS_AT_LEAST +
+              HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         blame_endless(e);

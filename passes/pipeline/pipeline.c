@@ -11,7 +11,7 @@
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/rules/library.h"
-#include "passes/sharding/devices.h"
+#include "passes/sharding/manual.h"
 #include "passes/verdict/remark.h"
 
 typedef enum role { ENABLES, CLEANUP, COMMITS } role;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "ir/device_list.h"
-#include "passes/sharding/manual.h"
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
     int64_t count = hlo_module_int(module, id, 1);
@@ -54,34 +53,6 @@ const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *co
     const char *pairs = hlo_instr_str(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);
     if (pairs) return hlo_device_groups_of_pairs(arena, pairs, devices);
     return hlo_device_groups_of_lists(arena, groups, devices);
-}
-
-/* What the partitioner makes is called so. */
-static bool called_spmd(const hlo_computation *comp) {
-    static const char ending[] = "_spmd";
-    size_t length = strlen(comp->name), size = sizeof ending - 1;
-    return length >= size && !strcmp(comp->name + length - size, ending);
-}
-
-bool hlo_devices_may_be_global(const hlo_module *module) {
-    return hlo_devices_replicas(module) == 1 && !called_spmd(module->entry) &&
-           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
-}
-
-bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
-    const hlo_instr *marked = NULL;
-    bool collective = false, manual = false;
-    *out_marked = NULL;
-    if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-            const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
-            collective |= hlo_ops[i->op].flags & HLO_COLLECTIVE;
-            manual |= hlo_manual_enters(i);
-            if (!marked && sharding && strstr(sharding, "devices=")) marked = i;
-        }
-    *out_marked = marked;
-    return marked && !called_spmd(module->entry) && (manual || !collective);
 }
 
 int64_t hlo_devices_free_channel(const hlo_module *module) {

@@ -26,15 +26,6 @@ const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *co
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 
-/* Whether the entry may be seen by the partitioner yet, which hands each of several devices parts
- * of its values: nothing in its header or name says otherwise. */
-bool hlo_devices_may_be_global(const hlo_module *module);
-
-/* Whether XLA's partitioner has not split the module yet: values are marked as sharded, but nothing
- * goes from device to device, or only in what was written for each. `*out_marked` is such a value.
- */
-bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
-
 /* A channel id that no instruction has. */
 int64_t hlo_devices_free_channel(const hlo_module *module);
 

@@ -56,6 +56,8 @@ uint32_t build_work(build *b, size_t size);
 build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first);
 plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, build_value operands,
                       build_value results);
+/* True if values of both shapes have their elements in the same order in memory. */
+bool build_same_memory(const hlo_shape *a, const hlo_shape *b);
 /* `value`, `count` leaves laid out as `from`, laid out as `to`: copied where the two differ. */
 build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
                         const hlo_shape *const *from, const hlo_shape *const *to);

@@ -118,3 +118,17 @@ uint32_t build_copy(build *b, const hlo_instr *instr, uint32_t slot, const hlo_s
     add_step(b, job, operand, result);
     return result.slots[0];
 }
+
+build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
+                        const hlo_shape *const *from, const hlo_shape *const *to) {
+    build_value adapted = value;
+    for (uint32_t i = 0; i < value.count; i++) {
+        if (from[i] == to[i] || build_same_memory(from[i], to[i])) continue;
+        if (adapted.slots == value.slots) {
+            adapted = build_new_value(b, value.count);
+            memcpy(adapted.slots, value.slots, value.count * sizeof *value.slots);
+        }
+        adapted.slots[i] = build_copy(b, instr, value.slots[i], from[i], to[i]);
+    }
+    return adapted;
+}

@@ -458,3 +458,7 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
     add_line(e, &e->after, NULL,
              hlo_arena_format(e->arena, "*(%s *)(%s + %s) = %s;", type, pointer, e->base, name));
 }
+
+bool emit_is_wide(hlo_type type) {
+    return cuda_types[type].cell && strcmp(cuda_types[type].cell, cuda_types[type].compute) == 0;
+}

@@ -128,23 +128,6 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
     return emit_index_new(e, space->rank, space->dims, at, e->linear, space->strides);
 }
 
-const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result) {
-    const hlo_shape *shape = result->shape;
-    const hlo_instr *from = result->operand_count ? hlo_instr_operand(result, 0) : NULL;
-    bool same = result->op == HLO_OP_TRANSPOSE && from->shape->rank == index->rank;
-    for (uint32_t d = 0; same && d < index->rank; d++)
-        same = from->shape->dims[d] == index->dims[d];
-    if (!same) return emit_reshape(e, index, shape->rank, shape->dims);
-    const hlo_ints *order = hlo_instr_ints(result, HLO_ATTR_DIMENSIONS);
-    const char *at[HLO_EVAL_MAX_RANK];
-    int64_t strides[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = 0; d < index->rank; d++) {
-        at[d] = index->at[order->v[d]];
-        if (index->linear) strides[d] = index->linear_strides[order->v[d]];
-    }
-    return emit_index_new(e, index->rank, shape->dims, at, index->linear, strides);
-}
-
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch) {
     cuda_launch *launches =
         hlo_arena_array(e->arena, code->launch_count + 1, sizeof *code->launches);

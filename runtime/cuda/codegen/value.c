@@ -49,10 +49,6 @@ const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index) {
 
 /* ------------------------------------------------------------------------------------- rounding */
 
-bool emit_is_wide(hlo_type type) {
-    return cuda_types[type].cell && strcmp(cuda_types[type].cell, cuda_types[type].compute) == 0;
-}
-
 const char *emit_cell(emit *e, hlo_type type, const char *value) {
     if (emit_is_wide(type)) return value;
     return emit_value(e, "c", cuda_types[type].cell, "to_%s(%s)", hlo_types[type].name, value);

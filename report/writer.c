@@ -1,0 +1,66 @@
+/* What report formats share: which verdicts are told, and what they add up to. */
+#include "report/format.h"
+
+const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
+                                    [HLO_VERDICT_MISSED] = "missed",
+                                    [HLO_VERDICT_WIDE] = "wide",
+                                    [HLO_VERDICT_LINT] = "lint"};
+
+static bool is_wanted(const hlo_verdict *v, hlo_remarks which) {
+    switch (which) {
+    case HLO_REMARKS_MISSED: return v->kind != HLO_VERDICT_FP8;
+    case HLO_REMARKS_PASSED: return v->kind != HLO_VERDICT_WIDE;
+    case HLO_REMARKS_ALL: return true;
+    }
+    return false;
+}
+
+/* The next wanted verdict after (*report, *index), which start at 0, 0; NULL: no more. */
+const hlo_verdict *writer_next(const report_writer *t, size_t *report, size_t *index) {
+    for (; *report < t->count; (*report)++, *index = 0)
+        while (*index < t->reports[*report]->verdict_count) {
+            const hlo_verdict *v = &t->reports[*report]->verdicts[(*index)++];
+            if (is_wanted(v, t->which)) return v;
+        }
+    return NULL;
+}
+
+const hlo_verdict *writer_next_lint(const report_writer *t, size_t *report, size_t *index) {
+    for (; *report < t->count; (*report)++, *index = 0)
+        if (*index < t->reports[*report]->lint_count)
+            return &t->reports[*report]->lints[(*index)++].verdict;
+    return NULL;
+}
+
+/* By what two digits behind the point show. */
+bool writer_is_slower(const hlo_verdict *v) {
+    return v->kind != HLO_VERDICT_WIDE && v->input_seconds > 0 &&
+           v->seconds > 1.005 * v->input_seconds;
+}
+
+writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
+    writer_summary s = {0};
+    const report_writer all = {.reports = reports, .count = count, .which = HLO_REMARKS_ALL};
+    size_t report = 0, index = 0;
+    for (const hlo_verdict *v; (v = writer_next(&all, &report, &index));) {
+        s.total++;
+        s.kinds[v->kind]++;
+        if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
+        s.slower += writer_is_slower(v);
+        s.flops += v->runs * v->flops;
+        if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->runs * v->flops;
+        if (v->input_seconds == 0 || v->seconds == 0) continue;
+        s.input_seconds += v->runs * v->input_seconds;
+        s.seconds += v->runs * v->seconds;
+    }
+    report = index = 0;
+    for (const hlo_verdict *v; (v = writer_next_lint(&all, &report, &index));) {
+        s.kinds[v->kind]++;
+        s.reasons[v->kind][hlo_reason_find(v->reason)]++;
+    }
+    return s;
+}
+
+size_t writer_fp8_count(const writer_summary *s) {
+    return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
+}

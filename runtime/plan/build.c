@@ -1,0 +1,146 @@
+/* What the makers of steps share: values, slots and refusals. */
+#include "runtime/plan/build.h"
+
+#include <string.h>
+
+void build_warn(const build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_WARNING, instr->offset, strlen(instr->name),
+                   format, args);
+    va_end(args);
+}
+
+void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
+                   args);
+    va_end(args);
+    b->failed = true;
+}
+
+build_value *build_value_of(const build *b, const hlo_instr *instr) {
+    return &b->values[b->place[instr->id - b->first_id]];
+}
+
+uint32_t build_leaf_count(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) count += build_leaf_count(shape->elements[i]);
+    return count;
+}
+
+void build_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++) build_leaf_shapes(shape->elements[i], out);
+    } else if (hlo_types[shape->type].bytes) {
+        *(*out)++ = shape;
+    }
+}
+
+const hlo_shape **build_leaves(const build *b, const hlo_shape *shape) {
+    const hlo_shape **shapes =
+        hlo_arena_array(b->plan->arena, build_leaf_count(shape) + 1, sizeof *shapes);
+    const hlo_shape **end = shapes;
+    build_leaf_shapes(shape, &end);
+    return shapes;
+}
+
+uint32_t build_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+    plan_comp *comp = b->comp;
+    if (comp->slot_count == comp->slot_capacity) {
+        comp->slot_capacity = comp->slot_capacity ? comp->slot_capacity * 2 : 16;
+        plan_slot *slots = hlo_arena_array(b->plan->arena, comp->slot_capacity, sizeof *slots);
+        if (comp->slot_count) memcpy(slots, comp->slots, comp->slot_count * sizeof *slots);
+        comp->slots = slots;
+    }
+    plan_slot *slot = &comp->slots[comp->slot_count];
+    *slot = (plan_slot){.kind = kind, .type = HLO_TYPE_INVALID};
+    if (shape) {
+        slot->type = shape->type;
+        slot->size = (size_t)hlo_shape_bytes(shape);
+        if (b->plan->options.bounds)
+            slot->bound_size = slot->size / hlo_types[shape->type].bytes * sizeof(float);
+    }
+    return comp->slot_count++;
+}
+
+uint32_t build_work(build *b, size_t size) {
+    uint32_t slot = build_slot(b, SLOT_BUFFER, NULL);
+    b->comp->slots[slot].size = size;
+    return slot;
+}
+
+build_value build_new_value(const build *b, uint32_t count) {
+    return (build_value){hlo_arena_array(b->plan->arena, count, sizeof(uint32_t)), count};
+}
+
+/* A new slot for every leaf of the shape. */
+build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+    const hlo_shape **shapes = build_leaves(b, shape);
+    build_value v = build_new_value(b, build_leaf_count(shape));
+    for (uint32_t i = 0; i < v.count; i++) v.slots[i] = build_slot(b, kind, shapes[i]);
+    return v;
+}
+
+/* The leaves of all operands in order. */
+build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first) {
+    uint32_t count = 0;
+    for (uint32_t i = first; i < instr->operand_count; i++)
+        count += build_value_of(b, hlo_instr_operand(instr, i))->count;
+    build_value v = build_new_value(b, count);
+    uint32_t at = 0;
+    for (uint32_t i = first; i < instr->operand_count; i++) {
+        const build_value *operand = build_value_of(b, hlo_instr_operand(instr, i));
+        memcpy(v.slots + at, operand->slots, operand->count * sizeof *v.slots);
+        at += operand->count;
+    }
+    return v;
+}
+
+plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, build_value operands,
+                      build_value results) {
+    plan_comp *comp = b->comp;
+    if (comp->step_count == comp->step_capacity) {
+        comp->step_capacity = comp->step_capacity ? comp->step_capacity * 2 : 16;
+        plan_step *steps = hlo_arena_array(b->plan->arena, comp->step_capacity, sizeof *steps);
+        if (comp->step_count) memcpy(steps, comp->steps, comp->step_count * sizeof *steps);
+        comp->steps = steps;
+    }
+    plan_step *step = &comp->steps[comp->step_count++];
+    *step = (plan_step){.kind = kind,
+                        .instr = instr,
+                        .operand_count = operands.count,
+                        .result_count = results.count,
+                        .operands = operands.slots,
+                        .results = results.slots,
+                        .work = PLAN_NONE,
+                        .predicate = PLAN_NONE};
+    return step;
+}
+
+/* Same elements in the same order in memory. */
+bool build_same_memory(const hlo_shape *a, const hlo_shape *b) {
+    if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
+    if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;
+    if (!hlo_shape_same_dims(a, b)) return false;
+    const int64_t *p = a->layout ? a->layout->minor_to_major : NULL;
+    const int64_t *q = b->layout ? b->layout->minor_to_major : NULL;
+    return p && q && memcmp(p, q, a->rank * sizeof *p) == 0;
+}
+
+bool build_is_static(const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!build_is_static(shape->elements[i])) return false;
+        return true;
+    }
+    return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
+           (!hlo_types[shape->type].bytes || hlo_shape_bytes(shape) >= 0);
+}
+
+bool plan_makes_result(const plan_comp *comp, uint32_t index) {
+    const plan_slot *slot = &comp->slots[comp->results[index]];
+    return slot->kind == SLOT_RESULT && slot->index == index;
+}
