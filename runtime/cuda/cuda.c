@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/cpu/cpu.h"
 #include "runtime/cuda/codegen/kernel.h"
 
 /* cuBLASLt wants its workspace so. */
@@ -12,10 +13,36 @@ enum { ALIGN = 256 };
 static const cuda_part *const parts[] = {&cuda_matmul_part, &cuda_kernel_part, &cuda_host_part};
 enum { PARTS = sizeof parts / sizeof *parts };
 
+static void release_program(cuda_device *device, void *program) {
+    (void)device;
+    cuda_program_free(program);
+}
+
+static void release_host(cuda_device *device, void *host) {
+    (void)device;
+    cpu_backend.close(host);
+}
+
+/* Gives the device what the parts keep on it: the program of all kernels, and the CPU's device. */
+static hlo_status equip(cuda_device *device, const hlo_plan_options *options,
+                        const hlo_diag_sink *sink) {
+    device->program = cuda_program_new();
+    if (!device->program || !cuda_own(device, device->program, release_program))
+        return HLO_OUT_OF_MEMORY;
+    if (!device->host_fallback) return HLO_OK;
+    hlo_status status = cpu_backend.open(options, sink, &device->host);
+    if (status != HLO_OK) return status;
+    return cuda_own(device, device->host, release_host) ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
 static hlo_status cuda_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             void **out_device) {
     cuda_device *device;
     hlo_status status = cuda_device_open(options, sink, &device);
+    if (status == HLO_OK && (status = equip(device, options, sink)) != HLO_OK) {
+        cuda_device_close(device);
+        device = NULL;
+    }
     *out_device = device;
     return status;
 }

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "matmul/call.h"
-#include "runtime/cpu/cpu.h"
-#include "runtime/cuda/codegen/kernel.h"
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
@@ -151,13 +149,12 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->autotune_cache = options->autotune_cache;
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
-    device->program = cuda_program_new();
-    hlo_status status = device->program ? HLO_OK : HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK && options->describe) {
+    hlo_status status = HLO_OK;
+    if (options->describe) {
         device->sm = options->describe;
         device->cublaslt = options->cuda * 100;
         snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
-    } else if (status == HLO_OK) {
+    } else {
         status = open_device(device, sink);
     }
     device->target = nearest_target(device->sm);
@@ -170,8 +167,6 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
         size_t wanted = (size_t)hlo_target_find(device->target)->workspace;
         device->workspace = options->workspace ? options->workspace : wanted;
     }
-    if (status == HLO_OK && device->host_fallback)
-        status = cpu_backend.open(options, sink, &device->host);
     if (status != HLO_OK) {
         cuda_device_close(device);
         return status;
@@ -189,8 +184,6 @@ void cuda_device_close(cuda_device *device) {
     if (device->begun) lib->cuEventDestroy(device->begun);
     if (device->stream) lib->cuStreamDestroy(device->stream);
     if (device->context) lib->cuDevicePrimaryCtxRelease(device->ordinal);
-    if (device->host) cpu_backend.close(device->host);
-    cuda_program_free(device->program);
     if (lib) cuda_library_unload((cuda_library *)lib);
     free((void *)lib);
     free(device);

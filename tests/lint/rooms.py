@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The rooms of the library against their map, the hlo_room() lines of CMakeLists.txt.
+
+usage: rooms.py BUILD
+
+Refuses, by the symbols of the object files in BUILD:
+- a reference to a file of a folder that the referring folder does not see,
+- a circle of files, but for real recursion (RECURSION below),
+and in the tree a README.md whose line `Sees:` is not what the map says, and a folder of more than MOST files.
+Prints a line for each finding; exit status 1 if there are any, or if there was nothing to look at.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+MOST = 17
+
+# Circles that are no fault: what the files do is recursive.
+RECURSION = [
+    # A region is evaluated by the kernels of its instructions, and a kernel may apply a region.
+    {"ir/eval/elementwise.c", "ir/eval/eval.c", "ir/eval/index.c", "ir/eval/reduce.c", "ir/eval/region.c"},
+    # A loop or a branch is executed by executing computations, recorded or not.
+    {"runtime/exec/command_buffer.c", "runtime/exec/execute.c"},
+]
+
+
+def the_map():
+    """By folder what it sees, as the map says it and all of it."""
+    said = {}
+    for line in re.findall(r"^hlo_room\((.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S):
+        folder, *rest = line.split()
+        sees = re.search(r"SEES ((?:[\w/]+\s*)+?)(?=SOURCES|LINK|$)", " ".join(rest))
+        said[folder] = sees[1].split() if sees else []
+    everything = {}
+    for folder, sees in said.items():
+        everything[folder] = set(sees).union(*(everything[f] for f in sees))
+    return said, everything
+
+
+def references(build):
+    """By file of the library the files that it refers to, with one of the symbols."""
+    defined, wanted = {}, collections.defaultdict(set)
+    for path in build.glob("CMakeFiles/hlo_*.dir/**/*.o"):
+        name = str(path).split(".dir/", 1)[1].removesuffix(".o")
+        if not (ROOT / name).exists() and not (build / name).exists():
+            continue  # left from a file that is gone
+        name = name.removeprefix("generated/")
+        for line in subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines():
+            symbol, kind = line.split()[:2]
+            if kind == "U":
+                wanted[name].add(symbol)
+            elif kind in "TDRBCVW":
+                defined[symbol] = name
+    return {name: {defined[s]: s for s in sorted(symbols) if defined.get(s, name) != name} for name, symbols in wanted.items()}
+
+
+def circles(graph):
+    """Sets of files that reach each other (Tarjan's algorithm)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            circle = set()
+            while node not in circle:
+                circle.add(stack.pop())
+            if len(circle) > 1:
+                found.append(circle)
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def findings(build):
+    said, seen = the_map()
+    graph = references(build)
+    if not graph or not said:
+        yield f"{build}: no object files, or no map"
+    for name, others in sorted(graph.items()):
+        folder = name.rsplit("/", 1)[0]
+        for other, symbol in sorted(others.items()):
+            if other.rsplit("/", 1)[0] not in seen.get(folder, set()) | {folder}:
+                yield f"{name}: refers to {symbol} of {other}, which {folder} does not see"
+    for circle in circles(graph):
+        if not any(circle <= allowed for allowed in RECURSION):
+            yield "a circle of files: " + ", ".join(sorted(circle))
+    for folder, sees in said.items():
+        readme = ROOT / folder / "README.md"
+        line = "Sees: " + (", ".join(f"`{f}/`" for f in sees) + ", and what these see." if sees else "no other folder.")
+        if not readme.exists() or line not in readme.read_text().split("\n"):
+            yield f"{folder}/README.md: does not say '{line}'"
+        files = [p for p in (ROOT / folder).iterdir() if p.is_file() and p.name != "README.md"]
+        if len(files) > MOST:
+            yield f"{folder}: {len(files)} files, more than {MOST}"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.setrecursionlimit(10000)
+    found = list(findings(pathlib.Path(sys.argv[1])))
+    print("\n".join(found))
+    sys.exit(bool(found))
+
+
+main()
