@@ -294,8 +294,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_facts_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->fuel = FIRINGS_AT_LEAST +
-              HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    e->fuel =
+        FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         blame_endless(e);

@@ -7,8 +7,8 @@
  * but matmuls whose other operand comes from fp8 as well; computations with several callers;
  * shardings. Numerics: exact: the same is computed, where it is used. A slice of values that have a
  * scale for each slice is scaled after slicing. Tests: testdata/passes/sink-dequantise/ */
-#include "passes/analysis/pin.h"
 #include "passes/transform/sink_dequantise.h"
+#include "passes/analysis/pin.h"
 #include <string.h>
 
 #include "passes/passes.h"
@@ -333,7 +333,8 @@ static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *com
 static void enter(hlo_sink_region *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_pin_holds(e->tuple) &&
-        !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) && !hlo_pin_has_element_attrs(e->user)) {
+        !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) &&
+        !hlo_pin_has_element_attrs(e->user)) {
         e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
         if (hlo_sink_choose(e)) sink(e);
     }
