@@ -168,6 +168,8 @@ size_t hlo_text_search(hlo_text *text, size_t wanted);
 size_t hlo_text_offers(hlo_text *text);
 
 void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size);
+/* The last item of a stack that has one. */
+void *hlo_stack_top(const hlo_stack *stack, size_t size);
 static inline void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item,
                                    size_t size) {
     if (stack->room - stack->used < size) hlo_stack_grow(text, stack, size);

@@ -8,83 +8,6 @@
 #include "hlo/suggest.h"
 #include "hlo/text.h"
 
-/* ---------------------------------------------------------------------------- stacks and errors */
-
-void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size) {
-    size_t room = stack->room ? stack->room * 2 : 16 * size;
-    char *grown = hlo_arena_alloc(text->scratch, room);
-    if (stack->used) memcpy(grown, stack->items, stack->used);
-    stack->items = grown;
-    stack->room = room;
-}
-
-static void *top(const hlo_stack *stack, size_t size) {
-    return stack->items + stack->used - size;
-}
-
-hlo_frame *hlo_text_frame(hlo_text *text) {
-    return top(&text->frames, sizeof(hlo_frame));
-}
-
-hlo_body *hlo_text_body(hlo_text *text) {
-    return top(&text->bodies, sizeof(hlo_body));
-}
-
-void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
-    if (text->skipping || text->quiet || !*text->errors_left) return;
-    va_list args;
-    va_start(args, format);
-    hlo_diag_vemit(text->module, text->sink, HLO_ERROR, at.offset, at.length, format, args);
-    va_end(args);
-    text->errors++;
-    if (--*text->errors_left == 0)
-        hlo_diag_emit(text->module, text->sink, HLO_NOTE, at.offset, at.length,
-                      "too many errors, the rest of the text is not read");
-}
-
-static void say(hlo_text *text, hlo_severity severity, hlo_span at, const char *format,
-                va_list args) {
-    if (text->skipping || text->quiet || !*text->errors_left) return;
-    hlo_diag_vemit(text->module, text->sink, severity, at.offset, at.length, format, args);
-}
-
-void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say(text, HLO_NOTE, at, format, args);
-    va_end(args);
-}
-
-void hlo_text_warn(hlo_text *text, hlo_span at, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say(text, HLO_WARNING, at, format, args);
-    va_end(args);
-}
-
-void hlo_text_defer_error(hlo_text *text, hlo_span at, const char *format, ...) {
-    if (text->skipping) return;
-    hlo_module *module = text->module;
-    char message[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    const hlo_deferred_error deferred = {module->deferred, at.offset, at.length,
-                                         hlo_intern_string(module, message)};
-    module->deferred = hlo_arena_copy(module->arena, &deferred, sizeof deferred);
-}
-
-const char *hlo_text_quote(hlo_text *text, hlo_span at) {
-    enum { MOST = 40 };
-    uint32_t length = 0;
-    const char *from = text->source + at.offset;
-    while (length < at.length && length < MOST && from[length] >= 0x20 && from[length] < 0x7f)
-        length++;
-    return hlo_arena_format(text->scratch, "%.*s%s", (int)length, from,
-                            length < at.length ? "..." : "");
-}
-
 static hlo_frame *push_frame(hlo_text *text, hlo_owner owner) {
     hlo_frame frame = {
         .owner = owner,
@@ -786,7 +709,7 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
     }
     text->parameters.used = body->parameters;
     while (text->hidden.used > body->hidden) {
-        const hidden_name *hidden = top(&text->hidden, sizeof *hidden);
+        const hidden_name *hidden = hlo_stack_top(&text->hidden, sizeof *hidden);
         hlo_intern_bind(hidden->name, hidden->meaning);
         text->hidden.used -= sizeof *hidden;
     }
@@ -817,10 +740,6 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
 }
 
 /* --------------------------------------------------------------------------------------- shapes */
-
-void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape) {
-    hlo_stack_push(text, &text->shapes, &shape, sizeof(const hlo_shape *));
-}
 
 const hlo_shape *hlo_text_tuple(hlo_text *text, hlo_span at, size_t from) {
     const hlo_shape **elements = (const hlo_shape **)(text->shapes.items + from);
