@@ -18,9 +18,9 @@ static bool is_packed(const hlo_content *c) {
 
 /* The members of a gz file one after the other: what fills `to`, or less at the end. Why not, or
  * NULL. */
-static const char *inflate_some(z_stream *z, char *to, size_t room, size_t *out_made) {
+static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *out_made) {
     z->next_out = (Bytef *)to;
-    z->avail_out = (uInt)room;
+    z->avail_out = (uInt)capacity;
     const char *why = NULL;
     for (bool end = false; !end && !why && z->avail_out;) {
         int status = inflate(z, Z_NO_FLUSH);
@@ -35,7 +35,7 @@ static const char *inflate_some(z_stream *z, char *to, size_t room, size_t *out_
         else if (status != Z_OK && status != Z_BUF_ERROR)
             why = "the compressed data is damaged";
     }
-    *out_made = room - z->avail_out;
+    *out_made = capacity - z->avail_out;
     return why;
 }
 
@@ -66,11 +66,11 @@ static const char *inflate_all(z_stream *z, hlo_content *out) {
             *out = (hlo_content){grown, out->size + rest, out->size + rest + 1};
             return inflate_some(z, grown + out->size - rest, rest, &made);
         }
-        if (out->size == out->room && !hlo_content_grow(out)) return no_memory;
-        size_t made, room = out->room - out->size;
-        const char *why = inflate_some(z, out->bytes + out->size, room, &made);
+        if (out->size == out->capacity && !hlo_content_grow(out)) return no_memory;
+        size_t made, capacity = out->capacity - out->size;
+        const char *why = inflate_some(z, out->bytes + out->size, capacity, &made);
         out->size += made;
-        if (why || made < room) return why;
+        if (why || made < capacity) return why;
     }
 }
 
@@ -148,16 +148,16 @@ static bool says_something(const char *from, const char *end) {
 
 typedef struct module_list {
     hlo_module **modules;
-    size_t count, room;
+    size_t count, capacity;
 } module_list;
 
-static bool make_room(module_list *list) {
-    if (list->count < list->room) return true;
-    size_t room = list->room ? list->room * 2 : 4;
-    hlo_module **grown = realloc(list->modules, room * sizeof *grown);
+static bool grow(module_list *list) {
+    if (list->count < list->capacity) return true;
+    size_t capacity = list->capacity ? list->capacity * 2 : 4;
+    hlo_module **grown = realloc(list->modules, capacity * sizeof *grown);
     if (!grown) return false;
     list->modules = grown;
-    list->room = room;
+    list->capacity = capacity;
     return true;
 }
 
@@ -178,7 +178,7 @@ static hlo_status parse_parts(hlo_content *text, const char *name, const hlo_par
         const char *stop = part_end(from, end);
         const bool last = stop == end;
         if (says_something(from, stop) || (last && !list->count && status == HLO_OK)) {
-            if (!make_room(list)) return HLO_OUT_OF_MEMORY;
+            if (!grow(list)) return HLO_OUT_OF_MEMORY;
             hlo_content part = {.bytes = (char *)from, .size = (size_t)(stop - from)};
             hlo_status read = hlo_text_parse(part.size == text->size ? text : &part, name, line,
                                              &errors, sink, &list->modules[list->count]);
@@ -202,7 +202,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     module_list list = {.modules = NULL};
     hlo_status status = load(path, sink, &text);
     bool binary = status == HLO_OK && hlo_proto_recognise(text.bytes, text.size);
-    if (binary && !make_room(&list)) status = HLO_OUT_OF_MEMORY;
+    if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;
     if (binary && status == HLO_OK) {
         status = parse_binary(text.bytes, text.size, shown_name(path), sink, list.modules);
         list.count = status == HLO_OK;

@@ -106,12 +106,12 @@ static block *take_spare(hlo_arena *arena, size_t size) {
 }
 
 static block *new_block(const hlo_arena *arena, size_t size) {
-    size_t room = arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
-    if (room < size) room = size;
-    room += sizeof(block);
-    if (room > LARGE_PAGE / 2) room = (room + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    block *b = hlo_memory_new(room);
-    if (b) b->size = room - sizeof *b;
+    size_t capacity = arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
+    if (capacity < size) capacity = size;
+    capacity += sizeof(block);
+    if (capacity > LARGE_PAGE / 2) capacity = (capacity + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    block *b = hlo_memory_new(capacity);
+    if (b) b->size = capacity - sizeof *b;
     return b;
 }
 
@@ -140,16 +140,16 @@ void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
 
 void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size) {
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
-    if (pool->room < size) {
+    if (pool->capacity < size) {
         size_t piece = pool->total / SHARE > FIRST_PIECE ? pool->total / SHARE : FIRST_PIECE;
         if (piece < size) piece = size;
         pool->at = hlo_arena_alloc(arena, piece);
-        pool->room = piece;
+        pool->capacity = piece;
         pool->total += piece;
     }
     void *memory = pool->at;
     pool->at += size;
-    pool->room -= size;
+    pool->capacity -= size;
     return memory;
 }
 

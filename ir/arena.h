@@ -45,8 +45,8 @@ void hlo_arena_adopt(hlo_arena *arena, void *memory);
  * All zero at first; not to be used across hlo_arena_release(). */
 typedef struct hlo_pool {
     char *at;
-    size_t room;  /* bytes from `at` on */
-    size_t total; /* of all its pieces */
+    size_t capacity; /* bytes from `at` on */
+    size_t total;    /* of all its pieces */
 } hlo_pool;
 void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);
 

@@ -41,7 +41,7 @@ struct hlo_strings {
     slot *slots; /* open addressing, linear probing; outside the arena, so that it can be freed */
     size_t mask, count;
     char **chunks;
-    uint32_t chunk_count, chunk_room;
+    uint32_t chunk_count, chunk_capacity;
     uint32_t open;      /* number of the chunk that is being filled */
     uint32_t open_used; /* units of it */
 };
@@ -64,12 +64,12 @@ static slot *new_slots(hlo_arena *arena, size_t count) {
 
 /* Its number. */
 static uint32_t add_chunk(hlo_arena *arena, struct hlo_strings *strings, size_t size) {
-    if (strings->chunk_count == strings->chunk_room) {
+    if (strings->chunk_count == strings->chunk_capacity) {
         if (strings->chunk_count > UINT32_MAX / CHUNK_UNITS / 2) hlo_arena_exhausted(arena);
-        char **grown = hlo_arena_array(arena, strings->chunk_room * 2, sizeof *grown);
+        char **grown = hlo_arena_array(arena, strings->chunk_capacity * 2, sizeof *grown);
         memcpy(grown, strings->chunks, strings->chunk_count * sizeof *grown);
         strings->chunks = grown;
-        strings->chunk_room *= 2;
+        strings->chunk_capacity *= 2;
     }
     strings->chunks[strings->chunk_count] = hlo_arena_alloc(arena, size);
     return strings->chunk_count++;
@@ -93,7 +93,7 @@ struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
     strings->slots = new_slots(arena, FIRST_SLOTS);
     strings->mask = FIRST_SLOTS - 1;
     strings->chunks = hlo_arena_array(arena, FIRST_CHUNKS, sizeof *strings->chunks);
-    strings->chunk_room = FIRST_CHUNKS;
+    strings->chunk_capacity = FIRST_CHUNKS;
     strings->open = add_chunk(arena, strings, CHUNK);
     strings->open_used = 1; /* no entry has number 0 */
     return strings;

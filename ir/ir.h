@@ -354,10 +354,10 @@ struct hlo_computation {
     hlo_instr *root;
     uint32_t instr_count;
     uint32_t parameter_count;
-    uint32_t parameter_room; /* places in `parameters` that hlo_instr_set_parameter() may fill
+    uint32_t parameter_capacity; /* places in `parameters` that hlo_instr_set_parameter() may fill
                                 without making more; 0 when it did not make them */
-    hlo_instr **parameters;  /* by number; may grow while the computation is built */
-    const hlo_attr *attrs;   /* execution_thread */
+    hlo_instr **parameters;      /* by number; may grow while the computation is built */
+    const hlo_attr *attrs;       /* execution_thread */
     uint32_t attr_count;
     uint32_t offset;
 };

@@ -22,7 +22,7 @@ typedef struct hlo_made {
 struct hlo_journal {
     hlo_arena *arena;
     hlo_made *v;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 /* Notes what was made, the one that is not NULL, in module->journal: its name was made of

@@ -181,11 +181,11 @@ hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_
 void hlo_instr_set_parameter(hlo_instr *instr, int64_t number) {
     hlo_computation *comp = instr->parent;
     instr->u.parameter = number;
-    if (number >= comp->parameter_room) {
+    if (number >= comp->parameter_capacity) {
         const uint32_t needed = (uint32_t)number + 1, twice = 2 * comp->parameter_count;
-        comp->parameter_room = needed > twice ? needed : twice;
+        comp->parameter_capacity = needed > twice ? needed : twice;
         hlo_instr **grown =
-            hlo_arena_zero(comp->module->arena, comp->parameter_room * sizeof *grown);
+            hlo_arena_zero(comp->module->arena, comp->parameter_capacity * sizeof *grown);
         if (comp->parameter_count)
             memcpy(grown, comp->parameters, comp->parameter_count * sizeof *grown);
         comp->parameters = grown;
@@ -405,9 +405,9 @@ const char *hlo_instr_op_name(const hlo_instr *instr) {
 void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
                       const char *interned) {
     hlo_journal *j = module->journal;
-    if (j->count == j->room) {
-        j->room = 2 * j->room + 64;
-        hlo_made *grown = hlo_arena_array(j->arena, j->room, sizeof *grown);
+    if (j->count == j->capacity) {
+        j->capacity = 2 * j->capacity + 64;
+        hlo_made *grown = hlo_arena_array(j->arena, j->capacity, sizeof *grown);
         if (j->count) memcpy(grown, j->v, j->count * sizeof *grown);
         j->v = grown;
     }

@@ -18,10 +18,10 @@ typedef struct reader {
 } reader;
 
 /* One byte at a time: what has become of the last one is known when the next is asked for. */
-static size_t next_byte(void *to, size_t room, void *user) {
+static size_t next_byte(void *to, size_t capacity, void *user) {
     reader *r = user;
     r->starved |= hlo_json_starved();
-    if (r->at == r->end || !room) return 0;
+    if (r->at == r->end || !capacity) return 0;
     *(char *)to = *r->at++;
     return 1;
 }

@@ -26,7 +26,7 @@ typedef struct module_stages {
 struct hlo_dump {
     hlo_arena *arena;
     stage *stages; /* all, by module and rank */
-    size_t stage_count, stage_room;
+    size_t stage_count, stage_capacity;
     module_stages *modules;
     size_t module_count;
 };
@@ -86,9 +86,9 @@ static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
     if (!split(file, length, &module, &rank)) return;
-    if (dump->stage_count == dump->stage_room) {
-        dump->stage_room = 2 * dump->stage_room + 64;
-        stage *grown = hlo_arena_array(dump->arena, dump->stage_room, sizeof *grown);
+    if (dump->stage_count == dump->stage_capacity) {
+        dump->stage_capacity = 2 * dump->stage_capacity + 64;
+        stage *grown = hlo_arena_array(dump->arena, dump->stage_capacity, sizeof *grown);
         if (dump->stage_count) memcpy(grown, dump->stages, dump->stage_count * sizeof *grown);
         dump->stages = grown;
     }

@@ -22,14 +22,14 @@ static const row rows[] = {
 #include "options.def"
 };
 
-enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_ROOM = 8192 };
+enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_CAPACITY = 8192 };
 
 /* ---------------------------------------------------------------------- what an argument may be */
 
 /* As options.def has the forms of arguments. */
 typedef struct choice {
-    char words[WORDS_ROOM]; /* with spaces between them */
-    bool list;              /* of words, with commas between them */
+    char words[WORDS_CAPACITY]; /* with spaces between them */
+    bool list;                  /* of words, with commas between them */
     bool folders, files;
     char ending[16]; /* of the files; "" for any */
 } choice;

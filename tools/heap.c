@@ -14,10 +14,10 @@ __attribute__((used)) static void *lead;
 void heap_use_large_pages(void) {
     mallopt(M_MMAP_THRESHOLD, MOST);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
-    char *room = malloc(FIRST);
-    if (!room) return;
-    const size_t before = LARGE_PAGE - (uintptr_t)room % LARGE_PAGE;
-    madvise(room + before, (FIRST - before) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
-    free(room);
+    char *capacity = malloc(FIRST);
+    if (!capacity) return;
+    const size_t before = LARGE_PAGE - (uintptr_t)capacity % LARGE_PAGE;
+    madvise(capacity + before, (FIRST - before) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+    free(capacity);
     lead = malloc(before);
 }

@@ -7,12 +7,12 @@
 #include <string.h>
 
 void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size) {
-    if (out->room - out->size <= size) {
-        size_t room = (out->size + size + 32) * 2;
-        char *grown = hlo_arena_alloc(out->arena, room);
+    if (out->capacity - out->size <= size) {
+        size_t capacity = (out->size + size + 32) * 2;
+        char *grown = hlo_arena_alloc(out->arena, capacity);
         if (out->size) memcpy(grown, out->v, out->size);
         out->v = grown;
-        out->room = room;
+        out->capacity = capacity;
     }
     if (size) memcpy(out->v + out->size, bytes, size);
     out->size += size;

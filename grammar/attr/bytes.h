@@ -11,7 +11,7 @@
 typedef struct hlo_bytes {
     hlo_arena *arena;
     char *v;
-    size_t size, room;
+    size_t size, capacity;
 } hlo_bytes;
 
 void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);

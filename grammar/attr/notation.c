@@ -204,10 +204,10 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size) {
 
 /* ---------------------------------------------------------------------------------------- lists */
 
-static void add(hlo_notation *f, hlo_notation_ints *list, size_t *room, int64_t value) {
-    if (list->count == *room) {
-        *room = *room ? 2 * *room : 8;
-        int64_t *grown = hlo_arena_array(f->scratch, *room, sizeof *grown);
+static void add(hlo_notation *f, hlo_notation_ints *list, size_t *capacity, int64_t value) {
+    if (list->count == *capacity) {
+        *capacity = *capacity ? 2 * *capacity : 8;
+        int64_t *grown = hlo_arena_array(f->scratch, *capacity, sizeof *grown);
         if (list->count) memcpy(grown, list->v, list->count * sizeof *grown);
         list->v = grown;
     }
@@ -224,13 +224,13 @@ bool hlo_notation_expect_end(hlo_notation *f, const char *close) {
 
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out) {
-    size_t room = 0;
+    size_t capacity = 0;
     *out = (hlo_notation_ints){0};
     if (!least && hlo_notation_take(f, close)) return true;
     do {
         int64_t value;
         if (!hlo_notation_int(f, &value)) return false;
-        add(f, out, &room, value);
+        add(f, out, &capacity, value);
     } while (hlo_notation_take(f, ","));
     return hlo_notation_expect_end(f, close);
 }

@@ -121,14 +121,14 @@ static int by_source(const void *a, const void *b) {
 
 /* Cuts the iota up so that each dimension of the tiling consists of whole pieces; 0 when its
  * dimensions do not divide so. */
-static size_t cut(const iota *a, const int64_t *tiles, size_t rank, factor *out, size_t room) {
+static size_t cut(const iota *a, const int64_t *tiles, size_t rank, factor *out, size_t capacity) {
     size_t count = 0, tile = 0;
     int64_t wanted = rank ? tiles[0] : 1;
     for (size_t i = 0; i < a->rank; i++) {
         int64_t left = a->dims[a->perm[i]], part = 0;
         while (left > 1) {
             while (wanted == 1 && ++tile < rank) wanted = tiles[tile];
-            if (tile == rank || count == room) return 0;
+            if (tile == rank || count == capacity) return 0;
             int64_t size = left < wanted ? left : wanted;
             if (left % size || wanted % size) return 0;
             out[count++] = (factor){a->perm[i], part++, size, tile};

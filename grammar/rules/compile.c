@@ -17,7 +17,7 @@ enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16 };
 
 typedef struct buffer {
     void *data;
-    uint32_t count, room;
+    uint32_t count, capacity;
 } buffer;
 
 typedef struct slot_set {
@@ -88,12 +88,12 @@ static const char *name_of(rules_parser *p, span s) {
 }
 
 static void *push(rules_parser *p, buffer *b, size_t size) {
-    if (b->count == b->room) {
-        uint32_t room = b->room ? 2 * b->room : 64;
-        void *data = hlo_arena_array(p->owner->arena, room, size);
+    if (b->count == b->capacity) {
+        uint32_t capacity = b->capacity ? 2 * b->capacity : 64;
+        void *data = hlo_arena_array(p->owner->arena, capacity, size);
         if (b->count) memcpy(data, b->data, b->count * size);
         b->data = data;
-        b->room = room;
+        b->capacity = capacity;
     }
     void *item = (char *)b->data + b->count++ * size;
     memset(item, 0, size);

@@ -314,15 +314,15 @@ static bool dots_follow(reader r, uint32_t level) {
 /* An array's elements while they are read. */
 typedef struct elements {
     const hlo_shape *shape;
-    char *data;   /* where the next one goes; NULL: they are only checked */
-    int64_t room; /* for how many more */
-    bool loose;   /* some stand in the outermost braces, where only those of a vector do */
-    bool elided;  /* `...` was read */
+    char *data;       /* where the next one goes; NULL: they are only checked */
+    int64_t capacity; /* for how many more */
+    bool loose;       /* some stand in the outermost braces, where only those of a vector do */
+    bool elided;      /* `...` was read */
 } elements;
 
 static bool read_element(reader *r, elements *e, const char *opened) {
     char unused[2 * sizeof(double)];
-    if (!e->room--) {
+    if (!e->capacity--) {
         int64_t count = hlo_shape_count(e->shape);
         return wrong_count(r, opened, count + 1, count);
     }
@@ -461,7 +461,7 @@ static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
     hlo_literal *literal = large ? NULL : hlo_literal_new(r->text->module, shape);
     elements e = {.shape = shape,
                   .data = large ? NULL : literal->data,
-                  .room = count < 0 ? INT64_MAX : count};
+                  .capacity = count < 0 ? INT64_MAX : count};
     if (!(unbraced ? read_unbraced(r, shape, count, literal->data) : read_elements(r, &e)))
         return NULL;
     return e.elided ? elided(r, shape) : literal;

@@ -20,7 +20,7 @@ typedef struct hlo_span {
 /* A growing array of equal items; lives in hlo_text.scratch. */
 typedef struct hlo_stack {
     char *items;
-    size_t used, room; /* in bytes */
+    size_t used, capacity; /* in bytes */
 } hlo_stack;
 
 /* What attributes may be written about. */
@@ -172,7 +172,7 @@ void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size);
 void *hlo_stack_top(const hlo_stack *stack, size_t size);
 static inline void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item,
                                    size_t size) {
-    if (stack->room - stack->used < size) hlo_stack_grow(text, stack, size);
+    if (stack->capacity - stack->used < size) hlo_stack_grow(text, stack, size);
     void *place = memcpy(stack->items + stack->used, item, size);
     stack->used += size;
     return place;

@@ -5,11 +5,11 @@
 #include "grammar/scan/parser.h"
 
 void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size) {
-    size_t room = stack->room ? stack->room * 2 : 16 * size;
-    char *grown = hlo_arena_alloc(text->scratch, room);
+    size_t capacity = stack->capacity ? stack->capacity * 2 : 16 * size;
+    char *grown = hlo_arena_alloc(text->scratch, capacity);
     if (stack->used) memcpy(grown, stack->items, stack->used);
     stack->items = grown;
-    stack->room = room;
+    stack->capacity = capacity;
 }
 
 void *hlo_stack_top(const hlo_stack *stack, size_t size) {

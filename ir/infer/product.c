@@ -334,16 +334,17 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
 /* Places of the window along a dimension of `n` elements; -1 when a size overflows. */
 static int64_t window_places(int64_t n, const window_dim *w) {
     if (n < 0) return -1;
-    int64_t base = 0, window, room;
+    int64_t base = 0, window, capacity;
     if (n > 0 && (__builtin_mul_overflow(n - 1, w->base_dilation, &base) ||
                   __builtin_add_overflow(base, 1, &base)))
         return -1;
     if (__builtin_add_overflow(base, w->low, &base) ||
         __builtin_add_overflow(base, w->high, &base) ||
         __builtin_mul_overflow(w->size - 1, w->window_dilation, &window) ||
-        __builtin_add_overflow(window, 1, &window) || __builtin_sub_overflow(base, window, &room))
+        __builtin_add_overflow(window, 1, &window) ||
+        __builtin_sub_overflow(base, window, &capacity))
         return -1;
-    return room < 0 ? 0 : room / w->stride + 1;
+    return capacity < 0 ? 0 : capacity / w->stride + 1;
 }
 
 /* One of the operands' part of dim_labels (`b01f_01io->b01f`): which dimension each letter names.

@@ -187,12 +187,12 @@ void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
     static const char dots[] = "...";
     size_t caret = diag->column - 1, from = 0, to = diag->source_size;
     if (width > 20 && to > width) {
-        size_t room = width - 2 * (sizeof dots - 1);
-        from = caret > room / 2 ? caret - room / 2 : 0;
-        if (from + room < to)
-            to = from + room;
+        size_t capacity = width - 2 * (sizeof dots - 1);
+        from = caret > capacity / 2 ? caret - capacity / 2 : 0;
+        if (from + capacity < to)
+            to = from + capacity;
         else
-            from = to - room;
+            from = to - capacity;
     }
     if (from) fputs(dots, out);
     put_source(out, diag->source + from, to - from, 0);

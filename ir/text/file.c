@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LARGEST_FILE = INT32_MAX, FIRST_ROOM = 1 << 16, NULS = 2 };
+enum { LARGEST_FILE = INT32_MAX, FIRST_CAPACITY = 1 << 16, NULS = 2 };
 
 hlo_status hlo_file_refuse(const char *path, const hlo_diag_sink *sink, const char *why) {
     char message[256];
@@ -61,18 +61,18 @@ static hlo_status open_file(const char *path, const hlo_diag_sink *sink, int *ou
 }
 
 bool hlo_content_grow(hlo_content *c) {
-    const size_t room = c->room ? c->room * 2 : FIRST_ROOM;
-    char *grown = realloc(c->bytes, room);
+    const size_t capacity = c->capacity ? c->capacity * 2 : FIRST_CAPACITY;
+    char *grown = realloc(c->bytes, capacity);
     if (!grown) return false;
     c->bytes = grown;
-    c->room = room;
+    c->capacity = capacity;
     return true;
 }
 
 char *hlo_content_take(hlo_content *content, hlo_arena *arena) {
     const size_t size = content->size;
     char *taken = content->bytes;
-    if (content->room >= size + NULS) {
+    if (content->capacity >= size + NULS) {
         hlo_arena_adopt(arena, taken);
         content->bytes = NULL;
     } else {
@@ -87,12 +87,12 @@ char *hlo_content_take(hlo_content *content, hlo_arena *arena) {
 static int read_all(int fd, const struct stat *about, hlo_content *out) {
     const bool sized = S_ISREG(about->st_mode);
     if (sized && about->st_size > LARGEST_FILE) return EFBIG;
-    out->room = sized ? (size_t)about->st_size + 1 + NULS : FIRST_ROOM;
-    out->bytes = malloc(out->room);
+    out->capacity = sized ? (size_t)about->st_size + 1 + NULS : FIRST_CAPACITY;
+    out->bytes = malloc(out->capacity);
     if (!out->bytes) return ENOMEM;
     for (;;) {
-        if (out->size == out->room && !hlo_content_grow(out)) return ENOMEM;
-        const ssize_t got = read(fd, out->bytes + out->size, out->room - out->size);
+        if (out->size == out->capacity && !hlo_content_grow(out)) return ENOMEM;
+        const ssize_t got = read(fd, out->bytes + out->size, out->capacity - out->size);
         if (got == 0) return 0;
         if (got < 0 && errno != EINTR) return errno;
         if (got > 0) out->size += (size_t)got;

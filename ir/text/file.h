@@ -15,7 +15,7 @@
 
 typedef struct hlo_content {
     char *bytes; /* malloc'ed, without a NUL behind */
-    size_t size, room;
+    size_t size, capacity;
 } hlo_content;
 
 /* Makes room for as much again. */

@@ -56,32 +56,32 @@ static void flush(out *o) {
 
 /* Makes room for so many bytes more; false when there is no memory. */
 static bool grow(out *o, size_t size) {
-    const size_t used = (size_t)(o->at - o->buffer), room = 2 * used + size;
-    char *grown = used ? realloc(o->buffer, room) : hlo_memory_new(room);
+    const size_t used = (size_t)(o->at - o->buffer), capacity = 2 * used + size;
+    char *grown = used ? realloc(o->buffer, capacity) : hlo_memory_new(capacity);
     if (!grown) return false;
     o->buffer = grown;
     o->at = grown + used;
-    o->end = grown + room;
+    o->end = grown + capacity;
     return true;
 }
 
 /* What does not fit at once. */
 static void put_large(out *o, const char *bytes, size_t size) {
-    size_t room = (size_t)(o->end - o->at);
+    size_t capacity = (size_t)(o->end - o->at);
     if (o->overflow == TO_FILE) {
         flush(o);
-        room = (size_t)(o->end - o->at);
-        if (size > room) o->failed |= fwrite(bytes, 1, size, o->file) != size;
+        capacity = (size_t)(o->end - o->at);
+        if (size > capacity) o->failed |= fwrite(bytes, 1, size, o->file) != size;
     } else if (o->overflow == INTO_MORE) {
         o->failed |= !grow(o, size);
-        room = (size_t)(o->end - o->at);
+        capacity = (size_t)(o->end - o->at);
     } else {
-        memcpy(o->at, bytes, room);
-        o->at += room;
-        o->dropped += size - room;
+        memcpy(o->at, bytes, capacity);
+        o->at += capacity;
+        o->dropped += size - capacity;
         return;
     }
-    if (size > room) return;
+    if (size > capacity) return;
     memcpy(o->at, bytes, size);
     o->at += size;
 }

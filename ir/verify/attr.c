@@ -89,10 +89,10 @@ static bool check_device(const checked *c, const char *text, int size, int64_t d
 /* The listed devices at `at`: `wanted` of them, each once. */
 static void check_list(const checked *c, const char *text, int size, const char *at,
                        int64_t wanted) {
-    size_t count = 0, room = 1;
+    size_t count = 0, capacity = 1;
     for (const char *p = at; (*p >= '0' && *p <= '9') || *p == ',' || *p == '-'; p++)
-        room += *p == ',';
-    int64_t *devices = hlo_arena_array(c->v->scratch, room, sizeof *devices);
+        capacity += *p == ',';
+    int64_t *devices = hlo_arena_array(c->v->scratch, capacity, sizeof *devices);
     do {
         devices[count] = hlo_value_int(&at);
         if (!check_device(c, text, size, devices[count++])) return;

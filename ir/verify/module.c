@@ -415,13 +415,13 @@ static void check_given_once(buffer_list *l) {
 static void check_aliases(verifier *v) {
     static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
     buffer_list list = {.v = v};
-    size_t room = 1;
+    size_t capacity = 1;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         const hlo_attr *attr = header_attr(v, ids[i]);
-        for (const char *at = attr ? attr->u.str : ""; *at; at++) room += *at == '(';
+        for (const char *at = attr ? attr->u.str : ""; *at; at++) capacity += *at == '(';
     }
     if (!v->module->entry->root) return;
-    list.refs = hlo_arena_array(v->scratch, room, sizeof *list.refs);
+    list.refs = hlo_arena_array(v->scratch, capacity, sizeof *list.refs);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if ((list.attr = header_attr(v, ids[i])))
             check_buffers(&list, ids[i] == HLO_ATTR_BUFFER_DONOR);

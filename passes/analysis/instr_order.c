@@ -8,21 +8,21 @@ static const uint64_t key_gap = UINT64_C(1) << 40;
 struct hlo_order {
     hlo_arena *arena;
     uint64_t *keys; /* by instruction id; 0: none yet */
-    uint32_t room;
+    uint32_t capacity;
 };
 
-static void make_room(hlo_order *order, uint32_t ids) {
-    const uint32_t room = ids + ids / 2 + 256;
-    uint64_t *keys = hlo_arena_array(order->arena, room, sizeof *keys);
-    if (order->room) memcpy(keys, order->keys, order->room * sizeof *keys);
-    memset(keys + order->room, 0, (room - order->room) * sizeof *keys);
+static void grow(hlo_order *order, uint32_t ids) {
+    const uint32_t capacity = ids + ids / 2 + 256;
+    uint64_t *keys = hlo_arena_array(order->arena, capacity, sizeof *keys);
+    if (order->capacity) memcpy(keys, order->keys, order->capacity * sizeof *keys);
+    memset(keys + order->capacity, 0, (capacity - order->capacity) * sizeof *keys);
     order->keys = keys;
-    order->room = room;
+    order->capacity = capacity;
 }
 
 /* The place of its key. */
 static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
-    if (instr->id >= order->room) make_room(order, instr->id);
+    if (instr->id >= order->capacity) grow(order, instr->id);
     return &order->keys[instr->id];
 }
 
@@ -34,7 +34,7 @@ static void number(hlo_order *order, const hlo_computation *comp) {
 hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena) {
     hlo_order *order = hlo_arena_zero(arena, sizeof *order);
     order->arena = arena;
-    make_room(order, module->next_id);
+    grow(order, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) number(order, comp);
     return order;
 }

@@ -59,7 +59,7 @@ typedef struct hlo_rule_env {
     hlo_instr *replacement;      /* what the root has become, for the measure */
     hlo_journal *journal;        /* what has been made for it */
     struct hlo_rule_move *moves; /* to be made once all is checked */
-    uint32_t move_count, move_room;
+    uint32_t move_count, move_capacity;
     uint32_t first_id; /* of what is made */
     /* Where and for what new instructions are made. */
     hlo_instr *before;

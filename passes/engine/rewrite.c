@@ -61,9 +61,9 @@ static bool is_brought(const hlo_rule_env *env, const hlo_instr *value) {
 }
 
 static void grow_moves(hlo_rule_env *env) {
-    env->move_room = 2 * env->move_room + 8;
+    env->move_capacity = 2 * env->move_capacity + 8;
     hlo_rule_move *grown =
-        hlo_arena_array(env->context->scratch, env->move_room, sizeof *env->moves);
+        hlo_arena_array(env->context->scratch, env->move_capacity, sizeof *env->moves);
     if (env->move_count) memcpy(grown, env->moves, env->move_count * sizeof *grown);
     env->moves = grown;
 }
@@ -80,7 +80,7 @@ static bool bring_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
         if (!bring_for(env, hlo_instr_operand(value, i), users + 1)) return false;
     if (env->move_count + users >= MOVE_LIMIT)
         return hlo_rule_refuse(env, "depends-on-result", value);
-    if (env->move_count == env->move_room) grow_moves(env);
+    if (env->move_count == env->move_capacity) grow_moves(env);
     env->moves[env->move_count++] = (hlo_rule_move){value, env->before, env->before->prev};
     return true;
 }

@@ -27,9 +27,9 @@ typedef struct inliner {
     uint64_t *sizes;    /* by id of a computation: instructions in it once all is inlined */
     bool *stays;        /* by id of a computation: more than calls that are inlined name it */
     hlo_instr **copies; /* by id of the callee's instruction */
-    uint32_t room;      /* of `copies` */
+    uint32_t capacity;  /* of `copies` */
     hlo_instr **operands;
-    uint32_t operand_room;
+    uint32_t operand_capacity;
     uint64_t budget;
     bool warned;
 } inliner;
@@ -87,8 +87,8 @@ static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {
 /* The callee's metadata seen from the caller. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
-    size_t room = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
-    hlo_attrs *nested = hlo_arena_alloc(module->arena, room);
+    size_t capacity = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
+    hlo_attrs *nested = hlo_arena_alloc(module->arena, capacity);
     nested->count = 0;
     const hlo_attr *outer = find_attr(caller, HLO_ATTR_OP_NAME);
     for (uint32_t i = 0; i < callee->count; i++) {
@@ -131,10 +131,10 @@ static void set_control(const inliner *in, hlo_instr *copy) {
 }
 
 static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from) {
-    if (in->operand_room < from->operand_count) {
-        in->operand_room = 2 * from->operand_count;
+    if (in->operand_capacity < from->operand_count) {
+        in->operand_capacity = 2 * from->operand_count;
         in->operands =
-            hlo_arena_array(in->context->scratch, in->operand_room, sizeof *in->operands);
+            hlo_arena_array(in->context->scratch, in->operand_capacity, sizeof *in->operands);
     }
     for (uint32_t i = 0; i < from->operand_count; i++)
         in->operands[i] = in->copies[hlo_instr_operand(from, i)->id];
@@ -148,9 +148,9 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
 static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     hlo_module *module = callee->module;
     const uint32_t first_made = module->next_id;
-    if (in->room < module->next_id) {
-        in->room = 2 * module->next_id;
-        in->copies = hlo_arena_array(in->context->scratch, in->room, sizeof *in->copies);
+    if (in->capacity < module->next_id) {
+        in->capacity = 2 * module->next_id;
+        in->copies = hlo_arena_array(in->context->scratch, in->capacity, sizeof *in->copies);
     }
     for (const hlo_instr *from = callee->first; from; from = from->next)
         in->copies[from->id] = from->op == HLO_OP_PARAMETER
@@ -178,7 +178,7 @@ static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
 }
 
 /* Whether there is room for the call and all that is called through it, which is taken. */
-static bool take_room(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
+static bool take_capacity(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
     uint64_t size = in->sizes[callee->id];
     if (size > in->budget) {
         warn(in, call);
@@ -195,7 +195,7 @@ static void inline_calls(inliner *in, hlo_computation *comp) {
         if (instr == behind) taken = false;
         next = hlo_instr_next(instr);
         hlo_computation *callee = callee_of(in, instr);
-        if (!callee || (!taken && !take_room(in, instr, callee))) continue;
+        if (!callee || (!taken && !take_capacity(in, instr, callee))) continue;
         if (!taken) behind = next;
         taken = true;
         hlo_instr *before = instr->prev;

@@ -14,7 +14,7 @@ static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {
     return found ? &report->slots[found - 1] : NULL;
 }
 
-static void make_room_for_id(hlo_report *report, uint32_t id) {
+static void grow_ids(hlo_report *report, uint32_t id) {
     const uint32_t ids = 2 * id + 64;
     uint32_t *grown = hlo_arena_zero(report->arena, ids * sizeof *grown);
     if (report->ids) memcpy(grown, report->slot_of, report->ids * sizeof *grown);
@@ -22,22 +22,22 @@ static void make_room_for_id(hlo_report *report, uint32_t id) {
     report->ids = ids;
 }
 
-static void make_room(hlo_report *report, uint32_t room) {
-    slot *grown = hlo_arena_array(report->arena, room, sizeof *grown);
+static void grow(hlo_report *report, uint32_t capacity) {
+    slot *grown = hlo_arena_array(report->arena, capacity, sizeof *grown);
     if (report->count) memcpy(grown, report->slots, report->count * sizeof *grown);
     report->slots = grown;
-    report->room = room;
+    report->capacity = capacity;
 }
 
 static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
-    if (instr->id >= report->ids) make_room_for_id(report, instr->id);
+    if (instr->id >= report->ids) grow_ids(report, instr->id);
     report->slot_of[instr->id] = index + 1;
     report->slots[index].instr = instr;
     report->slots[index].judged = 0;
 }
 
 static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
-    if (report->count == report->room) make_room(report, 2 * report->room + 64);
+    if (report->count == report->capacity) grow(report, 2 * report->capacity + 64);
     uint32_t index = report->count++;
     report->slots[index] = (slot){.reason = HLO_REASON_COUNT, .offset = instr->offset};
     bind(report, index, instr);
@@ -170,8 +170,8 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
 /* What grows leaves in the arena what it was, so it is made as large as is known at once. */
 void hlo_report_open(hlo_pass_context *context) {
     context->report->target = context->target;
-    make_room_for_id(context->report, context->module->next_id);
-    make_room(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
+    grow_ids(context->report, context->module->next_id);
+    grow(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
     if (!hlo_product_most(context->module)) return;
     const bool *reached = hlo_facts_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)

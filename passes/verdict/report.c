@@ -148,9 +148,9 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
                      const char *format, ...) {
     hlo_report *report = context->report;
     hlo_arena *arena = report->arena;
-    if (report->lint_count == report->lint_room) {
-        report->lint_room = 2 * report->lint_room + 16;
-        lint *grown = hlo_arena_array(arena, report->lint_room, sizeof *grown);
+    if (report->lint_count == report->lint_capacity) {
+        report->lint_capacity = 2 * report->lint_capacity + 16;
+        lint *grown = hlo_arena_array(arena, report->lint_capacity, sizeof *grown);
         if (report->lint_count) memcpy(grown, report->lints, report->lint_count * sizeof *grown);
         report->lints = grown;
     }

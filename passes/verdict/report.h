@@ -52,7 +52,7 @@ struct hlo_report {
     int64_t *places[2]; /* by frame: see find_frame() in report.c; 0: not looked for yet */
     hlo_target target;  /* what the module is rewritten for */
     slot *slots;
-    uint32_t count, room;
+    uint32_t count, capacity;
     uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */
     uint32_t ids;                 /* room of slot_of */
     uint64_t judging;             /* how often hlo_remark_begin() was called, plus one */
@@ -65,7 +65,7 @@ struct hlo_report {
     size_t verdict_count;
     surroundings *around; /* by verdict; NULL: not kept */
     lint *lints;
-    uint32_t lint_count, lint_room;
+    uint32_t lint_count, lint_capacity;
     tallies passes, rules;
 };
 

@@ -215,12 +215,12 @@ static hlo_status find(const hlo_comparison *c, const hlo_arrays *judge, size_t 
     hlo_type type = hlo_type_find(sides[0]->type, strlen(sides[0]->type));
     *out = (finding){.type = type, .worst = -1};
     out->count = (int64_t)(sides[0]->size / hlo_types[type].bytes);
-    size_t room = (size_t)out->count + 1;
-    float *excess = calloc(2 * room, sizeof *excess);
+    size_t capacity = (size_t)out->count + 1;
+    float *excess = calloc(2 * capacity, sizeof *excess);
     if (!excess) return HLO_OUT_OF_MEMORY;
     hlo_array equal = *sides[1];
     equal.bound = NULL;
-    ask(judge ? &judge->items[index] : &equal, sides, out, excess, excess + room);
+    ask(judge ? &judge->items[index] : &equal, sides, out, excess, excess + capacity);
     for (int64_t i = 0; i < out->count; i++) note_element(out, sides, i, excess[i]);
     free(excess);
     return HLO_OK;

@@ -103,20 +103,20 @@ static const unsigned char preference_sizes[PREFERENCE_ATTRIBUTES] = {
 };
 
 /* "attribute N, N bytes: VALUE", in `room`. */
-static const char *told(int attribute, const void *value, size_t size, char room[128]) {
+static const char *told(int attribute, const void *value, size_t size, char capacity[128]) {
     char name[64];
     uint64_t number = 0;
     int32_t word;
     memcpy(&number, value, size < sizeof number ? size : sizeof number);
     memcpy(&word, &number, sizeof word);
     const char *memory = size == 8 ? standin_name((const void *)(uintptr_t)number, name) : NULL;
-    int length = snprintf(room, 128, "attribute %d, %zu bytes: ", attribute, size);
+    int length = snprintf(capacity, 128, "attribute %d, %zu bytes: ", attribute, size);
     if (memory)
-        snprintf(room + length, 128 - (size_t)length, "%s", memory);
+        snprintf(capacity + length, 128 - (size_t)length, "%s", memory);
     else
-        snprintf(room + length, 128 - (size_t)length, "%lld",
+        snprintf(capacity + length, 128 - (size_t)length, "%lld",
                  size == 4 ? (long long)word : (long long)number);
-    return room;
+    return capacity;
 }
 
 static int set(attributes *at, const unsigned char *sizes, int count, int attribute,
@@ -155,9 +155,9 @@ int cublasLtMatmulDescDestroy(lt_desc *desc) {
 }
 
 int cublasLtMatmulDescSetAttribute(lt_desc *desc, int attribute, const void *value, size_t size) {
-    char room[128];
+    char capacity[128];
     ENTER("cublasLtMatmulDescSetAttribute desc %d %s", desc->ordinal,
-          told(attribute, value, size, room));
+          told(attribute, value, size, capacity));
     return set(&desc->at, desc_sizes, DESC_ATTRIBUTES, attribute, value, size);
 }
 
@@ -187,9 +187,9 @@ int cublasLtMatrixLayoutDestroy(lt_layout *layout) {
 
 int cublasLtMatrixLayoutSetAttribute(lt_layout *layout, int attribute, const void *value,
                                      size_t size) {
-    char room[128];
+    char capacity[128];
     ENTER("cublasLtMatrixLayoutSetAttribute layout %d %s", layout->ordinal,
-          told(attribute, value, size, room));
+          told(attribute, value, size, capacity));
     return set(&layout->at, layout_sizes, LAYOUT_ATTRIBUTES, attribute, value, size);
 }
 
@@ -216,9 +216,9 @@ int cublasLtMatmulPreferenceDestroy(lt_preference *preference) {
 
 int cublasLtMatmulPreferenceSetAttribute(lt_preference *preference, int attribute,
                                          const void *value, size_t size) {
-    char room[128];
+    char capacity[128];
     ENTER("cublasLtMatmulPreferenceSetAttribute preference %d %s", preference->ordinal,
-          told(attribute, value, size, room));
+          told(attribute, value, size, capacity));
     return set(&preference->at, preference_sizes, PREFERENCE_ATTRIBUTES, attribute, value, size);
 }
 

@@ -323,11 +323,11 @@ bool standin_allocated(const void *memory, size_t size) {
     return a && size <= a->size - (size_t)((const char *)memory - a->memory);
 }
 
-const char *standin_name(const void *memory, char room[64]) {
+const char *standin_name(const void *memory, char capacity[64]) {
     const allocation *a = find_allocation(memory);
     if (!a) return NULL;
-    snprintf(room, 64, "memory %ld+%td", a->number, (const char *)memory - a->memory);
-    return room;
+    snprintf(capacity, 64, "memory %ld+%td", a->number, (const char *)memory - a->memory);
+    return capacity;
 }
 
 int cuMemAlloc(cuda_address *memory, size_t size) {

@@ -63,11 +63,11 @@ int nvrtcDestroyProgram(nvrtc_program **program) {
 static char *read_file(const char *path, size_t *out_size) {
     FILE *in = fopen(path, "rb");
     if (!in) return NULL;
-    size_t size = 0, room = 1 << 16;
-    char *bytes = malloc(room);
-    for (size_t got; bytes && (got = fread(bytes + size, 1, room - size - 1, in)) > 0;) {
+    size_t size = 0, capacity = 1 << 16;
+    char *bytes = malloc(capacity);
+    for (size_t got; bytes && (got = fread(bytes + size, 1, capacity - size - 1, in)) > 0;) {
         size += got;
-        if (size + 1 == room) bytes = realloc(bytes, room *= 2);
+        if (size + 1 == capacity) bytes = realloc(bytes, capacity *= 2);
     }
     fclose(in);
     if (bytes) bytes[size] = '\0';

@@ -47,7 +47,7 @@ int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void
 bool standin_allocated(const void *memory, size_t size);
 /* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none. In
  * `room`. */
-const char *standin_name(const void *memory, char room[64]);
+const char *standin_name(const void *memory, char capacity[64]);
 /* Makes time pass on the device's clock, which events read. */
 void standin_pass(double milliseconds);
 

@@ -17,8 +17,8 @@ static void expect(bool holds) {
     if (!holds) abort();
 }
 
-static void check_range(uint32_t first, uint32_t count, uint32_t room) {
-    expect(first <= room && count <= room - first);
+static void check_range(uint32_t first, uint32_t count, uint32_t capacity) {
+    expect(first <= capacity && count <= capacity - first);
 }
 
 static void check_terms(const hlo_rules *rules) {

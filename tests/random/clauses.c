@@ -45,7 +45,7 @@ typedef struct subject {
 } subject;
 
 typedef struct subjects {
-    size_t count, room;
+    size_t count, capacity;
     subject *v;
 } subjects;
 
@@ -103,24 +103,24 @@ static void add_subject(subjects *list, subject s) {
         free(s.fired);
         return;
     }
-    if (list->count == list->room) {
-        list->room = 2 * list->room + 256;
-        list->v = realloc(list->v, list->room * sizeof *list->v);
+    if (list->count == list->capacity) {
+        list->capacity = 2 * list->capacity + 256;
+        list->v = realloc(list->v, list->capacity * sizeof *list->v);
         if (!list->v) abort();
     }
     list->v[list->count++] = s;
 }
 
 /* The options of one RUN line of a golden test; `passes` is kept in `room`. */
-static hlo_pass_options run_options(const char *text, char *room, size_t size) {
+static hlo_pass_options run_options(const char *text, char *capacity, size_t size) {
     hlo_pass_options o;
     hlo_pass_options_init(&o);
     const char *at;
-    *room = '\0';
+    *capacity = '\0';
     if ((at = strstr(text, "--passes="))) {
         size_t length = strcspn(at + 9, " \n|");
-        snprintf(room, size, "%.*s", (int)length, at + 9);
-        o.passes = room;
+        snprintf(capacity, size, "%.*s", (int)length, at + 9);
+        o.passes = capacity;
     }
     if ((at = strstr(text, "--target=sm_"))) o.target = atoi(at + 12);
     if ((at = strstr(text, "--cuda="))) {

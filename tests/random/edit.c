@@ -13,9 +13,9 @@
 #include "tests/random/places.h"
 
 static void add_case(text_cases *list, const char *name, const char *text, const char *head) {
-    if (list->count == list->room) {
-        list->room = 2 * list->room + 64;
-        list->v = realloc(list->v, list->room * sizeof *list->v);
+    if (list->count == list->capacity) {
+        list->capacity = 2 * list->capacity + 64;
+        list->v = realloc(list->v, list->capacity * sizeof *list->v);
         if (!list->v) abort();
     }
     dice d = {0};

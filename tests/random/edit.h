@@ -14,7 +14,7 @@ typedef struct text_case {
 } text_case;
 
 typedef struct text_cases {
-    size_t count, room;
+    size_t count, capacity;
     text_case *v;
 } text_cases;
 

@@ -156,9 +156,9 @@ static void test_out_of_memory(void **state) {
     options.passes = "inline,canonicalise,default";
     hlo_status status = HLO_OUT_OF_MEMORY;
     int failures = 0;
-    for (size_t room = 0; status != HLO_OK; room += 64 + room / 8, failures++) {
+    for (size_t capacity = 0; status != HLO_OK; capacity += 64 + capacity / 8, failures++) {
         hlo_module *module = parse();
-        hlo_arena_set_limit(module->arena, hlo_arena_used(module->arena) + room + 1);
+        hlo_arena_set_limit(module->arena, hlo_arena_used(module->arena) + capacity + 1);
         hlo_report *report = NULL;
         status = hlo_module_optimize(module, &options, &report);
         assert_true(status == HLO_OK || (status == HLO_OUT_OF_MEMORY && !report));

@@ -48,9 +48,9 @@ static cuda_address address_of(const void *memory) {
 }
 
 static hlo_status failed(tuning *t, int result) {
-    char room[256];
+    char capacity[256];
     snprintf(t->why, t->size, "cannot be tuned: %s",
-             cuda_error_text(t->lib, result, room, sizeof room));
+             cuda_error_text(t->lib, result, capacity, sizeof capacity));
     return result == OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
 }
 

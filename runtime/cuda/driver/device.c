@@ -47,9 +47,9 @@ static void release_owned(cuda_device *device) {
 /* --------------------------------------------------------------------------------------- errors */
 
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why) {
-    char room[160];
+    char capacity[160];
     snprintf(device->message, sizeof device->message, "cannot %s: %s", what,
-             cuda_error_text(device->lib, result, room, sizeof room));
+             cuda_error_text(device->lib, result, capacity, sizeof capacity));
     *why = device->message;
     return HLO_INVALID_INPUT;
 }
@@ -69,9 +69,9 @@ static int nearest_target(int sm) {
 
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
                          int result) {
-    char room[160];
+    char capacity[160];
     cuda_report(sink, HLO_ERROR, "%s: %s", what,
-                cuda_error_text(device->lib, result, room, sizeof room));
+                cuda_error_text(device->lib, result, capacity, sizeof capacity));
     return HLO_INVALID_INPUT;
 }
 

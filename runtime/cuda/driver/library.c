@@ -97,13 +97,13 @@ void cuda_library_unload(cuda_library *lib) {
     *lib = (cuda_library){0};
 }
 
-const char *cuda_error_text(const cuda_library *lib, int result, char *room, size_t size) {
+const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size) {
     const char *name = NULL, *text = NULL;
     lib->cuGetErrorName(result, &name);
     lib->cuGetErrorString(result, &text);
     if (name)
-        snprintf(room, size, "%s (%s)", name, text ? text : "");
+        snprintf(capacity, size, "%s (%s)", name, text ? text : "");
     else
-        snprintf(room, size, "CUDA error %d", result);
-    return room;
+        snprintf(capacity, size, "CUDA error %d", result);
+    return capacity;
 }

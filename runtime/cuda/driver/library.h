@@ -66,7 +66,7 @@ void cuda_library_unload(cuda_library *lib);
 
 /* "NAME (text)" of a CUresult that is not 0, as the driver has it. Static storage of the driver's,
  * or of `room`. */
-const char *cuda_error_text(const cuda_library *lib, int result, char *room, size_t size);
+const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size);
 
 /* Hands `sink` an error that has no place in a text. */
 void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...)
