@@ -168,7 +168,7 @@ def products():
 
 
 def readme():
-    """Files that the nearest README.md above them does not name; names in a README.md that stand for no file."""
+    """Files that the nearest README.md above them does not name; names in a README.md, or paths in docs/, that stand for no file."""
     readmes = {str(pathlib.PurePath(n).parent): n for n in FILES if n.endswith("README.md")}
     names = {}
     for folder, name in readmes.items():
@@ -180,6 +180,11 @@ def readme():
                 if folder != "." and re.fullmatch(r"[\w./-]+\.(c|h|def|l|y|md|py|rules)", pattern):
                     if f"{folder}/{pattern}" not in FILES and pattern not in FILES:
                         yield name, number, f"there is no {quoted}"
+    for name in sources(".md", rooms=("docs", "README.md")):
+        for number, line in lines(name):
+            for quoted in re.findall(r"`((?:\w+/)+[\w.-]+\.(?:c|h|def|l|y|md|py|rules|test|hlo))`", line):
+                if not re.search(r"[A-Z]{2,}\.|NN", quoted) and quoted not in FILES and not quoted.startswith("build/"):
+                    yield name, number, f"there is no {quoted}"
     for file in FILES:
         path = pathlib.PurePath(file)
         if len(path.parts) == 1 or path.name == "README.md" or path.parts[0].startswith("."):

@@ -30,6 +30,7 @@ FAULTS = [
     ("products", "ir/x.c", "int x;", "newline"),
     ("readme", "ir/x.c", "int x;\n", "no README.md"),
     ("readme", "ir/README.md", "`y.c`\n", "no y.c"),
+    ("readme", "docs/x.md", "`ir/y.c`\n", "no ir/y.c"),
     ("tables", "ir/x.def", "ROW(x)\n", "includes"),
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
