@@ -70,10 +70,10 @@ extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, wide calls, dot
 extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructions; copies */
 extern const cuda_part cuda_host_part;   /* host.c: everything that ir/eval runs */
 
-/* kernel_group.c: which of the computation's live instructions (`count`, in order) run together.
- * Writes the groups' members and results, not their inputs, in the arena. An instruction may be a
- * member of several groups and is made by at most one. One that is in no group runs by itself, or
- * is plumbing. Groups never wait for each other in a circle. */
+/* kernel/fusion.c: groups the computation's live instructions (`count`, in order) that run
+ * together. Writes the groups' members and results, not their inputs, in the arena. An instruction
+ * may be a member of several groups and is a result of at most one. One that is in no group runs by
+ * itself, or is plumbing. Groups never wait for each other in a circle. */
 uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 

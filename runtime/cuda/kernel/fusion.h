@@ -1,10 +1,20 @@
-/* The inside of kernel_group.c. */
-#ifndef HLO_RUNTIME_CUDA_KERNEL_GROUP_H
-#define HLO_RUNTIME_CUDA_KERNEL_GROUP_H
+/* Grouping instructions into kernels: the state that fusion.c and join.c share. */
+#ifndef HLO_RUNTIME_CUDA_KERNEL_FUSION_H
+#define HLO_RUNTIME_CUDA_KERNEL_FUSION_H
 
 #include "runtime/cuda/codegen/emit.h"
 
 #define GROUP_NONE UINT32_MAX
+
+enum {
+    GROUP_SPAN = 2048,   /* instructions between the first and the last of a group */
+    GROUP_RESULTS = 12,  /* results of a group */
+    GROUP_INPUTS = 44,   /* inputs of a group; with the results, and a few places of scratch memory,
+                            no more than CUDA_POINTERS */
+    GROUP_MEMBERS = 400, /* members of a group */
+    GROUP_COPIES = 4,    /* times that an instruction may be written out in one kernel */
+    GROUP_SMALL = 1 << 10 /* elements: groups are joined to have fewer of them */
+};
 
 typedef enum group_class {
     GROUP_OTHER, /* not in any group */
@@ -15,36 +25,44 @@ typedef enum group_class {
     GROUP_ALONE /* the only result of its group */
 } group_class;
 
+/* How the elements of an instruction lie in the space of a group. */
 typedef enum group_relation { GROUP_APART, GROUP_ROW, GROUP_FULL } group_relation;
 
 /* An instruction. */
 typedef struct group_node {
     group_class class;
-    bool made;            /* in memory, or a member of the same group as all that read it */
-    bool outside;         /* read by what is not in its group */
-    uint32_t owner;       /* the made instruction that reads it, itself or through what is inlined;
+    bool computed;        /* once, in one group: not inlined */
+    bool outside;         /* read by an instruction that is not in its group */
+    uint32_t owner;       /* the computed instruction that reads it, itself or through inlined ones;
                              GROUP_NONE: several */
     uint32_t index_class; /* equal ones are read at the same index */
-    uint32_t weight;      /* how often it is written out in its owner's kernel */
-    uint32_t reads;       /* of what is made: at most so many inputs, with what is inlined */
-    uint32_t inlined;     /* how many instructions are inlined in it */
-    uint32_t group;       /* of what is made */
+    uint32_t weight;      /* times that it is written out in its owner's kernel */
+    uint32_t reads;       /* upper bound of a computed instruction's inputs, inlined ones counted */
+    uint32_t inlined;     /* number of instructions that are inlined in it */
+    uint32_t group;       /* of a computed instruction */
     uint32_t read;        /* the last group that reads it from memory, plus 1 */
-    uint32_t visited, relations;
-    uint32_t
-        behind; /* the last attempt in which it was found to depend on the group to be joined */
 } group_node;
 
 typedef struct group {
-    uint32_t first, last; /* instructions that it makes */
-    uint32_t made, members, inputs;
+    uint32_t first, last; /* computed instructions */
+    uint32_t computed, members, inputs;
     const hlo_shape *shape;  /* of the space */
     const hlo_instr *reduce; /* the first; NULL: none */
     int64_t kept, reduced;   /* rows, and elements of each; without a reduce, `reduced` is 1 */
-    bool trailing;           /* what is reduced are the last dimensions */
+    bool trailing;           /* the reduced dimensions are the last ones */
     bool alone;
-    uint32_t behind; /* likewise */
 } group;
+
+/* Marks of one search through the instructions. Those of an earlier attempt do not count, so that
+ * no search reads another one's. */
+typedef struct group_search {
+    uint32_t attempt;
+    struct {
+        uint32_t visited, relations;
+        uint32_t depends; /* on the group to be joined, through an instruction outside */
+    } * nodes;
+    uint32_t *groups; /* `depends`, of groups */
+} group_search;
 
 typedef struct grouping {
     hlo_arena *arena;
@@ -53,8 +71,36 @@ typedef struct grouping {
     uint32_t *place; /* of an instruction in `instrs`, by id - first_id; GROUP_NONE: not there */
     group_node *nodes;
     group *groups;
-    uint32_t group_count, attempt;
+    uint32_t group_count;
     uint32_t *closed, closed_count;
 } grouping;
+
+/* Index of `instr` in `instrs`, which must have it or an instruction with its id. */
+static inline uint32_t group_place(const grouping *g, const hlo_instr *instr) {
+    return g->place[instr->id - g->first_id];
+}
+
+/* True if `instrs` has the instruction. */
+static inline bool group_is_live(const grouping *g, const hlo_instr *instr) {
+    return instr->id >= g->first_id && instr->id <= g->last_id &&
+           group_place(g, instr) != GROUP_NONE;
+}
+
+/* True if the instruction is computed wherever it is read. */
+static inline bool group_is_inlined(const group_node *n) {
+    return n->class == GROUP_CHEAP || (n->class != GROUP_OTHER && !n->computed);
+}
+
+static inline bool group_is_elementwise(const hlo_instr *instr) {
+    return (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) != 0;
+}
+
+/* Gives the group the rows of its first reduce. */
+void group_set_reduce(group *to, const hlo_instr *reduce);
+
+/* True if instruction `m` can join group `number`; *out_joined is then the group with the rows and
+ * the members that it gets by that. Changes nothing but the marks of `search`. */
+bool group_can_join(const grouping *g, group_search *search, uint32_t number, uint32_t m,
+                    group *out_joined);
 
 #endif

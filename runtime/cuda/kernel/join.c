@@ -1,0 +1,273 @@
+/* Which instruction can join which group: how its elements lie in the group's space, and whether a
+ * path leads from the group to it through an instruction outside. */
+#include <string.h>
+
+#include "runtime/cuda/kernel/fusion.h"
+
+/* --------------------------------------------------------------------------------- the relation */
+
+/* True if a broadcast whose result is full repeats rows: each element of its operand goes to all
+ * elements of one row, in order. */
+static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
+    const hlo_shape *out = broadcast->shape, *in = hlo_instr_operand(broadcast, 0)->shape;
+    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
+    if (!to->reduce || hlo_shape_count(in) != to->kept) return false;
+    if (hlo_shape_same_dims(out, to->shape)) {
+        const hlo_ints *reduced = hlo_instr_ints(to->reduce, HLO_ATTR_DIMENSIONS);
+        uint32_t k = 0;
+        bool exact = in->rank + reduced->count == out->rank;
+        for (uint32_t d = 0; d < out->rank && exact; d++)
+            if (!hlo_ints_contain(reduced, d))
+                exact = k < in->rank && dims->v[k] == d && in->dims[k] == out->dims[d], k++;
+        if (exact) return true;
+    }
+    if (!to->trailing) return false;
+    int64_t rows = 1, last = -1;
+    for (uint32_t k = 0; k < in->rank; k++) {
+        if (dims->v[k] <= last || (in->dims[k] != 1 && in->dims[k] != out->dims[dims->v[k]]))
+            return false;
+        last = dims->v[k];
+    }
+    for (uint32_t d = 0; d < out->rank && rows < to->kept; d++) {
+        if (out->dims[d] == 1) continue;
+        bool mapped = false;
+        for (uint32_t k = 0; k < in->rank; k++) mapped |= dims->v[k] == d && in->dims[k] != 1;
+        if (!mapped) return false;
+        rows *= out->dims[d];
+    }
+    return rows == to->kept;
+}
+
+static group_relation relation_of_operand(const group *to, const hlo_instr *instr,
+                                          const hlo_instr *operand, group_relation relation) {
+    if (relation == GROUP_APART) return GROUP_APART;
+    if (group_is_elementwise(instr))
+        return operand->shape->rank == instr->shape->rank ? relation : GROUP_APART;
+    switch (instr->op) {
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE: return relation;
+    case HLO_OP_BITCAST:
+        return hlo_shape_is_row_major(instr->shape) && hlo_shape_is_row_major(operand->shape)
+                   ? relation
+                   : GROUP_APART;
+    case HLO_OP_BROADCAST:
+        if (hlo_shape_count(operand->shape) == hlo_shape_count(instr->shape)) {
+            const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
+            for (uint32_t k = 1; k < dims->count; k++)
+                if (dims->v[k] < dims->v[k - 1]) return GROUP_APART;
+            return relation;
+        }
+        return relation == GROUP_FULL && repeats_rows(to, instr) ? GROUP_ROW : GROUP_APART;
+    case HLO_OP_REDUCE: return relation == GROUP_ROW ? GROUP_FULL : GROUP_APART;
+    default: return GROUP_APART;
+    }
+}
+
+typedef struct trial {
+    const grouping *g;
+    group_search *search;
+    uint32_t number;  /* of the group */
+    const group *to;  /* the group as it would be */
+    uint32_t members; /* visited ones */
+    bool tainted;     /* a reduce of the group was reached */
+    bool shares;      /* a member or an input of the group was reached */
+    bool good;
+} trial;
+
+static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first);
+
+static void visit_operands(trial *t, const hlo_instr *instr, group_relation relation) {
+    for (uint32_t o = 0; o < instr->operand_count && t->good; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        group_relation its = relation_of_operand(t->to, instr, operand, relation);
+        if (instr->op == HLO_OP_REDUCE && o >= instr->operand_count / 2) its = GROUP_APART;
+        visit(t, operand, its, false);
+    }
+}
+
+/* Marks an instruction as seen in that relation. False: it was marked so before. */
+static bool mark_visited(group_search *search, uint32_t i, group_relation relation) {
+    bool seen = search->nodes[i].visited == search->attempt;
+    if (seen && search->nodes[i].relations & 1u << relation) return false;
+    if (!seen) search->nodes[i].relations = 0;
+    search->nodes[i].visited = search->attempt;
+    search->nodes[i].relations |= 1u << relation;
+    return true;
+}
+
+static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first) {
+    if (!group_is_live(t->g, instr)) return;
+    uint32_t i = group_place(t->g, instr);
+    const group_node *n = &t->g->nodes[i];
+    bool mine = n->computed && n->group == t->number && !first;
+    if (!mine && !group_is_inlined(n) && !first) {
+        t->shares |= n->read == t->number + 1 && relation == GROUP_FULL &&
+                     hlo_shape_count(instr->shape) == t->to->kept * t->to->reduced;
+        return;
+    }
+    if (!mark_visited(t->search, i, relation)) return;
+    t->members++;
+    if (mine) {
+        t->shares = true;
+        if (relation == GROUP_APART) t->good = false;
+        if (n->class == GROUP_REDUCE) {
+            t->tainted = true;
+            if (relation != GROUP_ROW && t->to->reduced != 1) t->good = false;
+            return;
+        }
+    }
+    visit_operands(t, instr, relation);
+}
+
+/* -------------------------------------------------------------------------------------- circles */
+
+static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32_t low) {
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
+        uint32_t i = group_place(t->g, operand);
+        const group_node *from = &t->g->nodes[i];
+        if (t->search->nodes[i].depends == t->search->attempt ||
+            (from->computed && from->group == t->number))
+            return true;
+    }
+    return false;
+}
+
+/* Marks the instructions from `low` to `m` that depend on the group and are not in it. A group
+ * depends on each thing that one of its members depends on. */
+static void mark_dependents(trial *t, uint32_t low, uint32_t m) {
+    const uint32_t attempt = t->search->attempt;
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (uint32_t i = low; i < m; i++) {
+            const group_node *n = &t->g->nodes[i];
+            if (t->search->nodes[i].depends == attempt || (n->computed && n->group == t->number))
+                continue;
+            bool placed = n->computed && n->group != GROUP_NONE;
+            if (!(placed && t->search->groups[n->group] == attempt) &&
+                !has_dependent_operand(t, t->g->instrs[i], low))
+                continue;
+            t->search->nodes[i].depends = attempt;
+            changed = true;
+            if (placed) t->search->groups[n->group] = attempt;
+        }
+    }
+}
+
+/* True if a path leads from the group through an instruction outside to `m`, which was visited in
+ * this attempt together with the instructions that are inlined in it. */
+static bool makes_circle(trial *t, uint32_t m) {
+    const uint32_t attempt = t->search->attempt;
+    uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
+    mark_dependents(t, low, m);
+    for (uint32_t i = low; i <= m; i++) {
+        const hlo_instr *instr = t->g->instrs[i];
+        if (i != m &&
+            (t->search->nodes[i].visited != attempt || !group_is_inlined(&t->g->nodes[i])))
+            continue;
+        for (uint32_t o = 0; o < instr->operand_count; o++) {
+            const hlo_instr *operand = hlo_instr_operand(instr, o);
+            if (!group_is_live(t->g, operand)) continue;
+            uint32_t at = group_place(t->g, operand);
+            const group_node *from = &t->g->nodes[at];
+            bool inside = group_is_inlined(from) || (from->computed && from->group == t->number);
+            if (!inside && t->search->nodes[at].depends == attempt) return true;
+        }
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------- joining */
+
+static bool is_trailing(const hlo_instr *reduce) {
+    const hlo_shape *shape = hlo_instr_operand(reduce, 0)->shape;
+    const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
+    bool kept = false;
+    for (uint32_t d = shape->rank; d-- > 0;) {
+        if (shape->dims[d] == 1) continue;
+        if (hlo_ints_contain(dims, d) && kept) return false;
+        if (!hlo_ints_contain(dims, d)) kept = true;
+    }
+    return true;
+}
+
+void group_set_reduce(group *to, const hlo_instr *reduce) {
+    to->reduce = reduce;
+    to->shape = hlo_instr_operand(reduce, 0)->shape;
+    const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
+    to->reduced = 1;
+    for (uint32_t i = 0; i < dims->count; i++) to->reduced *= to->shape->dims[dims->v[i]];
+    to->kept = to->reduced ? hlo_shape_count(to->shape) / to->reduced : 0;
+    to->trailing = is_trailing(reduce);
+}
+
+/* True if two reduces have the same rows. */
+static bool same_rows(const hlo_instr *a, const hlo_instr *b) {
+    group x = {0}, y = {0};
+    group_set_reduce(&x, a);
+    group_set_reduce(&y, b);
+    if (x.kept != y.kept || x.reduced != y.reduced) return false;
+    if (x.trailing && y.trailing) return true;
+    const hlo_ints *p = hlo_instr_ints(a, HLO_ATTR_DIMENSIONS);
+    const hlo_ints *q = hlo_instr_ints(b, HLO_ATTR_DIMENSIONS);
+    bool same = hlo_shape_same_dims(x.shape, y.shape) && p->count == q->count;
+    for (uint32_t i = 0; i < p->count && same; i++) same = hlo_ints_contain(q, p->v[i]);
+    return same;
+}
+
+static bool is_transposed(const grouping *g, const group *to, const hlo_instr *instr) {
+    if (instr->op != HLO_OP_TRANSPOSE) return false;
+    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    return group_is_live(g, operand) && hlo_shape_same_dims(operand->shape, to->shape);
+}
+
+/* Relation of the elements of `instr` to the group's space; GROUP_APART: they are not in it. */
+static group_relation relation_to(const grouping *g, const group *to, const hlo_instr *instr) {
+    int64_t count = hlo_shape_count(instr->shape);
+    if (count == to->kept * to->reduced) {
+        bool same = hlo_shape_same_dims(instr->shape, to->shape) ||
+                    (hlo_shape_is_row_major(instr->shape) && hlo_shape_is_row_major(to->shape));
+        return same || is_transposed(g, to, instr) ? GROUP_FULL : GROUP_APART;
+    }
+    return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
+}
+
+/* Gives `to` the rows of a reduce that is to join it. False: it has others. */
+static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
+    if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
+    if (to->reduce) return same_rows(to->reduce, reduce);
+    if (relation_to(g, to, hlo_instr_operand(reduce, 0)) != GROUP_FULL) return false;
+    group_set_reduce(to, reduce);
+    return true;
+}
+
+bool group_can_join(const grouping *g, group_search *search, uint32_t number, uint32_t m,
+                    group *out_joined) {
+    group to = g->groups[number];
+    const hlo_instr *instr = g->instrs[m];
+    bool reduces = g->nodes[m].class == GROUP_REDUCE;
+    if (to.alone || to.computed >= GROUP_RESULTS || m - to.first > GROUP_SPAN) return false;
+    group_relation relation = reduces ? GROUP_ROW : relation_to(g, &to, instr);
+    if (relation == GROUP_APART || (reduces && !join_rows(g, &to, instr))) return false;
+    search->attempt++;
+    trial t = {.g = g, .search = search, .number = number, .to = &to, .good = true};
+    /* A transpose's operand is not written where it is read. */
+    if (relation == GROUP_FULL && is_transposed(g, &to, instr)) {
+        visit(&t, hlo_instr_operand(instr, 0), GROUP_FULL, false);
+        search->nodes[m].visited = search->attempt;
+    } else {
+        visit(&t, instr, relation, true);
+    }
+    bool small = to.kept * to.reduced <= GROUP_SMALL && !to.reduce &&
+                 hlo_shape_same_dims(instr->shape, to.shape);
+    if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
+    /* A row is whole in one block only up to some length. */
+    bool whole = reduces || relation == GROUP_FULL;
+    if ((t.tainted && whole && cuda_reduce_is_chunked(to.reduce)) || makes_circle(&t, m))
+        return false;
+    to.members += t.members;
+    *out_joined = to;
+    return true;
+}
