@@ -17,7 +17,7 @@
 #include "hlo/text.h"
 #include "runtime/cuda/codegen/kernel.h"
 #include "runtime/cuda/driver/library.h"
-#include "unit/cuda_jobs.h"
+#include "unit/cuda/cuda_jobs.h"
 
 static bool is_long;
 static cuda_library nvrtc;
