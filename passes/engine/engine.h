@@ -3,10 +3,7 @@
  *   match.c     patterns against instructions, with backtracking; guards and their reasons
  *   rewrite.c   templates to instructions; replacing roots, all or none
  *   phase.c     the rules of a phase, to their fixpoint
- *   worklist.c  the instructions that are still to be looked at
- *   load.c      rules from a file at run time
- *   builders.c  the functions of builder.def
- *   sign.c      which values are never negative */
+ *   worklist.c  the instructions that are still to be looked at */
 #ifndef HLO_PASSES_MATCH_H
 #define HLO_PASSES_MATCH_H
 

@@ -1,4 +1,4 @@
-/* The words of the rule language that the passes define: builder.def, why.def, field.def. */
+/* The words of the rule language that the passes define: builder.def, reason.def, field.def. */
 #ifndef HLO_PASSES_VOCABULARY_H
 #define HLO_PASSES_VOCABULARY_H
 

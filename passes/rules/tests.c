@@ -1,0 +1,372 @@
+/* Tests of builder.def. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/float/float.h"
+#include "passes/builders/bias.h"
+#include "passes/builders/merge_dots.h"
+#include "passes/builders/move_chain.h"
+#include "passes/builders/operand_layout.h"
+#include "passes/rules/functions.h"
+#include "passes/sharding/devices.h"
+
+static const hlo_shape *shape_of(const hlo_binding *arg) {
+    return hlo_shape_is_array(arg->instr->shape) ? arg->instr->shape : NULL;
+}
+
+/* ----------------------------------------------------------------------------- types and shapes */
+
+TEST(fp8) {
+    const hlo_shape *s = shape_of(args);
+    return s && !s->dynamic && (s->type == HLO_TYPE_F8E4M3FN || s->type == HLO_TYPE_F8E5M2);
+}
+
+TEST(wide) {
+    const hlo_shape *s = shape_of(args);
+    return s && (s->type == HLO_TYPE_F32 || s->type == HLO_TYPE_BF16 || s->type == HLO_TYPE_F16);
+}
+
+TEST(scalar) {
+    const hlo_shape *s = shape_of(args);
+    return s && !s->rank;
+}
+
+TEST(single) {
+    return hlo_shape_count(args->instr->shape) == 1;
+}
+
+TEST(same_shape) {
+    const hlo_shape *a = args[0].instr->shape, *b = args[1].instr->shape;
+    return hlo_shape_compatible(a, b) && hlo_shape_same_order(a, b);
+}
+
+TEST(same_type) {
+    return args[0].instr->shape->type == args[1].instr->shape->type;
+}
+
+TEST(exact) {
+    static const struct {
+        hlo_type from, to;
+    } rows[] = {
+        {HLO_TYPE_F8E4M3FN, HLO_TYPE_BF16}, {HLO_TYPE_F8E4M3FN, HLO_TYPE_F16},
+        {HLO_TYPE_F8E4M3FN, HLO_TYPE_F32},  {HLO_TYPE_F8E5M2, HLO_TYPE_BF16},
+        {HLO_TYPE_F8E5M2, HLO_TYPE_F16},    {HLO_TYPE_F8E5M2, HLO_TYPE_F32},
+        {HLO_TYPE_BF16, HLO_TYPE_F32},      {HLO_TYPE_F16, HLO_TYPE_F32},
+        {HLO_TYPE_F32, HLO_TYPE_F64},       {HLO_TYPE_BF16, HLO_TYPE_F64},
+        {HLO_TYPE_F16, HLO_TYPE_F64},
+    };
+    const hlo_type from = args[0].instr->shape->type, to = args[1].instr->shape->type;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].from == from && rows[i].to == to) return true;
+    return from == to;
+}
+
+static bool counts_up(const hlo_ints *list, uint32_t count) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->v[i] != i) return false;
+    return list->count == count;
+}
+
+TEST(identity) {
+    const hlo_instr *i = args->instr;
+    const hlo_shape *s = i->shape;
+    if (!i->operand_count || hlo_instr_operand(i, 0)->shape != s) return false;
+    switch (i->op) {
+    case HLO_OP_TRANSPOSE:
+    case HLO_OP_BROADCAST: return counts_up(hlo_instr_ints(i, HLO_ATTR_DIMENSIONS), s->rank);
+    case HLO_OP_COPY:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST:
+    case HLO_OP_CONVERT:
+    case HLO_OP_SLICE: return true;
+    default: return false;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- users */
+
+TEST(one_use) {
+    return hlo_instr_user_count(args->instr) == 1;
+}
+
+static bool is_user(const hlo_binding *args, uint32_t count, const hlo_instr *user) {
+    for (uint32_t i = 0; i < count; i++)
+        if (hlo_has_instr(&args[i]) && args[i].instr == user) return true;
+    return false;
+}
+
+TEST(only_uses) {
+    if (!hlo_has_instr(args)) return true;
+    if (args->instr->parent->root == args->instr) return false;
+    for (const hlo_use *use = args->instr->uses; use; use = use->next)
+        if (!is_user(args + 1, count - 1, use->user)) return false;
+    return true;
+}
+
+/* True if all paths from `value` to results lead through `ends`. */
+static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t count,
+                    uint32_t *budget) {
+    if (value->parent->root == value || !value->uses) return false;
+    for (const hlo_use *use = value->uses; use; use = use->next)
+        if (!is_user(ends, count, use->user) &&
+            (!(*budget)-- || !ends_in(use->user, ends, count, budget)))
+            return false;
+    return true;
+}
+
+TEST(used_only_by) {
+    uint32_t budget = 64; /* no pattern has as many instructions */
+    return ends_in(args->instr, args + 1, count - 1, &budget);
+}
+
+/* --------------------------------------------------------------------------------------- values */
+
+TEST(allowed) {
+    const hlo_pass_options *options = env->context->options;
+    return (!strcmp(args->word, "bias-rounding") && options->allow_bias_rounding) ||
+           (!strcmp(args->word, "merge-dots") && options->merge_dots);
+}
+
+TEST(is) {
+    return !strcmp(hlo_ops[args->instr->op].name, args[1].word);
+}
+
+TEST(repeats) {
+    return hlo_splat_source(args->instr) != NULL;
+}
+
+TEST(sends) {
+    const hlo_instr *start = args->instr;
+    if (start->op != HLO_OP_ASYNC_START || start->operand_count != 1) return false;
+    const hlo_computation *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    const hlo_instr *wrapped = called ? hlo_async_wrapped(called) : NULL;
+    return wrapped && (wrapped->op == HLO_OP_ALL_GATHER || wrapped->op == HLO_OP_ALL_TO_ALL ||
+                       wrapped->op == HLO_OP_COLLECTIVE_PERMUTE);
+}
+
+TEST(covers_all_devices) {
+    hlo_op op = hlo_devices_sender(args->instr)->op;
+    return op != HLO_OP_COLLECTIVE_PERMUTE && op != HLO_OP_COLLECTIVE_PERMUTE_START;
+}
+
+TEST(agreed) {
+    const hlo_instr *sender = hlo_devices_sender(args[1].instr);
+    return hlo_ops[sender->op].flags & HLO_COLLECTIVE &&
+           hlo_devices_replicated(env->context, args[0].instr, args[1].instr);
+}
+
+TEST(at_most) {
+    double number;
+    return !hlo_has_instr(args) ||
+           (hlo_known_number(args->instr, &number) && number <= args[1].number);
+}
+
+TEST(finite_range) {
+    double low, high;
+    const hlo_type type = args[2].instr->shape->type;
+    if (!hlo_type_is_float(type) || !hlo_known_number(args[0].instr, &low) ||
+        !hlo_known_number(args[1].instr, &high))
+        return false;
+    const double largest = hlo_float_max(type);
+    return low == -largest && high == largest;
+}
+
+TEST(max) {
+    return hlo_reduces_by_max(args->instr);
+}
+
+TEST(max_of_all) {
+    return hlo_reduces_by_max(args->instr) &&
+           hlo_instr_ints(args->instr, HLO_ATTR_DIMENSIONS)->count ==
+               hlo_instr_operand(args->instr, 0)->shape->rank;
+}
+
+/* The abs-max of a value that is never negative is its max. */
+TEST(amax_of) {
+    hlo_matmul m;
+    if (!hlo_has_instr(args) || hlo_has_instr(args + 1)) return true;
+    return hlo_decode_call(args[2].instr, &m) && hlo_epilogues[m.epilogue].relu;
+}
+
+TEST(broadcasts_row) {
+    return hlo_bias_repeats(args[0].instr, args[1].instr, args[2].instr);
+}
+
+TEST(fits_bf16) {
+    return hlo_bias_fits(args->instr, HLO_TYPE_BF16);
+}
+
+TEST(broadcasts_column) {
+    const hlo_instr *broadcast = args->instr;
+    const hlo_shape *d = args[1].instr->shape;
+    if (broadcast->op != HLO_OP_BROADCAST || !d->rank) return false;
+    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
+    int64_t rows = hlo_shape_count(hlo_instr_operand(broadcast, 0)->shape);
+    return counts_up(dims, dims->count) && rows * d->dims[d->rank - 1] == hlo_shape_count(d);
+}
+
+TEST(single_use_slice) {
+    return args->instr->op == HLO_OP_SLICE &&
+           hlo_instr_user_count(hlo_instr_operand(args->instr, 0)) == 1;
+}
+
+TEST(prefix_slice) {
+    if (!hlo_test_single_use_slice(env, args, count)) return false;
+    const hlo_ints *slices = hlo_instr_ints(args->instr, HLO_ATTR_SLICE);
+    for (uint32_t i = 0; i < slices->count; i += 3)
+        if (slices->v[i] != 0 || slices->v[i + 2] != 1) return false;
+    return true;
+}
+
+TEST(only_view) {
+    const hlo_shape *view = args[0].instr->shape, *from = args[1].instr->shape;
+    if (args[0].instr->op == HLO_OP_BITCAST &&
+        (view->type != from->type || !hlo_shape_same_order(view, from)))
+        return false;
+    if (args[0].instr == args[1].instr) return true;
+    if (args[1].instr->parent->root == args[1].instr) return false;
+    for (const hlo_use *use = args[1].instr->uses; use; use = use->next)
+        if (use->user != args[0].instr && !is_user(args + 2, count - 2, use->user)) return false;
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------- matmuls */
+
+TEST(matmul) {
+    return hlo_matmul_is_call(args->instr);
+}
+
+TEST(aligned) {
+    hlo_matmul m;
+    return hlo_decode_call(args->instr, &m) && !hlo_call_misaligned_sizes(&m);
+}
+
+TEST(linear) {
+    hlo_matmul m;
+    if (!hlo_decode_call(args->instr, &m)) return false;
+    return !m.c && !hlo_epilogues[m.epilogue].relu && !hlo_epilogues[m.epilogue].gelu;
+}
+
+/* Reads a call whose result is `alpha` and the scales times the products alone, or the relu of it.
+ */
+static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
+    return hlo_decode_call(arg->instr, m) && !m->c && !hlo_type_is_fp8(m->d->type) &&
+           (m->epilogue == HLO_EPILOGUE_DEFAULT || m->epilogue == HLO_EPILOGUE_RELU);
+}
+
+TEST(supports_result_type) {
+    hlo_matmul m;
+    if (!hlo_decode_call(args->instr, &m) || hlo_epilogues[m.epilogue].aux) return false;
+    m.d = hlo_shape_retype(env->context->module, m.d, args[1].instr->shape->type);
+    return !hlo_matmul_check(&m, &env->context->target);
+}
+
+TEST(alpha_free) {
+    hlo_matmul m;
+    return decode_product(args, &m) && m.alpha == 1;
+}
+
+TEST(nonzero) {
+    double number;
+    return !hlo_known_number(args->instr, &number) || (float)number != 0;
+}
+
+TEST(dividing) {
+    double number;
+    return !hlo_known_number(args->instr, &number) || (float)(1 / number) != 0;
+}
+
+TEST(a_scale_free) {
+    hlo_matmul m;
+    return decode_product(args, &m) && !m.a_scale;
+}
+
+TEST(rows_free) {
+    hlo_matmul m;
+    if (!decode_product(args, &m) || hlo_scale_modes[m.a_mode].along ||
+        hlo_scale_modes[m.b_mode].along)
+        return false;
+    m.a_mode = m.b_mode = HLO_SCALE_OUTER_VEC;
+    return !hlo_matmul_check(&m, &env->context->target);
+}
+
+/* True if a factor or divisor may stand before the relu of `call` as well as behind it: its sign is
+ * `least` or greater. A known one must be positive and finite: relu(-inf) * 0 is 0, but
+ * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
+static bool commutes_with_relu(hlo_instr *factor, const hlo_binding *call, hlo_sign least) {
+    hlo_matmul m;
+    double number;
+    if (!decode_product(call, &m)) return false;
+    if (m.epilogue == HLO_EPILOGUE_DEFAULT) return true;
+    if (hlo_known_number(factor, &number)) return number > 0 && isfinite(number);
+    return hlo_sign_least(factor) >= least;
+}
+
+TEST(passes_relu) {
+    return commutes_with_relu(args->instr, args + 1, HLO_SIGN_ZERO);
+}
+
+TEST(divides_relu) {
+    return commutes_with_relu(args->instr, args + 1, HLO_SIGN_PLUS);
+}
+
+TEST(overwritable) {
+    hlo_matmul m;
+    return hlo_decode_call(args->instr, &m) && hlo_call_overwrites_addend(&m);
+}
+
+TEST(amax_of_part) {
+    return hlo_has_instr(args) && args[1].instr->op == HLO_OP_SLICE;
+}
+
+TEST(placed) {
+    hlo_matmul m;
+    return !hlo_decode_call(args->instr, &m) ||
+           !hlo_operand_layout_is_missing(env, &m, args[1].number != 0);
+}
+
+TEST(turned) {
+    hlo_matmul m;
+    return hlo_decode_call(args->instr, &m) &&
+           hlo_redundant_transposes(env, &m, args[1].number != 0) > 0;
+}
+
+TEST(several_batches) {
+    hlo_matmul m;
+    const hlo_target *target = &env->context->target;
+    if (!hlo_decode_call(args->instr, &m) || m.a_batch->count < 2) return false;
+    uint32_t batch = m.a_batch->count;
+    return hlo_matmul_layout_ok(&m, target, false) && hlo_matmul_layout_ok(&m, target, true) &&
+           hlo_shape_is_batch_major(m.d, batch) &&
+           (!m.c || hlo_shape_is_batch_major(m.c->shape, batch)) &&
+           (!m.aux || hlo_shape_is_batch_major(m.aux, batch));
+}
+
+/* --------------------------------------------------------------------------- dequantised values */
+
+TEST(movable) {
+    hlo_dequantised below;
+    if (!hlo_dequantised_read(args->inner, &below) && !hlo_scaled_read(args->inner, &below))
+        return false;
+    for (const hlo_instr *link = args->instr; link != args->inner;
+         link = hlo_instr_operand(link, 0))
+        if (!hlo_link_moves(link, &below)) {
+            env->blocker = link;
+            return false;
+        }
+    return true;
+}
+
+TEST(branches_dequantised) {
+    hlo_dequantised leaf;
+    return hlo_tree_moves(args->instr, false, &leaf);
+}
+
+TEST(branches_alike) {
+    hlo_dequantised leaf;
+    return hlo_tree_moves(args->instr, true, &leaf);
+}
+
+TEST(dots_alike) {
+    return hlo_dots_alike(env->engine, args[0].instr, args[1].instr, args[2].instr);
+}
