@@ -2,7 +2,7 @@
 set(hlo_rules_dir ${CMAKE_SOURCE_DIR}/passes/rules)
 file(GLOB hlo_rule_files CONFIGURE_DEPENDS ${hlo_rules_dir}/*.rules)
 set(hlo_rules_c ${CMAKE_BINARY_DIR}/generated/passes/rules/rules.c)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/passes/rules ${CMAKE_BINARY_DIR}/generated/passes/reason)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/passes/rules)
 
 # The rule compiler sees ir, grammar and the vocabulary; it runs on the machine that builds.
 function(hlo_rulec)
@@ -26,10 +26,8 @@ add_custom_target(rules-doc COMMAND rulec ${hlo_rules_doc} VERBATIM)
 set(hlo_pages_dir ${CMAKE_SOURCE_DIR}/passes/reason/pages)
 file(GLOB hlo_page_files CONFIGURE_DEPENDS ${hlo_pages_dir}/*.md)
 set(hlo_pages_c ${CMAKE_BINARY_DIR}/generated/passes/reason/pages.c)
-add_custom_command(OUTPUT ${hlo_pages_c}
-  DEPENDS ${hlo_page_files} ${CMAKE_SOURCE_DIR}/cmake/pages.cmake
-  COMMAND ${CMAKE_COMMAND} -DPAGES=${hlo_pages_dir} -DOUT=${hlo_pages_c}
-  -P ${CMAKE_SOURCE_DIR}/cmake/pages.cmake COMMENT "Reading the pages about reasons" VERBATIM)
+hlo_embed(${hlo_pages_c} hlo_reason_pages passes/reason/reason.h PREFIX HLO_REASON_
+  FILES ${hlo_page_files})
 add_custom_target(diagnostics-doc DEPENDS hlo-fp8-opt COMMAND ${CMAKE_COMMAND}
   -DOPT=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/hlo-fp8-opt -DSOURCE=${CMAKE_SOURCE_DIR}
   -DOUT=${CMAKE_SOURCE_DIR}/docs/diagnostics.md -P ${CMAKE_SOURCE_DIR}/cmake/diagnostics.cmake VERBATIM)

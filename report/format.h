@@ -52,6 +52,10 @@ void writer_markup_part(FILE *out, const char *text, size_t size);
  * fails. */
 hlo_status writer_document(struct json_t *document, FILE *out);
 
+/* The texts of style.css and script.js; cmake/embed.cmake makes them. */
+enum { REPORT_STYLE, REPORT_SCRIPT };
+extern const char *const report_assets[];
+
 /* HLO_OUT_OF_MEMORY; what fails in writing shows in `out`. */
 typedef hlo_status writer_format(const report_writer *t);
 writer_format writer_text, writer_costs, writer_json, writer_sarif, writer_junit;

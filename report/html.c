@@ -9,66 +9,6 @@
 /* So many matmuls, those that take longest, are drawn; so many have their surroundings listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
-static const char style[] =
-    ":root{--ink:#1c2024;--dim:#60646c;--paper:#fff;--line:#d9d9e0;--soft:#f4f5f7;--fp8:#18794e;"
-    "--missed:#915930;--wide:#c4302b;--lint:#793aaf;--focus:#dbe9ff}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#edeef0;--dim:#a1a6ae;--paper:#111214;"
-    "--line:#3a3d42;--soft:#1b1d20;--fp8:#4cc38a;--missed:#f1a10d;--wide:#ff8782;--lint:#c4a0f5;"
-    "--focus:#1c3152}}"
-    "*{box-sizing:border-box}"
-    "body{margin:0 auto;max-width:76rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;"
-    "color:var(--ink);background:var(--paper)}"
-    "h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}"
-    "code,pre,.mono{font-family:ui-monospace,monospace;font-size:.85rem}"
-    "pre{overflow-x:auto;background:var(--soft);padding:.75rem;border-radius:.4rem;margin:.5rem 0}"
-    "a{color:inherit}.dim{color:var(--dim)}"
-    ".facts{display:flex;flex-wrap:wrap;gap:.5rem 2rem;padding:0;margin:.5rem 0;list-style:none}"
-    ".facts b{display:block;font-size:1.3rem}"
-    ".fp8{color:var(--fp8)}.missed{color:var(--missed)}.wide{color:var(--wide)}"
-    ".lint{color:var(--lint)}"
-    "details{border:1px solid var(--line);border-radius:.4rem;margin:.4rem 0}"
-    "summary{cursor:pointer;padding:.45rem .7rem;display:grid;gap:0 .8rem;align-items:baseline;"
-    "grid-template-columns:4rem minmax(0,3fr) minmax(0,2fr) minmax(0,12rem) 13rem}"
-    "summary:focus-visible,a:focus-visible{outline:2px solid var(--ink);outline-offset:2px}"
-    "summary>*{overflow-wrap:anywhere}.time{text-align:right}"
-    ".inside{padding:.2rem .9rem .9rem;border-top:1px solid var(--line)}"
-    ".sides{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr)"
-    ")}"
-    ".side{overflow-x:auto}.side svg{max-width:100%;height:auto}"
-    ".side svg text{fill:var(--ink)}.side svg .edge path{stroke:var(--dim)}"
-    ".side svg .edge polygon{fill:var(--dim);stroke:var(--dim)}"
-    ".side svg .node path,.side svg .node polygon{fill:var(--soft);stroke:var(--line)}"
-    ".side svg .f8 path,.side svg .f8 polygon{stroke:var(--fp8);stroke-width:1.6}"
-    ".side svg .here path,.side svg .here polygon{fill:var(--focus);stroke-width:2}"
-    ".tools{display:flex;flex-wrap:wrap;gap:.4rem .8rem;margin:.5rem 0}.tools[hidden]{display:none}"
-    ".tools>*{font:inherit;color:inherit;background:var(--soft);border:1px solid var(--line);"
-    "border-radius:.3rem;padding:.15rem .5rem}.tools>[name=words]{flex:1 1 14rem}"
-    "table{border-collapse:collapse;font-size:.85rem}th{white-space:nowrap}td,th{text-align:left;"
-    "padding:.15rem .6rem "
-    ".15rem 0;vertical-align:top;overflow-wrap:anywhere}th{font-weight:600;color:var(--dim)}"
-    "tr.here td{font-weight:600}"
-    "@media(max-width:44rem){summary{grid-template-columns:4rem minmax(0,1fr)}"
-    "summary>:nth-child(n+3){grid-column:2}.time{text-align:left}"
-    ".side svg{max-width:none;width:auto;min-width:34rem}}";
-
-/* Sorts the matmuls by what a button names, the other way round when it is pressed again, and hides
- * those that have not all the words, or another verdict. The controls are there once it runs. */
-static const char script[] =
-    "(()=>{const tools=document.getElementById('tools'),box=document.getElementById('matmuls'),"
-    "rows=[...box.children],count=document.getElementById('shown');let last='';"
-    "const text=r=>r.firstElementChild.textContent.toLowerCase();"
-    "const show=()=>{const words=tools.elements.words.value.toLowerCase().split(/\\s+/),"
-    "kind=tools.elements.kind.value;let n=0;for(const r of rows){"
-    "r.hidden=kind&&r.dataset.kind!==kind||!words.every(w=>text(r).includes(w));n+=!r.hidden}"
-    "count.textContent=n+' of '+rows.length};"
-    "const sort=key=>{const back=last===key?-1:1;last=back<0?'':key;rows.sort((a,b)=>{"
-    "const x=a.dataset[key],y=b.dataset[key];"
-    "return back*(isNaN(x)||isNaN(y)?x<y?-1:x>y:y-x)});box.append(...rows)};"
-    "tools.addEventListener('input',show);"
-    "tools.addEventListener('submit',e=>e.preventDefault());"
-    "for(const b of tools.querySelectorAll('button'))"
-    "b.addEventListener('click',()=>sort(b.value));show();tools.hidden=false})()";
-
 /* ----------------------------------------------------------------------------------------- text */
 
 static void element(FILE *out, const char *open, const char *text, const char *close) {
@@ -354,7 +294,7 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             "style-src 'unsafe-inline';script-src 'unsafe-inline'\">\n"
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
-            writer_fp8_count(&t->sum), t->sum.total, style);
+            writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
     print_origin(t, options);
     print_summary(t);
     fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Those that take longest first. Open one for what is "
@@ -366,7 +306,7 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     fputs("</div>\n", t->out);
     print_lints(t);
     print_reasons(t);
-    fprintf(t->out, "<script>%s</script>\n</body></html>\n", script);
+    fprintf(t->out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
 }
 
 static size_t collect(const report_writer *t, place *out) {

@@ -266,7 +266,8 @@ void emit_sort(emit *e, cuda_code *code);
 const char *cuda_scatter_refusal(const hlo_instr *instr);
 const char *cuda_sort_refusal(const hlo_instr *instr);
 
-/* The text of device.cuh, ir/float/encode.h and helpers.cuh: lines, ended by NULL. Generated. */
+/* The texts of device.cuh, ir/float/encode.h and helpers.cuh, ended by NULL; cmake/embed.cmake
+ * makes them. */
 extern const char *const cuda_helpers[];
 
 #endif

@@ -88,8 +88,7 @@ char *cuda_program_source(const cuda_program *program, bool helpers) {
     size_t size = 0;
     FILE *out = open_memstream(&source, &size);
     if (!out) return NULL;
-    for (const char *const *line = cuda_helpers; helpers && *line; line++)
-        fprintf(out, "%s\n", *line);
+    for (const char *const *text = cuda_helpers; helpers && *text; text++) fputs(*text, out);
     for (size_t i = 0; i < program->count; i++)
         fprintf(out, "\nextern \"C\" __global__ void __launch_bounds__(%d) %s%s", CUDA_BLOCK,
                 program->kernels[i].name, program->kernels[i].text);
