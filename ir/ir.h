@@ -136,8 +136,8 @@ bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
  * space before it; NULL when HLO does not fix them. */
 const char *hlo_attr_values(hlo_op op, hlo_attr_id attr);
 bool hlo_word_in(const char *words, const char *word, size_t length);
-/* Whether `next` may end, or hand on, what `start` starts (chain.def). HLO_OP_INVALID stands for
- * any: hlo_op_chains(op, HLO_OP_INVALID) is whether `op` starts anything. */
+/* Whether `next` may end, or hand on, what `start` starts (ir/table/async_pair.def). HLO_OP_INVALID
+ * stands for any: hlo_op_chains(op, HLO_OP_INVALID) is whether `op` starts anything. */
 bool hlo_op_chains(hlo_op start, hlo_op next);
 
 /* --------------------------------------------------------------------------------------- shapes */
@@ -280,8 +280,8 @@ struct hlo_attrs {
     hlo_attr v[];
 };
 
-/* Whether the attribute says no more than its absence would (usual.def), on an `op` whose first
- * operand is `operand`; NULL: not known. */
+/* Whether the attribute says no more than its absence would (ir/table/attr_default.def), on an `op`
+ * whose first operand is `operand`; NULL: not known. */
 bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
 /* The `type` that a comparison of such an operand has when it does not say. */
 const char *hlo_compare_default_type(const hlo_shape *operand);

@@ -1,5 +1,5 @@
 /* The inside of telling verdicts: what all formats share. A format is a function in a file of its
- * own; tell.c has the table of them. */
+ * own; format.c has the table of them. */
 #ifndef HLO_PASSES_TELL_H
 #define HLO_PASSES_TELL_H
 

@@ -74,7 +74,8 @@ static void fill_source(const hlo_verdict *v, char *out) {
     if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
 }
 
-/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of why.def. */
+/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of
+ * passes/reason/reason.def. */
 static void writer_kind(const report_writer *t, hlo_verdict_kind kind, const char *label) {
     if (!t->sum.kinds[kind]) return;
     fprintf(t->out, "; %zu %s", t->sum.kinds[kind], label);

@@ -1,6 +1,6 @@
 /* Values of attributes that have a notation of their own: shardings, device groups, aliases, ... A
  * reader takes one apart, refuses what is malformed, and writes it in the one form in which XLA
- * prints it; that text is what the IR keeps. form.def says which attribute has which reader. */
+ * prints it; that text is what the IR keeps. notation.def says which attribute has which reader. */
 #ifndef HLO_GRAMMAR_FORM_H
 #define HLO_GRAMMAR_FORM_H
 
@@ -16,9 +16,9 @@ typedef struct hlo_notation {
     size_t fault, fault_length;  /* where, from `from` on */
 } hlo_notation;
 
-/* Reads interned text, once, as a value of attribute `id`, which has a row in form.def. The text to
- * keep, interned: empty when the value says no more than no attribute would. NULL when it is
- * malformed; then `out_form` has `why`, in `scratch`, and where. */
+/* Reads interned text, once, as a value of attribute `id`, which has a row in notation.def. The
+ * text to keep, interned: empty when the value says no more than no attribute would. NULL when it
+ * is malformed; then `out_form` has `why`, in `scratch`, and where. */
 const char *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                             const char *interned, hlo_notation *out_form);
 

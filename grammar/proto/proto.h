@@ -28,14 +28,15 @@ typedef struct hlo_proto {
     unsigned tuples;                     /* writing: that are open around a shape or a constant */
     bool unknown;          /* reading: something in the bytes is in no message of hlo.proto */
     void *owned;           /* from malloc, freed at the end of the conversion; NULL */
-    struct hlo_rows *rows; /* proto.def with its fields found (proto_row.c) */
+    struct hlo_rows *rows; /* proto.def with its fields found (rows.c) */
 } hlo_proto;
 
 /* Says `file: error: instruction 'x': ...` and does not return. */
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* -------------------------------------------------------- fields by their descriptors (field.c) */
+/* -------------------------------------------------------- fields by their descriptors (fields.c)
+ */
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* Whether it is as a new one, bit for bit; false only tells that something may be in it. */
@@ -69,7 +70,7 @@ bool hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage
 /* Fills the message from the whole of `text` by the first pattern that reads it. */
 bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
                            const char *const *patterns, size_t count);
-/* ------------------------------------------------------------ shapes, constants (proto_value.c) */
+/* ----------------------------------------------------------------- shapes, constants (values.c) */
 
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from);
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape);
@@ -82,7 +83,7 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window);
 const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionNumbers *from);
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *labels);
 
-/* -------------------------------------------------------------------- attributes (proto_attr.c) */
+/* ------------------------------------------------------------------------- attributes (attrs.c) */
 
 /* How an attribute is held: a row of proto.def. */
 typedef struct hlo_proto_row {
@@ -93,7 +94,7 @@ typedef struct hlo_proto_row {
 } hlo_proto_row;
 enum { HLO_PROTO_ALWAYS = -1 };
 
-/* The rows of an attribute on an opcode; *out_count of them, one behind the other (proto_row.c). */
+/* The rows of an attribute on an opcode; *out_count of them, one behind the other (rows.c). */
 const hlo_proto_row *hlo_rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size_t *out_count);
 
 enum { HLO_LONGEST_PATH = 4, HLO_MOST_NAMED = 8 };
@@ -132,7 +133,8 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
 ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                                         const hlo_attr *attrs, uint32_t count);
 
-/* --------------------------------- unknown fields of what lies inside a message (proto_stray.c) */
+/* --------------------------------- unknown fields of what lies inside a message (unknown_fields.c)
+ */
 
 /* Takes them away, as HLO_ATTR_STRAYS; false when there are none. Before anything else is taken
  * away. Those of the message itself stay, and of a module the computations, of a computation the
@@ -141,19 +143,19 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
 /* Puts them into the message, which is otherwise whole. */
 void hlo_unknown_fields_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
                                  ProtobufCMessage *message);
-/* ------------------------------------------ modules of origin_recovery_table (proto_recovery.c) */
+/* ------------------------------------------ modules of origin_recovery_table (recovery_table.c) */
 
 /* As text, in quotes. */
 void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto *from);
 /* The module that is the text; NULL when it is none. */
 Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text);
 
-/* What an instruction's numbers stand for (proto_read.c): computations that it calls, instructions
+/* What an instruction's numbers stand for (read.c): computations that it calls, instructions
  * in front of it. */
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *ids);
-/* ------------------------------------------------------------------------- bytes (proto_wire.c) */
+/* ------------------------------------------------------------------------------- bytes (wire.c) */
 
 /* Messages in messages, as in Google's readers. */
 enum { HLO_WIRE_DEEPEST = 100 };

@@ -77,7 +77,7 @@ enum { HLO_RULE_NO_REASON = 0xffff };
 typedef struct hlo_rule_guard {
     bool negate;
     uint16_t function;
-    uint16_t reason; /* in why.def; HLO_RULE_NO_REASON: only a condition */
+    uint16_t reason; /* in passes/reason/reason.def; HLO_RULE_NO_REASON: only a condition */
     int16_t at;      /* slot, or -1 */
     uint32_t arg_count, first_arg;
 } hlo_rule_guard;

@@ -78,14 +78,14 @@ typedef enum hlo_resume {
 } hlo_resume;
 
 /* What was read of a definition in one go: all up to the `)` of its operands, and attributes as far
- * as line.c reads them. */
+ * as grammar/text/fast_path.c reads them. */
 typedef struct hlo_definition {
     const hlo_shape *shape;
     const char *opcode;
     hlo_span opcode_at;
     hlo_span operands_at;
     int64_t number;            /* of a parameter; -1: none */
-    hlo_stack operands, attrs; /* see line.c */
+    hlo_stack operands, attrs; /* see grammar/text/fast_path.c */
     uint32_t from, end;
     bool ended; /* for certain: no attribute follows */
 } hlo_definition;
@@ -223,13 +223,13 @@ uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shap
 /* Of those that were pushed to text->literals since its `used` was `from`; they are taken off. */
 const hlo_literal *hlo_text_tuple_literal(hlo_text *text, size_t from);
 
-/* behind.c: where, behind `from`, an instruction of the same computation, or a computation, is
- * called so. */
+/* grammar/text/forward_ref.c: where, behind `from`, an instruction of the same computation, or a
+ * computation, is called so. */
 bool hlo_text_defined(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 
-/* lax.c: whether HLO's reader takes so many operands, though HLO forbids it; and the shape that it
- * infers where hlo_infer() does not, NULL when it does not either. */
+/* grammar/text/permissive.c: whether HLO's reader takes so many operands, though HLO forbids it;
+ * and the shape that it infers where hlo_infer() does not, NULL when it does not either. */
 bool hlo_text_permissive_count(hlo_op op, uint32_t count);
 const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t count,
                                            hlo_instr *const *operands, uint32_t attr_count,
@@ -238,8 +238,8 @@ const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t c
 /* Gives the instruction the shape that HLO's reader gives it whatever the text says. */
 void hlo_text_make_shape(hlo_text *text, hlo_frame *frame);
 
-/* demand.c: an error where an instruction, of whatever it is the asynchronous form of an `op`,
- * lacks what HLO's reader demands of it. */
+/* grammar/text/requirements.c: an error where an instruction, of whatever it is the asynchronous
+ * form of an `op`, lacks what HLO's reader demands of it. */
 void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op);
 
 /* text.c: what the parser's actions call, in the order in which things stand in a text. */
@@ -332,7 +332,7 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op);
 hlo_frame *hlo_text_frame(hlo_text *text);
 hlo_body *hlo_text_body(hlo_text *text);
 
-/* name.c. Whether the name at `at` is a keyword; then that is an error. */
+/* grammar/text/names.c. Whether the name at `at` is a keyword; then that is an error. */
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 /* What names are made of, and the operands that are names and nothing else. */
 static inline bool hlo_text_in_name(char c) {
@@ -367,9 +367,9 @@ void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 /* The operands that are names, behind `(`, as far as the rest can be left to the grammar. */
 void hlo_text_operand_names(hlo_text *text);
 
-/* line.c. The name behind the `%` at source + offset, and where the text goes on: behind the `=`
- * that follows when it is defined there. When the definition was read in one go, then all there was
- * is in text->line. */
+/* grammar/text/fast_path.c. The name behind the `%` at source + offset, and where the text goes on:
+ * behind the `=` that follows when it is defined there. When the definition was read in one go,
+ * then all there was is in text->line. */
 hlo_read_name hlo_text_name(hlo_text *text, uint32_t offset);
 /* The same of a name that is written without `%`, and has the `=` before *behind. */
 bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind);
@@ -389,8 +389,8 @@ uint32_t hlo_attr_cache_find(const hlo_text *text, hlo_span name, hlo_attr *out)
 void hlo_attr_cache_insert(hlo_text *text, hlo_span name, hlo_attr attr);
 struct hlo_known *hlo_attr_cache_new(hlo_arena *scratch);
 
-/* recover.c: whether the name or keyword there begins a computation; what stands there is the first
- * in its line; the brace there begins or ends a computation's body; the name there would be a
+/* recovery.c: whether the name or keyword there begins a computation; what stands there is the
+ * first in its line; the brace there begins or ends a computation's body; the name there would be a
  * definition if it had its `=`. Where the line ends. */
 bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset);
 /* Whether a computation's name may stand there, in no body, and no shape. */

@@ -1,4 +1,4 @@
-/* The sigmas of what is not elementwise: movement, products, reductions. The method is in bound.h.
+/* The sigmas of what is not elementwise: movement, products, reductions. The method is in error.h.
  */
 #include <math.h>
 #include <string.h>
@@ -311,7 +311,7 @@ static double accumulation(double u, double terms, double sum_of_squares, double
 }
 
 /* By how much the variance of a sum is larger than that of its terms together, for an error that
- * all terms share (bound.h). */
+ * all terms share (error.h). */
 static double coherence(double sum_of_squares, double sum) {
     double c = 6 / (LAMBDA * LAMBDA) * sum * sum / sum_of_squares;
     return isfinite(c) && c > 1 ? c : 1;
@@ -483,7 +483,7 @@ static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hl
     return status;
 }
 
-/* The variance with what this execution is off by itself (bound.h); `exact` was computed in f64. */
+/* The variance with what this execution is off by itself (error.h); `exact` was computed in f64. */
 static double with_own(double variance, double value, double exact) {
     double own = fabs(value - exact) / LAMBDA, sigma = sqrt(variance) + own;
     return isfinite(own) ? sigma * sigma : variance;

@@ -49,7 +49,7 @@ static double roundings(hlo_type type, double a, double b, double sigma) {
     return sigma > 4 * places ? places : 0;
 }
 
-/* What `a` overflowed to when it was rounded (bound.h); a call saturates instead. */
+/* What `a` overflowed to when it was rounded (error.h); a call saturates instead. */
 static bool overflows_to(hlo_type type, double a, double b) {
     return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
            (isnan(a) || signbit(a) == signbit(b));

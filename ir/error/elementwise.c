@@ -1,4 +1,4 @@
-/* The sigmas of elementwise operations and of conversions. The method is in bound.h. */
+/* The sigmas of elementwise operations and of conversions. The method is in error.h. */
 #include "ir/error/error.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Terms of a sum that are one value over and over, and so err together. The method is in bound.h.
+/* Terms of a sum that are one value over and over, and so err together. The method is in error.h.
  */
 #include <math.h>
 #include <string.h>

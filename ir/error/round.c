@@ -1,4 +1,4 @@
-/* The sigmas of rounding. The method is in bound.h. */
+/* The sigmas of rounding. The method is in error.h. */
 #include <math.h>
 
 #include "ir/error/rules.h"

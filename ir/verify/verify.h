@@ -1,4 +1,4 @@
-/* Inside the verifier: verify.c looks at instructions and computations one by one, verify_module.c
+/* Inside the verifier: verify.c looks at instructions and computations one by one, module.c
  * at what holds between them and of the header. */
 #ifndef HLO_IR_VERIFY_H
 #define HLO_IR_VERIFY_H
@@ -32,7 +32,7 @@ void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The text of a shape without layout, in v->scratch. */
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
-/* What is wrong with a shape in itself, its size or its layout; NULL (verify_shape.c). */
+/* What is wrong with a shape in itself, its size or its layout; NULL (shape.c). */
 const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
 /* That is an error. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
@@ -41,7 +41,7 @@ void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, cons
  * `from` when it does not. */
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
 
-/* What the attributes of an instruction say of it, besides words and shapes (verify_attr.c). */
+/* What the attributes of an instruction say of it, besides words and shapes (attr.c). */
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
 /* A send or receive between the host and a device. */
 bool hlo_verify_is_host_transfer(const hlo_instr *instr);

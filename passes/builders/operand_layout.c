@@ -1,4 +1,4 @@
-/* See placing.h. */
+/* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 
 #include "passes/builders/pad_slice.h"

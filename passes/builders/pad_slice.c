@@ -1,4 +1,4 @@
-/* See resize.h. */
+/* See pad_slice.h. */
 #include "passes/builders/pad_slice.h"
 
 int64_t hlo_size_aligned(int64_t size) {

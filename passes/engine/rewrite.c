@@ -654,7 +654,7 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
 
 /* What a rule of a file makes is looked at, at once and in full: all else that is done to a module
  * counts on one that verifies. What stands around it is the same, or is looked at after the phase
- * (engine.c). */
+ * (phase.c). */
 static void check_made(hlo_rule_env *env, const hlo_instr *mark, const operand_change *operands,
                        uint32_t operand_count) {
     hlo_arena *scratch = env->context->scratch;

@@ -1,5 +1,5 @@
-/* Lints: what is likely wrong with the scales of a program. They are rows of why.def, called
- * lint-*. */
+/* Lints: what is likely wrong with the scales of a program. They are rows of
+ * passes/reason/reason.def, called lint-*. */
 #ifndef HLO_PASSES_LINT_H
 #define HLO_PASSES_LINT_H
 

@@ -2,7 +2,7 @@
  * are.
  *
  *   devices.c  what a module says of its devices, and among which of them a collective sends
- *   agree.c    values that are the same
+ *   replication.c    values that are the same
  *   manual.c   values that are split already, in a module that is not */
 #ifndef HLO_PASSES_DEVICES_H
 #define HLO_PASSES_DEVICES_H
@@ -22,7 +22,8 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
 
 /* Whether `value` is proved to be the same on all devices of each group that `collective` sends
- * among, in every execution. Anything that is not understood may differ (agree.c says what is). */
+ * among, in every execution. Anything that is not understood may differ (replication.c says what
+ * is). */
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 

@@ -1,8 +1,8 @@
 /* What a loop or a branch is handed dequantised, and whether it may be handed the fp8 value
  * instead.
  *
- *   serve.c  which elements of a tuple may
- *   sink.c   the pass, and what it makes */
+ *   sink_eligibility.c  which elements of a tuple may
+ *   sink_dequantise.c   the pass, and what it makes */
 #ifndef HLO_PASSES_SINK_H
 #define HLO_PASSES_SINK_H
 

@@ -1,4 +1,4 @@
-/* What execute.c and tape.c share: going through the steps of a plan. */
+/* What execute.c and command_buffer.c share: going through the steps of a plan. */
 #ifndef HLO_RUNTIME_RUN_H
 #define HLO_RUNTIME_RUN_H
 
@@ -31,7 +31,8 @@ uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void
 hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status status,
                        const char *why);
 
-/* tape.c: these go on the tape instead of being run. step->arguments and step->lent are set. */
+/* command_buffer.c: these go on the tape instead of being run. step->arguments and step->lent are
+ * set. */
 hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);
 hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
                                      const plan_step *step);

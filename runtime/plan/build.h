@@ -70,7 +70,7 @@ void build_group(build *b, const build_unit *unit);
 uint32_t build_copy(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
                     const hlo_shape *to);
 
-/* order.c: what runs, each unit after those that it reads. */
+/* schedule.c: what runs, each unit after those that it reads. */
 build_unit *build_order(build *b, uint32_t *out_count);
 
 /* calls.c: call, fusion, while, conditional. Their callees are built. */

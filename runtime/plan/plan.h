@@ -119,7 +119,7 @@ hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink);
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds);
 /* execute.c: settles every job in its memory. */
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
-/* tape.c: records a run, if the backend records. */
+/* runtime/exec/command_buffer.c: records a run, if the backend records. */
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
 
 /* calls.c: the branches of a conditional. */
@@ -131,7 +131,7 @@ bool plan_makes_result(const plan_comp *comp, uint32_t index);
 /* Memory rounded up to the alignment of slots. */
 size_t plan_align(const hlo_plan *plan, size_t size);
 
-/* reorder.c: copies elements of `width` bytes between row-major and a shape's own order. */
+/* relayout.c: copies elements of `width` bytes between row-major and a shape's own order. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
 

@@ -29,7 +29,7 @@ static const char *const words[] = {
 #undef HLO_MEASURE
 };
 
-/* The words that a row of word.def lists, each with a space before it. */
+/* The words that a row of attr_value.def lists, each with a space before it. */
 static const char *const lists[] = {
 #define HLO_ATTR_VALUES(attr, op, words) words,
 #include "ir/table/attr_value.def"

@@ -97,7 +97,7 @@ typedef struct emit {
     uint32_t pack_count, pack_capacity;
     uint32_t pack_depth; /* of the scope that every element runs through */
 
-    /* In a tile (kernel_tile.c), by result leaf: the packs that its cells are put into across the
+    /* In a tile (tile.c), by result leaf: the packs that its cells are put into across the
      * thread's rows; NULL, or an element NULL: none. */
     const char **turned;
 
