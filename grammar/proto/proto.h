@@ -35,8 +35,7 @@ typedef struct hlo_proto {
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* -------------------------------------------------------- fields by their descriptors (fields.c)
- */
+/* ------------------------------------------------------- fields by their descriptors (fields.c) */
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* Whether it is as a new one, bit for bit; false only tells that something may be in it. */
@@ -133,8 +132,7 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
 ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                                         const hlo_attr *attrs, uint32_t count);
 
-/* --------------------------------- unknown fields of what lies inside a message (unknown_fields.c)
- */
+/* ------------------------------------------- unknown fields inside a message (unknown_fields.c) */
 
 /* Takes them away, as HLO_ATTR_STRAYS; false when there are none. Before anything else is taken
  * away. Those of the message itself stay, and of a module the computations, of a computation the
