@@ -78,7 +78,7 @@ typedef struct hlo_target_info {
     bool scale_arrays;           /* and scales may be OUTER_VEC, VEC128 or BLK128 */
     int64_t workspace;           /* bytes of a call's workspace */
     const char *gpu;             /* whose peaks these are */
-    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: does not run it */
+    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: none, or not published */
     int memory_gbs;              /* peak, 10^9 bytes/s */
 } hlo_target_info;
 
