@@ -120,10 +120,6 @@ void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark);
 /* Sets env->reason, when there is none yet, by name. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* rewrite.c: false if a constant among what a scale of an operand is made of is no finite number.
- */
-bool hlo_rule_scale_finite(const hlo_instr *scale);
-
 /* worklist.c: what the others ask of the worklist. */
 /* Whether `a` stands before `b`, of the same computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);

@@ -7,13 +7,13 @@
  * A firing is planned, checked, and then carried out. Until then nothing that was there has
  * changed: what is to be moved is only noted, what is made has no users but what is made later, and
  * if a check fails it is unmade, without a trace. */
-#include <math.h>
 #include <string.h>
 
 #include "passes/analysis/pin.h"
+#include "passes/analysis/scale_range.h"
 #include "passes/engine/engine.h"
 
-enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024, FACTOR_LIMIT = 32 };
+enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024 };
 
 static hlo_instr *build(hlo_rule_env *env, uint32_t term);
 
@@ -432,71 +432,6 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     }
 }
 
-/* The products of the known factors of a scale, those above and those below 1 apart: whichever is
- * multiplied first, the result lies between the two. */
-typedef struct known_factors {
-    double large, small;
-    bool finite;
-} known_factors;
-
-static void count_factor(known_factors *k, double number) {
-    float factor = (float)number;
-    k->finite &= isfinite(factor) != 0;
-    if (!isfinite(factor) || factor == 0) return;
-    *(fabsf(factor) > 1 ? &k->large : &k->small) *= factor;
-}
-
-/* With the largest and the smallest of a scale's elements, if all are known. */
-static bool count_elements(known_factors *k, const hlo_instr *scale, bool over) {
-    double number, large = 1, small = 1;
-    for (int64_t i = 0; i < hlo_shape_count(scale->shape); i++) {
-        if (!hlo_known_element(scale, i, &number)) return false;
-        known_factors one = {.large = 1, .small = 1, .finite = true};
-        count_factor(&one, over ? 1 / number : number);
-        k->finite &= one.finite;
-        large = fmax(large, fabs(one.large));
-        small = fmin(small, fabs(one.small));
-    }
-    k->large *= large;
-    k->small *= small;
-    return true;
-}
-
-/* With the factors that `scale` is made of; `over`: it is a divisor. */
-static void count_scale(known_factors *k, const hlo_instr *scale, bool over, unsigned depth) {
-    if (!scale || depth == FACTOR_LIMIT || count_elements(k, scale, over)) return;
-    if (scale->op == HLO_OP_MULTIPLY || scale->op == HLO_OP_DIVIDE) {
-        count_scale(k, hlo_instr_operand(scale, 0), over, depth + 1);
-        count_scale(k, hlo_instr_operand(scale, 1), over != (scale->op == HLO_OP_DIVIDE),
-                    depth + 1);
-    } else if (scale->op == HLO_OP_CONVERT || hlo_instr_moves(scale)) {
-        count_scale(k, hlo_instr_operand(scale, 0), over, depth + 1);
-    }
-}
-
-bool hlo_rule_scale_finite(const hlo_instr *scale) {
-    known_factors k = {.large = 1, .small = 1, .finite = true};
-    while (scale->op == HLO_OP_BROADCAST || scale->op == HLO_OP_TRANSPOSE)
-        scale = hlo_instr_operand(scale, 0);
-    count_scale(&k, scale, false, 0);
-    return k.finite;
-}
-
-/* A call multiplies its factors with each other first: an infinity or a 0 that they make, and the
- * graph's values do not, turns 0 or an infinity among the products into NaN. So does an operand's
- * scale that is infinite, of which the graph adds up infinities of both signs. */
-static bool scales_fit(const hlo_matmul *before, const hlo_matmul *m) {
-    known_factors k = {.large = 1, .small = 1, .finite = true};
-    if (before && before->alpha == m->alpha && before->a_scale == m->a_scale &&
-        before->b_scale == m->b_scale)
-        return true;
-    count_scale(&k, m->a_scale, false, 0);
-    count_scale(&k, m->b_scale, false, 0);
-    if (!before && !k.finite) return false;
-    count_factor(&k, m->alpha);
-    return isfinite((float)k.large) && (float)k.small != 0;
-}
-
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
     hlo_matmul m, before;
@@ -514,8 +449,8 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     env->fault = hlo_matmul_incomplete(&m);
     if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
-    const bool fit = scales_fit(source->op == HLO_OP_DOT ? NULL : &before, &m);
-    why = fit ? hlo_matmul_check(&m, &env->context->target) : "scales-out-of-range";
+    why = hlo_scales_fit(source, &before, &m) ? hlo_matmul_check(&m, &env->context->target)
+                                              : "scales-out-of-range";
     if (why) return hlo_rule_refuse(env, why, NULL), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }

@@ -164,8 +164,6 @@ MAKE(times_rows) {
     if (hlo_scaled_operand_is_scalar(env, args[1].instr, operand)) return true;
     hlo_instr *operands[] = {args[0].instr,
                              hlo_scaled_operand_result_scale(env, args[1].instr, operand)};
-    if (operands[1] && !hlo_rule_scale_finite(operands[1]))
-        return hlo_rule_refuse(env, "scales-out-of-range", args[1].instr);
     *out = operands[1] ? hlo_rule_new(env, HLO_OP_MULTIPLY, operands[0]->shape, 2, operands) : NULL;
     return *out != NULL;
 }

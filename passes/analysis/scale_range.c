@@ -1,0 +1,151 @@
+/* Magnitudes of scaled operands and of scales. */
+#include "passes/analysis/scale_range.h"
+
+#include <math.h>
+
+#include "ir/float/float.h"
+
+enum { STEP_LIMIT = 256 };
+
+/* Of the elements that are neither 0 nor infinite. */
+typedef struct magnitudes {
+    double small, large;
+    bool zero, endless; /* there may be such elements, infinite ones or NaN */
+} magnitudes;
+
+static const magnitudes unknown = {1, 1, false, false}, none = {(double)INFINITY, 0, false, false};
+
+static magnitudes walk(const hlo_instr *value, unsigned *steps);
+
+static magnitudes joined(magnitudes x, magnitudes y) {
+    return (magnitudes){fmin(x.small, y.small), fmax(x.large, y.large), x.zero || y.zero,
+                        x.endless || y.endless};
+}
+
+static magnitudes of_number(double number) {
+    magnitudes m = none;
+    m.zero = number == 0;
+    m.endless = !isfinite(number);
+    if (!m.zero && !m.endless) m.small = m.large = fabs(number);
+    return m;
+}
+
+/* False: some are no constants. */
+static bool of_elements(const hlo_instr *value, magnitudes *out) {
+    double number;
+    *out = none;
+    if (!hlo_shape_is_array(value->shape)) return false;
+    if (hlo_known_number(value, &number)) return *out = of_number(number), true;
+    for (int64_t i = 0; i < hlo_shape_count(value->shape); i++) {
+        if (!hlo_known_element(value, i, &number)) return false;
+        *out = joined(*out, of_number(number));
+    }
+    return true;
+}
+
+/* Of a value that is put together from its operands, the first `from` left out. NaN that fills up
+ * is NaN in the call as well. Of two arrays that are selected from nothing is known. */
+static magnitudes of_parts(const hlo_instr *value, uint32_t from, unsigned *steps) {
+    magnitudes m = none;
+    uint32_t fillers = 0;
+    for (uint32_t i = from; i < value->operand_count; i++) {
+        double number;
+        const hlo_instr *part = hlo_instr_operand(value, i);
+        const bool filler = hlo_known_number(part, &number);
+        fillers += filler;
+        if (!filler || !isnan(number)) m = joined(m, walk(part, steps));
+    }
+    return value->op == HLO_OP_SELECT && !fillers ? unknown : m;
+}
+
+static magnitudes of_product(magnitudes x, magnitudes y) {
+    return (magnitudes){x.small * y.small, x.large * y.large, x.zero || y.zero,
+                        x.endless || y.endless};
+}
+
+static magnitudes of_quotient(magnitudes x, magnitudes y) {
+    return (magnitudes){x.small / y.large, x.large / y.small, x.zero || y.endless,
+                        x.endless || y.zero};
+}
+
+static double rounded(hlo_type type, double number) {
+    uint64_t cell = 0;
+    if (!isfinite(number)) return number;
+    hlo_number_store(type, &cell, number);
+    return hlo_number_load(type, &cell);
+}
+
+static magnitudes unrounded(const hlo_instr *value, unsigned *steps) {
+    magnitudes x, y;
+    if ((*steps)++ >= STEP_LIMIT) return unknown;
+    switch (value->op) {
+    case HLO_OP_MULTIPLY:
+        x = walk(hlo_instr_operand(value, 0), steps);
+        y = walk(hlo_instr_operand(value, 1), steps);
+        return of_product(x, y);
+    case HLO_OP_DIVIDE:
+        x = walk(hlo_instr_operand(value, 0), steps);
+        return of_quotient(x, walk(hlo_instr_operand(value, 1), steps));
+    case HLO_OP_SELECT: return of_parts(value, 1, steps);
+    case HLO_OP_CONCATENATE:
+    case HLO_OP_PAD: return of_parts(value, 0, steps);
+    case HLO_OP_NEGATE:
+    case HLO_OP_ABS:
+    case HLO_OP_CONVERT:
+    case HLO_OP_BROADCAST:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_TRANSPOSE:
+    case HLO_OP_COPY: return walk(hlo_instr_operand(value, 0), steps);
+    default: break;
+    }
+    if (of_elements(value, &x)) return x;
+    return hlo_instr_moves(value) ? walk(hlo_instr_operand(value, 0), steps) : unknown;
+}
+
+static magnitudes walk(const hlo_instr *value, unsigned *steps) {
+    const hlo_type type = value->shape->type;
+    double number;
+    if (hlo_type_is_fp8(type) && (!hlo_known_number(value, &number) || !isfinite(number)))
+        return (magnitudes){1, hlo_float_max(type), false, false};
+    magnitudes m = unrounded(value, steps);
+    if (!hlo_type_is_float(type)) return m;
+    const double small = rounded(type, m.small), large = rounded(type, m.large);
+    if (isfinite(large)) return (magnitudes){small, large, m.zero, m.endless};
+    return (magnitudes){small, hlo_float_max(type), m.zero, true};
+}
+
+static void count_scale(magnitudes *all, const hlo_instr *scale) {
+    unsigned steps = 0;
+    if (!scale) return;
+    magnitudes m = walk(scale, &steps);
+    all->large *= fmax(1, m.large);
+    all->small *= fmin(1, m.small);
+}
+
+/* The largest element of a dot's operand over that of its fp8 values, where that is more. */
+static double growth(const hlo_instr *operand, const hlo_instr *fp8) {
+    unsigned steps = 0;
+    magnitudes m = walk(operand, &steps);
+    return m.endless ? (double)INFINITY : fmax(1, m.large / hlo_float_max(fp8->shape->type));
+}
+
+bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo_matmul *m) {
+    const bool dot = source->op == HLO_OP_DOT;
+    magnitudes all = unknown;
+    if (!dot && before->alpha == m->alpha && before->a_scale == m->a_scale &&
+        before->b_scale == m->b_scale)
+        return true;
+    if (!hlo_type_is_fp8(m->a->shape->type) || !hlo_type_is_fp8(m->b->shape->type)) return true;
+    count_scale(&all, m->a_scale);
+    count_scale(&all, m->b_scale);
+    if (isfinite((float)m->alpha) && m->alpha != 0) {
+        all.large *= fmax(1, fabs(m->alpha));
+        all.small *= fmin(1, fabs(m->alpha));
+    }
+    if (dot)
+        all.large =
+            growth(hlo_instr_operand(source, 0), m->a) * growth(hlo_instr_operand(source, 1), m->b);
+    const double sum = (double)hlo_matmul_extents(m).k * hlo_float_max(m->a->shape->type) *
+                       hlo_float_max(m->b->shape->type);
+    return isfinite((float)(sum * all.large)) && (float)all.small != 0;
+}
