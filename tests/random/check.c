@@ -84,12 +84,13 @@ static void scale_array(const hlo_array *array, double factor) {
 }
 
 /* A factor, and of what does not divide 0 as well. The least keeps products of two scales out of
- * the subnormal numbers, of which docs/numerics.md promises nothing. */
-static double draw_factor(dice *d, bool may_be_zero) {
+ * the subnormal numbers, and the largest out of the infinite, of which docs/numerics.md promises
+ * nothing; what one scale is multiplied with to make another is not that far. */
+static double draw_factor(dice *d, bool may_be_zero, bool near) {
     static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
                                      20, 2000, 0.01, 1e-5, 1e-15, 1e12};
-    size_t first = may_be_zero ? 0 : 2;
-    return factors[first + (size_t)dice_below(d, sizeof factors / sizeof *factors - first)];
+    size_t first = may_be_zero ? 0 : 2, count = sizeof factors / sizeof *factors - (near ? 3 : 0);
+    return factors[first + (size_t)dice_below(d, count - first)];
 }
 
 /* NaNs, or infinities, which are NaN where a type has none. */
@@ -123,15 +124,14 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
         const hlo_array *array = hlo_arrays_at(inputs, i);
         char kind = *entry->parameters[i]->name;
         if (!hlo_type_is_float(type_of(array))) continue;
-        bool scales = kind == 'm' || kind == 'd';
+        bool scales = kind == 'm' || kind == 'd' || kind == 'n';
         if (positive) make_positive(array);
-
         if (scales && infinite)
             scale_array(array, dice_chance(&d, 50) ? INFINITY : NAN);
         else if (scales && dice_chance(&d, 50))
-            scale_array(array, draw_factor(&d, kind == 'm'));
+            scale_array(array, draw_factor(&d, kind == 'm', kind == 'n'));
         else if (hlo_type_is_fp8(type_of(array)) && dice_chance(&d, 15))
-            scale_array(array, draw_factor(&d, true));
+            scale_array(array, draw_factor(&d, true, false));
         if (with_nan && !scales) put_nonfinite(array, false, &d);
         if (endless && !scales && dice_chance(&other, 50)) put_nonfinite(array, true, &other);
     }

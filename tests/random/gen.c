@@ -116,14 +116,14 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
-/* A single element of that type, whatever shape it comes in. */
-static array fresh_scale(gen *g, const char *type, bool divides) {
+/* A single element of that type, whatever shape it comes in; `prefix` as in gen_parameter(). */
+static array fresh_scale(gen *g, const char *type, char prefix) {
     static const double constants[] = {1, 0.5, 2, -0.25, 3, 0.125, 0.1};
     static const int ones[] = {1, 1};
     switch (dice_below(&g->dice, 8)) {
     case 0: return gen_constant(g, type, DICE_PICK(&g->dice, constants));
     case 1:
-        if (divides) break;
+        if (prefix != 'm') break;
         return gen_constant(g, type,
                             dice_chance(&g->dice, 50)                       ? 0
                             : strcmp(type, "f16") && strcmp(g->wide, "f16") ? 1e-6
@@ -131,12 +131,12 @@ static array fresh_scale(gen *g, const char *type, bool divides) {
     case 2:
     case 3: {
         int rank = 1 + dice_below(&g->dice, 2);
-        array one = gen_parameter(g, divides ? 'd' : 'm', gen_shape(type, rank, ones));
+        array one = gen_parameter(g, prefix, gen_shape(type, rank, ones));
         return gen_emit(g, gen_shape(type, 0, NULL), "reshape(%s)", one.name);
     }
     default: break;
     }
-    array one = gen_parameter(g, divides ? 'd' : 'm', gen_shape(type, 0, NULL));
+    array one = gen_parameter(g, prefix, gen_shape(type, 0, NULL));
     bool wide = type[0] != 'f' || (type[1] != '8' && type[1] != '6');
     if (!g->devices || !wide) return one;
     if (dice_chance(&g->dice, 15)) one = gen_own(g, one);
@@ -156,10 +156,10 @@ array gen_scale(gen *g, const char *type, bool divides) {
     }
     static const char *const scale_types[] = {"f32", "bf16", "f16", "f64", "f8e5m2", "f8e4m3fn"};
     array s = fresh_scale(g, dice_chance(&g->dice, 70) ? type : DICE_PICK(&g->dice, scale_types),
-                          divides);
+                          divides ? 'd' : 'm');
     s = gen_convert(g, s, type);
     if (dice_chance(&g->dice, 10))
-        s = gen_binary(g, "multiply", s, fresh_scale(g, type, divides), true);
+        s = gen_binary(g, "multiply", s, fresh_scale(g, type, 'n'), true);
     if (divides) keep(&g->scales, s);
     return s;
 }

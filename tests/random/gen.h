@@ -67,7 +67,8 @@ char *random_module(uint64_t seed);
 array gen_shape(const char *type, int rank, const int *dims);
 /* Writes `%v1 = type[dims]{layout} ` and what the format says; the value has `shape`. */
 array gen_emit(gen *g, array shape, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A new parameter. `prefix` begins its name: `m` what may be 0, `d` what divides, `p` anything. */
+/* A new parameter. `prefix` begins its name: `m` what may be 0, `d` what divides, `n` that is not
+ * far from 1 besides, `p` anything. */
 array gen_parameter(gen *g, char prefix, array shape);
 array gen_constant(gen *g, const char *type, double value); /* now and then gen_of_table() */
 /* `scalar` at every place of an array of that shape and the scalar's type. */
