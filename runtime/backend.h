@@ -37,7 +37,7 @@ typedef struct hlo_job {
     hlo_view *operand_sigmas, *result_sigmas;
     bool bounded;                  /* sigmas are wanted */
     bool roundings_may_be_dropped; /* and cover programs that leave roundings out */
-    bool perturbed;                /* results are moved at random, by HLO_BOUND_AMPLITUDE times what
+    bool perturbed;                /* results are moved at random, by HLO_ERROR_AMPLITUDE times what
                                       the instruction itself may be off by; not with `bounded` */
     uint64_t stream;               /* with `perturbed`: another one each time */
     void *scratch;                 /* scratch_size bytes, aligned to 64 */

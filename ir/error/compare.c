@@ -18,16 +18,16 @@ static double part(const hlo_view *view, int64_t offset, bool imaginary) {
     return wide.f64[0];
 }
 
-/* Whether it is what a tie's change adds to a sigma below a HLO_BOUND_FINEth of a step. */
+/* Whether it is what a tie's change adds to a sigma below a HLO_ERROR_FINEth of a step. */
 static bool is_tie(double change, double sigma) {
-    return fabs(sigma * HLO_BOUND_FLIP_TIE / change - 1) < 0.5e-5;
+    return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }
 
 /* Sigma of the fp8 element `a` before it was rounded. */
 static double sigma_before(hlo_type type, double a, double sigma) {
-    double step = hlo_error_step(type, a), flip = step / HLO_BOUND_FLIP;
+    double step = hlo_error_step(type, a), flip = step / HLO_ERROR_FLIP;
     double inwards = fabs(hlo_error_neighbour(type, a, 0) - a);
-    if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_BOUND_FINE;
+    if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_ERROR_FINE;
     return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
 }
 
@@ -38,7 +38,7 @@ static double fp8_bound(hlo_type type, double a, double b, double sigma) {
     double before = sigma_before(type, a, sigma);
     double halves = fabs(hlo_error_neighbour(type, a, b) - a) / 2 +
                     fabs(hlo_error_neighbour(type, b, a) - b) / 2;
-    return sigma > 0 ? HLO_BOUND_LAMBDA * before + halves : 0;
+    return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
 }
 
 /* What rounding both to a type of 16 bits puts between them, where sigma is so large that it says
@@ -49,7 +49,7 @@ static double roundings(hlo_type type, double a, double b, double sigma) {
     return sigma > 4 * places ? places : 0;
 }
 
-/* What `a` overflowed to when it was rounded (error.h); a call saturates instead. */
+/* What `a` overflowed to when it was rounded (docs/numerics.md); a call saturates instead. */
 static bool overflows_to(hlo_type type, double a, double b) {
     return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
            (isnan(a) || signbit(a) == signbit(b));
@@ -126,7 +126,7 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             e.bound = fp8_bound(a->type, e.a, e.b, s);
             step = hlo_error_neighbour(a->type, e.a, e.b) == e.b;
         } else {
-            e.bound = HLO_BOUND_LAMBDA * s + roundings(a->type, e.a, e.b, s);
+            e.bound = HLO_ERROR_LAMBDA * s + roundings(a->type, e.a, e.b, s);
         }
         double beyond = judge(&c, e, step, i, &worst);
         if (excess) excess[i] = beyond > 1 ? fmaxf((float)beyond, 1.0001f) : (float)beyond;

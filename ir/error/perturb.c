@@ -1,5 +1,5 @@
 /* Moving results at random, within the rounding freedom of what computed them. The method is in
- * error.h. */
+ * docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/rules.h"

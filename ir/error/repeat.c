@@ -1,5 +1,5 @@
-/* Terms of a sum that are one value over and over, and so err together. The method is in error.h.
- */
+/* Terms of a sum that are one value over and over, and so err together. The method is in
+ * docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* The sigmas of rounding. The method is in error.h. */
+/* The sigmas of rounding. The method is in docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/rules.h"
 #include "ir/float/float.h"
 
-#define LAMBDA HLO_BOUND_LAMBDA
+#define LAMBDA HLO_ERROR_LAMBDA
 
 static const double infinite = (double)INFINITY;
 
@@ -63,9 +63,9 @@ static double rounded_sigma(hlo_type type, double value, double result, double l
     double change = fmax(fabs(high - result), fabs(result - low));
     if (change == 0) return 0;
     double step = hlo_error_step(type, result);
-    bool tie = sigma * HLO_BOUND_FINE < step &&
-               boundary_distance(type, value, result) <= HLO_BOUND_NEAR * sigma;
-    double flips = tie ? HLO_BOUND_FLIP_TIE : HLO_BOUND_FLIP;
+    bool tie = sigma * HLO_ERROR_FINE < step &&
+               boundary_distance(type, value, result) <= HLO_ERROR_NEAR * sigma;
+    double flips = tie ? HLO_ERROR_FLIP_TIE : HLO_ERROR_FLIP;
     return fmin(change / flips, hypot(sigma, step / flips));
 }
 

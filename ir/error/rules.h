@@ -27,7 +27,7 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
                            const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma);
 /* Below this, f32 arithmetic may take results for zero. */
-#define HLO_BOUND_FLUSHED 0x1p-126
+#define HLO_ERROR_FLUSHED 0x1p-126
 
 /* The same number, or both NaN. */
 bool hlo_error_same(double a, double b);

@@ -80,6 +80,14 @@ bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
 /* The one element, or the tuple of them when there are several. */
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
                                  const hlo_shape *const *elements);
+/* The element type of a product: the given one, else the wider of the two operands' types. */
+hlo_type hlo_infer_product_type(const hlo_inference *q);
+/* The operands are `count` arrays of equal dimensions, then an initial scalar of each array's type;
+ * writes their types. */
+bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types);
+/* The result of a reduction: an array of these dimensions for each type. */
+const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
+                                   uint32_t rank, const int64_t *dims);
 /* Uninitialised memory of q->scratch. */
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
 

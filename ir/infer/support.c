@@ -152,3 +152,27 @@ const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
                                  const hlo_shape *const *elements) {
     return count == 1 ? elements[0] : hlo_shape_tuple(q->module, count, elements);
 }
+
+bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types) {
+    if (q->count != 2 * count) return hlo_infer_fail(q, "takes an even number of operands");
+    if (!hlo_infer_arrays(q, 0, q->count)) return false;
+    const hlo_shape *first = hlo_infer_operand(q, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_shape *array = hlo_infer_operand(q, i), *init = hlo_infer_operand(q, count + i);
+        if (!hlo_infer_dims_fit(array, first))
+            return hlo_infer_fail(q, "the dimensions of operands 0 and %u differ", i);
+        if (init->rank != 0) return hlo_infer_fail(q, "initial value %u is no scalar", i);
+        if (init->type != array->type)
+            return hlo_infer_fail(q, "initial value %u has another element type than its array", i);
+        out_types[i] = array->type;
+    }
+    return true;
+}
+
+const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
+                                   uint32_t rank, const int64_t *dims) {
+    const hlo_shape **results = hlo_infer_scratch(q, count, sizeof *results);
+    for (uint32_t i = 0; i < count; i++)
+        results[i] = hlo_shape_array(q->module, types[i], rank, dims);
+    return hlo_infer_tuple(q, count, results);
+}

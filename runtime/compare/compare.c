@@ -84,7 +84,7 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
     sums s = add_up(&p);
     for (int i = 0; i < 2; i++)
         judge->noise[i] =
-            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_BOUND_AMPLITUDE);
+            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
 }
 
 /* The second judgement, by what samples show; of known and unknown elements, that which is nearer
@@ -93,12 +93,12 @@ static void judge_noise(const hlo_array *judge, const hlo_array *other, hlo_diff
     pair p = pair_of(judge, other);
     sums s = add_up(&p);
     d->rms = mean_root(s.squares[0], s.count[0]);
-    d->noise_limit = HLO_BOUND_NOISE;
+    d->noise_limit = HLO_ERROR_NOISE;
     for (int i = 0; i < 2; i++) {
         double rms = mean_root(s.squares[i], s.count[i]);
         if (judge->noise[i] < 0 || rms == 0) continue;
         double noise = rms / hypot(judge->noise[i], mean_root(s.rounding[i], s.count[i]));
-        double limit = HLO_BOUND_NOISE + HLO_BOUND_NOISE_FEW / sqrt(s.count[i]);
+        double limit = HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(s.count[i]);
         if (noise / limit < d->noise / d->noise_limit) continue;
         d->noise = noise;
         d->noise_limit = limit;
@@ -160,7 +160,7 @@ static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type ty
  * of its limit, is the larger of both. */
 static void ask(const hlo_array *judge, const hlo_array *const *sides, finding *f, float *out,
                 float *scratch) {
-    f->noise_limit = HLO_BOUND_NOISE;
+    f->noise_limit = HLO_ERROR_NOISE;
     for (int s = 0; s < 2; s++) {
         if (sides[s]->data == judge->data) continue;
         hlo_difference d = {0};

@@ -189,8 +189,8 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
     const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
-    return hlo_eval_bound(&cpu->env, job->instr, job->operands, job->operand_sigmas, job->results,
-                          job->result_sigmas, &options, cpu->scratch, why);
+    return hlo_error_sigmas(&cpu->env, job->instr, job->operands, job->operand_sigmas, job->results,
+                            job->result_sigmas, &options, cpu->scratch, why);
 }
 
 /* The sigmas of a job whose operands are exact are its own rounding errors. */
@@ -204,7 +204,7 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     hlo_status status = run(cpu, &own, why);
     for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
         if (job->results[i].data)
-            hlo_error_perturb(&job->results[i], own.result_sigmas[i].data, HLO_BOUND_AMPLITUDE,
+            hlo_error_perturb(&job->results[i], own.result_sigmas[i].data, HLO_ERROR_AMPLITUDE,
                               job->stream + i);
     return status;
 }

@@ -265,7 +265,7 @@ static double activate(const epilogue *e, double x) {
 
 static double addend_variance(float value, float sigma) {
     bool overflowed = hlo_error_overflowed((double)value, (double)sigma);
-    return overflowed ? HLO_BOUND_ANYTHING : squared((double)sigma);
+    return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
 /* By such a scale zeros are no zeros any more, those of padding included: they stand elsewhere in
@@ -298,17 +298,17 @@ static void bound_element(bounds *b, int64_t i) {
     }
     if (spoils_zeros(b, scale) || spoils_zeros(b, (double)e->d_scale) || isnan(variance)) {
         b->anything = true;
-        b->d[i] = (float)HLO_BOUND_ANYTHING;
-        if (b->aux) b->aux[i] = (float)HLO_BOUND_ANYTHING;
+        b->d[i] = (float)HLO_ERROR_ANYTHING;
+        if (b->aux) b->aux[i] = (float)HLO_ERROR_ANYTHING;
         return;
     }
-    double sigma = sqrt(variance), move = HLO_BOUND_LAMBDA * sigma;
+    double sigma = sqrt(variance), move = HLO_ERROR_LAMBDA * sigma;
     if (b->aux) b->aux[i] = (float)hlo_error_rounded(b->aux_type, x, sigma, INFINITY, b->options);
     double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
-    sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_BOUND_LAMBDA;
+    sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_ERROR_LAMBDA;
     /* 1 + tanh is rounded as a number near 1, however small it is. */
     if (e->gelu) sigma = hypot(sigma, unit * fmax(8 * fabs(y), fabs(x) / 2));
-    move = HLO_BOUND_LAMBDA * sigma;
+    move = HLO_ERROR_LAMBDA * sigma;
     b->above = fmax(b->above, fabs(y) + move);
     b->below = fmax(b->below, fabs(y) - move);
     double value = y * e->d_scale;
@@ -361,8 +361,8 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     if (p->amax >= 0) {
         double amax = *(const float *)job->results[p->amax].data;
         *(float *)job->result_sigmas[p->amax].data =
-            (float)(b.anything ? HLO_BOUND_ANYTHING
-                               : fmax(b.above - amax, amax - b.below) / HLO_BOUND_LAMBDA);
+            (float)(b.anything ? HLO_ERROR_ANYTHING
+                               : fmax(b.above - amax, amax - b.below) / HLO_ERROR_LAMBDA);
     }
     return HLO_OK;
 }

@@ -118,8 +118,8 @@ static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
     const char *why = NULL;
     hlo_error_options options = {0};
     if (hlo_eval(NULL, instr, operands, results, arena, &why) != HLO_OK ||
-        hlo_eval_bound(NULL, instr, operands, sigmas, results, result_sigmas, &options, arena,
-                       &why) != HLO_OK)
+        hlo_error_sigmas(NULL, instr, operands, sigmas, results, result_sigmas, &options, arena,
+                         &why) != HLO_OK)
         fail_msg("%%%s: %s", instr->name, why);
 }
 

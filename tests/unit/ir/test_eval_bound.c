@@ -52,8 +52,8 @@ static void run(setup *s, bool dropped) {
     const char *why = NULL;
     hlo_arena *arena = s->module->arena;
     assert_int_equal(hlo_eval(NULL, s->root, s->operands, &s->result, arena, &why), HLO_OK);
-    assert_int_equal(hlo_eval_bound(NULL, s->root, s->operands, s->operand_sigmas, &s->result,
-                                    &s->sigma, &options, arena, &why),
+    assert_int_equal(hlo_error_sigmas(NULL, s->root, s->operands, s->operand_sigmas, &s->result,
+                                      &s->sigma, &options, arena, &why),
                      HLO_OK);
 }
 
@@ -92,7 +92,7 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     }
     run(&s, true);
     assert_true(at(&s.sigma, 0) == 0);
-    assert_true(at(&s.sigma, 1) == 2 / HLO_BOUND_FLIP);
+    assert_true(at(&s.sigma, 1) == 2 / HLO_ERROR_FLIP);
     assert_true(at(&s.sigma, 2) == 0);
     assert_true(at(&s.sigma, 3) == 0);
     hlo_module_free(s.module);
@@ -440,8 +440,8 @@ static void a_value_twice_moves_in_both_places(void **state) {
         run(&s[o], false);
     }
     const hlo_view *square = &s[0].sigma, *ratio = &s[1].sigma;
-    assert_true(fabs(at(square, 0) - (0.06 + HLO_BOUND_LAMBDA * 0.0001)) < 1e-6);
-    assert_true(fabs(at(square, 1) - HLO_BOUND_LAMBDA * 0.25) < 1e-6);
+    assert_true(fabs(at(square, 0) - (0.06 + HLO_ERROR_LAMBDA * 0.0001)) < 1e-6);
+    assert_true(fabs(at(square, 1) - HLO_ERROR_LAMBDA * 0.25) < 1e-6);
     assert_true(at(square, 2) == 0);
     assert_true(isinf(at(ratio, 1))); /* one may be divided by zero, the other not */
     assert_true(at(ratio, 2) < 1e-6);
@@ -459,7 +459,7 @@ static void factors_near_zero_move_together(void **state) {
     for (int i = 0; i < 3; i++) set(&s.operands[1], i, i == 1 ? 3 : 0);
     set(&s.operand_sigmas[1], 0, 0.25);
     run(&s, false);
-    assert_true(fabs(at(&s.sigma, 0) - HLO_BOUND_LAMBDA * 0.125) < 1e-6);
+    assert_true(fabs(at(&s.sigma, 0) - HLO_ERROR_LAMBDA * 0.125) < 1e-6);
     assert_true(fabs(at(&s.sigma, 1) - 1.5) < 1e-6);
     assert_true(at(&s.sigma, 2) == 0);
     hlo_module_free(s.module);
@@ -470,9 +470,9 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
     const double step = 0.5, sigma = 0.13;
-    float s = (float)hypot(sigma, step / HLO_BOUND_FLIP);
-    float coarse = (float)hypot(sigma, 2 * step / HLO_BOUND_FLIP);
-    float sigmas[] = {s, s, coarse, (float)(step / HLO_BOUND_FLIP)};
+    float s = (float)hypot(sigma, step / HLO_ERROR_FLIP);
+    float coarse = (float)hypot(sigma, 2 * step / HLO_ERROR_FLIP);
+    float sigmas[] = {s, s, coarse, (float)(step / HLO_ERROR_FLIP)};
     /* 6 and 7, 6 and 7.5, 8 and 6.5, whose steps differ, and 6 and 7 where one boundary is near */
     unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
@@ -484,7 +484,7 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.violations, 1);
     assert_int_equal(c.worst_index, 3);
     for (int i = 0; i < 3; i++)
-        sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_BOUND_FLIP);
+        sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_ERROR_FLIP);
     hlo_error_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
     assert_int_equal(c.violations, 4);
 }
@@ -503,10 +503,10 @@ static void ties_flip_together(void **state) {
         set(&s.operand_sigmas[0], i, i == 3 ? 0.01 : 2e-5);
     }
     run(&s, true);
-    assert_true(at(&s.sigma, 0) == (double)(float)(2 / HLO_BOUND_FLIP_TIE));
-    assert_true(at(&s.sigma, 1) == (double)(float)(1 / HLO_BOUND_FLIP_TIE));
-    assert_true(at(&s.sigma, 2) == 2 / HLO_BOUND_FLIP);
-    assert_true(at(&s.sigma, 3) == 2 / HLO_BOUND_FLIP);
+    assert_true(at(&s.sigma, 0) == (double)(float)(2 / HLO_ERROR_FLIP_TIE));
+    assert_true(at(&s.sigma, 1) == (double)(float)(1 / HLO_ERROR_FLIP_TIE));
+    assert_true(at(&s.sigma, 2) == 2 / HLO_ERROR_FLIP);
+    assert_true(at(&s.sigma, 3) == 2 / HLO_ERROR_FLIP);
     static const unsigned char others[] = {0x59, 0x57, 0x5a};
     for (int o = 0; o < 3; o++) { /* of 16: 18, 15, and 20, two steps away */
         unsigned char codes[] = {others[o], 0x58, 0x59, 0x58};
@@ -547,7 +547,7 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
             set(&s.operands[1], i, sign && i % 2 ? -1 : 1);
         }
         run(&s, false);
-        double shared = sqrt(6) * 0.001 * 1024 / HLO_BOUND_LAMBDA;
+        double shared = sqrt(6) * 0.001 * 1024 / HLO_ERROR_LAMBDA;
         double expected = sign ? 0.001 * 32 : shared;
         if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
     }
@@ -591,7 +591,7 @@ static void repeated_columns_flip_together(void **state) {
         }
         run(&s, false);
         double expected = apart ? 0 : 0.001 * 16 * 2;
-        double shared = sqrt(6) / HLO_BOUND_LAMBDA * 0.001 * 64 * 2.5 / sqrt(7.5);
+        double shared = sqrt(6) / HLO_ERROR_LAMBDA * 0.001 * 64 * 2.5 / sqrt(7.5);
         expected = fmax(expected, shared);
         if (fabs(at(&s.sigma, 0) / expected - 1) > 0.01) fail_msg("%g", at(&s.sigma, 0));
     }
@@ -635,8 +635,8 @@ static void what_an_execution_is_off_by_is_known(void **state) {
         squares += term * term;
     }
     run(&s, false);
-    double off = fabs(at(&s.result, 0) - exact), bound = HLO_BOUND_LAMBDA * at(&s.sigma, 0);
-    double other = HLO_BOUND_LAMBDA * 0x1p-24 * sqrt(32.0 / 6 * squares + 32.0 / 9 * exact * exact);
+    double off = fabs(at(&s.result, 0) - exact), bound = HLO_ERROR_LAMBDA * at(&s.sigma, 0);
+    double other = HLO_ERROR_LAMBDA * 0x1p-24 * sqrt(32.0 / 6 * squares + 32.0 / 9 * exact * exact);
     assert_true(off > other);
     assert_true(fabs(bound - (off + other)) < 1e-3 * bound);
     hlo_module_free(s.module);
@@ -702,7 +702,7 @@ static void tiny_products_may_be_zero(void **state) {
     assert_true(at(&s.sigma, 0) == 0);
     for (int i = 0; i < 2; i++) set(&s.operands[i], 0, 0x1p-64);
     run(&s, false);
-    assert_true(HLO_BOUND_LAMBDA * at(&s.sigma, 0) >= 0x1p-127);
+    assert_true(HLO_ERROR_LAMBDA * at(&s.sigma, 0) >= 0x1p-127);
     hlo_module_free(s.module);
 }
 
@@ -741,7 +741,7 @@ static void an_overflow_is_the_same_in_both(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
     float a[] = {INFINITY, INFINITY, NAN, 1}, b[] = {INFINITY, 65504, 1, NAN};
-    float s[] = {70000, 70000, (float)HLO_BOUND_ANYTHING, (float)HLO_BOUND_ANYTHING};
+    float s[] = {70000, 70000, (float)HLO_ERROR_ANYTHING, (float)HLO_ERROR_ANYTHING};
     hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
              vs = {HLO_TYPE_F32, 1, dims, strides, s};
     hlo_error_comparison c;
@@ -776,7 +776,7 @@ static void zeros_may_have_the_other_sign(void **state) {
     s = prepare(NARROW("atan2(%x, %y)"), &recover);
     set(&s.operands[1], 0, -1), set(&s.operands[1], 1, 1);
     run(&s, true);
-    assert_true(fabs(at(&s.sigma, 0) * HLO_BOUND_LAMBDA / 6.2832 - 1) < 0.01);
+    assert_true(fabs(at(&s.sigma, 0) * HLO_ERROR_LAMBDA / 6.2832 - 1) < 0.01);
     assert_true(at(&s.sigma, 1) == 0);
     hlo_module_free(s.module);
 }

@@ -1,0 +1,58 @@
+/* Error bounds of whole arrays: kernels run again on other operands. */
+#ifndef HLO_IR_ERROR_ARRAY_H
+#define HLO_IR_ERROR_ARRAY_H
+
+#include "ir/error/rules.h"
+
+/* Which elements of an operand overflowed in their rounding (error.h). */
+typedef struct hlo_error_overflows {
+    hlo_type type;
+    bool some, anything; /* an element overflowed; an element may be anything */
+} hlo_error_overflows;
+hlo_error_overflows hlo_error_find_overflows(const hlo_view *value, const hlo_view *sigma);
+
+/* True if an operand has an element that overflowed, or that may be anything. */
+bool hlo_error_any_overflow(const hlo_error_call *b);
+
+static inline bool hlo_error_is_complex(const hlo_view *view) {
+    return hlo_lane_of(view->type) == HLO_LANE_C128;
+}
+/* True if every operand is exact. */
+bool hlo_error_all_exact(const hlo_error_call *b);
+/* Sets the sigmas of one result, or of all results; the second returns HLO_OK. */
+void hlo_error_fill(const hlo_error_call *b, const hlo_view *sigma, double value);
+hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
+
+/* Runs the kernel of the call on other operands, into other results. */
+hlo_status hlo_error_rerun(const hlo_error_call *b, const hlo_view *operands,
+                           const hlo_view *results);
+/* A copy of the operand views, in scratch, to be changed for hlo_error_rerun(). */
+hlo_view *hlo_error_operands_copy(const hlo_error_call *b);
+/* A copy of `value` in `type`, each element moved by `sign` * lambda * sigma. An element of
+ * infinite sigma becomes infinite, a NaN too: it may be any number elsewhere. */
+hlo_view hlo_error_moved_copy(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma,
+                              double sign, hlo_type type);
+/* A dense f64 copy of `value`. */
+hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
+/* A dense f64 copy of the squares of `view`; `instead` where an element is not finite. */
+hlo_view hlo_error_squares(const hlo_error_call *b, const hlo_view *view, double instead);
+
+/* Zeros, one for each element of a result. */
+double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result);
+/* Adds (change / lambda)^2 to `variance`: the change is the larger of the distances of `a` and of
+ * `c` from `value`. All are dense f64. */
+void hlo_error_add_change(const hlo_view *value, const hlo_view *a, const hlo_view *c,
+                          double *variance);
+/* The variance that accumulating `terms` terms in unknown order adds (docs/numerics.md). */
+double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
+/* The factor by which the variance of a sum exceeds the sum of its terms' variances, for an error
+ * that all terms share (docs/numerics.md). */
+double hlo_error_coherence(double sum_of_squares, double sum);
+/* Rounds a result as its type does and writes its sigmas. `variance` is dense, and so is
+ * `unrounded`, the result before rounding, NULL where only the rounded one is known. The sigma of
+ * an infinity with an infinite variance is HLO_ERROR_ANYTHING, as its operands may make a NaN; so
+ * is the sigma of a NaN that is a sum, if `rounds` says that the operation rounds. */
+void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *variance,
+                      const double *unrounded, bool rounds);
+
+#endif

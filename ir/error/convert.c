@@ -1,0 +1,102 @@
+/* The sigmas of conversions. The method is in docs/numerics.md. */
+#include <math.h>
+
+#include "ir/error/row.h"
+#include "ir/float/float.h"
+
+#define LAMBDA HLO_ERROR_LAMBDA
+
+static const double infinite = (double)INFINITY;
+
+/* To an integer or a predicate: from the converted ends of the interval. */
+static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,
+                           double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t cell[3] = {0};
+        sigma[i] = 0;
+        if (!(s[i] > 0)) continue;
+        if (isinf(s[i]) && type != HLO_TYPE_PRED) {
+            sigma[i] = infinite;
+            continue;
+        }
+        double ends[] = {x[i], x[i] - LAMBDA * s[i], x[i] + LAMBDA * s[i]};
+        if (type == HLO_TYPE_PRED) {
+            bool reaches = !(ends[1] > 0 || ends[2] < 0);
+            sigma[i] = reaches ? 1 / LAMBDA : 0;
+            continue;
+        }
+        for (int e = 0; e < 3; e++) hlo_number_store(type, &cell[e], ends[e]);
+        double value = hlo_number_load(type, &cell[0]);
+        sigma[i] = fmax(fabs(hlo_number_load(type, &cell[1]) - value),
+                        fabs(hlo_number_load(type, &cell[2]) - value)) /
+                   LAMBDA;
+    }
+}
+
+/* Whether a conversion between real types can round. */
+static bool conversion_rounds(hlo_type from, hlo_type to) {
+    if (!hlo_type_is_float(to)) return false;
+    int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
+    return bits > hlo_float_precision(to);
+}
+
+/* What overflowed stays that where the number that it was is too large for the result's type, too.
+ */
+static void convert_overflow(const hlo_error_row *r, hlo_error_analysis *a, const double *result,
+                             int64_t count, double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!hlo_error_overflowed(a->value[i], a->sigma[0][i])) continue;
+        double number = hlo_error_instead(r->types[0], a->value[i], a->sigma[0][i]);
+        bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
+        sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a->sigma[0][i];
+        a->anything[i] |= !same;
+    }
+}
+
+static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const hlo_error_row *r = arg;
+    hlo_error_analysis a;
+    double sigma[HLO_CHUNK];
+    bool rounds = conversion_rounds(r->types[0], r->result);
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        hlo_error_load(r, &a, n, done, data, steps);
+        hlo_lane_cast(hlo_error_lane(r->types[0]), HLO_LANE_F64, &a.x[0], n, a.value);
+        char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
+        if (hlo_type_is_float(r->result)) {
+            bool f32 = rounds && (r->result == HLO_TYPE_F32 || r->result == HLO_TYPE_F64);
+            for (int64_t i = 0; i < n; i++)
+                sigma[i] =
+                    f32 && a.sigma[0][i] > 0
+                        ? hypot(a.sigma[0][i], hlo_error_roundoff(r->result) * fabs(a.value[i]))
+                        : a.sigma[0][i];
+            double result[HLO_CHUNK];
+            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
+            hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
+                                  sigma);
+            convert_overflow(r, &a, result, n, sigma);
+        } else {
+            discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
+        }
+        hlo_error_store(sigma, hlo_type_is_float(r->result) ? a.anything : NULL, n, at[1],
+                        steps[1]);
+    }
+}
+
+/* Whether all values are finite in an fp8 type: they are taken to have been clamped, then. Where
+ * they were not, one execution may have a NaN that the bound does not foresee; it is not
+ * overlooked. */
+static bool fits_fp8(const hlo_error_call *b) {
+    hlo_type to = b->call.results[0].type;
+    hlo_range r;
+    if (!hlo_type_is_fp8(to) || !hlo_type_is_float(b->call.operands[0].type)) return false;
+    hlo_view_extent(&b->call.operands[0], &r);
+    return r.low >= -hlo_float_max(to) && r.high <= hlo_float_max(to);
+}
+
+hlo_status hlo_error_convert(const hlo_error_call *b) {
+    hlo_error_row r = {.clamped = fits_fp8(b)};
+    hlo_error_loop(b, &r,
+                   hlo_error_complex_call(&b->call) ? hlo_error_complex_row : convert_sigma_row);
+    return HLO_OK;
+}

@@ -1,0 +1,224 @@
+/* The sigmas of matrix products. The method is in docs/numerics.md. */
+#include <math.h>
+
+#include "ir/error/array.h"
+#include "ir/float/float.h"
+
+#define LAMBDA HLO_ERROR_LAMBDA
+
+/* Adds a x c to the variance. In f64, where no square of an f32 vanishes: columns may differ that
+ * much. */
+static hlo_status add_product(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *a,
+                              const hlo_view *c, double *variance, const char **why) {
+    const hlo_view *result = b->call.results;
+    hlo_arena *scratch = b->call.scratch;
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_view product = hlo_view_scratch(scratch, HLO_TYPE_F64, result);
+    hlo_status status = hlo_eval_dot_views(b->call.env, dims, a, c, &product, scratch, why);
+    const double *p = product.data;
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) variance[i] += p[i];
+    hlo_arena_release(scratch, mark);
+    return status;
+}
+
+static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
+    double terms = 1;
+    for (uint32_t i = 0; i < dims.lhs_contracting->count; i++)
+        terms *= (double)lhs->dims[dims.lhs_contracting->v[i]];
+    return terms;
+}
+
+/* The product before it is rounded to the result's type, and what it is in f64, as doubles. */
+static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *lhs,
+                            const hlo_view *rhs, const double **out_value, const double **out_exact,
+                            const char **why) {
+    const hlo_view *result = &b->call.results[0];
+    hlo_view wide = *result, exact;
+    hlo_status status = HLO_OK;
+    if (hlo_type_is_float(result->type) && hlo_types[result->type].bits < 32) {
+        wide = hlo_view_scratch(b->call.scratch, HLO_TYPE_F32, result);
+        status = hlo_eval_dot_views(b->call.env, dims, lhs, rhs, &wide, b->call.scratch, why);
+    }
+    wide = exact = hlo_error_as_f64(b, &wide);
+    if (status == HLO_OK && hlo_type_is_float(result->type) && result->type != HLO_TYPE_F64) {
+        exact = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, result);
+        status = hlo_eval_dot_views(b->call.env, dims, lhs, rhs, &exact, b->call.scratch, why);
+    }
+    *out_value = wide.data;
+    *out_exact = exact.data;
+    return status;
+}
+
+/* The variance with what this execution is off by itself (docs/numerics.md); `exact` was computed
+ * in f64. */
+static double with_own(double variance, double value, double exact) {
+    double own = fabs(value - exact) / LAMBDA, sigma = sqrt(variance) + own;
+    return isfinite(own) ? sigma * sigma : variance;
+}
+
+/* The variance relative to the sum of the terms' squares, when an operand may first be converted to
+ * the result's type, which is narrower. */
+static double narrowing(hlo_type operand, hlo_type result) {
+    bool narrower = hlo_type_is_fp8(operand) && hlo_type_is_fp8(result) &&
+                    hlo_float_precision(operand) > hlo_float_precision(result);
+    return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
+}
+
+/* A dot's operand: squares of the values and of their sigmas, and whether there are any. */
+typedef struct side {
+    hlo_view values, sigmas;
+    bool exact;
+} side;
+
+static side side_of(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
+    side s = {.exact = hlo_error_is_exact(sigma), .values = hlo_error_squares(b, value, 0)};
+    if (!s.exact) s.sigmas = hlo_error_squares(b, sigma, (double)INFINITY);
+    return s;
+}
+
+/* Adds what the sigmas of the operands give. */
+static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const side *l,
+                             const side *r, double *variance, const char **why) {
+    hlo_status status = HLO_OK;
+    if (!l->exact) status = add_product(b, dims, &l->sigmas, &r->values, variance, why);
+    if (!r->exact && status == HLO_OK)
+        status = add_product(b, dims, &l->values, &r->sigmas, variance, why);
+    if (!l->exact && !r->exact && status == HLO_OK)
+        status = add_product(b, dims, &l->sigmas, &r->sigmas, variance, why);
+    return status;
+}
+
+/* Raises the variance to what the errors of one operand give where its terms repeat. `right`: that
+ * is the right one. */
+static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, const side *erring,
+                                const hlo_view *value, const hlo_view *other, bool right,
+                                double *variance, const char **why) {
+    const hlo_ints *batch[] = {dims.lhs_batch, dims.rhs_batch};
+    const hlo_ints *along[] = {dims.lhs_contracting, dims.rhs_contracting};
+    const int64_t *first =
+        erring->exact ? NULL
+                      : hlo_error_repeats(b, value, &erring->sigmas, batch[right], along[right]);
+    if (!first) return HLO_OK;
+    hlo_view factors = hlo_error_joined(b, first, other, batch[!right], along[!right]);
+    double *joined = hlo_error_variance_new(b, 0);
+    hlo_status status = add_product(b, dims, right ? &factors : &erring->sigmas,
+                                    right ? &erring->sigmas : &factors, joined, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(b->call.results); i++)
+        variance[i] = hlo_error_larger(variance[i], joined[i]);
+    return status;
+}
+
+/* 1 where `value` may be 0 or of either sign, else 0. */
+static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
+    hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
+             s = hlo_error_as_f64(b, &from);
+    double *v = out.data;
+    const double *by = s.data;
+    for (int64_t i = 0; i < hlo_view_count(&out); i++)
+        v[i] = by[i] > 0 && !(fabs(v[i]) > LAMBDA * by[i]);
+    return out;
+}
+
+/* What an infinity in `other` is multiplied with may be 0 or have another sign in the other
+ * execution: then the sum may be NaN there, or an infinity here. */
+static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
+                                  const hlo_view *sigma, const hlo_view *other, bool right,
+                                  const char **why) {
+    hlo_range range;
+    hlo_view_extent(other, &range);
+    if ((isfinite(range.low) && isfinite(range.high)) || hlo_error_is_exact(sigma)) return HLO_OK;
+    hlo_view turns = may_turn(b, value, sigma), infinite = hlo_error_as_f64(b, other);
+    hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
+    double *v = infinite.data, *s = sigmas.data, *found = hlo_error_variance_new(b, 0);
+    for (int64_t i = 0; i < hlo_view_count(&infinite); i++) v[i] = isinf(v[i]);
+    hlo_status status =
+        add_product(b, dims, right ? &infinite : &turns, right ? &turns : &infinite, found, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(&sigmas); i++)
+        if (found[i] > 0) s[i] = HLO_ERROR_ANYTHING;
+    if (status == HLO_OK) hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
+    return status;
+}
+
+/* Where elements of operands overflowed, what is made of them may be anything. A dot of fp8 type
+ * has no finite number where it overflows itself; the call that it becomes saturates. */
+static void note_overflows(const hlo_error_call *b, const double *value, bool inherited) {
+    const hlo_view *result = &b->call.results[0];
+    bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
+    if (!saturates && !inherited) return;
+    hlo_view found = hlo_error_as_f64(b, result),
+             sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
+    const double *f = found.data;
+    double *s = sigmas.data;
+    for (int64_t i = 0; i < hlo_view_count(result); i++)
+        if (inherited && !isfinite(value[i]))
+            s[i] = HLO_ERROR_ANYTHING;
+        else if (saturates && !isfinite(f[i]) && !isnan(value[i]) && s[i] == 0)
+            s[i] = hlo_error_overflow(value[i]);
+    hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
+}
+
+hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
+                               const hlo_view *lhs_sigma, const hlo_view *rhs,
+                               const hlo_view *rhs_sigma, const hlo_view *result,
+                               const hlo_view *result_sigma, const hlo_error_options *options,
+                               hlo_arena *scratch, const char **why) {
+    static const hlo_eval_env alone = {0};
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_error_call b = {.call = {.env = env ? env : &alone,
+                                 .results = result,
+                                 .result_count = 1,
+                                 .scratch = scratch},
+                        .result_sigmas = result_sigma,
+                        .options = options};
+    hlo_error_overflows found[] = {hlo_error_find_overflows(lhs, lhs_sigma),
+                                   hlo_error_find_overflows(rhs, rhs_sigma)};
+    if (found[0].anything || found[1].anything) {
+        hlo_error_fill(&b, result_sigma, HLO_ERROR_ANYTHING);
+        hlo_arena_release(scratch, mark);
+        return HLO_OK;
+    }
+    side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
+    double *variance = hlo_error_variance_new(&b, 0), *errors = hlo_error_variance_new(&b, 0);
+    /* Of operations that are fused the scales of the operands may come after the sum, even of one
+     * term. */
+    double u = hlo_error_roundoff(result->type), terms = contracted(dims, lhs);
+    if (options->roundings_may_be_dropped) terms = fmax(terms, 2);
+    /* A product whose type is fp8 may come by way of f16, and of operands of that type. */
+    double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
+    double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
+
+    const double *value, *exact;
+    hlo_status status = unrounded(&b, dims, lhs, rhs, &value, &exact, why);
+    bool real = hlo_type_is_float(result->type);
+    if (status == HLO_OK && real)
+        status = add_product(&b, dims, &l.values, &r.values, variance, why);
+    if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
+        errors[i] *= hlo_error_coherence(variance[i], value[i]);
+    if (status == HLO_OK) status = raise_repeats(&b, dims, &l, lhs, rhs, false, errors, why);
+    if (status == HLO_OK) status = raise_repeats(&b, dims, &r, rhs, lhs, true, errors, why);
+    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
+        double squares = variance[i], v = value[i];
+        variance[i] = errors[i];
+        if (real && isfinite(v))
+            variance[i] +=
+                hlo_error_accumulation(u, terms, squares, v) + narrow * squares + by_f16 * v * v;
+        if (real) variance[i] = with_own(variance[i], v, exact[i]);
+    }
+    if (status == HLO_OK) hlo_error_finish(&b, 0, variance, value, true);
+    if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);
+    if (status == HLO_OK) status = note_infinities(&b, dims, lhs, lhs_sigma, rhs, false, why);
+    if (status == HLO_OK) status = note_infinities(&b, dims, rhs, rhs_sigma, lhs, true, why);
+    hlo_arena_release(scratch, mark);
+    return status;
+}
+
+hlo_status hlo_error_dot(const hlo_error_call *b) {
+    const hlo_call *call = &b->call;
+    const char *why;
+    if (hlo_error_is_complex(&call->results[0])) return hlo_error_fill_all(b, (double)INFINITY);
+    return hlo_error_dot_views(call->env, hlo_dot_dims_of(call->instr), &call->operands[0],
+                               &b->operand_sigmas[0], &call->operands[1], &b->operand_sigmas[1],
+                               &call->results[0], b->result_sigmas, b->options, call->scratch,
+                               &why);
+}

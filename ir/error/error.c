@@ -1,0 +1,45 @@
+/* From an instruction to the rule of its sigmas. */
+#include "ir/error/error.h"
+
+#include "ir/error/array.h"
+
+static hlo_error_rule *const rules[] = {
+#define FORM(id, name) hlo_error_##name,
+    HLO_ERROR_FORMS(FORM)
+#undef FORM
+};
+
+/* True if the rule handles overflowed operands itself. */
+static bool handles_overflows(const hlo_kernel *kernel) {
+    return kernel->error == HLO_ERROR_ELEMENTWISE || kernel->error == HLO_ERROR_COMPARE_OP ||
+           kernel->error == HLO_ERROR_CONVERT || kernel->error == HLO_ERROR_MOVE ||
+           kernel->error == HLO_ERROR_INDEXED || kernel->error == HLO_ERROR_EXACT ||
+           kernel->error == HLO_ERROR_DOT;
+}
+
+static hlo_status apply_rule(const hlo_error_call *b) {
+    const hlo_kernel *kernel = hlo_kernel_of(b->call.instr->op);
+    if (handles_overflows(kernel)) return rules[kernel->error](b);
+    return hlo_error_any_overflow(b) ? hlo_error_fill_all(b, HLO_ERROR_ANYTHING)
+                                     : rules[kernel->error](b);
+}
+
+hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
+                            const hlo_view *operands, const hlo_view *operand_sigmas,
+                            const hlo_view *results, const hlo_view *result_sigmas,
+                            const hlo_error_options *options, hlo_arena *scratch,
+                            const char **why) {
+    hlo_error_call b = {
+        .operand_sigmas = operand_sigmas, .result_sigmas = result_sigmas, .options = options};
+    hlo_call_init(&b.call, env, instr, operands, results, scratch);
+    const char *refusal = hlo_call_refusal(instr);
+    hlo_status status = HLO_INVALID_INPUT;
+    if (!refusal) {
+        hlo_arena_mark mark = hlo_arena_here(scratch);
+        status = apply_rule(&b);
+        hlo_arena_release(scratch, mark);
+        if (status != HLO_OK) refusal = "the error bound of this operation is not known";
+    }
+    if (why) *why = refusal;
+    return status;
+}

@@ -1,0 +1,196 @@
+/* The shape rules of opcodes with a window: convolution, reduce-window, select-and-scatter. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/infer/infer.h"
+
+typedef struct window_dim {
+    int64_t size, stride, low, high, base_dilation, window_dilation;
+} window_dim;
+
+/* Number `index` of a list like `3x1x2`; with `pair` the list is like `0_1x2_2`, and `pair` picks
+ * one of the two (1 or 2). */
+static bool window_number(const char *list, uint32_t index, int pair, int64_t *out_number) {
+    for (; index; index--) {
+        list = strchr(list, 'x');
+        if (!list) return false;
+        list++;
+    }
+    char *end;
+    *out_number = strtoll(list, &end, 10);
+    if (end == list || pair == 0) return end != list;
+    if (*end != '_') return false;
+    if (pair == 2) *out_number = strtoll(end + 1, &end, 10);
+    return true;
+}
+
+static const char *window_word(const hlo_inference *q, hlo_attr_id id) {
+    const hlo_attr *window = hlo_infer_attr(q, HLO_ATTR_WINDOW);
+    for (uint32_t i = 0; window && i < window->u.attrs->count; i++)
+        if (window->u.attrs->v[i].id == id) return window->u.attrs->v[i].u.str;
+    return NULL;
+}
+
+/* The window along each of `rank` dimensions; NULL, with `why` set, when it is not given for just
+ * as many. */
+static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
+    static const struct {
+        hlo_attr_id id;
+        int pair;
+        size_t member;
+        int64_t missing, least;
+    } parts[] = {
+        {HLO_ATTR_SIZE, 0, offsetof(window_dim, size), 1, 1},
+        {HLO_ATTR_STRIDE, 0, offsetof(window_dim, stride), 1, 1},
+        {HLO_ATTR_PAD, 1, offsetof(window_dim, low), 0, INT64_MIN},
+        {HLO_ATTR_PAD, 2, offsetof(window_dim, high), 0, INT64_MIN},
+        {HLO_ATTR_LHS_DILATE, 0, offsetof(window_dim, base_dilation), 1, 1},
+        {HLO_ATTR_RHS_DILATE, 0, offsetof(window_dim, window_dilation), 1, 1},
+    };
+    window_dim *dims = hlo_infer_scratch(q, rank, sizeof *dims);
+    if (rank && !window_word(q, HLO_ATTR_SIZE)) {
+        hlo_infer_fail(q, "the window has no size, for rank %u", rank);
+        return NULL;
+    }
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        const char *word = window_word(q, parts[p].id), *name = hlo_attrs_info[parts[p].id].name;
+        int64_t extra;
+        if (word && window_number(word, rank, 0, &extra)) {
+            hlo_infer_fail(q, "window %s=%s is not for rank %u", name, word, rank);
+            return NULL;
+        }
+        for (uint32_t i = 0; i < rank; i++) {
+            int64_t *number = (int64_t *)(void *)((char *)&dims[i] + parts[p].member);
+            *number = parts[p].missing;
+            if (word && !window_number(word, i, parts[p].pair, number)) {
+                hlo_infer_fail(q, "window %s=%s is not for rank %u", name, word, rank);
+                return NULL;
+            }
+            if (*number < parts[p].least) {
+                hlo_infer_fail(q, "window %s must be 1 or more", name);
+                return NULL;
+            }
+        }
+    }
+    return dims;
+}
+
+/* Places of the window along a dimension of `n` elements; -1 when a size overflows. */
+static int64_t window_places(int64_t n, const window_dim *w) {
+    if (n < 0) return -1;
+    int64_t base = 0, window, capacity;
+    if (n > 0 && (__builtin_mul_overflow(n - 1, w->base_dilation, &base) ||
+                  __builtin_add_overflow(base, 1, &base)))
+        return -1;
+    if (__builtin_add_overflow(base, w->low, &base) ||
+        __builtin_add_overflow(base, w->high, &base) ||
+        __builtin_mul_overflow(w->size - 1, w->window_dilation, &window) ||
+        __builtin_add_overflow(window, 1, &window) ||
+        __builtin_sub_overflow(base, window, &capacity))
+        return -1;
+    return capacity < 0 ? 0 : capacity / w->stride + 1;
+}
+
+/* One of the operands' part of dim_labels (`b01f_01io->b01f`): which dimension each letter names.
+ * Returns where it ends; NULL when it has not the rank. */
+static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
+                              int64_t *out_named) {
+    for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;
+    uint32_t at = 0;
+    for (; *text && *text != '_' && *text != '-'; text++, at++) {
+        const char *letter = strchr(letters, *text);
+        int64_t number = letter ? letter - letters : *text - '0' + 2;
+        if (*text == '?') continue;
+        if (number < 0 || number >= rank || at >= rank || out_named[number] >= 0) return NULL;
+        out_named[number] = at;
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (out_named[i] < 0) return NULL;
+    return at == rank ? text : NULL;
+}
+
+const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
+    if (!hlo_infer_arrays(q, 0, 2)) return NULL;
+    const hlo_shape *in = hlo_infer_operand(q, 0), *kernel = hlo_infer_operand(q, 1);
+    const hlo_attr *labels = hlo_infer_attr(q, HLO_ATTR_DIM_LABELS);
+    uint32_t rank = in->rank;
+    if (rank < 2 || kernel->rank != rank)
+        return hlo_infer_fail(q, "the operands must have the same number of dimensions, 2 or more");
+    if (!labels) return hlo_infer_fail(q, "needs the attribute 'dim_labels'");
+    /* Each: batch or input feature, feature or output feature, spatial dimensions. */
+    int64_t *of_in = hlo_infer_scratch(q, (size_t)rank * 3, sizeof *of_in);
+    int64_t *of_kernel = of_in + rank, *of_out = of_kernel + rank;
+    const char *rest = dim_labels(labels->u.str, "bf", rank, of_in);
+    if (rest && *rest == '_') rest = dim_labels(rest + 1, "io", rank, of_kernel);
+    if (rest && strncmp(rest, "->", 2) == 0) rest = dim_labels(rest + 2, "bf", rank, of_out);
+    if (!rest || *rest)
+        return hlo_infer_fail(q, "dim_labels %s do not name %u dimensions of each", labels->u.str,
+                              rank);
+    const window_dim *window = window_dims(q, rank - 2);
+    if (!window) return NULL;
+    int64_t features = in->dims[of_in[1]], batch = in->dims[of_in[0]];
+    int64_t takes = kernel->dims[of_kernel[0]], gives = kernel->dims[of_kernel[1]];
+    int64_t groups = hlo_infer_int(q, HLO_ATTR_FEATURE_GROUP_COUNT, 1);
+    int64_t batch_groups = hlo_infer_int(q, HLO_ATTR_BATCH_GROUP_COUNT, 1);
+    if (groups < 1 || batch_groups < 1 || gives % groups || gives % batch_groups ||
+        batch % batch_groups)
+        return hlo_infer_fail(q, "the group counts do not divide features and batch");
+    if (features % groups || features / groups != takes)
+        return hlo_infer_fail(q, "%lld input features, group count %lld, but the kernel takes %lld",
+                              (long long)features, (long long)groups, (long long)takes);
+    int64_t *dims = hlo_infer_scratch(q, rank, sizeof *dims);
+    dims[of_out[0]] = batch / batch_groups;
+    dims[of_out[1]] = gives;
+    for (uint32_t i = 2; i < rank; i++) {
+        if (kernel->dims[of_kernel[i]] != window[i - 2].size)
+            return hlo_infer_fail(
+                q, "the window's size along dimension %u is %lld, the kernel's %lld", i - 2,
+                (long long)window[i - 2].size, (long long)kernel->dims[of_kernel[i]]);
+        dims[of_out[i]] = window_places(in->dims[of_in[i]], &window[i - 2]);
+        if (dims[of_out[i]] < 0 && in->dims[of_in[i]] >= 0)
+            return hlo_infer_fail(q, "the padded operand is too large");
+    }
+    return hlo_shape_array(q->module, hlo_infer_product_type(q), rank, dims);
+}
+
+const hlo_shape *hlo_infer_REDUCE_WINDOW(const hlo_inference *q) {
+    uint32_t count = q->count / 2;
+    hlo_type *types = hlo_infer_scratch(q, count, sizeof *types);
+    if (!hlo_infer_reduced_operands(q, count, types) ||
+        !hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types))
+        return NULL;
+    const hlo_shape *from = hlo_infer_operand(q, 0);
+    const window_dim *window = window_dims(q, from->rank);
+    if (!window) return NULL;
+    int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
+    for (uint32_t i = 0; i < from->rank; i++) {
+        dims[i] = window_places(from->dims[i], &window[i]);
+        if (dims[i] < 0 && from->dims[i] >= 0)
+            return hlo_infer_fail(q, "the padded operand is too large");
+    }
+    return hlo_infer_reduced(q, count, types, from->rank, dims);
+}
+
+const hlo_shape *hlo_infer_SELECT_AND_SCATTER(const hlo_inference *q) {
+    if (!hlo_infer_arrays(q, 0, 3)) return NULL;
+    const hlo_shape *operand = hlo_infer_operand(q, 0), *source = hlo_infer_operand(q, 1),
+                    *init = hlo_infer_operand(q, 2);
+    if (source->type != operand->type || init->type != operand->type || init->rank != 0)
+        return hlo_infer_fail(q, "source and initial scalar must have the operand's element type");
+    const hlo_shape *scalar = hlo_shape_array(q->module, operand->type, 0, NULL);
+    const hlo_shape *pair[] = {scalar, scalar};
+    const hlo_shape *pred = hlo_shape_array(q->module, HLO_TYPE_PRED, 0, NULL);
+    if (!hlo_infer_called(q, HLO_ATTR_SELECT, 2, pair, pred) ||
+        !hlo_infer_called(q, HLO_ATTR_SCATTER, 2, pair, scalar))
+        return NULL;
+    const window_dim *window = window_dims(q, operand->rank);
+    if (!window) return NULL;
+    if (source->rank != operand->rank)
+        return hlo_infer_fail(q, "operand and source have unlike ranks");
+    for (uint32_t i = 0; i < operand->rank; i++)
+        if (!hlo_infer_dim_fits(window_places(operand->dims[i], &window[i]), source->dims[i]))
+            return hlo_infer_fail(
+                q, "dimension %u of the source has size %lld, but the windows are %lld", i,
+                (long long)source->dims[i], (long long)window_places(operand->dims[i], &window[i]));
+    return operand;
+}

@@ -1,0 +1,226 @@
+/* Attributes as text. */
+#include "ir/text/printer.h"
+
+/* Writes a literal with its shape before each array. */
+static void put_shaped_literal(hlo_printer *o, const hlo_literal *literal) {
+    if (literal->shape->type != HLO_TYPE_TUPLE || literal->elided) {
+        hlo_put_shape(o, literal->shape, true);
+        hlo_put_char(o, ' ');
+        hlo_put_literal(o, literal);
+        return;
+    }
+    HLO_PUT(o, "( ");
+    for (uint32_t i = 0; i < literal->shape->rank; i++) {
+        if (i) HLO_PUT(o, ", ");
+        put_shaped_literal(o, literal->elements[i]);
+    }
+    HLO_PUT(o, " )");
+}
+
+static void put_ints(hlo_printer *o, const hlo_ints *ints) {
+    hlo_put_char(o, '{');
+    for (uint32_t i = 0; i < ints->count; i++) {
+        if (i) hlo_put_char(o, ',');
+        hlo_put_int(o, ints->v[i]);
+    }
+    hlo_put_char(o, '}');
+}
+
+static void put_slices(hlo_printer *o, const hlo_ints *ints) {
+    bool strides = false; /* all are shown, or none */
+    for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
+    hlo_put_char(o, '{');
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
+        if (i) HLO_PUT(o, ", ");
+        hlo_put_char(o, '[');
+        hlo_put_int(o, ints->v[i]);
+        hlo_put_char(o, ':');
+        hlo_put_int(o, ints->v[i + 1]);
+        if (strides) {
+            hlo_put_char(o, ':');
+            hlo_put_int(o, ints->v[i + 2]);
+        }
+        hlo_put_char(o, ']');
+    }
+    hlo_put_char(o, '}');
+}
+
+/* Interior padding is written for every dimension when one dimension has some. */
+static void put_padding(hlo_printer *o, const hlo_ints *ints) {
+    bool interior = false;
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) interior |= ints->v[i + 2] != 0;
+    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
+        if (i) hlo_put_char(o, 'x');
+        hlo_put_int(o, ints->v[i]);
+        hlo_put_char(o, '_');
+        hlo_put_int(o, ints->v[i + 1]);
+        if (!interior) continue;
+        hlo_put_char(o, '_');
+        hlo_put_int(o, ints->v[i + 2]);
+    }
+}
+
+static void put_double(hlo_printer *o, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    hlo_put_float(o, HLO_TYPE_F64, bits);
+}
+
+/* The length of the quoted string or the braces that begin at `at`. */
+static size_t enclosed_size(const char *at) {
+    const char *from = at;
+    int depth = 0;
+    do {
+        if (*at == '"' || *at == '\'') {
+            for (char quote = *at++; *at && *at != quote; at++) at += *at == '\\' && at[1];
+        } else {
+            depth += (*at == '{') - (*at == '}');
+        }
+        at += *at != '\0';
+    } while (depth && *at);
+    return (size_t)(at - from);
+}
+
+/* Writes a sharding without the metadata in it. */
+static void put_without_metadata(hlo_printer *o, const char *text) {
+    static const char name[] = "metadata={";
+    for (const char *at = text; *at;) {
+        const char *named = at + strspn(at, ", ");
+        size_t size = *at == '"' || *at == '\'' ? enclosed_size(at) : 1;
+        if (named != at && strncmp(named, name, sizeof name - 1) == 0) {
+            at = named + sizeof name - 2;
+            at += enclosed_size(at);
+        } else {
+            hlo_put(o, at, size);
+            at += size;
+        }
+    }
+}
+
+static void put_value(hlo_printer *o, const hlo_attr *attr) {
+    switch (hlo_attrs_info[attr->id].kind) {
+    case HLO_KIND_INT: hlo_put_int(o, attr->u.i); break;
+    case HLO_KIND_BOOL: hlo_put_string(o, attr->u.i ? "true" : "false"); break;
+    case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
+    case HLO_KIND_FORM:
+        if (attr->id == HLO_ATTR_DOMAIN ||
+            (attr->id == HLO_ATTR_SHARDING && !o->options->metadata)) {
+            put_without_metadata(o, attr->u.str);
+            break;
+        } /* fallthrough */
+    case HLO_KIND_WORD:
+    case HLO_KIND_RAW: hlo_put_interned(o, attr->u.str); break;
+    case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
+    case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
+    case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
+    case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
+    case HLO_KIND_COMPUTATION:
+        if (o->options->canonical) hlo_put_char(o, '\n');
+        o->put_called(o, attr->u.comp);
+        break;
+    case HLO_KIND_COMPUTATIONS:
+        hlo_put_string(o, o->options->canonical ? "{\n" : "{");
+        for (uint32_t i = 0; i < attr->u.comps->count; i++) {
+            if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
+            o->put_called(o, attr->u.comps->v[i]);
+        }
+        if (o->options->canonical) hlo_put_line(o, 0); /* however deep, as XLA has it */
+        hlo_put_char(o, '}');
+        break;
+    case HLO_KIND_INSTRS:
+        hlo_put_char(o, '{');
+        for (uint32_t i = 0; i < attr->u.instrs->count; i++) {
+            if (i) HLO_PUT(o, ", ");
+            hlo_put_instr_name(o, attr->u.instrs->v[i]);
+        }
+        hlo_put_char(o, '}');
+        break;
+    case HLO_KIND_SHAPES:
+        hlo_put_char(o, '{');
+        for (uint32_t i = 0; i < attr->u.shapes->count; i++) {
+            if (i) HLO_PUT(o, ", ");
+            hlo_put_shape(o, attr->u.shapes->v[i], true);
+        }
+        hlo_put_char(o, '}');
+        break;
+    case HLO_KIND_SHAPE: hlo_put_shape(o, attr->u.shape, true); break;
+    case HLO_KIND_LITERAL: put_shaped_literal(o, attr->u.literal); break;
+    case HLO_KIND_LAYOUT: {
+        uint32_t parameters = attr->u.shapes->count - 1;
+        HLO_PUT(o, "{(");
+        for (uint32_t i = 0; i < parameters; i++) {
+            hlo_put_comma(o, i);
+            hlo_put_shape(o, attr->u.shapes->v[i], true);
+        }
+        HLO_PUT(o, ")->");
+        hlo_put_shape(o, attr->u.shapes->v[parameters], true);
+        hlo_put_char(o, '}');
+        break;
+    }
+    case HLO_KIND_ATTRS:
+        hlo_put_char(o, '{');
+        hlo_put_attrs(o, attr->u.attrs->v, attr->u.attrs->count, "", " ");
+        hlo_put_char(o, '}');
+        break;
+    case HLO_KIND_BYTES: break;
+    }
+}
+
+/* XLA prints to_apply of reduce-scatter and scan as `calls` where it prints the body inline. */
+static const char *attr_name(const hlo_printer *o, hlo_attr_id id) {
+    bool calls = o->options->canonical && id == HLO_ATTR_TO_APPLY &&
+                 (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
+    return hlo_attrs_info[calls ? HLO_ATTR_CALLS : id].name;
+}
+
+void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
+    hlo_put_string(o, attr_name(o, attr->id));
+    hlo_put_char(o, '=');
+    put_value(o, attr);
+    if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) hlo_put_char(o, '\n');
+}
+
+/* False for metadata of line numbers and the like alone, which XLA does not print. */
+static bool is_worth_showing(const hlo_attrs *metadata) {
+    for (uint32_t i = 0; i < metadata->count; i++) switch (metadata->v[i].id) {
+        case HLO_ATTR_OP_TYPE:
+        case HLO_ATTR_OP_NAME:
+        case HLO_ATTR_SOURCE_FILE:
+        case HLO_ATTR_SCHEDULING_NAME:
+        case HLO_ATTR_METADATA_PAYLOAD:
+        case HLO_ATTR_STACK_FRAME_ID: return true;
+        default: break;
+        }
+    return false;
+}
+
+static bool is_left_out(const hlo_print_options *options, const hlo_attr *attr) {
+    const hlo_attr_id id = attr->id;
+    return (id == HLO_ATTR_METADATA && (!options->metadata || !is_worth_showing(attr->u.attrs))) ||
+           (id == HLO_ATTR_BACKEND_CONFIG && !options->backend_config) ||
+           (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
+}
+
+/* Instructions have few attributes: a search for each next one costs less than sorting. */
+void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
+                           int before, const char *first, const char *others) {
+    bool any = false;
+    for (uint32_t done = 0; done < count; done++) {
+        const hlo_attr *next = NULL;
+        for (uint32_t i = 0; i < count; i++)
+            if ((int)attrs[i].id > after && (int)attrs[i].id < before &&
+                (!next || attrs[i].id < next->id))
+                next = &attrs[i];
+        if (!next || hlo_attrs_info[next->id].kind == HLO_KIND_BYTES) return;
+        after = (int)next->id;
+        if (is_left_out(o->options, next)) continue;
+        hlo_put_string(o, any ? others : first);
+        hlo_put_attr(o, next);
+        any = true;
+    }
+}
+
+void hlo_put_attrs(hlo_printer *o, const hlo_attr *attrs, uint32_t count, const char *first,
+                   const char *others) {
+    hlo_put_attrs_between(o, attrs, count, -1, HLO_ATTR_COUNT, first, others);
+}

@@ -1,0 +1,102 @@
+/* The buffer that text is printed to, and the printers of values and attributes. */
+#ifndef HLO_IR_TEXT_PRINTER_H
+#define HLO_IR_TEXT_PRINTER_H
+
+#include <string.h>
+
+#include "hlo/text.h"
+#include "ir/ir.h"
+
+/* The text of a shape, kept because modules print the same shapes again and again. */
+typedef struct hlo_shape_text {
+    const hlo_shape *shape; /* NULL: the slot is empty */
+    bool layout;
+    uint8_t length;
+    char text[54];
+} hlo_shape_text;
+
+enum { HLO_SHAPE_TEXTS = 512 };
+
+/* Where text goes when the buffer is full. */
+typedef enum hlo_overflow { HLO_OVERFLOW_FLUSH, HLO_OVERFLOW_GROW, HLO_OVERFLOW_DROP } hlo_overflow;
+
+typedef struct hlo_printer hlo_printer;
+struct hlo_printer {
+    char *buffer, *at, *end;
+    hlo_overflow overflow;
+    FILE *file;     /* HLO_OVERFLOW_FLUSH */
+    size_t dropped; /* HLO_OVERFLOW_DROP: bytes that did not fit */
+    bool failed;
+    hlo_shape_text *shapes; /* HLO_SHAPE_TEXTS slots; NULL: no text is kept */
+    const hlo_print_options *options;
+    uint32_t *numbers; /* by instruction id: the N of tmp_N; of a canonical print */
+    uint32_t depth;    /* of computations in place of their names */
+    hlo_op op;         /* whose attributes are being printed */
+    /* By instruction id: the instruction whose asynchronous form each is printed as, or NULL.
+     * NULL: there is none. */
+    const hlo_instr **wrapped;
+    /* Prints a computation where an attribute names it: its name or its body. */
+    void (*put_called)(hlo_printer *o, const hlo_computation *comp);
+};
+
+/* The options of HLO_PRINT_LONG. */
+extern const hlo_print_options hlo_print_long_form;
+
+/* Makes room in the buffer for `size` more bytes; false when there is no memory. */
+bool hlo_printer_grow(hlo_printer *o, size_t size);
+/* Writes the buffer to the file and empties it. */
+void hlo_printer_flush(hlo_printer *o);
+/* Appends bytes that do not fit in the buffer, by the printer's overflow mode. */
+void hlo_put_large(hlo_printer *o, const char *bytes, size_t size);
+
+static inline void hlo_put(hlo_printer *o, const char *bytes, size_t size) {
+    if ((size_t)(o->end - o->at) < size) {
+        hlo_put_large(o, bytes, size);
+        return;
+    }
+    memcpy(o->at, bytes, size);
+    o->at += size;
+}
+
+#define HLO_PUT(o, literal) hlo_put(o, literal, sizeof(literal) - 1)
+
+static inline void hlo_put_string(hlo_printer *o, const char *text) {
+    hlo_put(o, text, strlen(text));
+}
+
+static inline void hlo_put_interned(hlo_printer *o, const char *text) {
+    hlo_put(o, text, hlo_intern_length(text));
+}
+
+static inline void hlo_put_char(hlo_printer *o, char c) {
+    hlo_put(o, &c, 1);
+}
+
+void hlo_put_uint(hlo_printer *o, uint64_t value);
+void hlo_put_int(hlo_printer *o, int64_t value);
+/* Separates item `index` of a list from the one before: every fifth item is numbered. */
+void hlo_put_comma(hlo_printer *o, uint32_t index);
+/* Writes an interned string in quotes, with the escapes of C. */
+void hlo_put_quoted(hlo_printer *o, const char *interned);
+/* Starts a line, indented by `depth` steps. */
+void hlo_put_line(hlo_printer *o, uint32_t depth);
+/* Writes the name of an instruction: tmp_N in a canonical print. */
+void hlo_put_instr_name(hlo_printer *o, const hlo_instr *instr);
+void hlo_put_name(hlo_printer *o, const char *interned);
+
+/* Writes a shape; `layout`: with its layout. */
+void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout);
+/* Writes a float of that type with the digits that XLA gives it. */
+void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits);
+void hlo_put_literal(hlo_printer *o, const hlo_literal *literal);
+
+void hlo_put_attr(hlo_printer *o, const hlo_attr *attr);
+/* Writes the attributes whose ids are in (after, before), in the order of attr.def: `first` stands
+ * before the first of them, `others` before each other one. */
+void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
+                           int before, const char *first, const char *others);
+/* Writes all attributes, in that order. */
+void hlo_put_attrs(hlo_printer *o, const hlo_attr *attrs, uint32_t count, const char *first,
+                   const char *others);
+
+#endif
