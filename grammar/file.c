@@ -3,9 +3,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "grammar/scan/parser.h"
+#include "grammar/text/parse.h"
 #include "hlo/proto.h"
-#include "hlo/text.h"
 #include "ir/text/file.h"
 
 static const char no_memory[] = "no memory";

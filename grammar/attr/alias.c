@@ -3,35 +3,6 @@
 
 #include "grammar/attr/notation.h"
 
-/* --------------------------------------------------------------------------- lists to be sorted */
-
-/* Takes the first `count` items off *rest, and puts them in order; equal ones stay as they are. */
-static hlo_notation_link *sort_first(hlo_notation_link **rest, size_t count,
-                                     hlo_notation_order *order) {
-    hlo_notation_link *sorted, **end = &sorted;
-    if (count < 2) {
-        sorted = *rest;
-        if (sorted) *rest = sorted->next, sorted->next = NULL;
-        return sorted;
-    }
-    hlo_notation_link *a = sort_first(rest, count / 2, order),
-                      *b = sort_first(rest, count - count / 2, order);
-    while (a && b) {
-        hlo_notation_link **least = order(b, a) < 0 ? &b : &a;
-        *end = *least;
-        end = &(*least)->next;
-        *least = *end;
-    }
-    *end = a ? a : b;
-    return sorted;
-}
-
-hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order *order) {
-    size_t count = 0;
-    for (const hlo_notation_link *l = list; l; l = l->next) count++;
-    return sort_first(&list, count, order);
-}
-
 /* -------------------------------------------------------------------------------------- aliases */
 
 /* A part of a tuple, as the header names it. */
@@ -41,12 +12,6 @@ typedef struct alias {
     int64_t number; /* of a parameter or an operand */
     bool must;
 } alias;
-
-int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_ints *b) {
-    for (size_t i = 0; i < a->count && i < b->count; i++)
-        if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
-    return (a->count > b->count) - (a->count < b->count);
-}
 
 static bool index_list(hlo_notation *f, hlo_notation_ints *out) {
     return hlo_notation_expect(f, "{") && hlo_notation_int_list(f, "}", 0, out);

@@ -55,7 +55,7 @@ static bool read_module(hlo_notation *f, hlo_bytes *out) {
     const hlo_diag_sink sink = {keep_first, &first};
     hlo_module *module;
     char *printed = NULL;
-    hlo_status status = hlo_module_parse(text, size, "", &sink, &module);
+    hlo_status status = f->parse_module(text, size, "", &sink, &module);
     if (status == HLO_OK) status = hlo_module_to_text(module, NULL, &printed, &size);
     hlo_module_free(module);
     if (status == HLO_OK && !put_and_free(out, printed)) status = HLO_OUT_OF_MEMORY;

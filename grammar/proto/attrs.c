@@ -175,7 +175,8 @@ static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_p
     out->u.str = hlo_intern(p->module, text.v, text.size);
     if (hlo_attrs_info[out->id].kind != HLO_KIND_FORM) return true;
     hlo_notation form;
-    out->u.str = hlo_notation_of(p->module, p->scratch, out->id, out->u.str, &form);
+    out->u.str =
+        hlo_notation_of(p->module, p->scratch, out->id, out->u.str, p->io->parse_text, &form);
     if (!out->u.str)
         hlo_proto_fail(p, "%s=%.60s: %s", hlo_attrs_info[out->id].name, text.v, form.why);
     return true;

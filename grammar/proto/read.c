@@ -7,104 +7,6 @@
 
 enum { MOST_ATTRS = 64 };
 
-_Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
-    char message[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    if (p->kind)
-        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s '%.200s': %s", p->kind,
-                      p->name, message);
-    else
-        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s", message);
-    longjmp(*p->failed, 1);
-}
-
-/* ------------------------------------------------------------------------------------------ ids */
-
-/* What a number stands for; NULL until it has been read. */
-typedef struct id {
-    int64_t number;
-    void *is;
-} id;
-
-typedef struct ids {
-    id *v; /* by number */
-    size_t count;
-} ids;
-
-struct hlo_ids {
-    ids computations, instrs; /* of the module; of the computation being read */
-    ids sequences;            /* by their computation's number */
-    bool *placed;             /* by hlo_instr.id: whether the schedule had it already */
-};
-
-static int by_number(const void *a, const void *b) {
-    int64_t x = ((const id *)a)->number, y = ((const id *)b)->number;
-    return (x > y) - (x < y);
-}
-
-static id *find_id(const ids *in, int64_t number) {
-    id key = {.number = number};
-    return in->count ? bsearch(&key, in->v, in->count, sizeof key, by_number) : NULL;
-}
-
-static void *find(const ids *in, int64_t number) {
-    const id *found = find_id(in, number);
-    return found ? found->is : NULL;
-}
-
-static void sort_ids(hlo_proto *p, ids *of, const char *what) {
-    qsort(of->v, of->count, sizeof *of->v, by_number);
-    for (size_t i = 1; i < of->count; i++)
-        if (of->v[i].number == of->v[i - 1].number)
-            hlo_proto_fail(p, "two %s have id %lld", what, (long long)of->v[i].number);
-}
-
-static hlo_computation *called(hlo_proto *p, int64_t number) {
-    hlo_computation *comp = find(&p->ids->computations, number);
-    if (comp) return comp;
-    if (find_id(&p->ids->computations, number))
-        hlo_proto_fail(p, "the computation with id %lld, which it calls, does not stand before it",
-                       (long long)number);
-    hlo_proto_fail(p, "there is no computation with id %lld, which it calls", (long long)number);
-}
-
-hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index) {
-    const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
-    if (index >= instr->n_called_computation_ids)
-        hlo_proto_fail(p, "it calls %zu computations, wanted at least %zu",
-                       instr->n_called_computation_ids, index + 1);
-    return called(p, instr->called_computation_ids[index]);
-}
-
-const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message) {
-    const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
-    size_t count = instr->n_called_computation_ids;
-    hlo_comps *comps = hlo_arena_alloc(p->module->arena, sizeof *comps + count * sizeof *comps->v);
-    comps->count = (uint32_t)count;
-    for (size_t i = 0; i < count; i++) comps->v[i] = called(p, instr->called_computation_ids[i]);
-    return comps;
-}
-
-static hlo_instr *operand(hlo_proto *p, int64_t number, const char *what) {
-    hlo_instr *instr = find(&p->ids->instrs, number);
-    if (instr) return instr;
-    hlo_proto_fail(p,
-                   find_id(&p->ids->instrs, number)
-                       ? "its %s, the instruction with id %lld, does not stand before it"
-                       : "its %s has id %lld, which no instruction of the computation has",
-                   what, (long long)number);
-}
-
-const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers) {
-    hlo_instrs *list = hlo_arena_alloc(p->module->arena, sizeof *list + count * sizeof *list->v);
-    list->count = (uint32_t)count;
-    for (size_t i = 0; i < count; i++) list->v[i] = operand(p, numbers[i], "control predecessor");
-    return list;
-}
-
 /* ---------------------------------------------------------------------------------------- names */
 
 /* As in text: letters, digits, `_`, `.`, `-`; XLA, too, puts `_` for what is neither. */
@@ -195,7 +97,7 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
     resolve_payloads(p, from);
     hlo_instr **operands = hlo_arena_array(p->scratch, from->n_operand_ids, sizeof *operands);
     for (size_t i = 0; i < from->n_operand_ids; i++)
-        operands[i] = operand(p, from->operand_ids[i], "operand");
+        operands[i] = hlo_proto_operand(p, from->operand_ids[i], "operand");
     p->operand = from->n_operand_ids ? operands[0]->shape : NULL;
     const hlo_shape *shape = hlo_shape_from_proto(p, from->shape);
     hlo_instr *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)from->n_operand_ids,
@@ -246,7 +148,7 @@ static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
     if (count != comp->instr_count)
         hlo_proto_fail(p, "its schedule has %zu instructions, it has %u", count, comp->instr_count);
     for (size_t i = 0; i < count; i++) {
-        hlo_instr *instr = find(&p->ids->instrs, numbers[i]);
+        hlo_instr *instr = hlo_proto_find(&p->ids->instrs, numbers[i]);
         if (!instr || placed[instr->id])
             hlo_proto_fail(p, "its schedule has the id %lld %s", (long long)numbers[i],
                            instr ? "twice" : "which none of its instructions has");
@@ -257,7 +159,8 @@ static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
 }
 
 static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
-    const Xla__HloScheduleProto__InstructionSequence *order = find(&p->ids->sequences, number);
+    const Xla__HloScheduleProto__InstructionSequence *order =
+        hlo_proto_find(&p->ids->sequences, number);
     if (order) read_sequence(p, comp, order->n_instruction_ids, order->instruction_ids);
 }
 
@@ -280,31 +183,31 @@ static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
 
 static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComputationProto *from) {
     const char *name = from->name;
-    ids *instrs = &known->instrs;
+    hlo_proto_ids *instrs = &known->instrs;
     p->kind = "computation";
     p->name = name;
     if (!from->n_instructions) hlo_proto_fail(p, "it has no instruction");
     instrs->count = from->n_instructions;
     instrs->v = hlo_arena_array(p->scratch, instrs->count, sizeof *instrs->v);
     for (size_t i = 0; i < instrs->count; i++)
-        instrs->v[i] = (id){.number = from->instructions[i]->id};
-    sort_ids(p, instrs, "of its instructions");
+        instrs->v[i] = (hlo_proto_id){.number = from->instructions[i]->id};
+    hlo_proto_sort_ids(p, instrs, "of its instructions");
     hlo_computation *comp = hlo_computation_new(p->module, name_of(p, name, "computation"));
     for (size_t i = 0; i < from->n_instructions; i++) {
         int64_t number = from->instructions[i]->id;
         void *made = read_instr(p, from->instructions[i], comp);
-        find_id(instrs, number)->is = made;
+        hlo_proto_find_id(instrs, number)->is = made;
     }
     p->kind = "computation";
     p->name = name;
-    hlo_instr *root = find(instrs, from->root_id);
+    hlo_instr *root = hlo_proto_find(instrs, from->root_id);
     if (!root)
         hlo_proto_fail(p, "its root has id %lld, which none of its instructions has",
                        (long long)from->root_id);
     hlo_computation_set_root(comp, root);
     schedule(p, from->id, comp);
     read_parameters(p, comp);
-    find_id(&known->computations, from->id)->is = comp;
+    hlo_proto_find_id(&known->computations, from->id)->is = comp;
     finish_computation(p, from, comp);
 }
 
@@ -380,18 +283,19 @@ static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
     module->attr_count = count;
 }
 
-static void read_sequences(hlo_proto *p, const Xla__HloScheduleProto *from, ids *out) {
+static void read_sequences(hlo_proto *p, const Xla__HloScheduleProto *from, hlo_proto_ids *out) {
     if (!from) return;
-    *out = (ids){.v = hlo_arena_array(p->scratch, from->n_sequences, sizeof *out->v),
-                 .count = from->n_sequences};
+    *out = (hlo_proto_ids){.v = hlo_arena_array(p->scratch, from->n_sequences, sizeof *out->v),
+                           .count = from->n_sequences};
     for (size_t i = 0; i < from->n_sequences; i++)
-        out->v[i] = (id){.number = from->sequences[i]->key, .is = from->sequences[i]->value};
-    sort_ids(p, out, "sequences of the schedule");
+        out->v[i] =
+            (hlo_proto_id){.number = from->sequences[i]->key, .is = from->sequences[i]->value};
+    hlo_proto_sort_ids(p, out, "sequences of the schedule");
 }
 
 static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     struct hlo_ids known = {.computations.count = from->n_computations};
-    id *numbers = hlo_arena_array(p->scratch, from->n_computations, sizeof *numbers);
+    hlo_proto_id *numbers = hlo_arena_array(p->scratch, from->n_computations, sizeof *numbers);
     size_t instrs = 0;
     for (size_t i = 0; i < from->n_computations; i++)
         instrs += from->computations[i]->n_instructions;
@@ -402,14 +306,14 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     p->module->name = name_of(p, from->name, "module");
     read_tables(p, from->stack_frame_index);
     for (size_t i = 0; i < from->n_computations; i++)
-        numbers[i] = (id){.number = from->computations[i]->id};
+        numbers[i] = (hlo_proto_id){.number = from->computations[i]->id};
     known.computations.v = numbers;
-    sort_ids(p, &known.computations, "computations");
+    hlo_proto_sort_ids(p, &known.computations, "computations");
     int64_t entry = from->entry_computation_id;
     for (size_t i = 0; i < from->n_computations; i++)
         read_computation(p, &known, from->computations[i]);
     p->kind = NULL;
-    p->module->entry = find(&known.computations, entry);
+    p->module->entry = hlo_proto_find(&known.computations, entry);
     if (!p->module->entry)
         hlo_proto_fail(p, "the entry has id %lld, which no computation has", (long long)entry);
     finish_module(p, from);
@@ -450,7 +354,7 @@ static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t si
     return (Xla__HloModuleProto *)module;
 }
 
-/* What has to be given back however the reading ends. */
+/* Memory to give back however the reading ends. */
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;
@@ -458,7 +362,7 @@ typedef struct reading {
 } reading;
 
 static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const char *name,
-                             const hlo_diag_sink *sink) {
+                             const hlo_module_io *io, const hlo_diag_sink *sink) {
     jmp_buf recover, failed;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     if (setjmp(failed)) return HLO_INVALID_INPUT;
@@ -467,16 +371,17 @@ static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const c
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->file = hlo_intern_string(module, name);
     module->source = NULL;
-    r->p = (hlo_proto){.module = module, .sink = sink, .scratch = r->scratch, .failed = &failed};
+    r->p = (hlo_proto){
+        .module = module, .io = io, .sink = sink, .scratch = r->scratch, .failed = &failed};
     read_module(&r->p, unpack(&r->p, bytes, size));
     hlo_arena_set_recover(module->arena, NULL);
     return HLO_OK;
 }
 
-hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *name,
-                                  const hlo_diag_sink *sink, hlo_module **out_module) {
+hlo_status hlo_proto_read(const void *bytes, size_t size, const char *name, const hlo_module_io *io,
+                          const hlo_diag_sink *sink, hlo_module **out_module) {
     reading r = {.module = NULL};
-    hlo_status status = read_bytes(&r, bytes, size, name, sink);
+    hlo_status status = read_bytes(&r, bytes, size, name, io, sink);
     free(r.p.owned);
     hlo_arena_free(r.scratch);
     if (status != HLO_OK) {

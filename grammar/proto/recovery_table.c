@@ -27,7 +27,7 @@ void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto 
     uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
     protobuf_c_message_pack(&from->base, bytes);
     hlo_module *module;
-    hlo_status status = hlo_module_parse_proto(bytes, size, p->module->file, p->sink, &module);
+    hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
     if (status != HLO_OK) hlo_proto_fail(p, "a recovery module cannot be read");
     size_t length;
     char *text;
@@ -42,14 +42,14 @@ void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto 
 
 Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text) {
     hlo_module *module;
-    hlo_status status = hlo_module_parse(text, strlen(text), p->module->file, NULL, &module);
+    hlo_status status = p->io->parse_text(text, strlen(text), p->module->file, NULL, &module);
     if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
     if (status != HLO_OK) return NULL;
     char *bytes = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
     status = HLO_OUT_OF_MEMORY;
-    if (out) status = hlo_module_print_proto(module, HLO_PROTO_BINARY, p->sink, out);
+    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, out);
     if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
     hlo_module_free(module);
     p->owned = bytes;

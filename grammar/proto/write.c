@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/proto/pbtxt.h"
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
 
@@ -234,9 +233,9 @@ static hlo_status print_proto(hlo_proto *p, const hlo_module *module, hlo_proto_
     return written && fflush(out) == 0 ? HLO_OK : HLO_INVALID_INPUT;
 }
 
-hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
-                                  const hlo_diag_sink *sink, FILE *out) {
-    hlo_proto p = {.module = (hlo_module *)(uintptr_t)module, .sink = sink};
+hlo_status hlo_proto_write(const hlo_module *module, hlo_proto_format format,
+                           const hlo_module_io *io, const hlo_diag_sink *sink, FILE *out) {
+    hlo_proto p = {.module = (hlo_module *)(uintptr_t)module, .io = io, .sink = sink};
     hlo_status status = print_proto(&p, module, format, out);
     free(p.owned);
     hlo_arena_free(p.scratch);

@@ -174,7 +174,7 @@ typedef struct hlo_rule_function {
                          */
 } hlo_rule_function;
 
-/* The letter of argument `index`; 0: there are not as many. */
+/* Returns the letter of argument `index`; 0: the function takes fewer. */
 char hlo_rule_letter(const hlo_rule_function *function, uint32_t index);
 
 typedef struct hlo_rule_vocabulary {

@@ -113,12 +113,6 @@ hlo_span hlo_text_cut(const hlo_text *text, hlo_span at) {
     return text->source[at.offset] == ',' && word.length && hlo_text_ends(text, word) ? word : at;
 }
 
-uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {
-    const char *from = text->source + offset;
-    const char *newline = memchr(from, '\n', text->size - offset);
-    return newline ? (uint32_t)(newline - text->source) : (uint32_t)text->size;
-}
-
 size_t hlo_text_open_bodies(hlo_text *text) {
     size_t count = text->bodies.used / sizeof(hlo_body);
     if (!count || ((const hlo_body *)text->bodies.items)->bare) return 0;

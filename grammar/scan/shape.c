@@ -388,12 +388,6 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
-bool hlo_text_begins_layout(const char *at) {
-    if (*at != '{') return false;
-    at = hlo_text_gap(at + 1);
-    return *at == ':' || *at == '-' || (*at >= '0' && *at <= '9');
-}
-
 /* The end of `dims]{layout}`; NULL when the bracket is not closed. */
 static const char *shape_end(const char *dims) {
     const char *end = hlo_text_stop(dims, "]{}()%/");
@@ -441,54 +435,6 @@ const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
     return shape;
 }
 
-/* `name: ` at *at. */
-static bool skip_parameter_name(const char **at) {
-    const char *from = *at;
-    while (hlo_text_in_name(**at)) ++*at;
-    const bool named = **at == ':' && *from > '9';
-    for (*at += named; **at == ' ';) ++*at;
-    return named;
-}
-
-/* `shape` or `name: shape` at *at, which goes past it, of a shape that was read before; NULL. */
-static const hlo_shape *known_item(hlo_text *text, bool named, const char **at) {
-    while (**at == ' ') ++*at;
-    return named && !skip_parameter_name(at) ? NULL : hlo_text_known_shape(text, at);
-}
-
-/* Whether the comma before `at` is an attribute's. */
-static bool begins_attr(const char *at) {
-    while (*at == ' ' || hlo_text_in_name(*at)) at++;
-    return *at == '=';
-}
-
-void hlo_text_known_shapes(hlo_text *text, bool named) {
-    for (const char *at = hlo_text_scan_place(text);;) {
-        const hlo_shape *shape = known_item(text, named, &at);
-        if (!shape || *at++ != ',' || begins_attr(at)) return;
-        if (!named) hlo_text_shape_push(text, shape);
-        text->end = (uint32_t)(at - text->source);
-        hlo_text_scan_from(text, at);
-    }
-}
-
-void hlo_text_known_signature(hlo_text *text) {
-    static const char arrow[] = ") -> ";
-    const char *at = hlo_text_gap(hlo_text_scan_place(text));
-    if (*at++ != '(') return;
-    while (*at != ')') {
-        if (!known_item(text, true, &at) || (*at != ')' && *at != ',')) return;
-        if (*at == ',' && *++at == ')') return;
-    }
-    if (strncmp(at, arrow, sizeof arrow - 1) != 0) return;
-    const char *from = at += sizeof arrow - 1;
-    const hlo_shape *result = hlo_text_known_shape(text, &at);
-    if (!result || at[0] != ' ' || at[1] != '{') return;
-    const hlo_span result_at = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
-    hlo_text_body_result(text, result_at, result);
-    hlo_text_scan_from(text, at + 1);
-}
-
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     if (shape->buffer || !hlo_shape_is_array(shape)) {
         hlo_text_error(text, at, "a buffer is of an array");
@@ -497,4 +443,22 @@ const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *s
     hlo_shape buffer = *shape;
     buffer.buffer = true;
     return hlo_shape_intern(text->module, &buffer);
+}
+
+const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from) {
+    const hlo_shape **elements = (const hlo_shape **)(text->shapes.items + from);
+    uint32_t count = (uint32_t)((text->shapes.used - from) / sizeof *elements);
+    const hlo_shape *tuple =
+        hlo_shape_tuple(text->module, count, (const hlo_shape *const *)elements);
+    text->shapes.used = from;
+    return tuple;
+}
+
+const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from) {
+    size_t size = text->shapes.used - from;
+    hlo_shapes *shapes = hlo_arena_alloc(text->module->arena, sizeof *shapes + size);
+    shapes->count = (uint32_t)(size / sizeof *shapes->v);
+    if (size) memcpy(shapes->v, text->shapes.items + from, size);
+    text->shapes.used = from;
+    return shapes;
 }

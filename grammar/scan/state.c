@@ -12,18 +12,6 @@ void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size) {
     stack->capacity = capacity;
 }
 
-void *hlo_stack_top(const hlo_stack *stack, size_t size) {
-    return stack->items + stack->used - size;
-}
-
-hlo_frame *hlo_text_frame(hlo_text *text) {
-    return hlo_stack_top(&text->frames, sizeof(hlo_frame));
-}
-
-hlo_body *hlo_text_body(hlo_text *text) {
-    return hlo_stack_top(&text->bodies, sizeof(hlo_body));
-}
-
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
     if (text->skipping || text->quiet || !*text->errors_left) return;
     va_list args;
@@ -81,4 +69,24 @@ const char *hlo_text_quote(hlo_text *text, hlo_span at) {
 
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape) {
     hlo_stack_push(text, &text->shapes, &shape, sizeof(const hlo_shape *));
+}
+
+hlo_frame *hlo_text_push_frame(hlo_text *text, hlo_owner owner) {
+    hlo_frame frame = {
+        .owner = owner,
+        .attrs = text->attrs.used,
+        .operands = text->operands.used,
+        .wrapped = HLO_OP_INVALID,
+        .parameter = -1,
+        .comma = text->comma,
+    };
+    return hlo_stack_push(text, &text->frames, &frame, sizeof frame);
+}
+
+void hlo_text_pop_frame(hlo_text *text) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    text->attrs.used = frame->attrs;
+    text->operands.used = frame->operands;
+    text->comma = frame->comma;
+    text->frames.used -= sizeof *frame;
 }

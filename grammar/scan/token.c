@@ -43,10 +43,6 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- raw text */
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 /* Whether a value goes on behind a space or a comment, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind
  * a comma, `mesh['a'=2], device_ids=(1,0) {'a'}`. */
 static bool goes_on(const char *at, bool mesh) {
@@ -167,29 +163,6 @@ bool hlo_text_small_int(const char **at, int64_t *out) {
     for (*out = 0; **at >= '0' && **at <= '9' && *at - from < MOST_DIGITS; ++*at)
         *out = *out * 10 + (**at - '0');
     return *at > from;
-}
-
-const char *hlo_text_behind_gap(const char *at) {
-    for (;;) {
-        while (is_space(*at)) at++;
-        const char *stop = at[0] != '/'   ? NULL
-                           : at[1] == '*' ? strstr(at + 2, "*/")
-                           : at[1] == '/' ? at + 2 + strcspn(at + 2, "\r\n")
-                                          : NULL;
-        if (!stop) return at;
-        at = at[1] == '*' ? stop + 2 : stop;
-    }
-}
-
-/* Numbers and commas, and the first stop behind them, are what there mostly is. */
-const char *hlo_text_stop(const char *at, const char *stops) {
-    while ((*at >= '0' && *at <= '9') || *at == ',') at++;
-    for (;;) {
-        if (*at != *stops) at += strcspn(at, stops);
-        if (*at != '/') return at;
-        const char *behind = hlo_text_behind_gap(at);
-        at = behind > at ? behind : at + 1;
-    }
 }
 
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {

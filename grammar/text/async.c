@@ -2,7 +2,7 @@
  * with an ending. The computation that it calls is made here. */
 #include <string.h>
 
-#include "grammar/scan/parser.h"
+#include "grammar/text/actions.h"
 
 static const struct {
     const char *ending;
@@ -53,7 +53,7 @@ static void check_start(hlo_text *text, hlo_frame *frame) {
 
 /* What an async-update or async-done says again of its async-start. */
 static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computation *comp) {
-    hlo_attr *attrs = (hlo_attr *)(text->attrs.items + frame->attrs);
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
     for (size_t i = 0; i < given; i++) {
         if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
@@ -81,8 +81,7 @@ void hlo_text_async_updated(hlo_text *text, const hlo_instr *update) {
 void hlo_text_async_thread(hlo_text *text, hlo_frame *frame) {
     if (frame->op != HLO_OP_ASYNC_UPDATE && frame->op != HLO_OP_ASYNC_DONE) return;
     const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_ASYNC_EXECUTION_THREAD);
-    const hlo_instr *start =
-        start_of(text, *(hlo_instr **)(text->operands.items + frame->operands));
+    const hlo_instr *start = start_of(text, hlo_frame_operands(text, frame)[0]);
     if (!here || !start) return;
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
@@ -114,7 +113,7 @@ void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
 }
 
 static void check_later(hlo_text *text, hlo_frame *frame) {
-    const hlo_instr *operand = *(hlo_instr **)(text->operands.items + frame->operands);
+    const hlo_instr *operand = hlo_frame_operands(text, frame)[0];
     const hlo_instr *start = start_of(text, operand);
     if (!start) {
         refuse(text, frame, "the operand '%s' is no asynchronous operation that goes on",
@@ -138,7 +137,7 @@ void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {
 
 void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {
     hlo_module *module = text->module;
-    hlo_instr **operands = (hlo_instr **)(text->operands.items + frame->operands);
+    hlo_instr **operands = hlo_frame_operands(text, frame);
     size_t count = (text->operands.used - frame->operands) / sizeof *operands;
     hlo_computation *comp = hlo_computation_new(module, "async_wrapped");
     comp->offset = frame->name_at.offset;
@@ -156,7 +155,7 @@ void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {
     root->offset = frame->name_at.offset;
     hlo_computation_set_root(comp, root);
 
-    hlo_attr *attrs = (hlo_attr *)(text->attrs.items + frame->attrs);
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
     hlo_attr *inner = hlo_arena_array(module->arena, given, sizeof *inner);
     uint32_t taken = 0;

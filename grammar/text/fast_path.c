@@ -1,208 +1,101 @@
-/* Definitions that are read in one go, as nearly all are: the shape was read before, the operands
- * are names. What else may stand there is left to the grammar, and so are the attributes from the
- * first one on that is neither known by its text nor plain. */
+/* Actions that read on by themselves, where the parser has a single choice and so has not looked
+ * ahead: definitions read in one go, operands that are names, plain attributes, known shapes. */
 #include <string.h>
 
-#include "grammar/scan/parser.h"
+#include "grammar/text/actions.h"
 
-/* An attribute that was read, and what the grammar would do with it. */
-typedef struct line_attr {
-    enum { TAKE, TAKE_WORD, OPEN, CLOSE } act; /* those between the last two are in its braces */
-    hlo_span name;
-    hlo_span value; /* of a word, or all that the braces close */
-    hlo_attr attr;
-} line_attr;
-
-static bool read_operands(hlo_text *text, const char **at) {
-    const char *behind = hlo_text_gap(*at);
-    while (*behind != ')') {
-        hlo_operand_name name;
-        if (!hlo_text_operand_name(text, *at, &name, &behind)) return false;
-        hlo_stack_push(text, &text->line.operands, &name, sizeof name);
-        *at = behind + 1;
-    }
-    *at = behind + 1;
-    return true;
-}
-
-static void push_attr(hlo_text *text, line_attr attr) {
-    hlo_stack_push(text, &text->line.attrs, &attr, sizeof attr);
-}
-
-/* `{name="value" other=1}` at *at, which goes past it. */
-static bool read_braces(hlo_text *text, const char **at, line_attr *open) {
-    const size_t used = text->line.attrs.used;
-    const char *end = *at + 1;
-    line_attr inner = {.act = TAKE};
-    push_attr(text, *open);
-    while (hlo_text_plain_attr(text, &end, &inner.name, &inner.attr)) push_attr(text, inner);
-    if (*end != '}') {
-        text->line.attrs.used = used;
-        return false;
-    }
-    *at = end + 1;
-    open->act = CLOSE;
-    return true;
-}
-
-/* `%name` of a computation that is there. */
-static bool read_called(hlo_text *text, const char **at, hlo_attr *out) {
-    if (**at != '%') return false;
-    const char *from = ++*at;
-    while (hlo_text_in_name(**at)) ++*at;
-    const char *name = hlo_intern(text->module, from, (size_t)(*at - from));
-    out->u.comp = hlo_intern_cache(text->module, name)->comp;
-    return out->u.comp;
-}
-
-static bool read_bool(const char **at, hlo_attr *out) {
-    out->u.i = **at == 't';
-    const char *word = out->u.i ? "true" : "false";
-    const size_t length = strlen(word);
-    if (strncmp(*at, word, length) != 0) return false;
-    *at += length;
-    return true;
-}
-
-static bool read_word(hlo_text *text, const char **at, line_attr *out) {
+/* `name: ` at *at. */
+static bool skip_parameter_name(const char **at) {
     const char *from = *at;
     while (hlo_text_in_name(**at)) ++*at;
-    out->act = TAKE_WORD;
-    out->value = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(*at - from)};
-    out->attr.u.str = hlo_intern(text->module, from, out->value.length);
-    return out->value.length;
+    const bool named = **at == ':' && *from > '9';
+    for (*at += named; **at == ' ';) ++*at;
+    return named;
 }
 
-/* The value at `at`, behind which the next attribute begins or the line ends: that place; NULL. */
-static const char *read_value(hlo_text *text, const char *at, line_attr *out) {
-    const char *name = hlo_intern(text->module, text->source + out->name.offset, out->name.length);
-    bool read = false;
-    out->attr.id = hlo_text_find_attr(text, name);
-    if (out->attr.id == HLO_ATTR_INVALID) return NULL;
-    switch (hlo_attrs_info[out->attr.id].kind) {
-    case HLO_KIND_INT: read = hlo_text_small_int(&at, &out->attr.u.i); break;
-    case HLO_KIND_BOOL: read = read_bool(&at, &out->attr); break;
-    case HLO_KIND_WORD: read = read_word(text, &at, out); break;
-    case HLO_KIND_COMPUTATION: read = read_called(text, &at, &out->attr); break;
-    case HLO_KIND_ATTRS:
-        out->act = OPEN;
-        read = out->attr.id == HLO_ATTR_METADATA && *at == '{' && read_braces(text, &at, out);
-        break;
-    default: break;
+/* `shape` or `name: shape` at *at, which goes past it, of a shape that was read before; NULL. */
+static const hlo_shape *known_item(hlo_text *text, bool named, const char **at) {
+    while (**at == ' ') ++*at;
+    return named && !skip_parameter_name(at) ? NULL : hlo_text_known_shape(text, at);
+}
+
+/* Whether the comma before `at` is an attribute's. */
+static bool begins_attr(const char *at) {
+    while (*at == ' ' || hlo_text_in_name(*at)) at++;
+    return *at == '=';
+}
+
+void hlo_text_known_shapes(hlo_text *text, bool named) {
+    for (const char *at = hlo_text_scan_place(text);;) {
+        const hlo_shape *shape = known_item(text, named, &at);
+        if (!shape || *at++ != ',' || begins_attr(at)) return;
+        if (!named) hlo_text_shape_push(text, shape);
+        text->end = (uint32_t)(at - text->source);
+        hlo_text_scan_from(text, at);
     }
-    return read && (*at == ',' || *at == '\n') ? at : NULL;
 }
 
-static const char *read_attrs(hlo_text *text, const char *at) {
-    while (*at == ',') {
-        const size_t used = text->line.attrs.used;
-        const char *from = at + 1, *end;
-        while (*from == ' ') from++;
-        for (end = from; hlo_text_in_name(*end);) end++;
-        if (*end != '=') return at;
-        line_attr attr = {.name = {(uint32_t)(from - text->source), (uint32_t)(end - from)}};
-        const uint32_t known = end[1] == '{' ? hlo_attr_cache_find(text, attr.name, &attr.attr) : 0;
-        const char *behind = known ? from + known : read_value(text, end + 1, &attr);
-        if (!behind) {
-            text->line.attrs.used = used;
-            return at;
-        }
-        if (attr.act == CLOSE) attr.value = (hlo_span){attr.name.offset, (uint32_t)(behind - from)};
-        push_attr(text, attr);
-        at = behind;
+void hlo_text_known_signature(hlo_text *text) {
+    static const char arrow[] = ") -> ";
+    const char *at = hlo_text_gap(hlo_text_scan_place(text));
+    if (*at++ != '(') return;
+    while (*at != ')') {
+        if (!known_item(text, true, &at) || (*at != ')' && *at != ',')) return;
+        if (*at == ',' && *++at == ')') return;
     }
-    return at;
+    if (strncmp(at, arrow, sizeof arrow - 1) != 0) return;
+    const char *from = at += sizeof arrow - 1;
+    const hlo_shape *result = hlo_text_known_shape(text, &at);
+    if (!result || at[0] != ' ' || at[1] != '{') return;
+    const hlo_span result_at = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
+    hlo_text_body_result(text, result_at, result);
+    hlo_text_scan_from(text, at + 1);
 }
 
-/* `shape opcode(operands)`, and attributes. */
-static bool read_line(hlo_text *text, const char *at) {
-    static const char constant[] = "constant"; /* whose value is to be read */
-    hlo_definition *line = &text->line;
-    while (*at == ' ') at++;
-    line->shape = hlo_text_known_shape(text, &at);
-    if (!line->shape || *at != ' ') return false;
-    while (*at == ' ') at++;
-    const char *opcode = at;
-    while (hlo_text_in_name(*at)) at++;
-    const size_t length = (size_t)(at - opcode);
-    if (*opcode < 'a' || *at++ != '(' ||
-        (length == sizeof constant - 1 && memcmp(opcode, constant, length) == 0))
-        return false;
-    line->number = -1;
-    line->operands.used = line->attrs.used = 0;
-    const bool number = *at >= '0' && *at <= '9';
-    const char *operands = at;
-    if (number ? !hlo_text_small_int(&at, &line->number) || *at++ != ')'
-               : !read_operands(text, &at))
-        return false;
-    line->operands_at =
-        (hlo_span){(uint32_t)(operands - text->source), (uint32_t)(at - operands) - 1};
-    line->opcode_at = (hlo_span){(uint32_t)(opcode - text->source), (uint32_t)length};
-    line->opcode = hlo_text_opcode(text, opcode, length);
-    line->end = (uint32_t)(read_attrs(text, at) - text->source);
-    return true;
-}
-
-/* The next name is asked for while the parser makes an instruction of this definition. */
-static void expect_name(hlo_text *text, const char *from) {
-    if (*from == 'R') from += sizeof "ROOT " - 1;
-    const char *end = from += *from == '%';
-    while (hlo_text_in_name(*end)) end++;
-    text->next_name = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)};
-    text->next_begun = hlo_intern_begin(text->module, from, text->next_name.length);
-}
-
-/* Whether an instruction, or the end of the body, is at `at`. */
-static bool begins_other(const char *at) {
-    return *at == '%' || *at == '}' || strncmp(at, "ROOT %", 6) == 0;
-}
-
-bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind) {
-    const char *from = text->source + at.offset;
-    const bool expected =
-        at.offset == text->next_name.offset && at.length == text->next_name.length;
-    const uint32_t begun =
-        expected ? text->next_begun : hlo_intern_begin(text->module, from, at.length);
-    text->line.from = (uint32_t)(*behind - text->source);
-    const bool whole = text->depth && !text->skipping && read_line(text, *behind);
-    if (whole) {
-        for (*behind = text->source + text->line.end; **behind == ' ' || **behind == '\n';)
-            ++*behind;
-        text->line.ended = begins_other(*behind);
-        expect_name(text, *behind);
+void hlo_text_plain_attrs(hlo_text *text) {
+    hlo_span name;
+    hlo_attr attr;
+    for (const char *at = hlo_text_scan_place(text);
+         hlo_text_plain_attr(text, &at, &name, &attr);) {
+        hlo_text_attr(text, name, attr);
+        text->end = (uint32_t)(at - text->source);
+        hlo_text_scan_from(text, at);
     }
-    *out = hlo_intern_end(text->module, from, at.length, begun);
-    return whole;
 }
 
-hlo_read_name hlo_text_name(hlo_text *text, uint32_t offset) {
-    hlo_read_name read = text->ahead;
-    text->ahead.length = 0;
-    if (read.length && read.offset == offset) return read;
-    const char *from = text->source + offset, *end = from + 1;
-    if (text->next_name.offset == offset + 1) end += text->next_name.length;
-    while (hlo_text_in_name(*end)) end++;
-    const hlo_span bare = {offset + 1, (uint32_t)(end - from) - 1};
-    const char *behind = hlo_text_gap(end);
-    read = (hlo_read_name){
-        .offset = offset, .length = bare.length + 1, .behind = end, .defined = *behind == '='};
-    if (read.defined) {
-        read.behind = hlo_text_gap(behind + 1);
-        read.whole = hlo_text_definition(text, bare, &read.name, &read.behind);
-    } else {
-        read.name = hlo_intern(text->module, from + 1, bare.length);
+static void take_operand(hlo_text *text, hlo_operand_name name) {
+    const char *from = text->source + name.at.offset, *bare = from + (*from == '%');
+    const size_t length = name.at.length - (size_t)(bare - from);
+    hlo_text_operand(text, name.at, NULL, hlo_intern_end(text->module, bare, length, name.begun));
+}
+
+void hlo_text_operand_names(hlo_text *text) {
+    enum { AHEAD = 16 };
+    hlo_operand_name names[AHEAD]; /* in a ring */
+    size_t read = 0, taken = 0;
+    const char *from = hlo_text_scan_place(text);
+    bool last = false;
+    while (!last && hlo_text_operand_name(text, from, &names[read % AHEAD], &from)) {
+        last = *from++ == ')';
+        if (++read - taken == AHEAD) take_operand(text, names[taken++ % AHEAD]);
     }
-    return read;
+    /* One before a comma that is not followed by a name is left to the grammar, comma and all. */
+    const size_t whole = last || !read ? read : read - 1;
+    while (taken < whole) take_operand(text, names[taken++ % AHEAD]);
+    if (last)
+        hlo_text_scan_from(text, from - 1);
+    else if (read)
+        hlo_text_scan_from(text, text->source + names[whole % AHEAD].at.offset);
 }
 
-static void make_attr(hlo_text *text, const line_attr *attr) {
-    switch (attr->act) {
-    case TAKE: hlo_text_attr(text, attr->name, attr->attr); break;
-    case TAKE_WORD:
+static void make_attr(hlo_text *text, const hlo_line_attr *attr) {
+    switch (attr->action) {
+    case HLO_LINE_TAKE: hlo_text_attr(text, attr->name, attr->attr); break;
+    case HLO_LINE_WORD:
         hlo_text_word_attr(text, attr->name, attr->attr.id, attr->value, attr->attr.u.str);
         break;
-    case OPEN: hlo_text_nested_begin(text, attr->attr.id); break;
-    case CLOSE:
+    case HLO_LINE_OPEN: hlo_text_nested_begin(text, attr->attr.id); break;
+    case HLO_LINE_CLOSE:
         text->end = attr->value.offset + attr->value.length;
         hlo_text_nested_end(text, attr->name);
         break;
@@ -216,9 +109,9 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root) 
     if (line->number >= 0) hlo_text_parameter(text, line->operands_at, line->number);
     const hlo_operand_name *names = (const hlo_operand_name *)line->operands.items;
     for (size_t i = 0, count = line->operands.used / sizeof *names; i < count; i++)
-        hlo_text_take_operand(text, names[i]);
+        take_operand(text, names[i]);
     text->comma.length = 1; /* of each */
-    const line_attr *attrs = (const line_attr *)line->attrs.items;
+    const hlo_line_attr *attrs = (const hlo_line_attr *)line->attrs.items;
     for (size_t i = 0, count = line->attrs.used / sizeof *attrs; i < count; i++)
         make_attr(text, &attrs[i]);
     text->end = line->end;

@@ -8,7 +8,7 @@
  * shape in front of `constant(`, signatures of known shapes, operands that are names, instructions
  * read in one go): they stand where the parser has a single choice, so it has not looked ahead. */
 %code requires {
-#include "grammar/scan/parser.h"
+#include "grammar/text/actions.h"
 }
 %code {
 #undef yylex
@@ -218,7 +218,7 @@ element:
 
 shape:
   SHAPE
-| '(' shapes ')'            { $$ = hlo_text_tuple(text, @1, $2); }
+| '(' shapes ')'            { $$ = hlo_text_tuple(text, $2); }
 | BUFFER shape ')'          { $$ = hlo_text_buffer(text, @1, $2); }
 ;
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;

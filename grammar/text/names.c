@@ -2,43 +2,7 @@
  * operand may be is left to the grammar. */
 #include <string.h>
 
-#include "grammar/scan/parser.h"
-
-bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
-                           const char **out_behind) {
-    const char *from = hlo_text_gap(at), *bare = from + (*from == '%'), *end = bare;
-    if (!hlo_text_begins_name(*end)) return false;
-    while (hlo_text_in_name(*end)) end++;
-    out->at = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)};
-    out->begun = hlo_intern_begin(text->module, bare, (size_t)(end - bare));
-    *out_behind = hlo_text_gap(end);
-    return **out_behind == ',' || **out_behind == ')';
-}
-
-void hlo_text_take_operand(hlo_text *text, hlo_operand_name name) {
-    const char *from = text->source + name.at.offset, *bare = from + (*from == '%');
-    const size_t length = name.at.length - (size_t)(bare - from);
-    hlo_text_operand(text, name.at, NULL, hlo_intern_end(text->module, bare, length, name.begun));
-}
-
-void hlo_text_operand_names(hlo_text *text) {
-    enum { AHEAD = 16 };
-    hlo_operand_name names[AHEAD]; /* in a ring */
-    size_t read = 0, taken = 0;
-    const char *from = hlo_text_scan_place(text);
-    bool last = false;
-    while (!last && hlo_text_operand_name(text, from, &names[read % AHEAD], &from)) {
-        last = *from++ == ')';
-        if (++read - taken == AHEAD) hlo_text_take_operand(text, names[taken++ % AHEAD]);
-    }
-    /* One before a comma that is not followed by a name is left to the grammar, comma and all. */
-    const size_t whole = last || !read ? read : read - 1;
-    while (taken < whole) hlo_text_take_operand(text, names[taken++ % AHEAD]);
-    if (last)
-        hlo_text_scan_from(text, from - 1);
-    else if (read)
-        hlo_text_scan_from(text, text->source + names[whole % AHEAD].at.offset);
-}
+#include "grammar/text/actions.h"
 
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {
     static const char *const words[] = {

@@ -2,7 +2,7 @@
  * and those that it infers a shape from all the same. */
 #include <string.h>
 
-#include "grammar/scan/parser.h"
+#include "grammar/text/actions.h"
 
 bool hlo_text_permissive_count(hlo_op op, uint32_t count) {
     static const struct {
@@ -128,8 +128,7 @@ static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *con
 
 void hlo_text_make_shape(hlo_text *text, hlo_frame *frame) {
     const hlo_shape *given = frame->shape;
-    frame->shape = made_shape(text->module, frame->op,
-                              (hlo_instr **)(text->operands.items + frame->operands), given);
+    frame->shape = made_shape(text->module, frame->op, hlo_frame_operands(text, frame), given);
     if (!given || hlo_shape_compatible(frame->shape, given)) return;
     char made[128], says[128];
     hlo_shape_format(frame->shape, false, made, sizeof made);

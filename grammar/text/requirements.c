@@ -1,6 +1,6 @@
 /* What HLO's reader demands of an instruction beyond operands and attributes that are there:
  * without it a text is refused as it is read. */
-#include "grammar/scan/parser.h"
+#include "grammar/text/actions.h"
 
 static void refuse(hlo_text *text, hlo_frame *frame, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -16,11 +16,7 @@ static void refuse(hlo_text *text, hlo_frame *frame, const char *format, ...) {
 }
 
 static hlo_instr *operand(const hlo_text *text, const hlo_frame *frame, size_t index) {
-    return ((hlo_instr **)(text->operands.items + frame->operands))[index];
-}
-
-static size_t operand_count(const hlo_text *text, const hlo_frame *frame) {
-    return (text->operands.used - frame->operands) / sizeof(hlo_instr *);
+    return (hlo_frame_operands(text, frame))[index];
 }
 
 /* One dimension; of some opcodes the first of several is read. */
@@ -87,7 +83,7 @@ static void demand_branches(hlo_text *text, hlo_frame *frame) {
     } else {
         count = branches->u.comps->count;
     }
-    if (!frame->broken && (!count || operand_count(text, frame) != count + 1))
+    if (!frame->broken && (!count || hlo_frame_operand_count(text, frame) != count + 1))
         refuse(text, frame, "each computation needs one operand");
 }
 
@@ -95,7 +91,7 @@ static void demand_layouts(hlo_text *text, hlo_frame *frame) {
     const hlo_attr *attr = hlo_text_given(text, frame, HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS);
     if (!attr) return;
     const hlo_shapes *layouts = attr->u.shapes;
-    const size_t count = operand_count(text, frame);
+    const size_t count = hlo_frame_operand_count(text, frame);
     if (layouts->count != count)
         refuse(text, frame, "operand_layout_constraints has %u shapes for %zu operands",
                layouts->count, count);

@@ -2,7 +2,7 @@
  * nest nor says where it stopped. */
 #include <string.h>
 
-#include "grammar/proto/proto.h"
+#include "grammar/message/message.h"
 
 enum { VARINT, FIXED64, DELIMITED, GROUP_BEGIN, GROUP_END, FIXED32 };
 

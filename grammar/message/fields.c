@@ -1,7 +1,7 @@
 /* Fields of messages, found and changed by their descriptors. */
 #include <string.h>
 
-#include "grammar/proto/proto.h"
+#include "grammar/message/message.h"
 
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type) {
     ProtobufCMessage *message = hlo_arena_alloc(arena, type->sizeof_message);

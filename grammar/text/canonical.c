@@ -5,58 +5,7 @@
 #include <string.h>
 
 #include "grammar/attr/notation.h"
-#include "grammar/scan/parser.h"
-
-hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
-    hlo_string_cache *memo = hlo_intern_cache(text->module, interned);
-    if (!memo->attr)
-        memo->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
-    hlo_attr_id id = (hlo_attr_id)(memo->attr - 1);
-    if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
-    const hlo_frame *frame = hlo_text_frame(text);
-    bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&
-                 hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
-    return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
-}
-
-/* `"text"` at *at, without escapes and in one line. */
-static bool plain_string(hlo_text *text, const char **at, hlo_attr *out) {
-    const char *from = *at + 1;
-    const char *quote = memchr(from, '"', (size_t)(text->source + text->size - from));
-    const size_t length = quote ? (size_t)(quote - from) : 0;
-    if (!quote || memchr(from, '\\', length) || memchr(from, '\n', length)) return false;
-    out->u.str = hlo_intern(text->module, from, length);
-    *at = quote + 1;
-    return true;
-}
-
-bool hlo_text_plain_attr(hlo_text *text, const char **at, hlo_span *out_name, hlo_attr *out) {
-    const char *from = *at + strspn(*at, " "), *end = from;
-    while (hlo_text_in_name(*end)) end++;
-    if (*end != '=') return false;
-    const size_t length = (size_t)(end++ - from);
-    *out_name = (hlo_span){(uint32_t)(from - text->source), (uint32_t)length};
-    *out = (hlo_attr){.id = hlo_text_find_attr(text, hlo_intern(text->module, from, length))};
-    if (out->id == HLO_ATTR_INVALID) return false;
-    const hlo_attr_kind kind = hlo_attrs_info[out->id].kind;
-    const bool plain = kind == HLO_KIND_INT ? hlo_text_small_int(&end, &out->u.i)
-                                            : kind == HLO_KIND_STRING && *end == '"' &&
-                                                  plain_string(text, &end, out);
-    if (!plain || (*end != ' ' && *end != '}')) return false;
-    *at = end;
-    return true;
-}
-
-void hlo_text_plain_attrs(hlo_text *text) {
-    hlo_span name;
-    hlo_attr attr;
-    for (const char *at = hlo_text_scan_place(text);
-         hlo_text_plain_attr(text, &at, &name, &attr);) {
-        hlo_text_attr(text, name, attr);
-        text->end = (uint32_t)(at - text->source);
-        hlo_text_scan_from(text, at);
-    }
-}
+#include "grammar/text/actions.h"
 
 hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
     hlo_attr attr = {.id = id, .u.str = raw};
@@ -64,7 +13,7 @@ hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char
     if (id == HLO_ATTR_BACKEND_CONFIG && *raw == '{') return attr;
     hlo_notation form;
     hlo_arena_mark mark = hlo_arena_here(text->scratch);
-    attr.u.str = hlo_notation_of(text->module, text->scratch, id, raw, &form);
+    attr.u.str = hlo_notation_of(text->module, text->scratch, id, raw, text->parse_module, &form);
     if (!attr.u.str)
         hlo_text_error(text,
                        (hlo_span){at.offset + (uint32_t)form.fault, (uint32_t)form.fault_length},
@@ -73,18 +22,10 @@ hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char
     return attr;
 }
 
-static uint32_t count_of(const hlo_text *text, const hlo_frame *frame) {
-    return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
-}
-
-static hlo_attr *attrs_of(const hlo_text *text, const hlo_frame *frame) {
-    return (hlo_attr *)(text->attrs.items + frame->attrs);
-}
-
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
-    hlo_attr *attrs = attrs_of(text, frame);
-    uint32_t count = count_of(text, frame), kept = 0;
-    hlo_instr *const *operands = (hlo_instr **)(text->operands.items + frame->operands);
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
+    hlo_instr *const *operands = hlo_frame_operands(text, frame);
     bool any = text->operands.used > frame->operands;
     for (uint32_t i = 0; i < count; i++) {
         const hlo_shape *operand = any && attrs[i].id == HLO_ATTR_TYPE ? operands[0]->shape : NULL;
@@ -133,8 +74,8 @@ static const char *default_word(hlo_attr_id id) {
 }
 
 void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
-    hlo_attr *attrs = attrs_of(text, frame);
-    uint32_t count = count_of(text, frame), kept = 0, rank = 0;
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0, rank = 0;
     const char *size = NULL;
     for (uint32_t i = 0; i < count; i++)
         if (attrs[i].id == HLO_ATTR_SIZE) size = attrs[i].u.str;
@@ -161,8 +102,8 @@ void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
 /* ------------------------------------------------------------------------------ what is implied */
 
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
-    hlo_attr *attrs = attrs_of(text, frame);
-    for (uint32_t i = 0; i < count_of(text, frame); i++)
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    for (uint32_t i = 0; i < hlo_frame_attr_count(text, frame); i++)
         if (attrs[i].id == id) return &attrs[i];
     return NULL;
 }
@@ -178,8 +119,9 @@ void hlo_text_map_all(hlo_text *text, const hlo_frame *frame) {
     const hlo_attr along = {.id = HLO_ATTR_DIMENSIONS,
                             .u.ints = hlo_ints_new(text->module, rank, all)};
     if (!hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS)) push(text, along);
-    for (uint32_t i = 0; i < count_of(text, frame); i++)
-        if (attrs_of(text, frame)[i].id == HLO_ATTR_DIMENSIONS) attrs_of(text, frame)[i] = along;
+    for (uint32_t i = 0; i < hlo_frame_attr_count(text, frame); i++)
+        if (hlo_frame_attrs(text, frame)[i].id == HLO_ATTR_DIMENSIONS)
+            hlo_frame_attrs(text, frame)[i] = along;
 }
 
 void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
@@ -195,13 +137,11 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
         push(text, (hlo_attr){.id = HLO_ATTR_REPLICA_GROUPS,
                               .u.str = hlo_intern_string(text->module, "{}")});
     if (op == HLO_OP_OUTFEED && !hlo_text_given(text, frame, HLO_ATTR_OUTFEED_SHAPE))
-        push(text,
-             (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
-                        .u.shape =
-                            (*(hlo_instr **)(text->operands.items + frame->operands))->shape});
+        push(text, (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
+                              .u.shape = (hlo_frame_operands(text, frame)[0])->shape});
     if (op != HLO_OP_CUSTOM_CALL) return;
-    hlo_attr *attrs = attrs_of(text, frame);
-    for (uint32_t i = 0; i < count_of(text, frame); i++) {
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    for (uint32_t i = 0; i < hlo_frame_attr_count(text, frame); i++) {
         if (attrs[i].id != HLO_ATTR_TO_APPLY) continue;
         hlo_comps *comps = hlo_arena_alloc(text->module->arena, sizeof *comps + sizeof *comps->v);
         comps->count = 1;

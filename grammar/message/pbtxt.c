@@ -1,10 +1,9 @@
 /* Messages in protobuf's text format, over their descriptors. */
-#include "grammar/proto/pbtxt.h"
-
 #include <inttypes.h>
 #include <string.h>
 
-#include "grammar/proto/proto.h"
+#include "grammar/attr/bytes.h"
+#include "grammar/message/message.h"
 
 typedef struct pbtxt {
     hlo_bytes line;

@@ -1,0 +1,74 @@
+/* Values that name devices: iotas, tilings and meshes, read, and written in canonical form. */
+#ifndef HLO_GRAMMAR_ATTR_DEVICES_H
+#define HLO_GRAMMAR_ATTR_DEVICES_H
+
+#include "grammar/attr/notation.h"
+
+/* `[R]T(P)`: the numbers from 0 on in an array of dimensions R, transposed by P, row by row. In
+ * canonical form no dimension is 1, dimensions that stay adjacent are one, and rank 1 has no T. */
+typedef struct hlo_iota {
+    int64_t *dims, *perm;
+    size_t rank;
+} hlo_iota;
+
+/* Reads `[2,2]T(1,0)` or `[4]`. */
+bool hlo_iota_read(hlo_notation *f, hlo_iota *out);
+/* Writes an iota. */
+void hlo_iota_put(hlo_notation *f, const hlo_iota *a);
+
+enum { HLO_MOST_TILE_KINDS = 64 };
+
+/* Kinds of the last dimensions of a tiling, in canonical order. */
+enum { HLO_TILE_MAXIMAL, HLO_TILE_MANUAL, HLO_TILE_UNREDUCED, HLO_TILE_REPLICATED, HLO_TILE_KINDS };
+
+/* `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of its last dimensions. */
+typedef struct hlo_tiling {
+    hlo_notation_ints dims;
+    hlo_notation_ints devices; /* listed */
+    hlo_iota iota;             /* rank 0: the devices are listed */
+    uint8_t kinds[HLO_MOST_TILE_KINDS];
+    size_t kind_count;
+} hlo_tiling;
+
+/* Reads a tiling without its kinds; `listed`: devices may be listed. */
+bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t);
+/* Reads `{manual, replicated}`. */
+bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t);
+/* True if the tiling has one place for each device. */
+bool hlo_tiling_is_whole(const hlo_tiling *t);
+/* Brings the tiling to canonical form: dimensions behind the data are sorted by kind, those of one
+ * kind joined, those of one device dropped. Returns the kind that the whole tiling amounts to, else
+ * HLO_TILE_KINDS. */
+int hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t);
+/* Writes `devices=[2,2]<=[4]` and the kinds. */
+void hlo_tiling_put(hlo_notation *f, const hlo_tiling *t);
+
+/* An axis of a mesh. */
+typedef struct hlo_axis {
+    const char *name;
+    size_t name_size;
+    int64_t size;
+} hlo_axis;
+
+/* `mesh['a'=2,'b'=4]`. */
+typedef struct hlo_mesh {
+    hlo_axis *axes;
+    size_t count;
+} hlo_mesh;
+
+/* A part of an axis: `size` of its devices, `pre` apart. */
+typedef struct hlo_axis_ref {
+    size_t axis;
+    int64_t pre, size;
+    struct hlo_axis_ref *next;
+} hlo_axis_ref;
+
+/* Reads and writes a mesh, behind the word, with its device numbers. */
+bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
+/* Reads and writes axes up to the closing brace, with `between` between them, and adds them to
+ * *refs, none of which may overlap. `open`: `?` may be the last; `sorted`: they come in the order
+ * of the mesh. */
+bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
+                        const char *between, bool open, bool sorted, size_t *out_count);
+
+#endif

@@ -1,0 +1,110 @@
+/* Notations with a part for each dimension: dim_labels, and the words of a window. */
+#include "grammar/attr/notation.h"
+
+#include <string.h>
+
+/* One of the three parts of dim_labels: two letters and the numbers from 0 on, each once, with `?`
+ * for dimensions that have no name. */
+static bool label_part(hlo_notation *f, const char *letters, const char *what,
+                       size_t *out_spatial) {
+    const char *from = f->at;
+    uint64_t seen = 0;
+    size_t largest = 0, spatial = 0;
+    for (;
+         f->at < f->end && (hlo_notation_in_name(*f->at) || *f->at == '?') && !strchr("_-", *f->at);
+         f->at++) {
+        const char *letter = strchr(letters, *f->at);
+        bool digit = *f->at >= '0' && *f->at <= '9';
+        if (*f->at == '?') continue;
+        if (!digit && !letter)
+            return hlo_notation_fail(f, f->at, 1,
+                                     "the labels of the %s are %c, %c, digits and ?, not %c", what,
+                                     letters[0], letters[1], *f->at);
+        unsigned bit = digit ? (unsigned)(*f->at - '0') : 10 + (unsigned)(letter - letters);
+        if (seen >> bit & 1)
+            return hlo_notation_fail(f, f->at, 1, "the %s has two dimensions %c", what, *f->at);
+        seen |= (uint64_t)1 << bit;
+        if (digit && bit >= largest) largest = bit + 1;
+        spatial += digit;
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (!(seen >> (10 + i) & 1))
+            return hlo_notation_fail(f, from, (size_t)(f->at - from), "the %s has no dimension %c",
+                                     what, letters[i]);
+    if (largest != spatial)
+        return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                 "the %s has %zu spatial dimensions, but one is called %zu", what,
+                                 spatial, largest - 1);
+    const char *last = f->at;
+    while (last > from && last[-1] == '?') last--;
+    hlo_bytes_put(&f->out, from, (size_t)(last - from));
+    *out_spatial = spatial;
+    return true;
+}
+
+bool hlo_notation_labels(hlo_notation *f) {
+    static const struct {
+        const char *letters, *what, *behind;
+    } parts[] = {{"bf", "input", "_"}, {"io", "kernel", "->"}, {"bf", "output", ""}};
+    size_t spatial[3];
+    for (size_t i = 0; i < 3; i++) {
+        const char *from = f->at;
+        if (!label_part(f, parts[i].letters, parts[i].what, &spatial[i])) return false;
+        if (spatial[i] != spatial[0])
+            return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                     "the %s has %zu spatial dimensions, the input %zu",
+                                     parts[i].what, spatial[i], spatial[0]);
+        size_t size = strlen(parts[i].behind);
+        if ((size_t)(f->end - f->at) < size || memcmp(f->at, parts[i].behind, size) != 0)
+            return hlo_notation_expect(f, parts[i].behind);
+        f->at += size;
+        hlo_notation_put(f, parts[i].behind);
+    }
+    return true;
+}
+
+/* The parts of a word, with `x` between: a number, or a pair with `_` between. */
+static bool window_word(hlo_notation *f, bool pair, bool negative) {
+    bool more = false;
+    do {
+        int64_t number;
+        for (int i = 0; i <= pair; i++) {
+            const char *from = f->at;
+            if (i && (f->at == f->end || *f->at != '_')) return hlo_notation_unexpected(f, "'_'");
+            f->at += i;
+            if (!hlo_notation_int(f, &number)) return false;
+            if (number < 0 && !negative)
+                return hlo_notation_fail(f, from, (size_t)(f->at - from), "this is negative");
+            hlo_notation_put(f, i ? "_" : more ? "x" : "");
+            hlo_notation_put_int(f, number);
+        }
+        more = true;
+    } while (f->at < f->end && *f->at == 'x' && f->at++);
+    return true;
+}
+
+bool hlo_notation_sizes(hlo_notation *f) {
+    return window_word(f, false, false);
+}
+
+bool hlo_notation_pads(hlo_notation *f) {
+    return window_word(f, true, true);
+}
+
+/* Every number but 1 is 0. */
+bool hlo_notation_reversals(hlo_notation *f) {
+    if (!window_word(f, false, false)) return false;
+    char *to = f->out.v;
+    for (const char *from = f->out.v; *from; from++) {
+        if (*from == 'x') {
+            *to++ = 'x';
+            continue;
+        }
+        const char *number = from + strspn(from, "0");
+        *to++ = *number == '1' && strchr("x", number[1]) ? '1' : '0';
+        from += strcspn(from, "x") - 1;
+    }
+    *to = '\0';
+    f->out.size = (size_t)(to - f->out.v);
+    return true;
+}

@@ -1,0 +1,117 @@
+/* Notations that are lists of numbers or words. */
+#include "grammar/attr/notation.h"
+
+#include <string.h>
+
+/* `{{0,1},{2}}`; `pair`: each of two. */
+static bool int_lists(hlo_notation *f, bool pair) {
+    if (!hlo_notation_expect(f, "{")) return false;
+    hlo_notation_put(f, "{");
+    if (!hlo_notation_next(f, '}')) {
+        bool more = false;
+        do {
+            hlo_notation_ints list;
+            if (!hlo_notation_expect(f, "{")) return false;
+            const char *from = f->at - 1;
+            if (!hlo_notation_int_list(f, "}", 0, &list)) return false;
+            if (pair && list.count != 2)
+                return hlo_notation_fail(f, from, 1, "expected a pair, found %zu number%s",
+                                         list.count, list.count == 1 ? "" : "s");
+            hlo_notation_put(f, more ? ",{" : "{");
+            hlo_notation_put_ints(f, list.v, list.count);
+            hlo_notation_put(f, "}");
+            more = true;
+        } while (hlo_notation_take(f, ","));
+    }
+    hlo_notation_put(f, "}");
+    return hlo_notation_expect_end(f, "}");
+}
+
+bool hlo_notation_pairs(hlo_notation *f) {
+    return int_lists(f, true);
+}
+
+bool hlo_notation_listed(hlo_notation *f) {
+    return int_lists(f, false);
+}
+
+/* Nothing when there is none. */
+bool hlo_notation_size_lists(hlo_notation *f) {
+    if (!int_lists(f, false)) return false;
+    if (strcmp(f->out.v, "{}") == 0) f->out.size = 0;
+    return true;
+}
+
+/* `{true,false}`; *out_any: one of them is true. */
+static bool bools(hlo_notation *f, bool *out_any) {
+    *out_any = false;
+    if (!hlo_notation_expect(f, "{")) return false;
+    hlo_notation_put(f, "{");
+    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
+        bool value;
+        if (more && !hlo_notation_take(f, ",")) break;
+        if (!hlo_notation_bool(f, &value)) return false;
+        if (more) hlo_notation_put(f, ",");
+        hlo_notation_put(f, value ? "true" : "false");
+        *out_any |= value;
+    }
+    hlo_notation_put(f, "}");
+    return hlo_notation_expect_end(f, "}");
+}
+
+bool hlo_notation_replication(hlo_notation *f) {
+    bool any;
+    return bools(f, &any);
+}
+
+/* The list, or one word for a list of it; nothing when that is `{false}`. */
+bool hlo_notation_propagation(hlo_notation *f) {
+    bool value;
+    if (hlo_notation_next(f, '{')) {
+        if (!bools(f, &value)) return false;
+    } else if (hlo_notation_next(f, 't') || hlo_notation_next(f, 'f')) {
+        if (!hlo_notation_bool(f, &value)) return false;
+        hlo_notation_put(f, value ? "{true}" : "{false}");
+    } else {
+        return hlo_notation_unexpected(f, "'{', 'true' or 'false'");
+    }
+    if (strcmp(f->out.v, "{}") == 0 || strcmp(f->out.v, "{false}") == 0) f->out.size = 0;
+    return true;
+}
+
+/* `{high,default}`, in either case; nothing when all are the default. */
+bool hlo_notation_precision(hlo_notation *f) {
+    static const char *const words[][2] = {
+        {"default", "DEFAULT"}, {"high", "HIGH"}, {"highest", "HIGHEST"}};
+    bool other = false;
+    if (!hlo_notation_expect(f, "{")) return false;
+    hlo_notation_put(f, "{");
+    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
+        if (more && !hlo_notation_take(f, ",")) break;
+        size_t w = 0;
+        while (w < 3 && !hlo_notation_take_word(f, words[w][0]) &&
+               !hlo_notation_take_word(f, words[w][1]))
+            w++;
+        if (w == 3) return hlo_notation_unexpected(f, "'default', 'high' or 'highest'");
+        if (more) hlo_notation_put(f, ",");
+        hlo_notation_put(f, words[w][0]);
+        other |= w > 0;
+    }
+    hlo_notation_put(f, "}");
+    if (!other) f->out.size = 0;
+    return hlo_notation_expect_end(f, "}");
+}
+
+bool hlo_notation_profile_types(hlo_notation *f) {
+    enum { LAST = 3 };
+    hlo_notation_ints list;
+    if (!hlo_notation_expect(f, "{")) return false;
+    const char *from = f->at;
+    if (!hlo_notation_int_list(f, "}", 0, &list)) return false;
+    for (size_t i = 0; i < list.count; i++)
+        if (list.v[i] < 0 || list.v[i] > LAST)
+            return hlo_notation_fail(f, from, 1, "there is no profile type %lld",
+                                     (long long)list.v[i]);
+    if (list.count) hlo_notation_put_index(f, "", &list);
+    return true;
+}

@@ -1,0 +1,180 @@
+/* Notations that are records of `name=value`: statistics, accuracy, sparsity, domains, configs. */
+#include "grammar/attr/notation.h"
+
+#include <string.h>
+
+/* Nothing when there is no value besides the index. */
+bool hlo_notation_statistics(hlo_notation *f) {
+    int64_t index;
+    bool any = false;
+    if (!hlo_notation_expect(f, "{")) return false;
+    if (hlo_notation_take(f, "}")) return true;
+    if (!hlo_notation_expect_name(f, "visualizing_index") || !hlo_notation_int(f, &index))
+        return false;
+    hlo_notation_put(f, "{visualizing_index=");
+    hlo_notation_put_int(f, index);
+    while (hlo_notation_take(f, ",")) {
+        const char *name = hlo_notation_name(f);
+        double value = 0;
+        if (!name || !hlo_notation_number(f, &value)) return false;
+        hlo_notation_put(f, ",");
+        hlo_notation_put(f, name);
+        hlo_notation_put(f, "=");
+        hlo_notation_put_double(f, value);
+        any = true;
+    }
+    hlo_notation_put(f, "}");
+    if (!any) f->out.size = 0;
+    return hlo_notation_expect_end(f, "}");
+}
+
+/* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; what is not given is 0. */
+static bool tolerance(hlo_notation *f) {
+    static const char *const names[] = {"atol", "rtol", "ulps"};
+    double value[3] = {0};
+    if (!hlo_notation_expect(f, "{")) return false;
+    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
+        if (more && !hlo_notation_take(f, ",")) break;
+        size_t n = 0;
+        while (n < 3 && !hlo_notation_take_name(f, names[n])) n++;
+        if (n == 3) return hlo_notation_unexpected(f, "'atol=', 'rtol=' or 'ulps='");
+        hlo_notation_skip(f);
+        const char *from = f->at;
+        if (!hlo_notation_number(f, &value[n])) return false;
+        if (value[n] < 0)
+            return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                     "a tolerance is not negative");
+    }
+    if (!hlo_notation_expect_end(f, "}")) return false;
+    hlo_notation_put(f, "{tolerance={atol=");
+    hlo_notation_put_double(f, value[0]);
+    hlo_notation_put(f, ",rtol=");
+    hlo_notation_put_double(f, value[1]);
+    hlo_bytes_format(&f->out, ",ulps=%.0f}}", value[2] < 9e15 ? (double)(int64_t)value[2] : 9e15);
+    return true;
+}
+
+bool hlo_notation_accuracy(hlo_notation *f) {
+    if (!hlo_notation_expect(f, "{")) return false;
+    if (hlo_notation_take_name(f, "tolerance")) {
+        if (!tolerance(f)) return false;
+    } else if (!hlo_notation_take_name(f, "mode")) {
+        return hlo_notation_unexpected(f, "'mode=' or 'tolerance='");
+    } else if (hlo_notation_take_word(f, "highest") || hlo_notation_take_word(f, "HIGHEST")) {
+        hlo_notation_put(f, "{mode=highest}");
+    } else if (!hlo_notation_take_word(f, "default") && !hlo_notation_take_word(f, "DEFAULT")) {
+        return hlo_notation_unexpected(f, "'default' or 'highest'");
+    }
+    return hlo_notation_expect(f, "}");
+}
+
+/* `{sparsity=2x4 dimension=0 stride=1}` */
+static bool sparse_operand(hlo_notation *f, int64_t out[4]) {
+    bool given[3] = {false};
+    static const char *const names[] = {"sparsity", "dimension", "stride"};
+    memset(out, 0, 4 * sizeof *out);
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (!hlo_notation_take(f, "}")) {
+        size_t n = 0;
+        hlo_notation_skip(f);
+        const char *from = f->at;
+        while (n < 3 && !hlo_notation_take_name(f, names[n])) n++;
+        if (n == 3)
+            return hlo_notation_unexpected(f, "'sparsity=', 'dimension=', 'stride=' or '}'");
+        if (given[n])
+            return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice", names[n]);
+        given[n] = true;
+        if (!hlo_notation_int(f, n ? &out[n + 1] : &out[0])) return false;
+        if (n) continue;
+        if (f->at == f->end || *f->at != 'x') return hlo_notation_unexpected(f, "'x'");
+        f->at++;
+        if (!hlo_notation_int(f, &out[1])) return false;
+    }
+    return true;
+}
+
+bool hlo_notation_sparsity(hlo_notation *f) {
+    static const char *const names[] = {"lhs", "rhs"};
+    int64_t sides[2][4];
+    bool given[2] = {false};
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (!hlo_notation_take(f, "}")) {
+        hlo_notation_skip(f);
+        const char *from = f->at;
+        size_t n = hlo_notation_take_name(f, "lhs") ? 0 : hlo_notation_take_name(f, "rhs") ? 1 : 2;
+        if (n == 2) return hlo_notation_unexpected(f, "'lhs=', 'rhs=' or '}'");
+        if (given[n]) return hlo_notation_fail(f, from, 3, "'%s' is given twice", names[n]);
+        given[n] = true;
+        if (!sparse_operand(f, sides[n])) return false;
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (given[n])
+            hlo_bytes_format(&f->out, "%s%s={sparsity=%lldx%lld dimension=%lld stride=%lld}",
+                             f->out.size ? " " : "{", names[n], (long long)sides[n][0],
+                             (long long)sides[n][1], (long long)sides[n][2],
+                             (long long)sides[n][3]);
+    if (f->out.size) hlo_notation_put(f, "}");
+    return true;
+}
+
+/* A string whose content is a braced text is that text. */
+bool hlo_notation_config(hlo_notation *f) {
+    const char *text = f->from;
+    size_t size = (size_t)(f->end - f->from);
+    if (*text == '{') {
+        f->at = f->end;
+    } else if (*text != '"' && *text != '\'') {
+        return hlo_notation_unexpected(f, "a string or '{'");
+    } else if (!hlo_notation_string(f, &text, &size)) {
+        return false;
+    }
+    if (hlo_is_braced(text, size))
+        hlo_bytes_put(&f->out, text, size);
+    else if (size)
+        hlo_bytes_quote(&f->out, text, size);
+    return true;
+}
+
+bool hlo_notation_domain(hlo_notation *f) {
+    static const char *const names[] = {"entry", "exit"};
+    hlo_bytes values[2] = {{0}};
+    bool kind = false;
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (!hlo_notation_take(f, "}")) {
+        hlo_notation_skip(f);
+        const char *from = f->at, *text;
+        size_t size, n = hlo_notation_take_name(f, "entry")  ? 0
+                         : hlo_notation_take_name(f, "exit") ? 1
+                                                             : 2;
+        if (n < 2) {
+            if (values[n].size)
+                return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice",
+                                         names[n]);
+            f->out = (hlo_bytes){.arena = f->scratch};
+            if (!hlo_notation_sharding(f)) return false;
+            values[n] = f->out;
+        } else if (kind || !hlo_notation_take_name(f, "kind")) {
+            return hlo_notation_unexpected(f, "'kind=', 'entry=' or 'exit='");
+        } else {
+            hlo_notation_skip(f);
+            from = f->at;
+            if (!hlo_notation_string(f, &text, &size)) return false;
+            if (size != 8 || memcmp(text, "sharding", 8) != 0)
+                return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                         "the kind of a domain is \"sharding\"");
+            kind = true;
+        }
+        hlo_notation_take(f, ",");
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (!values[n].size)
+            return hlo_notation_fail(f, f->from, 1, "the domain has no '%s='", names[n]);
+    if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain has no 'kind='");
+    f->out = (hlo_bytes){.arena = f->scratch};
+    hlo_notation_put(f, "{kind=\"sharding\", entry=");
+    hlo_bytes_put(&f->out, values[0].v, values[0].size);
+    hlo_notation_put(f, ", exit=");
+    hlo_bytes_put(&f->out, values[1].v, values[1].size);
+    hlo_notation_put(f, "}");
+    return true;
+}

@@ -1,0 +1,297 @@
+/* Devices by their numbers: iotas, and tilings over them, in their one canonical form. */
+#include "grammar/attr/devices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_LIST = 1 << 20 };
+
+static const char *const kinds[] = {"maximal", "manual", "unreduced", "replicated"};
+
+static bool is_permutation(hlo_notation *f, const int64_t *perm, size_t count) {
+    bool *seen = hlo_arena_zero(f->scratch, count);
+    for (size_t i = 0; i < count; i++) {
+        if (perm[i] < 0 || (size_t)perm[i] >= count || seen[perm[i]]) return false;
+        seen[perm[i]] = true;
+    }
+    return true;
+}
+
+/* Takes dimension `d` out; `into` its size goes to the one before it. */
+static void drop_dim(hlo_iota *a, size_t d) {
+    size_t to = 0;
+    memmove(a->dims + d, a->dims + d + 1, (a->rank - d - 1) * sizeof *a->dims);
+    for (size_t i = 0; i < a->rank; i++)
+        if (a->perm[i] != (int64_t)d) a->perm[to++] = a->perm[i] - (a->perm[i] > (int64_t)d);
+    a->rank--;
+}
+
+static void normalise_iota(hlo_iota *a) {
+    for (size_t d = 0; d < a->rank;)
+        if (a->dims[d] == 1 && a->rank > 1)
+            drop_dim(a, d);
+        else
+            d++;
+    for (size_t i = 0; i + 1 < a->rank;) {
+        size_t d = (size_t)a->perm[i];
+        if (a->perm[i + 1] != (int64_t)d + 1 ||
+            __builtin_mul_overflow(a->dims[d], a->dims[d + 1], &a->dims[d])) {
+            i++;
+            continue;
+        }
+        drop_dim(a, d + 1);
+    }
+}
+
+/* `[2,2]T(1,0)`, or `[4]`. */
+bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
+    hlo_notation_ints dims, perm;
+    if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
+    *out = (hlo_iota){.dims = dims.v, .rank = dims.count};
+    if (dims.count == 1) {
+        out->perm = hlo_arena_zero(f->scratch, sizeof *out->perm);
+        return true;
+    }
+    if (!hlo_notation_expect(f, "T") || !hlo_notation_expect(f, "(")) return false;
+    const char *from = f->at - 1;
+    if (!hlo_notation_int_list(f, ")", 1, &perm)) return false;
+    if (perm.count != dims.count || !is_permutation(f, perm.v, perm.count))
+        return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                 "this is no permutation of %zu dimensions", dims.count);
+    out->perm = perm.v;
+    for (size_t i = 0; i < dims.count; i++)
+        if (dims.v[i] < 1) return true;
+    normalise_iota(out);
+    return true;
+}
+
+void hlo_iota_put(hlo_notation *f, const hlo_iota *a) {
+    hlo_notation_put(f, "[");
+    hlo_notation_put_ints(f, a->dims, a->rank);
+    hlo_notation_put(f, "]");
+    if (a->rank == 1) return;
+    hlo_notation_put(f, "T(");
+    hlo_notation_put_ints(f, a->perm, a->rank);
+    hlo_notation_put(f, ")");
+}
+
+/* The product; -1 when one is less than 1 or it overflows. */
+static int64_t product(const int64_t *v, size_t count) {
+    int64_t all = 1;
+    for (size_t i = 0; i < count; i++)
+        if (v[i] < 1 || __builtin_mul_overflow(all, v[i], &all)) return -1;
+    return all;
+}
+
+/* A piece of one dimension of an iota, on its way to a place in another order. */
+typedef struct factor {
+    int64_t dim, part, size; /* part: from the outermost on, of those of one dimension */
+    size_t tile;             /* the dimension of the tiling that it is part of */
+} factor;
+
+static int by_source(const void *a, const void *b) {
+    const factor *x = a, *y = b;
+    return x->dim != y->dim ? (x->dim > y->dim) - (x->dim < y->dim)
+                            : (x->part > y->part) - (x->part < y->part);
+}
+
+/* Cuts the iota so that each dimension of the tiling consists of whole pieces; 0 when
+ * its dimensions do not divide so. */
+static size_t cut(const hlo_iota *a, const int64_t *tiles, size_t rank, factor *out,
+                  size_t capacity) {
+    size_t count = 0, tile = 0;
+    int64_t wanted = rank ? tiles[0] : 1;
+    for (size_t i = 0; i < a->rank; i++) {
+        int64_t left = a->dims[a->perm[i]], part = 0;
+        while (left > 1) {
+            while (wanted == 1 && ++tile < rank) wanted = tiles[tile];
+            if (tile == rank || count == capacity) return 0;
+            int64_t size = left < wanted ? left : wanted;
+            if (left % size || wanted % size) return 0;
+            out[count++] = (factor){a->perm[i], part++, size, tile};
+            left /= size;
+            wanted /= size;
+        }
+    }
+    return count;
+}
+
+/* Joins the pieces, in their order, to an iota. */
+static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
+    hlo_iota a = {.rank = count ? count : 1};
+    factor *sorted = hlo_arena_array(f->scratch, a.rank, sizeof *sorted);
+    a.dims = hlo_arena_array(f->scratch, a.rank, sizeof *a.dims);
+    a.perm = hlo_arena_zero(f->scratch, a.rank * sizeof *a.perm);
+    a.dims[0] = 1;
+    memcpy(sorted, factors, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_source);
+    for (size_t i = 0; i < count; i++) {
+        a.dims[i] = sorted[i].size;
+        for (size_t k = 0; k < count; k++)
+            if (by_source(&sorted[k], &factors[i]) == 0) a.perm[i] = (int64_t)k;
+    }
+    normalise_iota(&a);
+    return a;
+}
+
+/* Lists the numbers of an iota. */
+static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
+    int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
+    int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
+    for (size_t d = a->rank; d-- > 0;) {
+        stride[d] = step;
+        step *= a->dims[d];
+    }
+    *out = (hlo_notation_ints){hlo_arena_array(f->scratch, (size_t)count, sizeof *out->v),
+                               (size_t)count};
+    for (size_t i = 0; i < out->count; i++) {
+        out->v[i] = 0;
+        for (size_t k = 0; k < a->rank; k++) out->v[i] += at[k] * stride[a->perm[k]];
+        for (size_t k = a->rank; k-- > 0;) {
+            if (++at[k] < a->dims[a->perm[k]]) break;
+            at[k] = 0;
+        }
+    }
+}
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Reorders the dimensions of the listed devices. */
+static void transpose_list(hlo_notation *f, hlo_tiling *t, const size_t *order) {
+    size_t rank = t->dims.count;
+    hlo_iota whole = {.rank = rank,
+                      .dims = hlo_arena_copy(f->scratch, t->dims.v, rank * sizeof(int64_t)),
+                      .perm = hlo_arena_array(f->scratch, rank, sizeof(int64_t))};
+    for (size_t i = 0; i < rank; i++) whole.perm[i] = (int64_t)order[i];
+    hlo_notation_ints places;
+    list_iota(f, &whole, (int64_t)t->devices.count, &places);
+    for (size_t i = 0; i < places.count; i++) places.v[i] = t->devices.v[places.v[i]];
+    t->devices = places;
+}
+
+/* Puts the dimensions in that order; `sort`: the devices along the last `sort` of them, which only
+ * replicate, in the order of their numbers. */
+static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
+    size_t rank = t->dims.count;
+    int64_t all = product(t->dims.v, rank), last = product(t->dims.v, 0);
+    if (t->iota.rank) {
+        enum { ROOM = 256 };
+        factor cuts[ROOM], ordered[ROOM];
+        size_t count = cut(&t->iota, t->dims.v, rank, cuts, ROOM), done = 0, sorted = 0;
+        for (size_t i = 0; i < rank; i++) {
+            if (i == rank - sort) sorted = done;
+            for (size_t k = 0; k < count; k++)
+                if (cuts[k].tile == order[i]) ordered[done++] = cuts[k];
+        }
+        if (sort) qsort(ordered + sorted, done - sorted, sizeof *ordered, by_source);
+        if (count || all == 1) {
+            t->iota = join(f, ordered, done);
+        } else if (all <= LARGEST_LIST) {
+            list_iota(f, &t->iota, all, &t->devices);
+            t->iota.rank = 0;
+        } else {
+            return;
+        }
+    }
+    if (!t->iota.rank) {
+        transpose_list(f, t, order);
+        for (size_t i = rank - sort; i < rank; i++) last *= t->dims.v[order[i]];
+        for (size_t i = 0; sort && i < t->devices.count; i += (size_t)last)
+            qsort(t->devices.v + i, (size_t)last, sizeof(int64_t), by_number);
+    }
+    int64_t *dims = hlo_arena_array(f->scratch, rank, sizeof *dims);
+    for (size_t i = 0; i < rank; i++) dims[i] = t->dims.v[order[i]];
+    t->dims.v = dims;
+}
+
+/* Sorts the dimensions behind the data by what they are for, makes one of those that are for the
+ * same, drops those of one device. When nothing is tiled and all is for one thing, the result is
+ * that; else HLO_TILE_KINDS. */
+int hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
+    size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
+    bool alike = true;
+    for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];
+    int64_t tiled = product(t->dims.v, data);
+    if (!t->kind_count) return HLO_TILE_KINDS;
+    if (alike && tiled == 1 && t->kinds[0] != HLO_TILE_MAXIMAL) return t->kinds[0];
+    size_t *order = hlo_arena_array(f->scratch, rank, sizeof *order), done = 0, replicated = 0;
+    for (size_t i = 0; i < data; i++) order[done++] = i;
+    uint8_t found[HLO_TILE_KINDS];
+    int64_t sizes[HLO_TILE_KINDS];
+    size_t count = 0;
+    for (uint8_t kind = 0; kind < HLO_TILE_KINDS; kind++) {
+        int64_t size = 1;
+        for (size_t i = 0; i < t->kind_count; i++)
+            if (t->kinds[i] == kind) {
+                order[done++] = data + i;
+                size *= t->dims.v[data + i];
+                replicated += kind == HLO_TILE_REPLICATED;
+            }
+        if (size == 1) continue;
+        found[count] = kind;
+        sizes[count++] = size;
+    }
+    bool sort = count && found[count - 1] == HLO_TILE_REPLICATED;
+    reorder(f, t, order, sort ? replicated : 0);
+    memcpy(t->kinds, found, count);
+    for (size_t i = 0; i < count; i++) t->dims.v[kept++] = sizes[i];
+    t->dims.count = kept;
+    t->kind_count = count;
+    return count == 1 && found[0] == HLO_TILE_REPLICATED && tiled == 1 ? HLO_TILE_REPLICATED
+                                                                       : HLO_TILE_KINDS;
+}
+
+/* `[2,2]<=[4]` or, when `listed`, also `[2,2]0,1,2,3`. */
+bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t) {
+    if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &t->dims)) return false;
+    t->iota.rank = 0;
+    t->devices.count = 0;
+    if (hlo_notation_take(f, "<=")) return hlo_iota_read(f, &t->iota);
+    if (!listed) return hlo_notation_unexpected(f, "'<='");
+    return hlo_notation_int_list(f, "", 1, &t->devices);
+}
+
+bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
+    t->kind_count = 0;
+    if (!hlo_notation_expect(f, "{")) return false;
+    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
+        if (more && !hlo_notation_take(f, ",")) break;
+        uint8_t kind = 0;
+        while (kind < HLO_TILE_KINDS && !hlo_notation_take_word(f, kinds[kind])) kind++;
+        if (kind == HLO_TILE_KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
+            return hlo_notation_unexpected(f, "'manual', 'replicated', 'unreduced' or 'maximal'");
+        t->kinds[t->kind_count++] = kind;
+    }
+    return hlo_notation_expect(f, "}");
+}
+
+/* True if the devices named are as many as the places. */
+bool hlo_tiling_is_whole(const hlo_tiling *t) {
+    int64_t all = product(t->dims.v, t->dims.count);
+    int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
+    return all > 0 && all == named;
+}
+
+void hlo_tiling_put(hlo_notation *f, const hlo_tiling *t) {
+    hlo_notation_put(f, "devices=[");
+    hlo_notation_put_ints(f, t->dims.v, t->dims.count);
+    hlo_notation_put(f, t->iota.rank ? "]<=" : "]");
+    if (t->iota.rank)
+        hlo_iota_put(f, &t->iota);
+    else
+        hlo_notation_put_ints(f, t->devices.v, t->devices.count);
+    if (!t->kind_count) return;
+    if (t->kind_count == 1 && t->kinds[0] == HLO_TILE_REPLICATED) {
+        hlo_notation_put(f, " last_tile_dim_replicate");
+        return;
+    }
+    hlo_notation_put(f, " last_tile_dims=");
+    for (size_t i = 0; i < t->kind_count; i++) {
+        hlo_notation_put(f, i ? ", " : "{");
+        hlo_notation_put(f, kinds[t->kinds[i]]);
+    }
+    hlo_notation_put(f, "}");
+}

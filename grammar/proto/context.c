@@ -1,0 +1,87 @@
+/* Context of a conversion: its errors, and the instructions and computations that ids stand for. */
+#include "grammar/proto/proto.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (p->kind)
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s '%.200s': %s", p->kind,
+                      p->name, message);
+    else
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s", message);
+    longjmp(*p->failed, 1);
+}
+
+/* ------------------------------------------------------------------------------------------ ids */
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = ((const hlo_proto_id *)a)->number, y = ((const hlo_proto_id *)b)->number;
+    return (x > y) - (x < y);
+}
+
+hlo_proto_id *hlo_proto_find_id(const hlo_proto_ids *in, int64_t number) {
+    hlo_proto_id key = {.number = number};
+    return in->count ? bsearch(&key, in->v, in->count, sizeof key, by_number) : NULL;
+}
+
+void *hlo_proto_find(const hlo_proto_ids *in, int64_t number) {
+    const hlo_proto_id *found = hlo_proto_find_id(in, number);
+    return found ? found->is : NULL;
+}
+
+void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what) {
+    qsort(of->v, of->count, sizeof *of->v, by_number);
+    for (size_t i = 1; i < of->count; i++)
+        if (of->v[i].number == of->v[i - 1].number)
+            hlo_proto_fail(p, "two %s have id %lld", what, (long long)of->v[i].number);
+}
+
+static hlo_computation *called(hlo_proto *p, int64_t number) {
+    hlo_computation *comp = hlo_proto_find(&p->ids->computations, number);
+    if (comp) return comp;
+    if (hlo_proto_find_id(&p->ids->computations, number))
+        hlo_proto_fail(p, "the computation with id %lld, which it calls, does not stand before it",
+                       (long long)number);
+    hlo_proto_fail(p, "there is no computation with id %lld, which it calls", (long long)number);
+}
+
+hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index) {
+    const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
+    if (index >= instr->n_called_computation_ids)
+        hlo_proto_fail(p, "it calls %zu computations, wanted at least %zu",
+                       instr->n_called_computation_ids, index + 1);
+    return called(p, instr->called_computation_ids[index]);
+}
+
+const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message) {
+    const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
+    size_t count = instr->n_called_computation_ids;
+    hlo_comps *comps = hlo_arena_alloc(p->module->arena, sizeof *comps + count * sizeof *comps->v);
+    comps->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) comps->v[i] = called(p, instr->called_computation_ids[i]);
+    return comps;
+}
+
+hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what) {
+    hlo_instr *instr = hlo_proto_find(&p->ids->instrs, number);
+    if (instr) return instr;
+    hlo_proto_fail(p,
+                   hlo_proto_find_id(&p->ids->instrs, number)
+                       ? "its %s, the instruction with id %lld, does not stand before it"
+                       : "its %s has id %lld, which no instruction of the computation has",
+                   what, (long long)number);
+}
+
+const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers) {
+    hlo_instrs *list = hlo_arena_alloc(p->module->arena, sizeof *list + count * sizeof *list->v);
+    list->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        list->v[i] = hlo_proto_operand(p, numbers[i], "control predecessor");
+    return list;
+}

@@ -1,0 +1,24 @@
+/* Binary modules to the IR and back: the entries of this folder. */
+#ifndef HLO_GRAMMAR_PROTO_CONVERT_H
+#define HLO_GRAMMAR_PROTO_CONVERT_H
+
+#include "grammar/attr/notation.h"
+#include "hlo/proto.h"
+
+/* Readers and writers of whole modules: handed in, for modules within attributes. */
+typedef struct hlo_module_io {
+    hlo_module_parser *parse_text;
+    hlo_status (*parse_proto)(const void *bytes, size_t size, const char *name,
+                              const hlo_diag_sink *sink, hlo_module **out_module);
+    hlo_status (*print_proto)(const hlo_module *module, hlo_proto_format format,
+                              const hlo_diag_sink *sink, FILE *out);
+} hlo_module_io;
+
+/* Reads a module; see hlo_module_parse_proto(). */
+hlo_status hlo_proto_read(const void *bytes, size_t size, const char *name, const hlo_module_io *io,
+                          const hlo_diag_sink *sink, hlo_module **out_module);
+/* Writes a module; see hlo_module_print_proto(). */
+hlo_status hlo_proto_write(const hlo_module *module, hlo_proto_format format,
+                           const hlo_module_io *io, const hlo_diag_sink *sink, FILE *out);
+
+#endif

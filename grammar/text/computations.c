@@ -1,0 +1,172 @@
+/* Computations: bodies, parameters and results, and what an error leaves of them. */
+#include <string.h>
+
+#include "grammar/text/actions.h"
+
+/* Drops the lists that had begun; of computations, those behind `comps`: a list of theirs may be
+ * open around an inline body. */
+static void drop_lists(hlo_text *text, size_t comps) {
+    text->shapes.used = text->instrs.used = text->literals.used = 0;
+    text->comps.used = comps;
+}
+
+void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined) {
+    hlo_body *body = hlo_text_body(text);
+    body->broken = true;
+    if (undefined && !hlo_text_lacks_equals(text, at)) undefined = NULL;
+    const hlo_frame *frame = (const hlo_frame *)(text->frames.items + body->frames);
+    const char *name = text->def;
+    if (text->frames.used > body->frames) {
+        name = frame->name;
+        text->attrs.used = frame->attrs;
+        text->operands.used = frame->operands;
+        text->frames.used = body->frames;
+    }
+    if (undefined) hlo_text_bind(text, undefined, &text->broken);
+    if (name) hlo_text_bind(text, name, &text->broken);
+    body->nameless |= !undefined && (!name || hlo_text_begins_line(text, at.offset));
+    text->def = NULL;
+    drop_lists(text, body->comps);
+}
+
+void hlo_text_recover_header(hlo_text *text) {
+    while (text->frames.used > sizeof(hlo_frame)) hlo_text_pop_frame(text);
+    drop_lists(text, 0);
+}
+
+/* A computation that had begun is known by its name: calls of it are no errors of their own. */
+void hlo_text_recover_top(hlo_text *text, hlo_span at) {
+    const hlo_body *body = (const hlo_body *)text->bodies.items;
+    bool named = text->bodies.used && body->name;
+    if (named) hlo_intern_cache(text->module, body->name)->comp = body->comp;
+    text->nameless |= !named || hlo_text_begins_line(text, at.offset);
+    text->bodies.used = text->frames.used = text->attrs.used = text->operands.used = 0;
+    text->lacks_close = 0;
+    text->parameters.used = text->hidden.used = 0;
+    text->def = NULL;
+    drop_lists(text, 0);
+}
+
+void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry) {
+    hlo_module *module = text->module;
+    text->quiet &= !name;
+    if (name) hlo_text_reserved(text, at, name, false);
+    if (entry && module->entry) {
+        hlo_text_error(text, at, "the module has two entries");
+        hlo_text_note(text, (hlo_span){module->entry->offset, 1}, "the first is here");
+    }
+    if (!name) hlo_text_names_later(text);
+    hlo_body body = {
+        .comp = hlo_computation_new(module, NULL),
+        .name = name,
+        .at = at,
+        .depth = text->depth + (name != NULL), /* an inline one's brace has been read */
+        .frames = text->frames.used,
+        .parameters = text->parameters.used,
+        .hidden = text->hidden.used,
+        .comps = text->comps.used,
+        .entry = entry,
+    };
+    body.comp->name = name ? name : hlo_intern_string(module, "_");
+    body.comp->offset = at.offset;
+    hlo_stack_push(text, &text->bodies, &body, sizeof body);
+    if (entry) module->entry = body.comp;
+    text->def = NULL;
+}
+
+void hlo_text_single_instr_begin(hlo_text *text, hlo_span at) {
+    hlo_module *module = text->module;
+    const hlo_attr scheduled = {.id = HLO_ATTR_IS_SCHEDULED, .u.i = true};
+    module->name = hlo_intern_string(module, "_");
+    module->attrs = hlo_arena_copy(module->arena, &scheduled, sizeof scheduled);
+    module->attr_count = 1;
+    hlo_text_body_begin(text, at, module->name, true);
+    hlo_text_body(text)->bare = true;
+    (void)hlo_unique_name(module, HLO_NAME_COMPUTATION, module->name);
+    text->depth = 1;
+}
+
+void hlo_text_single_instr_end(hlo_text *text, hlo_span at) {
+    hlo_text_body_end(text, at);
+    hlo_text_computation_done(text);
+}
+
+void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    hlo_text_body(text)->result = shape;
+    hlo_text_body(text)->result_at = at;
+}
+
+static void refuse_parameter(hlo_text *text, hlo_span at, const hlo_computation *comp,
+                             const hlo_instr *first) {
+    hlo_text_error(text, at, "two parameters of computation '%s' have number %lld", comp->name,
+                   (long long)first->u.parameter);
+    hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");
+}
+
+static void number_parameters(hlo_text *text, const hlo_body *body) {
+    hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
+    size_t count = (text->parameters.used - body->parameters) / sizeof *found;
+    hlo_computation *comp = body->comp;
+    comp->parameter_count = (uint32_t)count;
+    comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
+    for (size_t i = 0; i < count; i++) {
+        hlo_span at = {found[i]->offset, 1};
+        int64_t number = found[i]->u.parameter;
+        if (number >= (int64_t)count)
+            hlo_text_error(text, at, "parameter number %lld, but computation '%s' has %zu of them",
+                           (long long)number, comp->name, count);
+        else if (comp->parameters[number])
+            refuse_parameter(text, at, comp, comp->parameters[number]);
+        else
+            comp->parameters[number] = found[i];
+    }
+}
+
+static void check_result(hlo_text *text, const hlo_body *body) {
+    const hlo_shape *root = body->comp->root->shape;
+    if (!body->result || hlo_shape_compatible(body->result, root)) return;
+    char says[128], is[128];
+    hlo_shape_format(body->result, false, says, sizeof says);
+    hlo_shape_format(root, false, is, sizeof is);
+    hlo_text_error(text, body->result_at, "the signature's result is %s, the root is %s", says, is);
+    hlo_text_note(text, (hlo_span){body->comp->root->offset, 1}, "the root is here");
+}
+
+void hlo_text_body_end(hlo_text *text, hlo_span at) {
+    hlo_body *body = hlo_text_body(text);
+    hlo_computation *comp = body->comp;
+    if (!body->broken) {
+        if (!comp->last)
+            hlo_text_error(text, at, "computation '%s' has no instruction", comp->name);
+        else
+            hlo_computation_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
+        number_parameters(text, body);
+        if (comp->root) check_result(text, body);
+    }
+    text->parameters.used = body->parameters;
+    hlo_text_unhide(text, body->hidden);
+    hlo_text_push_frame(text, HLO_OWNER_COMPUTATION);
+}
+
+hlo_computation *hlo_text_computation_done(hlo_text *text) {
+    hlo_body *body = hlo_text_body(text);
+    hlo_computation *comp = body->comp;
+    hlo_frame *frame = hlo_text_frame(text);
+    hlo_text_drop_defaults(text, frame, HLO_OP_INVALID);
+    text->threads |= hlo_frame_attr_count(text, frame) > 0;
+    comp->attr_count = hlo_frame_attr_count(text, frame);
+    comp->attrs = hlo_text_take_attrs(text, frame);
+    hlo_text_pop_frame(text);
+    text->bodies.used -= sizeof *body;
+    hlo_text_names_now(text, comp, body->bare);
+    if (body->name) {
+        hlo_string_cache *memo = hlo_intern_cache(text->module, body->name);
+        if (memo->comp) {
+            hlo_text_error(text, body->at, "computation '%s' is defined twice", body->name);
+            hlo_text_note(text, (hlo_span){memo->comp->offset, 1}, "the first is here");
+        }
+        memo->comp = comp;
+    }
+    hlo_computation_move_last(comp);
+    return comp;
+}
