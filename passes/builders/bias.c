@@ -23,10 +23,11 @@ static bool row_grain(const hlo_instr *value, const hlo_instr *result, const hlo
 
 bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view) {
     hlo_granularity granularity;
+    const hlo_instr *held;
     int64_t row;
     return row_grain(value, result, view, &granularity, &row) &&
            (hlo_shape_count(value->shape) > row || value->op == HLO_OP_BROADCAST) &&
-           hlo_granularity_holds(value, &granularity);
+           hlo_granularity_holds_elsewhere(value, &granularity, &held);
 }
 
 /* The elements where the slice has taken them from. */
@@ -47,8 +48,11 @@ static bool spread_over(hlo_rule_env *env, hlo_instr *row, const hlo_instr *slic
 bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
                   const hlo_instr *view, hlo_instr **out) {
     hlo_granularity granularity;
+    const hlo_instr *held;
     int64_t row;
     if (!row_grain(value, result, view, &granularity, &row)) return false;
+    if (hlo_granularity_holds_elsewhere(value, &granularity, &held) && held)
+        return hlo_rule_refuse(env, "memory-space", held);
     hlo_instr *sample = hlo_granularity_compact(env, value, &granularity);
     hlo_instr *vector = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, 1, &row, 0, NULL);
     if (!vector) return false;

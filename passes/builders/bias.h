@@ -6,7 +6,8 @@
 #include "passes/engine/engine.h"
 
 /* Whether `value`, which has the dimensions of `view`, repeats one row of the result of a matmul.
- * `view` is the result, a reshape of it or a slice, of which it is a row then. */
+ * `view` is the result, a reshape of it or a slice, of which it is a row then. It may lie in
+ * another memory space: then no row can be made. */
 bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view);
 
 /* That row as a vector as long as the result's rows, with zeros where a slice takes nothing. False:

@@ -180,10 +180,10 @@ static bool below_pad(const hlo_instr *link, const hlo_granularity *granularity,
     return true;
 }
 
-bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
-                                hlo_granularity *out_below) {
+static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
+                      hlo_granularity *out_below) {
     const hlo_instr *operand = hlo_instr_operand(link, 0);
-    if (link->pin || !hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
+    if (!hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
         hlo_shape_count(operand->shape) < 1)
         return false;
     switch (link->op) {
@@ -208,17 +208,30 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
     }
 }
 
+bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
+                                hlo_granularity *out_below) {
+    return !link->pin && below_any(link, granularity, out_below);
+}
+
 /* ---------------------------------------------------------------------------------------- holds */
 
-static bool holds(hlo_instr *value, const hlo_granularity *granularity, unsigned *steps) {
+/* `held`: NULL, or the first that another memory space holds is noted there and passed. */
+static bool passes(const hlo_instr *link, const hlo_instr **held) {
+    if (!link->pin || !held || link->pin != HLO_PIN_SPACE) return !link->pin;
+    if (!*held) *held = link;
+    return true;
+}
+
+static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hlo_instr **held,
+                  unsigned *steps) {
     hlo_granularity here = *granularity, below;
     while ((*steps)++ < STEP_LIMIT) {
         if (!hlo_shape_is_array(value->shape) || value->shape->rank > HLO_RULE_ARGS) return false;
         if (hlo_shape_count(value->shape) < 1 || value->shape->dynamic) return false;
         if (is_trivial(value->shape, &here)) return true;
         if (value->op == HLO_OP_CONSTANT) return hlo_literal_is_splat(value->u.literal);
-        if (value->op != HLO_OP_PAD && value->operand_count &&
-            hlo_granularity_of_operand(value, &here, &below)) {
+        if (value->op != HLO_OP_PAD && value->operand_count && below_any(value, &here, &below) &&
+            passes(value, held)) {
             here = below;
             value = hlo_instr_operand(value, 0);
             continue;
@@ -226,7 +239,7 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, unsigned
         if (!(hlo_ops[value->op].flags & HLO_ELEMENTWISE) || !value->operand_count) return false;
         for (uint32_t i = 0; i < value->operand_count; i++) {
             hlo_instr *operand = hlo_instr_operand(value, i);
-            if (operand->shape->rank && !holds(operand, &here, steps)) return false;
+            if (operand->shape->rank && !holds(operand, &here, held, steps)) return false;
         }
         return true;
     }
@@ -235,7 +248,14 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, unsigned
 
 bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity) {
     unsigned steps = 0;
-    return holds(value, granularity, &steps);
+    return holds(value, granularity, NULL, &steps);
+}
+
+bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
+                                     const hlo_instr **out_held) {
+    unsigned steps = 0;
+    *out_held = NULL;
+    return holds(value, granularity, out_held, &steps);
 }
 
 /* --------------------------------------------------------------------------------------- making */

@@ -20,6 +20,10 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* Whether `value` is sure to have the grain. Looks at so many instructions at most. */
 bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity);
+/* The same wherever it lies; `*out_held`: what lies in another memory space, or is read from there;
+ * NULL: nothing. */
+bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
+                                     const hlo_instr **out_held);
 
 /* The sample of `value`, which has the grain, with as many dimensions. NULL: it cannot be made. */
 hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
