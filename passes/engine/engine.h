@@ -1,7 +1,7 @@
 /* The rule engine: interprets the tables of grammar/rules/rules.h on a module.
  *
  *   match.c     patterns against instructions, with backtracking; guards and their reasons
- *   rewrite.c   templates to instructions; replacing roots, all or none
+ *   rewrite.h   the parts of a rewrite: places, templates, calls, and the actions of a rule
  *   phase.c     the rules of a phase, to their fixpoint
  *   worklist.c  the instructions that are still to be looked at */
 #ifndef HLO_PASSES_MATCH_H
@@ -20,7 +20,7 @@ typedef enum hlo_binding_kind {
     HLO_BOUND_CHAIN,  /* instr: the top link; inner: where it starts (the same when it has no link)
                        */
     HLO_BOUND_ATTR,   /* attr; NULL: the instruction has none */
-    HLO_BOUND_TERM,   /* a template that is made when it is used */
+    HLO_BOUND_TERM,   /* a template that is made at its first use */
     HLO_BOUND_NUMBER, /* arguments of functions */
     HLO_BOUND_WORD,
     HLO_BOUND_ABSENT
@@ -28,7 +28,7 @@ typedef enum hlo_binding_kind {
 
 typedef struct hlo_binding {
     hlo_binding_kind kind;
-    bool leaf; /* bound by a variable alone: what is below was not looked at */
+    bool leaf; /* bound by a variable alone: its operands were not matched */
     hlo_instr *instr, *inner;
     const hlo_attr *attr;
     uint32_t term;
@@ -36,35 +36,38 @@ typedef struct hlo_binding {
     const char *word;
 } hlo_binding;
 
-/* One try of one rule at one root. */
+/* The attempt of one rule at one root. */
 typedef struct hlo_rule_env {
     hlo_pass_context *context;
     hlo_engine *engine;
     const hlo_rules *rules;
     const hlo_rule *rule;
     hlo_instr *root;
-    const hlo_instr *subject; /* whose verdict it is about; NULL */
+    const hlo_instr *subject; /* the matmul that gets the verdict; NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
     uint32_t next_root;      /* roots matched so far */
     uint32_t fuel;           /* steps that the match may still take */
-    const hlo_instr *pinned; /* one of what is matched, but for leaves; NULL: none is */
-    /* Why it did not fire: the first reason that came up; HLO_REASON_COUNT: none. */
+    const hlo_instr *pinned; /* a pinned instruction that is matched, but for leaves; NULL: none */
+    /* Reason for not firing, the first that came up; HLO_REASON_COUNT: none. */
     hlo_reason reason;
     const hlo_instr *blocker;
     bool unbuildable;  /* a term could not be made */
-    const char *fault; /* what is wrong with what a rule of a file has made; NULL. In scratch */
-    hlo_instr *replacement;      /* what the root has become, for the measure */
-    hlo_journal *journal;        /* what has been made for it */
-    struct hlo_rule_move *moves; /* to be made once all is checked */
+    const char *fault; /* error in the instructions that a rule of a file made; NULL. In scratch */
+    hlo_instr *replacement;      /* of the root, for the measure */
+    hlo_journal *journal;        /* new instructions */
+    struct hlo_rule_move *moves; /* planned */
     uint32_t move_count, move_capacity;
-    uint32_t first_id; /* of what is made */
-    /* Where and for what new instructions are made. */
-    hlo_instr *before;
-    const hlo_instr *like;
+    uint32_t first_id;     /* of the new instructions */
+    hlo_instr *before;     /* place of new instructions */
+    const hlo_instr *like; /* gives them metadata and offset */
 } hlo_rule_env;
 
+static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uint32_t index) {
+    return &env->rules->terms[index];
+}
+
 typedef bool hlo_rule_test(hlo_rule_env *env, const hlo_binding *args, uint32_t count);
-/* `*out` NULL: the value is absent. False: it cannot be made, env->reason may say why. */
+/* Makes a value, `*out`; NULL: it is absent. False: it cannot be made, env->reason may say why. */
 typedef bool hlo_rule_make(hlo_rule_env *env, const hlo_binding *args, uint32_t count,
                            hlo_instr **out);
 typedef int64_t hlo_rule_measure(const hlo_rule_env *env, const hlo_instr *value);
@@ -76,7 +79,8 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules and what they name. The engine gets it as data, context->library. */
+/* The built-in rules with their vocabulary and functions. The engine gets them as data,
+ * context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;
     const hlo_rule_functions *functions; /* of builder.def, by the codes that rules have */
@@ -84,58 +88,56 @@ typedef struct hlo_rule_library {
     const uint32_t *file_count;
 } hlo_rule_library;
 
-/* match.c: binds env->slots. True: the roots match and the guards hold. Otherwise env->reason may
- * say which guard did not. */
+/* match.c: binds env->slots. True: the roots match and the guards hold. False: env->reason may be
+ * that of a guard. */
 bool hlo_rule_match(hlo_rule_env *env);
-/* Whether the guards hold that are about words alone, such as options: without them it never fires,
- * and only those count that would give no reason. */
+/* False if a guard fails that depends on words alone, such as options, and gives no reason: the
+ * rule never fires. */
 bool hlo_rule_may_fire(hlo_rule_env *env);
-/* Index of the result in the call's tuple; -1 when it has no such result. */
+/* Returns the index of a result in the call's tuple; -1 if the call has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
-/* A scalar constant. */
+/* Makes a scalar constant. */
 hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number);
 
-/* `value`, which has one element or repeats one, repeated over `shape`. NULL: it cannot be made. */
+/* Broadcasts `value`, which has one element or repeats one, to `shape`. NULL: it cannot be made. */
 hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape);
 
-/* Whether the arguments are what builder.def says that the function takes. */
+/* True if the arguments have the kinds that builder.def gives the function. */
 bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
                    uint32_t count);
 
-/* An argument of a guard or of a builder: a variable, a result, a number or a word. */
+/* Reads an argument of a guard or of a builder: a variable, a result, a number or a word. */
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term);
 
-/* rewrite.c: carries out the actions. False: nothing has changed, env->reason may say why. */
+/* rewrite.c: carries out the actions, all or none. False: none, env->reason may say why. */
 bool hlo_rule_rewrite(hlo_rule_env *env);
-/* A new instruction before env->before, with metadata and offset of env->like. */
+/* place.c: makes an instruction before env->before, with metadata and offset of env->like. */
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands);
-/* How much has been planned, and a return to there: what was made since is unmade, and nothing that
- * was to be moved since is. */
+/* A point in the planning of a firing: counts of new instructions and of moves. */
 typedef struct hlo_rule_mark {
     uint32_t made, moves;
 } hlo_rule_mark;
 hlo_rule_mark hlo_rule_here(const hlo_rule_env *env);
+/* Removes instructions made, and drops moves planned, since the mark. */
 void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark);
-/* Sets env->reason, when there is none yet, by name. Returns false. */
+/* Sets env->reason by name, unless it is set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* worklist.c: what the others ask of the worklist. */
-/* Whether `a` stands before `b`, of the same computation. */
+/* worklist.c: true if `a` stands before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
-/* Whether the phase gives reasons: then one that was given may not hold any more when a rule has
- * fired, and is given again if it does. */
+/* True if the phase gives reasons: a firing then clears earlier ones, and rules give them again. */
 bool hlo_engine_judges(const hlo_engine *engine);
-/* Says that the instruction is new or has other operands or users. */
+/* Queues an instruction that is new or has other operands or users. */
 void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
 
-/* Moves it within its computation to stand before `before`. */
+/* Moves `instr` before `before`, of the same computation. */
 void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before);
-/* Removes it, and what only it used, if nothing uses it. */
+/* Removes `instr` if it has no users, and operands that lose their last user by that. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 
-/* Runs a phase to its fixpoint: the rules of that phase of every built-in file, then those of
- * context->rules. HLO_INTERNAL when it does not end: a diagnostic names the rule. */
+/* Runs a phase to its fixpoint: its rules in every built-in file, then those in context->rules.
+ * HLO_INTERNAL when it does not end: a diagnostic names the rule. */
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
 
 #endif

@@ -23,10 +23,6 @@ typedef struct goal {
 static bool match_goals(hlo_rule_env *env, const goal *g);
 static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next);
 
-static const hlo_rule_term *term_at(const hlo_rule_env *env, uint32_t index) {
-    return &env->rules->terms[index];
-}
-
 static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t index) {
     return env->rules->args[t->first_arg + index];
 }
@@ -277,7 +273,7 @@ static bool binds_itself(const hlo_rule_term *t) {
 }
 
 static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next) {
-    const hlo_rule_term *t = term_at(env, term);
+    const hlo_rule_term *t = hlo_rule_term_at(env, term);
     if (!env->fuel) return false;
     env->fuel--;
     if (!shape_fits(env, t, value)) return false;
@@ -300,7 +296,7 @@ typedef struct op_set {
 
 /* Adds the opcodes of the pattern. */
 static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
-    const hlo_rule_term *t = term_at(env, term);
+    const hlo_rule_term *t = hlo_rule_term_at(env, term);
     if (t->kind == HLO_TERM_OP) ops->has[t->code] = true;
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
@@ -320,7 +316,7 @@ static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops
 /* From each value in the pattern that is bound already, those in `part` of it. */
 static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *ops,
                                 uint32_t part) {
-    const hlo_rule_term *t = term_at(env, part);
+    const hlo_rule_term *t = hlo_rule_term_at(env, part);
     if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE) {
         hlo_instr *base = env->slots[t->slot].instr;
         if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
@@ -371,13 +367,14 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
 static bool guard_holds(hlo_rule_env *env, const hlo_rule_guard *g) {
     hlo_binding args[HLO_RULE_SLOTS];
     for (uint32_t a = 0; a < g->arg_count; a++)
-        args[a] = hlo_rule_argument(env, term_at(env, env->rules->args[g->first_arg + a]));
+        args[a] = hlo_rule_argument(env, hlo_rule_term_at(env, env->rules->args[g->first_arg + a]));
     return holds(env, g->function, args, g->arg_count) != g->negate;
 }
 
 static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {
     for (uint32_t a = 0; a < g->arg_count; a++)
-        if (term_at(env, env->rules->args[g->first_arg + a])->kind != HLO_TERM_WORD) return false;
+        if (hlo_rule_term_at(env, env->rules->args[g->first_arg + a])->kind != HLO_TERM_WORD)
+            return false;
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* The runner: takes the list of passes apart, runs them, verifies, dumps and times. */
+/* The pass manager: parses the list of passes, runs them, verifies, dumps and times. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,7 +19,7 @@ typedef enum role { ENABLES, CLEANUP, COMMITS } role;
 typedef struct pass {
     const char *name, *help;
     role role;
-    hlo_pass_function *function; /* one of these three is there */
+    hlo_pass_function *function; /* one of these three is set */
     const char *sequence;
     const char *rules; /* a phase of passes/rules/ */
 } pass;
@@ -30,7 +30,9 @@ static const pass passes[] = {
 #define RULES(phase) .rules = phase
 #define PASS(pass_name, body, pass_role, pass_help)                                                \
     {.name = pass_name, .help = pass_help, .role = pass_role, body},
+#define ALIAS(old_name, pass_name)
 #include "passes/pass.def"
+#undef ALIAS
 #undef PASS
 #undef RULES
 #undef SEQUENCE
@@ -38,6 +40,16 @@ static const pass passes[] = {
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
+
+static const struct {
+    const char *name, *pass;
+} aliases[] = {
+#define PASS(name, body, role, help)
+#define ALIAS(name, pass) {name, pass},
+#include "passes/pass.def"
+#undef ALIAS
+#undef PASS
+};
 
 size_t hlo_pass_count(void) {
     return PASS_COUNT;
@@ -51,10 +63,16 @@ const char *hlo_pass_help(size_t index) {
     return passes[index].help;
 }
 
+static bool is_word(const char *name, const char *word, size_t length) {
+    return strlen(name) == length && memcmp(name, word, length) == 0;
+}
+
 static const pass *find_pass(const char *name, size_t length) {
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (is_word(aliases[i].name, name, length))
+            return find_pass(aliases[i].pass, strlen(aliases[i].pass));
     for (size_t i = 0; i < PASS_COUNT; i++)
-        if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0)
-            return &passes[i];
+        if (is_word(passes[i].name, name, length)) return &passes[i];
     return NULL;
 }
 
@@ -70,18 +88,18 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *linted;          /* a copy to look for lints in; NULL */
-    hlo_module *rules;           /* holds context.rules; NULL */
-    bool telling;                /* the report is asked for, or decides what is kept */
-    uint64_t decided;            /* changes by passes that decide */
-    uint64_t tidied[PASS_COUNT]; /* of passes that tidy: the age() of what they left; 0: none */
+    hlo_module *linted;           /* a copy that lints are looked for in; NULL */
+    hlo_module *rules;            /* holds context.rules; NULL */
+    bool reports;                 /* the report is requested, or --min-gain needs it */
+    uint64_t committed;           /* changes by COMMITS passes */
+    uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
 
-static bool holds_deciding(const pass *p) {
+static bool has_committing(const pass *p) {
     if (!p->sequence) return p->role == COMMITS;
     size_t length;
     for (const char *at = p->sequence, *word; (word = hlo_next_word(&at, &length));)
-        if (holds_deciding(find_pass(word, length))) return true;
+        if (has_committing(find_pass(word, length))) return true;
     return false;
 }
 
@@ -89,7 +107,7 @@ static hlo_status dump(const run *r, const pass *p) {
     const hlo_pass_options *options = r->context.options;
     const char *which = options->print_after;
     bool all = which && strcmp(which, "all") == 0 && !p->sequence;
-    if (!which || (!all && strcmp(which, p->name) != 0)) return HLO_OK;
+    if (!which || (!all && find_pass(which, strlen(which)) != p)) return HLO_OK;
     fprintf(options->dump, "// ----- after %s\n", p->name);
     return hlo_module_print(r->context.module, NULL, options->dump);
 }
@@ -111,16 +129,16 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Grows with every change, and with what is made in vain and may be left over. */
+/* Grows with every change, and with every instruction that is made, even in vain. */
 static uint64_t age(const run *r) {
     return 1 + r->context.changes + r->context.module->next_id;
 }
 
 static hlo_status run_function(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
-    uint64_t *tidied = &r->tidied[p - passes];
+    uint64_t *cleaned = &r->cleaned[p - passes];
     if (hlo_pin_is_scheduled(context->module)) return HLO_OK;
-    if (p->role == CLEANUP && *tidied == age(r)) return HLO_OK;
+    if (p->role == CLEANUP && *cleaned == age(r)) return HLO_OK;
     double start = context->options->time_passes ? seconds_now() : 0;
     uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
@@ -129,8 +147,8 @@ static hlo_status run_function(run *r, const pass *p) {
         hlo_remark_relocated(context, hlo_module_compact(context->module, context->scratch));
     hlo_arena_release(context->scratch, mark);
     context->agreement = NULL;
-    if (p->role == COMMITS) r->decided += context->changes - before;
-    *tidied = age(r);
+    if (p->role == COMMITS) r->committed += context->changes - before;
+    *cleaned = age(r);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name);
     return status;
@@ -138,20 +156,20 @@ static hlo_status run_function(run *r, const pass *p) {
 
 static hlo_status run_list(run *r, const char *list, bool outermost);
 
-/* The module is as it was when no deciding pass has changed anything. */
+/* Restores the module if no committing pass in the sequence has changed anything. */
 static hlo_status run_or_undo(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     const hlo_snapshot *before = hlo_snapshot_take(context->module, context->scratch);
     hlo_remark_mark *remarks = hlo_remark_here(context);
-    uint64_t decided = r->decided, changes = context->changes;
+    uint64_t committed = r->committed, changes = context->changes;
     hlo_status status = run_list(r, p->sequence, false);
-    if (status == HLO_OK && r->decided == decided) {
+    if (status == HLO_OK && r->committed == committed) {
         hlo_snapshot_restore(context->module, before);
         hlo_remark_back(context, remarks);
         context->order = NULL;
         context->changes = changes;
-        memset(r->tidied, 0, sizeof r->tidied);
+        memset(r->cleaned, 0, sizeof r->cleaned);
     }
     hlo_arena_release(context->scratch, mark);
     return status;
@@ -161,7 +179,7 @@ static hlo_status run_pass(run *r, const pass *p, bool outermost) {
     hlo_status status;
     if (!p->sequence)
         status = run_function(r, p);
-    else if (outermost && holds_deciding(p))
+    else if (outermost && has_committing(p))
         status = run_or_undo(r, p);
     else
         status = run_list(r, p->sequence, false);
@@ -177,10 +195,10 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     return status;
 }
 
-/* XLA's partitioner can split a dot, but not a custom call. */
+/* Warns of sharded values: XLA's partitioner can split a dot, but not a custom call. */
 static void warn_unpartitioned(const run *r) {
     const hlo_instr *marked;
-    if (!r->decided || !hlo_devices_unpartitioned(r->context.module, &marked)) return;
+    if (!r->committed || !hlo_devices_unpartitioned(r->context.module, &marked)) return;
     hlo_diag_emit(
         r->context.module, r->context.sink, HLO_WARNING, marked->offset,
         hlo_intern_length(marked->name),
@@ -188,8 +206,8 @@ static void warn_unpartitioned(const run *r) {
         "calls cannot be");
 }
 
-/* Of the rules that were loaded; one that only gives reasons changes nothing, and does not fire. */
-static void writer_idle_rules(const run *r) {
+/* Notes each loaded rule that did not fire, but for remarks, which never do. */
+static void note_idle_rules(const run *r) {
     const hlo_rules *rules = r->context.rules;
     for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
         const hlo_rule *rule = &rules->rules[i];
@@ -205,37 +223,38 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
     hlo_status status = HLO_OK;
-    if (r->telling) hlo_report_open(context);
+    if (r->reports) hlo_report_open(context);
     if (*options->passes) hlo_pin_module(context->module, context->scratch);
-    if (r->telling && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
+    if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && *options->passes && !options->verify_none && !options->verify_each)
         status = verify(r, options->passes);
     if (status != HLO_OK) return status;
-    if (!r->telling) return HLO_OK;
+    if (!r->reports) return HLO_OK;
     if (options->lint) hlo_lint_as_left(context);
     hlo_report_close(context);
     return HLO_OK;
 }
 
-/* The module is again as it came, and the report knows what is to stay wide. */
-static hlo_status start_again(run *r, const hlo_snapshot *original, jmp_buf *recover) {
+/* Restores the input, with a report that lists the matmuls that are to stay wide. */
+static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report *old = context->report;
     hlo_snapshot_restore(context->module, original);
     hlo_module_free(r->linted);
     r->linted = NULL;
-    r->decided = context->changes = 0;
-    memset(r->tidied, 0, sizeof r->tidied);
+    r->committed = context->changes = 0;
+    memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
     context->report = hlo_report_again(old, recover);
     hlo_report_free(old);
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* A matmul that gains too little is known once all is done, and what it takes with it (an FP8
- * result, say) may be another's gain: so all is done again without it. */
+/* Runs until every fused matmul gains enough. A gain is only known at the end, and a result of one
+ * matmul (FP8, say) may be part of another's gain: so all passes run again without the slow ones.
+ */
 static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
@@ -243,16 +262,16 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
     while (status == HLO_OK && hlo_report_is_slow(context->report)) {
-        status = start_again(r, original, recover);
+        status = restart(r, original, recover);
         if (status == HLO_OK) status = run_all(r, recover);
     }
     if (status != HLO_OK) return status;
     warn_unpartitioned(r);
-    writer_idle_rules(r);
+    note_idle_rules(r);
     return status;
 }
 
-/* In a function of its own: `r` must not be a variable of the one that jumps are caught in. */
+/* A function of its own: `r` must not be a local variable of the function that calls setjmp(). */
 static hlo_status run_caught(run *r) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;
@@ -312,7 +331,7 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     return HLO_OK;
 }
 
-/* A rule in a phase that no pass runs would be lost without a word. */
+/* Refuses a rule whose phase no pass runs: it would never fire. */
 static hlo_status check_phases(const run *r) {
     for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
         const hlo_rule *rule = &r->context.rules->rules[i];
@@ -337,7 +356,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                     .options = options,
                     .library = &hlo_rule_library_builtin,
                     .sink = options->sink},
-        .telling = out_report || options->min_gain > 0};
+        .reports = out_report || options->min_gain > 0};
     hlo_status status = hlo_pass_options_check(options);
     if (status != HLO_OK) return status;
     if (options->rules)
@@ -353,7 +372,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);
-    hlo_journal_close(module); /* a firing may have been left where memory ran out */
+    hlo_journal_close(module); /* a firing may have been interrupted by lack of memory */
     hlo_arena_free(r.context.scratch);
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);
