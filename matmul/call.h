@@ -21,8 +21,22 @@
 
 #include "ir/ir.h"
 
+typedef enum hlo_activation {
+    HLO_ACTIVATION_NONE,
+#define HLO_ACTIVATION(id, homogeneous, never_negative) HLO_ACTIVATION_##id,
+#include "matmul/table/activation.def"
+#undef HLO_ACTIVATION
+    HLO_ACTIVATION_COUNT
+} hlo_activation;
+
+/* A row of activation.def. */
+typedef struct hlo_activation_info {
+    bool homogeneous, never_negative;
+} hlo_activation_info;
+extern const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT];
+
 typedef enum hlo_epilogue {
-#define HLO_EPILOGUE(id, bias, relu, gelu, aux) HLO_EPILOGUE_##id,
+#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt) HLO_EPILOGUE_##id,
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     HLO_EPILOGUE_COUNT
@@ -119,8 +133,7 @@ hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 int hlo_matmul_aux_index(const hlo_matmul *matmul);
 int hlo_matmul_amax_index(const hlo_matmul *matmul);
 
-/* The epilogue that adds to `epilogue` a vector bias, a relu or a gelu (`what` is BIAS, RELU or
- * GELU); HLO_EPILOGUE_COUNT when none has both. */
+/* The epilogue that does `what` after `epilogue`; HLO_EPILOGUE_COUNT when no row does both. */
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
 /* HLO_EPILOGUE_COUNT when none is called so. */
 hlo_epilogue hlo_epilogue_find(const char *name);
@@ -128,7 +141,8 @@ const char *hlo_epilogue_name(hlo_epilogue epilogue);
 /* A row of epilogue.def. */
 typedef struct hlo_epilogue_info {
     const char *name;
-    bool bias, relu, gelu, aux;
+    bool bias, aux;
+    hlo_activation activation;
 } hlo_epilogue_info;
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 

@@ -1,10 +1,26 @@
-/* The tables epilogue.def, scale.def and target.def. */
+/* The tables activation.def, epilogue.def, scale.def and target.def. */
 #include <string.h>
 
 #include "matmul/call.h"
 
+const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT] = {
+    {.homogeneous = true},
+#define HLO_ACTIVATION(id, homogeneous, never_negative) {homogeneous, never_negative},
+#include "matmul/table/activation.def"
+#undef HLO_ACTIVATION
+};
+
+/* Each activation is an epilogue, with and without a bias. */
+#define HLO_ACTIVATION(id, homogeneous, never_negative)                                            \
+    _Static_assert(HLO_EPILOGUE_##id < HLO_EPILOGUE_COUNT &&                                       \
+                       HLO_EPILOGUE_BIAS_##id < HLO_EPILOGUE_COUNT,                                \
+                   "epilogue.def has no row " #id " or BIAS_" #id);
+#include "matmul/table/activation.def"
+#undef HLO_ACTIVATION
+
 const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT] = {
-#define HLO_EPILOGUE(id, bias, relu, gelu, aux) {#id, bias, relu, gelu, aux},
+#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt)                                          \
+    {#id, bias, aux, HLO_ACTIVATION_##activation},
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
 };
@@ -21,13 +37,13 @@ const char *hlo_epilogue_name(hlo_epilogue epilogue) {
 
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what) {
     const hlo_epilogue_info *a = &hlo_epilogues[epilogue], *b = &hlo_epilogues[what];
-    bool activated = a->relu || a->gelu;
-    if ((activated && (b->bias || b->relu || b->gelu)) || (a->bias && b->bias))
+    if ((a->activation && (b->bias || b->activation)) || (a->bias && b->bias))
         return HLO_EPILOGUE_COUNT;
+    hlo_activation activation = a->activation ? a->activation : b->activation;
     for (int i = 0; i < HLO_EPILOGUE_COUNT; i++) {
         const hlo_epilogue_info *row = &hlo_epilogues[i];
-        if (row->bias == (a->bias || b->bias) && row->relu == (a->relu || b->relu) &&
-            row->gelu == (a->gelu || b->gelu) && row->aux == (a->aux || b->aux))
+        if (row->bias == (a->bias || b->bias) && row->activation == activation &&
+            row->aux == (a->aux || b->aux))
             return (hlo_epilogue)i;
     }
     return HLO_EPILOGUE_COUNT;

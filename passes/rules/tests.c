@@ -185,7 +185,8 @@ TEST(max_of_all) {
 TEST(amax_of) {
     hlo_matmul m;
     if (!hlo_has_instr(args) || hlo_has_instr(args + 1)) return true;
-    return hlo_decode_call(args[2].instr, &m) && hlo_epilogues[m.epilogue].relu;
+    return hlo_decode_call(args[2].instr, &m) &&
+           hlo_activations[hlo_epilogues[m.epilogue].activation].never_negative;
 }
 
 TEST(broadcasts_row) {
@@ -244,14 +245,15 @@ TEST(aligned) {
 TEST(linear) {
     hlo_matmul m;
     if (!hlo_decode_call(args->instr, &m)) return false;
-    return !m.c && !hlo_epilogues[m.epilogue].relu && !hlo_epilogues[m.epilogue].gelu;
+    return !m.c && !hlo_epilogues[m.epilogue].activation;
 }
 
-/* Reads a call whose result is `alpha` and the scales times the products alone, or the relu of it.
- */
+/* Reads a call whose result is `alpha` and the scales times the products alone, or a homogeneous
+ * activation of it. */
 static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
-    return hlo_decode_call(arg->instr, m) && !m->c && !hlo_type_is_fp8(m->d->type) &&
-           (m->epilogue == HLO_EPILOGUE_DEFAULT || m->epilogue == HLO_EPILOGUE_RELU);
+    if (!hlo_decode_call(arg->instr, m) || m->c || hlo_type_is_fp8(m->d->type)) return false;
+    const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
+    return !epilogue->bias && !epilogue->aux && hlo_activations[epilogue->activation].homogeneous;
 }
 
 TEST(supports_result_type) {

@@ -53,6 +53,15 @@ hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, 
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
                                const hlo_error_options *options, const char **why);
 
+/* activation.c: an activation; of HLO_ACTIVATION_NONE all are NULL. */
+typedef struct cpu_activation {
+    float (*value)(float x);
+    double (*exact)(double x);
+    double (*rounding)(double x,
+                       double y); /* sigma of the error that value() adds at x, y = f(x) */
+} cpu_activation;
+extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
+
 /* matmul.c: cuBLASLt calls, by the formula in matmul/call.h. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);

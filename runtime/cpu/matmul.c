@@ -78,15 +78,10 @@ typedef struct epilogue {
     const cpu_scales *scales; /* by which rows and columns of the product are multiplied; NULL */
     float product_scale, c_scale, d_scale;
     float limit; /* of D's type; infinite when it does not saturate */
-    bool relu, gelu;
+    const cpu_activation *activation;
     atomic_uint amax; /* bits of a float that is not negative: as integers they compare the same,
                          and NaN is largest */
 } epilogue;
-
-static float gelu(float x) {
-    const float root = 0.7978845608028654f; /* sqrt(2 / pi) */
-    return 0.5f * x * (1 + tanhf(root * (x + 0.044715f * x * x * x)));
-}
 
 static void raise_amax(epilogue *e, float value) {
     unsigned bits;
@@ -125,8 +120,7 @@ static void finish_range(void *arg, int64_t begin, int64_t end) {
         if (e->c) x += e->c_scale * e->c[i];
         if (e->bias) x += e->bias[i % e->n];
         if (e->aux) e->aux[i] = x;
-        if (e->relu && x < 0) x = 0;
-        if (e->gelu) x = gelu(x);
+        if (e->activation->value) x = e->activation->value(x);
         float size = fabsf(x);
         if (size > amax || isnan(size)) amax = isnan(amax) ? amax : size;
         e->d[i] = saturate(x * e->d_scale, e->limit);
@@ -259,8 +253,7 @@ static double squared(double x) {
 }
 
 static double activate(const epilogue *e, double x) {
-    if (e->relu) return x < 0 ? 0 : x;
-    return e->gelu ? 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) : x;
+    return e->activation->exact ? e->activation->exact(x) : x;
 }
 
 static double addend_variance(float value, float sigma) {
@@ -306,8 +299,7 @@ static void bound_element(bounds *b, int64_t i) {
     if (b->aux) b->aux[i] = (float)hlo_error_rounded(b->aux_type, x, sigma, INFINITY, b->options);
     double y = activate(e, x), up = activate(e, x + move), down = activate(e, x - move);
     sigma = fmax(fabs(up - y), fabs(down - y)) / HLO_ERROR_LAMBDA;
-    /* 1 + tanh is rounded as a number near 1, however small it is. */
-    if (e->gelu) sigma = hypot(sigma, unit * fmax(8 * fabs(y), fabs(x) / 2));
+    if (e->activation->rounding) sigma = hypot(sigma, e->activation->rounding(x, y));
     move = HLO_ERROR_LAMBDA * sigma;
     b->above = fmax(b->above, fabs(y) + move);
     b->below = fmax(b->below, fabs(y) - move);
@@ -392,7 +384,6 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
     hlo_status status = multiply(cpu, job, &made, why);
     if (status != HLO_OK) return status;
     bool scalar = cpu_scales_scalar(&made.scales);
-    const hlo_epilogue_info *info = &hlo_epilogues[m->epilogue];
     epilogue e = {
         .d = job->scratch,
         .c = widen(cpu, job, p->c),
@@ -403,8 +394,7 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         .c_scale = (float)m->beta * scale(job, p->c_scale),
         .d_scale = scale(job, p->d_scale),
         .limit = hlo_type_is_fp8(d->type) ? (float)hlo_float_max(d->type) : INFINITY,
-        .relu = info->relu,
-        .gelu = info->gelu,
+        .activation = &cpu_activations[hlo_epilogues[m->epilogue].activation],
     };
     int64_t count = hlo_view_count(d);
     if (p->aux >= 0) e.aux = hlo_arena_array(cpu->scratch, (size_t)count, sizeof(float));

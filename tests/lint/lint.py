@@ -200,11 +200,17 @@ def readme():
 
 
 def tables():
-    """Tables (*.def) that nothing includes."""
+    """Tables (*.def) that nothing includes; activations that no rule adds to a call."""
     text = "\n".join(read(n) for n in FILES if n.endswith((".c", ".h", ".l", ".y", ".cmake", ".txt", ".def")))
     for name in sources(".def"):
         if name.rsplit("/", 1)[1] not in text.replace(f"/* {name}", ""):
             yield name, 1, "nothing includes it"
+    rules = "".join(read(name) for name in FILES if name.endswith(".rules"))
+    for name in sources("activation.def"):
+        for number, line in lines(name):
+            row = re.match(r"HLO_ACTIVATION\((\w+),", line)
+            if row and f"epilogue += {row[1]};" not in rules:
+                yield name, number, f"no rule adds {row[1]} to a call"
 
 
 def silence():

@@ -32,6 +32,7 @@ FAULTS = [
     ("readme", "ir/README.md", "`y.c`\n", "no y.c"),
     ("readme", "docs/x.md", "`ir/y.c`\n", "no ir/y.c"),
     ("tables", "ir/x.def", "ROW(x)\n", "includes"),
+    ("tables", "matmul/table/activation.def", "HLO_ACTIVATION(SILU, 0, 0)\n", "no rule adds SILU"),
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),

@@ -269,14 +269,9 @@ static bool fast_accumulation(const builder *b) {
 
 static int epilogue_word(hlo_epilogue epilogue) {
     static const int words[HLO_EPILOGUE_COUNT] = {
-        [HLO_EPILOGUE_DEFAULT] = LT_EPILOGUE_DEFAULT,
-        [HLO_EPILOGUE_RELU] = LT_EPILOGUE_RELU,
-        [HLO_EPILOGUE_GELU] = LT_EPILOGUE_GELU,
-        [HLO_EPILOGUE_GELU_AUX] = LT_EPILOGUE_GELU_AUX,
-        [HLO_EPILOGUE_BIAS] = LT_EPILOGUE_BIAS,
-        [HLO_EPILOGUE_BIAS_RELU] = LT_EPILOGUE_RELU_BIAS,
-        [HLO_EPILOGUE_BIAS_GELU] = LT_EPILOGUE_GELU_BIAS,
-        [HLO_EPILOGUE_BIAS_GELU_AUX] = LT_EPILOGUE_GELU_AUX_BIAS,
+#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt) LT_EPILOGUE_##cublaslt,
+#include "matmul/table/epilogue.def"
+#undef HLO_EPILOGUE
     };
     return words[epilogue];
 }
