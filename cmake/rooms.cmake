@@ -6,7 +6,7 @@
 #   LINK     libraries whose headers it includes
 #
 # A room is compiled against links to the headers of what it sees and nothing else, so that an
-# include that the map does not have fails to compile. tests/lint/lint.py (`rooms`) holds the
+# include that the map does not have fails to compile. tests/lint/rooms.py holds the
 # references between object files against the same map.
 set_property(GLOBAL PROPERTY HLO_ROOMS)
 

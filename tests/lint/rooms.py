@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The rooms of the library against their map, the hlo_room() lines of CMakeLists.txt.
 
-usage: rooms.py BUILD
+usage: rooms.py BUILD [--root=DIR]
 
 Refuses, by the symbols of the object files in BUILD:
 - a reference to a file of a folder that the referring folder does not see,
 - a circle of files, but for real recursion (RECURSION below),
-and in the tree a README.md whose line `Sees:` is not what the map says, and a folder of more than MOST files.
+and in the tree a README.md whose line `Sees:` is not what the map says, and a folder of more than MOST sources.
 Prints a line for each finding; exit status 1 if there are any, or if there was nothing to look at.
 """
 import collections
@@ -15,8 +15,9 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2]))
 MOST = 17
+SOURCES = {".c", ".cuh", ".def", ".h", ".l", ".proto", ".y"}
 
 # Circles that are no fault: what the files do is recursive.
 RECURSION = [
@@ -100,16 +101,17 @@ def findings(build):
         line = "Sees: " + (", ".join(f"`{f}/`" for f in sees) + ", and what these see." if sees else "no other folder.")
         if not readme.exists() or line not in readme.read_text().split("\n"):
             yield f"{folder}/README.md: does not say '{line}'"
-        files = [p for p in (ROOT / folder).iterdir() if p.is_file() and p.name != "README.md"]
-        if len(files) > MOST:
-            yield f"{folder}: {len(files)} files, more than {MOST}"
+        sources = [p for p in (ROOT / folder).glob("*.*") if p.suffix in SOURCES]
+        if len(sources) > MOST:
+            yield f"{folder}: {len(sources)} sources, more than {MOST}"
 
 
 def main():
-    if len(sys.argv) != 2:
+    builds = [a for a in sys.argv[1:] if not a.startswith("--root=")]
+    if len(builds) != 1:
         sys.exit(__doc__)
     sys.setrecursionlimit(10000)
-    found = list(findings(pathlib.Path(sys.argv[1])))
+    found = list(findings(pathlib.Path(builds[0])))
     print("\n".join(found))
     sys.exit(bool(found))
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that lint.py finds what it is there to find: a tree with one fault per check, and a tree with none."""
+"""Checks that lint.py and rooms.py find their faults: a tree with one fault per check, and a tree with none."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -47,8 +48,50 @@ def lint(check, root):
     return subprocess.run(command, capture_output=True, text=True)
 
 
+# Two rooms, `b` above `a`: sources, READMEs, and the findings about one fault at a time.
+ROOMS = {
+    "CMakeLists.txt": "hlo_room(a)\nhlo_room(b SEES a)\n",
+    "a/README.md": "Sees: no other folder.\n",
+    "b/README.md": "Sees: `a/`, and what these see.\n",
+    "a/low.c": "int low(void) { return 1; }\n",
+    "a/other.c": "int low(void); int other(void) { return low(); }\n",
+    "b/high.c": "int low(void); int high(void) { return low(); }\n",
+}
+ROOM_FAULTS = [
+    ({}, None),
+    ({"a/low.c": "int high(void); int low(void) { return high(); }\n"}, "which a does not see"),
+    ({"a/low.c": "int other(void); int low(void) { return other(); }\n"}, "a circle of files: a/low.c, a/other.c"),
+    ({"b/README.md": "Sees: no other folder.\n"}, "b/README.md: does not say"),
+    ({f"a/{i}.h": "" for i in range(16)}, "a: 18 sources"),
+    ({"CMakeLists.txt": "\n"}, "no map"),
+    ({"a/low.c": None, "a/other.c": None, "b/high.c": None}, "no object files"),
+]
+
+
+def rooms(fault):
+    """What rooms.py says of the two rooms with those files changed or, where None, absent."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {**ROOMS, **fault}.items():
+            if text is None:
+                continue
+            path = pathlib.Path(root, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            if path.suffix == ".c":
+                made = pathlib.Path(root, f"build/CMakeFiles/hlo_{path.parent.name}.dir/{name}.o")
+                made.parent.mkdir(parents=True, exist_ok=True)
+                subprocess.run([os.environ.get("CC", "cc"), "-c", path, "-o", made], check=True)
+        command = [sys.executable, LINT.with_name("rooms.py"), f"{root}/build", f"--root={root}"]
+        return subprocess.run(command, capture_output=True, text=True)
+
+
 def main():
     failures = 0
+    for fault, said in ROOM_FAULTS:
+        result = rooms(fault)
+        if result.returncode != (1 if said else 0) or (said or "") not in result.stdout:
+            failures += 1
+            print(f"rooms: {said or 'no fault'}: {result.stdout}{result.stderr}")
     checks = dict.fromkeys(fault[0] for fault in FAULTS)
     with tempfile.TemporaryDirectory() as root:
         pathlib.Path(root, "x.c").write_text("int x;\n")
