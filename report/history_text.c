@@ -12,6 +12,11 @@ static bool is_fp8(const hlo_passage *p) {
     return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
 }
 
+/* The last stage still has a plain dot: FP8 is what would become of it. */
+static bool would_be_fp8(const hlo_passage *p) {
+    return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
+}
+
 static const char *reason_of(const hlo_passage *p) {
     return p->gone ? NULL : p->last.reason;
 }
@@ -36,7 +41,7 @@ static void writer_loss(const hlo_dump *dump, size_t module, const hlo_passage *
 
 /* Of modules, by their matmuls as they are first seen. */
 typedef struct totals {
-    size_t matmuls, fp8, lost;
+    size_t matmuls, fp8, would_be, lost;
     double flops, fp8_flops; /* of one execution of each module */
 } totals;
 
@@ -45,10 +50,12 @@ static totals add_up(const hlo_history *history) {
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_passage *p = hlo_history_passage(history, i);
         double flops = p->first.runs * p->first.flops;
-        sum.fp8 += is_fp8(p);
+        const bool fp8 = is_fp8(p) && !would_be_fp8(p);
+        sum.fp8 += fp8;
+        sum.would_be += would_be_fp8(p);
         sum.lost += p->lost != SIZE_MAX;
         sum.flops += flops;
-        if (is_fp8(p)) sum.fp8_flops += flops;
+        if (fp8) sum.fp8_flops += flops;
     }
     return sum;
 }
@@ -56,6 +63,7 @@ static totals add_up(const hlo_history *history) {
 static void writer_totals(const totals *sum, FILE *out) {
     fprintf(out, "%zu of %zu matmuls in FP8 at the end", sum->fp8, sum->matmuls);
     if (sum->flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * sum->fp8_flops / sum->flops);
+    if (sum->would_be) fprintf(out, ", %zu would be", sum->would_be);
     fprintf(out, ", %zu lost on the way\n", sum->lost);
 }
 
@@ -64,6 +72,7 @@ static void writer_passage(const hlo_dump *dump, size_t module, const hlo_passag
     if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
     /* No call: there is more to say than FP8. */
     if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
+    if (would_be_fp8(p)) fputs("  would be FP8: a plain dot so far", out);
     if (p->first.source_file)
         hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
     hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
@@ -121,6 +130,7 @@ static void writer_text_of(const hlo_dump *dump, const hlo_history *const *histo
         writer_one(dump, order[i].module, histories[order[i].module], which, out);
         all.matmuls += sum->matmuls;
         all.fp8 += sum->fp8;
+        all.would_be += sum->would_be;
         all.lost += sum->lost;
         all.flops += sum->flops;
         all.fp8_flops += sum->fp8_flops;
