@@ -177,6 +177,10 @@ static array step_cut(gen *g, array v) {
     return gen_emit(g, out, "slice(%s), slice={%s}", v.name, list);
 }
 
+static array step_barrier(gen *g, array v) {
+    return gen_emit(g, v, "opt-barrier(%s)", v.name);
+}
+
 static array step_observe(gen *g, array v) {
     gen_result(g, v);
     return v;
@@ -297,6 +301,7 @@ void gen_epilogue(gen *g, array v) {
                                                    step_relu,    step_gelu, step_rows,   scaled,
                                                    step_convert, step_view, step_view,   step_cut};
     static const int lengths[] = {0, 0, 0, 1, 1, 1, 2, 2, 3};
+    if (dice_chance(&g->dice, 5)) v = step_barrier(g, v);
     for (int i = DICE_PICK(&g->dice, lengths); i > 0; i--) {
         v = DICE_PICK(&g->dice, steps)(g, v);
         if (dice_chance(&g->dice, 8)) v = step_observe(g, v);
