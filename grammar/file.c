@@ -1,4 +1,4 @@
-/* Files of HLO text and binary modules: gz-compressed ones, and those that hold several modules. */
+/* Files of HLO text and binary modules: gz-compressed, or with several modules. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -54,7 +54,7 @@ static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
     return !why && *out_count > most ? "it unpacks to more than 2 GB" : why;
 }
 
-/* What unpacks to much is counted first, so that no more memory is taken than it needs. */
+/* Inflates a file; a large one is counted first, so that its memory is allocated exactly. */
 static const char *inflate_all(z_stream *z, hlo_content *out) {
     for (;;) {
         if (out->size >= COUNTED) {
@@ -130,7 +130,7 @@ static const char *part_end(const char *from, const char *end) {
     return end;
 }
 
-/* Whether there is more than white space and comments of a line. */
+/* True if there is more than white space and comments of a line. */
 static bool says_something(const char *from, const char *end) {
     while (from < end) {
         if (end - from > 1 && from[0] == '/' && from[1] == '/') {

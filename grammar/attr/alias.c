@@ -143,7 +143,7 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last = NULL; /* of those of one name the last counts, which comes first */
+    const char *last = NULL; /* of several with one name the last counts, which comes first */
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;
@@ -174,7 +174,7 @@ static bool debug_words(hlo_notation *f) {
     return true;
 }
 
-/* Those of each element of a tuple, in parentheses. */
+/* Reads the attributes of each element of a tuple, in parentheses. */
 static bool debug_tree(hlo_notation *f) {
     size_t open = 0;
     do {

@@ -65,7 +65,7 @@ static int hex_digit(char c) {
                                   : -1;
 }
 
-/* One escape, behind its backslash; returns what comes after it. */
+/* One escape, behind its backslash; returns the place behind it. */
 static const char *unescape(const char *from, const char *end, char *out) {
     static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
     const char *letter = *from ? strchr(letters, *from) : NULL;

@@ -94,7 +94,7 @@ static bool unknown_axis(hlo_notation *f, const hlo_mesh *m, const char *at, con
 }
 
 /* `'a'` or `'a':(2)2`, which no reference in *refs may overlap, and which is added to them. `last`:
- * the one before it in the same list. */
+ * the reference before it in its list. */
 static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
                       const hlo_axis_ref **last) {
     hlo_axis named;

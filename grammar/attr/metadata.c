@@ -20,7 +20,7 @@ void hlo_notation_put_array(hlo_notation *f, const hlo_notation_array *array) {
     hlo_notation_put(f, "}");
 }
 
-/* Tuples may be nested without end, so none waits for those within it. */
+/* Reads nested tuples without recursion: their depth is unbounded. */
 static bool origin_tree(hlo_notation *f) {
     size_t open = 0;
     do {
@@ -72,7 +72,7 @@ enum {
     FIELDS = LAST_FIELD - FIRST_FIELD + 1
 };
 
-/* The value of one field as text; empty: it says nothing. */
+/* Reads the value of one field as text; empty: the default. */
 static bool metadata_value(hlo_notation *f, hlo_attr_id id, const char **out) {
     hlo_bytes outer = f->out;
     f->out = (hlo_bytes){.arena = f->scratch};

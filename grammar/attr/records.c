@@ -28,7 +28,7 @@ bool hlo_notation_statistics(hlo_notation *f) {
     return hlo_notation_expect_end(f, "}");
 }
 
-/* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; what is not given is 0. */
+/* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; a missing one is 0. */
 static bool tolerance(hlo_notation *f) {
     static const char *const names[] = {"atol", "rtol", "ulps"};
     double value[3] = {0};

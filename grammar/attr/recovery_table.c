@@ -86,7 +86,7 @@ static bool read_array(hlo_notation *f, hlo_notation_array *out) {
     return true;
 }
 
-/* `{"a"} : {"b"}, "module"`; of those for the same array the first counts. */
+/* `{"a"} : {"b"}, "module"`; of several for one array the first counts. */
 bool hlo_notation_recovery(hlo_notation *f) {
     entry *list = NULL, **end = &list;
     if (!hlo_notation_expect(f, "{")) return false;

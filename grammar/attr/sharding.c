@@ -3,12 +3,11 @@
 
 #include "grammar/attr/devices.h"
 
-/* What may follow in a sharding by names, each at most once, in the order in which it is printed.
- */
+/* The sets of axes in a sharding by names, each at most once, in printing order. */
 static const char *const sets[] = {"replicated", "unreduced", "manual", "metadata"};
 enum { REPLICATED_SET, UNREDUCED_SET, METADATA = 3, SETS };
 
-/* Whether the newest `count` references are to every axis of the mesh, whole. */
+/* True if the newest `count` references are to every axis of the mesh, whole. */
 static bool names_all(const hlo_mesh *m, const hlo_axis_ref *refs, size_t count) {
     if (!count || count != m->count) return false;
     for (; count; refs = refs->next, count--)

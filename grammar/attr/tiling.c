@@ -85,7 +85,7 @@ static int64_t product(const int64_t *v, size_t count) {
 
 /* A piece of one dimension of an iota, on its way to a place in another order. */
 typedef struct factor {
-    int64_t dim, part, size; /* part: from the outermost on, of those of one dimension */
+    int64_t dim, part, size; /* part: index among the pieces of one dimension, outermost first */
     size_t tile;             /* the dimension of the tiling that it is part of */
 } factor;
 
@@ -207,9 +207,6 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
     t->dims.v = dims;
 }
 
-/* Sorts the dimensions behind the data by what they are for, makes one of those that are for the
- * same, drops those of one device. When nothing is tiled and all is for one thing, the result is
- * that; else HLO_TILE_KINDS. */
 int hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;

@@ -1,5 +1,5 @@
-/* Whether bytes are a message, before protobuf-c reads them: it neither bounds how deeply messages
- * nest nor says where it stopped. */
+/* Checks that bytes are a message, before protobuf-c reads them: it neither bounds how deeply
+ * messages nest nor says where it stopped. */
 #include <string.h>
 
 #include "grammar/message/message.h"

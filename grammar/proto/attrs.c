@@ -182,7 +182,7 @@ static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_p
     return true;
 }
 
-/* Attributes that say the same in two ways: whether this one is not the one to use. */
+/* True for the attribute, of two equivalent ones, that this instruction does not use. */
 static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
     if (op == HLO_OP_CUSTOM_CALL) return id == HLO_ATTR_TO_APPLY;
     if (op != HLO_OP_CONDITIONAL) return false;
@@ -386,7 +386,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
     }
 }
 
-/* What must be said although no attribute does. */
+/* Writes the defaults of missing attributes where a binary module needs their fields. */
 static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
     if (op == HLO_OP_COUNT) return;
     Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;

@@ -9,7 +9,7 @@ enum { MOST_ATTRS = 64 };
 
 /* ---------------------------------------------------------------------------------------- names */
 
-/* As in text: letters, digits, `_`, `.`, `-`; XLA, too, puts `_` for what is neither. */
+/* Makes a name of letters, digits, `_`, `.`, `-`, as in text; other bytes become `_`, as in XLA. */
 static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
     size_t size = strlen(name);
     if (!size) return hlo_intern_string(p->module, fallback);
@@ -36,7 +36,7 @@ static void check_operands(hlo_proto *p, const Xla__HloInstructionProto *from, h
                        count < info->min_operands ? info->min_operands : info->max_operands, count);
 }
 
-/* What is held by the instruction itself, and what XLA writes but nobody needs. */
+/* Empties the fields that the instruction itself holds, and redundant ones that XLA writes. */
 static void clear_held(hlo_proto *p, Xla__HloInstructionProto *from, hlo_op op) {
     static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
     hlo_attrs_clear(p, &from->base, hlo_ops[op].required, op);
@@ -72,7 +72,7 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
                          count);
 }
 
-/* The bytes of a payload: its own, or those of the module with its number. */
+/* Returns the bytes of a payload: its own, or the module's of that number. */
 static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
     if (from->value.len) return from->value;
     if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
@@ -127,7 +127,7 @@ static void read_parameters(hlo_proto *p, hlo_computation *comp) {
     }
 }
 
-/* What `instr` needs first has been placed. */
+/* Checks that the operands and control predecessors of `instr` have been placed. */
 static void check_behind(hlo_proto *p, const hlo_instr *instr) {
     const bool *placed = p->ids->placed;
     for (uint32_t k = 0; k < instr->operand_count; k++)

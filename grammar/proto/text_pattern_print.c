@@ -8,7 +8,7 @@ typedef struct printer {
     hlo_proto *p;
     hlo_bytes *out;
     unsigned depth;
-    bool space; /* a `~` waits for what comes next */
+    bool space; /* a `~` waits for the next bytes */
 } printer;
 
 static bool print_pattern(printer *w, const ProtobufCMessage *message, const char *at,

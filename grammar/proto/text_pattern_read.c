@@ -279,7 +279,7 @@ static bool read_field(scanner *r, const hlo_pattern_piece *piece, ProtobufCMess
     }
 }
 
-/* Reads what stands in the text only when a field is there; then it must be. */
+/* Reads the part of a text that is there exactly when a field is. */
 static void read_group(scanner *r, const hlo_pattern_piece *piece, ProtobufCMessage *message) {
     const char *from = r->at;
     bool read = read_pattern(r, message, piece->body, piece->body + piece->body_size);

@@ -53,7 +53,7 @@ static void take_fields(taking *t, ProtobufCMessage *message, uint32_t steps) {
     hlo_bytes_put(&t->out, bytes, size);
 }
 
-/* Whether a message in such a field has strays of its own. */
+/* True if a message in such a field has strays of its own. */
 static bool has_own(const ProtobufCFieldDescriptor *field) {
     return field->descriptor == &xla__hlo_computation_proto__descriptor ||
            field->descriptor == &xla__hlo_instruction_proto__descriptor;

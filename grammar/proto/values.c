@@ -338,7 +338,7 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
 /* A part of `window={...}`: a number per dimension, two for the padding. */
 typedef struct window_part {
     hlo_attr_id attr;
-    int usual; /* what is not printed when all are so */
+    int usual; /* the default, not printed when all parts have it */
     size_t first, second;
 } window_part;
 

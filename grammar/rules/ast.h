@@ -7,7 +7,7 @@
 
 #include "grammar/rules/rules.h"
 
-/* The names by which flex calls what bison prefixes. */
+/* Flex's names of bison's types. */
 #define YYSTYPE RULES_YYSTYPE
 #define YYLTYPE RULES_YYLTYPE
 

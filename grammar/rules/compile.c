@@ -89,7 +89,7 @@ static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *a
         *(hlo_rule_set *)rules_push(p, &p->draft->sets, sizeof sets[0]) = sets[i];
 }
 
-/* `root`: what a bare term replaces. */
+/* Compiles an action; `root`: the slot that a bare term replaces. */
 static void lower_action(rules_parser *p, const action_node *a, int16_t root,
                          hlo_rule_action *out) {
     *out = (hlo_rule_action){.kind = (uint8_t)a->kind, .slot = -1, .operand = -1};

@@ -1,4 +1,4 @@
-/* From the tree of a `.rules` file to tables: what the steps share. */
+/* From the tree of a `.rules` file to tables: the steps, and their shared state. */
 #ifndef HLO_GRAMMAR_RULES_COMPILE_H
 #define HLO_GRAMMAR_RULES_COMPILE_H
 

@@ -94,7 +94,7 @@ uint32_t rules_new_term(rules_parser *p, hlo_term_kind kind) {
     return p->draft->terms.count - 1;
 }
 
-/* Whether there is no room for `size` terms more. */
+/* True if there is no room for `size` terms more. */
 bool rules_is_full(rules_parser *p, span where, uint32_t size) {
     if (p->draft->size + size <= MAX_TERMS) return false;
     if (!p->draft->full)

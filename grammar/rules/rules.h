@@ -1,4 +1,4 @@
-/* Rewrite rules as data: what a `.rules` file says, as flat tables.
+/* Rewrite rules as data: the flat tables that a `.rules` file becomes.
  *
  * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set
  * is a few arrays that refer to each other by index, so that both are the same. `let` definitions
@@ -33,7 +33,7 @@ typedef enum hlo_term_kind {
 
 typedef enum hlo_rule_result { HLO_RESULT_OUT, HLO_RESULT_AUX, HLO_RESULT_AMAX } hlo_rule_result;
 
-/* What a term may require of, or give to, the shape of its value. */
+/* A term's demand on the shape of its value or, on the right-hand side, its choice. */
 typedef enum hlo_rule_shape {
     HLO_SHAPE_FREE,
     HLO_SHAPE_TYPE, /* `: f32`: element type `shape_code` */
@@ -108,7 +108,7 @@ typedef struct hlo_rule_set {
 
 typedef struct hlo_rule_root {
     uint32_t term;
-    bool optional; /* `also?`: found among the users of what is bound already */
+    bool optional; /* `also?`: found among the users of bound values */
 } hlo_rule_root;
 
 typedef struct hlo_rule {
@@ -129,7 +129,7 @@ typedef struct hlo_rule {
     const char *example;      /* HLO on which it fires; NULL only for `remark` rules */
 } hlo_rule;
 
-/* The tables of a file of rules, by what their rows are called: each has a pointer NAMEs and a
+/* The tables of a file of rules, by the name of a row: each has a pointer NAMEs and a
  * NAME_count in struct hlo_rules. */
 #define HLO_RULE_TABLES(TABLE)                                                                     \
     TABLE(term)                                                                                    \

@@ -26,7 +26,7 @@ static bool has_rest(const node *n) {
     return false;
 }
 
-/* Whether an attribute of that kind is written so; anything may be written as a variable. */
+/* True if an attribute of that kind is written so; anything may be written as a variable. */
 static bool is_written_as(hlo_attr_kind kind, hlo_rule_attr_kind form) {
     switch (form) {
     case HLO_RULE_INT: return kind == HLO_KIND_INT || kind == HLO_KIND_BOOL;

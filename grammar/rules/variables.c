@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-/* What the parameter `name` of the let at hand stands for; NULL when it is no parameter. */
 const node *rules_parameter(rules_parser *p, const let_frame *f, const char *name,
                             uint32_t *out_index) {
     if (!f) return NULL;
@@ -59,7 +58,8 @@ int16_t rules_slot(rules_parser *p, const let_frame *f, span where, bool bind) {
     return rules_slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
 
-/* Adds to `always` what the pattern binds whichever way it matches, to `ever` all that it may. */
+/* Adds the variables that every match of the pattern binds to `always`, that some match binds to
+ * `ever`. */
 static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
     const hlo_rule_term t = *rules_term_at(p, index);
     const uint32_t *args = t.arg_count ? (const uint32_t *)p->draft->args.data + t.first_arg : NULL;

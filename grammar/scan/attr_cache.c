@@ -32,7 +32,7 @@ struct hlo_known *hlo_attr_cache_new(hlo_arena *scratch) {
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* The place of the shape at `from`, told from what is in front of its `]`; NULL when that is long,
+/* Finds the place of the shape at `from`, by the text up to its `]`; NULL when that is long,
  * or near the end of the text. */
 static known_shape *shape_place(const hlo_text *text, const char *from) {
     enum { WORDS = 3 };
@@ -49,7 +49,7 @@ static known_shape *shape_place(const hlo_text *text, const char *from) {
     return NULL;
 }
 
-/* Whether a shape that ends in front of `behind` ends there for certain: no layout follows. */
+/* True if a shape that ends in front of `behind` ends there for certain: no layout follows. */
 static bool shape_ends(const char *behind) {
     if (behind[-1] == '}' || *behind == ',' || *behind == ')') return true;
     const char next = *behind == ' ' ? behind[1] : '\0';

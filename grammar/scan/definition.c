@@ -145,7 +145,7 @@ static void expect_name(hlo_text *text, const char *from) {
     text->next_begun = hlo_intern_begin(text->module, from, text->next_name.length);
 }
 
-/* Whether an instruction, or the end of the body, is at `at`. */
+/* True if an instruction, or the end of the body, is at `at`. */
 static bool begins_other(const char *at) {
     return *at == '%' || *at == '}' || strncmp(at, "ROOT %", 6) == 0;
 }

@@ -1,5 +1,5 @@
-/* Names that are used in front of their definition: where that is. Read as lines, because the text
- * there has not been parsed. */
+/* Forward references: finds the definition behind a use, line by line, in text that has not been
+ * parsed. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
@@ -13,7 +13,7 @@ static const char *skip_blanks(const char *at) {
     return at + strspn(at, " \t");
 }
 
-/* What stands behind `name`, with or without `%`, at `at`; NULL when something else is there. */
+/* Skips `name`, with or without `%`, and blanks; NULL when another name is there. */
 static const char *behind_name(const char *at, const char *name) {
     size_t length = hlo_intern_length(name);
     if (*at == '%') at++;

@@ -134,7 +134,7 @@ static bool store_pred(reader *r, const char *from, const char *to, void *out) {
     return true;
 }
 
-/* Decimal digits, with at most one point and an exponent: what both HLO and strtod() read. */
+/* Decimal digits, with at most one point and an exponent: read alike by XLA and strtod(). */
 static bool is_decimal(const char *from, const char *to) {
     const char *at = from + (*from == '-');
     if (at == to || *at < '0' || *at > '9') return false;
@@ -275,7 +275,7 @@ static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted
     return false;
 }
 
-/* What separates an element, or the `}`, from an element before it. HLO's reader passes over any
+/* What separates an element, or the `}`, from an element before it. XLA's reader passes over any
  * number of commas. */
 static void read_commas(reader *r, bool first) {
     skip(r);
@@ -298,7 +298,7 @@ static bool read_dots(reader *r) {
     return true;
 }
 
-/* Whether `...` stands in the outermost braces, from r->at on, where `level` of them are open. */
+/* True if `...` stands in the outermost braces, from r->at on, where `level` of them are open. */
 static bool dots_follow(reader r, uint32_t level) {
     for (skip(&r); r.at < r.end && (level || *r.at == '{'); r.at++, skip(&r)) {
         if (*r.at == '{')
@@ -316,7 +316,7 @@ typedef struct elements {
     const hlo_shape *shape;
     char *data;       /* where the next one goes; NULL: they are only checked */
     int64_t capacity; /* for how many more */
-    bool loose;       /* some stand in the outermost braces, where only those of a vector do */
+    bool loose;       /* elements stand in the outermost braces, without the inner ones */
     bool elided;      /* `...` was read */
 } elements;
 
@@ -331,7 +331,7 @@ static bool read_element(reader *r, elements *e, const char *opened) {
     return true;
 }
 
-/* Whether a number at r->at may do without the inner braces of its array: HLO's reader takes it
+/* True if a number at r->at may do without the inner braces of its array: XLA's reader takes it
  * where there is a `...` as well. */
 static bool is_loose(reader *r, elements *e) {
     if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
@@ -411,7 +411,7 @@ static const hlo_literal *elided(reader *r, const hlo_shape *shape) {
     return literal;
 }
 
-/* A number where the braces of an array have to be: HLO's reader takes it for the first element,
+/* A number where the braces of an array have to be: XLA's reader takes it for the first element,
  * and 0 for the others. */
 static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
     hlo_span at = span(r, r->at, word_end(r));
@@ -479,8 +479,8 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     return read_array(r, shape);
 }
 
-/* The shape that a value of the given one has: how many there may be, in what they lie and how wide
- * they lie is no part of it. */
+/* Returns the shape of a value of that type: without dynamic dimensions, buffer and element width.
+ */
 static const hlo_shape *value_shape(hlo_text *text, const hlo_shape *shape) {
     hlo_shape plain = *shape;
     if (shape->type == HLO_TYPE_TUPLE) {

@@ -1,5 +1,5 @@
-/* Where reading goes on behind an error, as far as the text alone tells: nothing there has been
- * parsed, and braces need not match. */
+/* Recovery: where reading resumes behind an error, by the bare text, which has not been parsed and
+ * whose braces need not match. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
@@ -19,7 +19,7 @@ static const char *past_name(const char *at) {
     return at;
 }
 
-/* `(` and what it encloses; NULL when that is no list of parameters. */
+/* Skips a parenthesised list; NULL when it is no list of parameters. */
 static const char *past_parameters(const char *at) {
     unsigned depth = 0;
     do {

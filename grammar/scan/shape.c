@@ -32,7 +32,7 @@ static bool next_is(shape_reader *r, char c) {
     return true;
 }
 
-/* What numpy, torch, MLIR and people call types. */
+/* Names of types in numpy, torch, MLIR and common use. */
 static const struct {
     const char *word, *type;
 } spellings[] = {
@@ -132,7 +132,7 @@ static void keep(shape_reader *r, const char *from, size_t length) {
 
 typedef bool read_item(shape_reader *r);
 
-/* What stands behind the `:` of a layout, one property after the other. */
+/* A property behind the `:` of a layout. */
 typedef struct property {
     const char *name;
     read_item *item; /* NULL: a number that the layout has a member for */
@@ -143,7 +143,7 @@ typedef struct property {
 
 static bool is_later(const shape_reader *r, const property *p);
 
-/* HLO's reader lets the `}` of a layout end all that is open, and so does the next property. */
+/* XLA's reader lets the `}` of a layout end all that is open, and so does the next property. */
 static bool ends_early(shape_reader *r, const property *p, const char *open) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);
@@ -258,7 +258,7 @@ static bool read_number(shape_reader *r, const property *p, int64_t *out) {
            (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
 }
 
-/* HLO's reader keeps 8 bits of it. */
+/* XLA's reader keeps 8 bits of it. */
 static bool read_space(shape_reader *r, const property *p) {
     int64_t space = 0;
     const char *from = r->at;
@@ -303,7 +303,7 @@ static bool is_named(const char *at, const char *name) {
     return strncmp(at, name, length) == 0 && !(letter && at[length] >= 'A' && at[length] <= 'Z');
 }
 
-/* Whether a property that may follow begins here: not where a level is `S`, or `*` is of a tile. */
+/* True if a property that may follow begins here: not where a level is `S`, or `*` is of a tile. */
 static bool is_later(const shape_reader *r, const property *p) {
     if (p->item == read_level || (p->item == read_tile_dim && *r->at == '*')) return false;
     for (const property *q = p + 1; q < properties + PROPERTIES; q++)
@@ -336,7 +336,7 @@ static bool out_of_order(shape_reader *r) {
 }
 
 static bool read_properties(shape_reader *r) {
-    /* Read text is at most twice as long when what is missing is put in. */
+    /* With the missing parts put in, the text is at most twice as long. */
     r->rest = hlo_arena_alloc(r->text->scratch, 2 * (size_t)(r->end - r->at) + 16);
     for (int i = 0; i < PROPERTIES; i++) {
         next(r);

@@ -43,7 +43,7 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- raw text */
 
-/* Whether a value goes on behind a space or a comment, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind
+/* True if a value goes on behind a space or a comment, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind
  * a comma, `mesh['a'=2], device_ids=(1,0) {'a'}`. */
 static bool goes_on(const char *at, bool mesh) {
     static const char ids[] = "device_ids=";
@@ -57,7 +57,7 @@ static bool goes_on(const char *at, bool mesh) {
     return *at && strchr("{[<(", *at);
 }
 
-/* From which depth of brackets on a value is what its bytes are, comments too. */
+/* Depth of brackets from which on a value is verbatim, comments included. */
 static size_t verbatim_depth(hlo_attr_id id) {
     return id == HLO_ATTR_BACKEND_CONFIG ? 1 : id == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2 : SIZE_MAX;
 }
@@ -66,7 +66,7 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
     const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
     const char *overlong = NULL;               /* the first string that goes on beyond its line */
-    char closing = '\0';                       /* what closes it */
+    char closing = '\0';                       /* its closing bracket */
     size_t depth = 0;                          /* of brackets of that kind */
     const size_t verbatim = verbatim_depth(text->attr);
     *out = NULL;
@@ -130,7 +130,7 @@ static bool read_digits(const char **at, const char *end, uint64_t *out) {
     return fits;
 }
 
-/* As HLO's reader does, a number from 2^63 on is cut to 64 bits. */
+/* As XLA's reader does, a number from 2^63 on is cut to 64 bits. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
     const char *from = *at, *p = from + (*from == '-');
     const char *digits = p;

@@ -51,7 +51,7 @@ static void check_start(hlo_text *text, hlo_frame *frame) {
            "the start of an asynchronous operation is ((operands), result, ...), not %s", is);
 }
 
-/* What an async-update or async-done says again of its async-start. */
+/* Drops the attributes that an async-update or async-done repeats from its async-start. */
 static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computation *comp) {
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
@@ -64,7 +64,7 @@ static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computati
     text->attrs.used = frame->attrs + kept * sizeof *attrs;
 }
 
-/* The start of what `instr`, itself a start or an update, goes on with; NULL: it is neither. */
+/* Finds the start of the operation of `instr`, a start or an update; NULL: it is neither. */
 static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
     if (instr->op == HLO_OP_ASYNC_START) return instr;
     if (instr->op != HLO_OP_ASYNC_UPDATE) return NULL;
@@ -94,7 +94,7 @@ static void push_called(void *user, hlo_computation *called) {
     hlo_stack_push(text, &text->comps, &called, sizeof called);
 }
 
-/* Those on the thread already are taken to have called none on another. */
+/* Follows no computation that is on the thread already: its callees are as well. */
 void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
     const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);

@@ -1,4 +1,4 @@
-/* Attributes: what an owner allows, and the checks of their values. */
+/* Attributes of any owner: whether it may have them, and the checks of their values. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -38,7 +38,7 @@ static const char *owner_name(const hlo_frame *frame) {
     return "";
 }
 
-/* Whether the value of an attribute is missing because an error was reported. */
+/* True if the value of an attribute is missing because an error was reported. */
 static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
     case HLO_KIND_FORM: return !attr.u.str;

@@ -1,6 +1,4 @@
-/* What becomes of an attribute between its text and the IR: values that have a notation of their
- * own are read by it, those that say nothing are left out, and those that XLA shows unasked are
- * made. */
+/* Attributes in XLA's form: notations read, defaults dropped, implied attributes added. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +40,7 @@ void hlo_text_no_comma(hlo_text *text, hlo_frame *frame) {
     frame->broken = true;
 }
 
-/* What a word of a window says where it says nothing. */
+/* The default of each part of a window; NULL: always printed. */
 static const struct {
     hlo_attr_id id;
     const char *usual;
@@ -57,7 +55,7 @@ static uint32_t parts_of(const char *word) {
     return count;
 }
 
-/* Whether each part of the word is that. */
+/* True if each part of the word is that. */
 static bool all_are(const char *word, const char *part) {
     size_t size = strlen(part);
     for (;; word += size + 1) {
@@ -99,7 +97,7 @@ void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }
 
-/* ------------------------------------------------------------------------------ what is implied */
+/* --------------------------------------------------------------------------- implied attributes */
 
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
     hlo_attr *attrs = hlo_frame_attrs(text, frame);

@@ -1,10 +1,10 @@
-/* Computations: bodies, parameters and results, and what an error leaves of them. */
+/* Computations: bodies, parameters and results; recovery from errors in them. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
 
-/* Drops the lists that had begun; of computations, those behind `comps`: a list of theirs may be
- * open around an inline body. */
+/* Drops open lists; of computations, the ones behind `comps`: a list of computations may be open
+ * around an inline body. */
 static void drop_lists(hlo_text *text, size_t comps) {
     text->shapes.used = text->instrs.used = text->literals.used = 0;
     text->comps.used = comps;

@@ -19,7 +19,7 @@ static const hlo_shape *known_item(hlo_text *text, bool named, const char **at) 
     return named && !skip_parameter_name(at) ? NULL : hlo_text_known_shape(text, at);
 }
 
-/* Whether the comma before `at` is an attribute's. */
+/* True if the comma before `at` is an attribute's. */
 static bool begins_attr(const char *at) {
     while (*at == ' ' || hlo_text_in_name(*at)) at++;
     return *at == '=';

@@ -1,4 +1,4 @@
-/* HLO text: what stands where. The actions build the IR as they go (text.c).
+/* The grammar of HLO text. The actions build the IR as they go (actions.h).
  *
  * A definition is told from an operand by its `=`, which the lexer has read already, and an
  * attribute by the comma in front of it, which is part of its token. So one token of look-ahead is
@@ -16,7 +16,7 @@
 /* Grown stacks are given back with the scratch arena. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
-#define YYMAXDEPTH 8192 /* as deep as HLO's reader goes: tuples in tuples take a symbol each */
+#define YYMAXDEPTH 8192 /* as deep as XLA's reader goes: tuples in tuples take a symbol each */
 
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
     (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
@@ -288,7 +288,7 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
 }
 
-/* Between the commas of an operand list HLO's reader wants nothing. */
+/* Between the commas of an operand list XLA's reader wants nothing. */
 static void stray_comma(hlo_text *text, hlo_span at) {
     hlo_text_defer_error(text, at, "no operand stands beside this ','");
 }
@@ -330,13 +330,13 @@ static void name_wanted(hlo_text *text, const yypcontext_t *context, const char 
     *out_list = list;
 }
 
-/* Whether the value before `at`, which stands where nothing else can, swallowed lines. */
+/* True if the value before `at`, which stands where nothing else can, swallowed lines. */
 static bool behind_overlong(const hlo_text *text, hlo_span at) {
     uint32_t end = text->string.offset + text->string.length;
     return text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset;
 }
 
-/* Whether that name could be defined here, and what follows it be what it is defined as. */
+/* True if the name could be a definition here, with an `=` behind it. */
 static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_span at) {
     yysymbol_kind_t wanted[MOST_WANTED];
     int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
@@ -346,7 +346,7 @@ static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_
            hlo_text_lacks_equals(text, at);
 }
 
-/* Whether an opcode that there is none of stands before `at`: what should follow is not known. */
+/* True if an unknown opcode stands before `at`: its operands and attributes are unknown as well. */
 static bool behind_unknown(hlo_text *text, hlo_span at) {
     if (!text->frames.used) return false;
     const hlo_frame *frame = hlo_text_frame(text);

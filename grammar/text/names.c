@@ -1,5 +1,4 @@
-/* Operands that are names and nothing else: read in one go, as an integer list is. What else an
- * operand may be is left to the grammar. */
+/* Names: keywords, which are refused, and names made unique. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -23,7 +22,7 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
     return reserved;
 }
 
-/* An instruction, and what the text calls it. */
+/* An instruction, and its name in the text. */
 typedef struct renamed {
     hlo_instr *instr;
     const char *name;

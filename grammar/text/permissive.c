@@ -1,5 +1,5 @@
-/* What HLO's reader takes although it breaks the rule of its opcode: operands of another number,
- * and those that it infers a shape from all the same. */
+/* Instructions that XLA's reader takes although they break the rule of their opcode: it accepts
+ * other numbers of operands, and infers shapes that hlo_infer() refuses. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -20,8 +20,7 @@ bool hlo_text_permissive_count(hlo_op op, uint32_t count) {
     return false;
 }
 
-/* The attribute is then not the operand's dimensions in the result but the sizes in front of them.
- */
+/* Infers a broadcast whose `dimensions` are the sizes in front of the operand's. */
 static const hlo_shape *broadcast(hlo_text *text, const hlo_shape *operand, const hlo_ints *sizes) {
     uint32_t count = sizes ? sizes->count : 0, rank = count + operand->rank;
     if (!hlo_shape_is_array(operand) || rank > HLO_LARGEST_RANK || (!sizes && operand->rank))
@@ -40,8 +39,7 @@ static const hlo_shape *broadcast(hlo_text *text, const hlo_shape *operand, cons
     return hlo_shape_intern(text->module, &bounded);
 }
 
-/* Where one operand has a dimension of 1, or none at all, it is taken to be as large as the other.
- */
+/* Joins dimensions: a dimension of 1, or a missing one, takes the size of the other operand's. */
 static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims) {
     if (!a->rank || !b->rank) {
         const hlo_shape *larger = a->rank ? a : b;
@@ -71,7 +69,7 @@ static const hlo_shape *binary(hlo_text *text, hlo_op op, hlo_instr *const *oper
     return hlo_shape_array(text->module, alike->type, rank, dims);
 }
 
-/* What they are sorted by is not looked at. */
+/* Infers a sort without looking at its comparator. */
 static const hlo_shape *sorted(hlo_text *text, uint32_t count, hlo_instr *const *operands) {
     const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
     for (uint32_t i = 0; i < count; i++) {
@@ -97,7 +95,7 @@ const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t c
     return NULL;
 }
 
-/* The shape that HLO's reader gives an instruction whatever the text says; `given` where it
+/* The shape that XLA's reader gives an instruction whatever the text says; `given` where it
  * believes that. */
 static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *const *operands,
                                    const hlo_shape *given) {

@@ -1,5 +1,5 @@
-/* What HLO's reader demands of an instruction beyond operands and attributes that are there:
- * without it a text is refused as it is read. */
+/* Demands of XLA's reader on instructions beyond the presence of operands and attributes: a text
+ * that misses one is refused as it is read. */
 #include "grammar/text/actions.h"
 
 static void refuse(hlo_text *text, hlo_frame *frame, const char *format, ...)

@@ -1,4 +1,4 @@
-/* Scopes of names: what a name stands for, bound, hidden and looked up. */
+/* Symbols: names bound to instructions and computations, hidden and looked up. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -33,13 +33,12 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.comps = comps};
 }
 
-/* The instruction of the computation being read; &text->broken; NULL. */
 hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name) {
     const hlo_symbol_binding meaning = hlo_intern_binding(name);
     return meaning.scope == hlo_text_body(text)->comp->id + 1 ? meaning.instr : NULL;
 }
 
-/* What a name meant outside an inline computation, to be put back at its end. */
+/* The outer binding of a name that an inline computation hides until its end. */
 typedef struct hidden_name {
     const char *name;
     hlo_symbol_binding binding;
