@@ -1,5 +1,7 @@
 #include "passes/analysis/module_facts.h"
 
+#include "passes/analysis/dequantise.h"
+
 #include "passes/sharding/devices.h"
 #include "passes/sharding/manual.h"
 
@@ -80,7 +82,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
 }
 
 static unsigned char fp8_kind(hlo_type type) {
-    if (type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2) return HLO_FROM_FP8;
+    if (hlo_type_is_fp8_operand(type)) return HLO_FROM_FP8;
     /* Only scales are powers of two. */
     return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU ? HLO_FROM_OTHER_FP8 : 0;
 }

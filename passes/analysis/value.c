@@ -1,18 +1,16 @@
 /* Links of chains, and values that repeat one element. */
 #include "passes/analysis/value.h"
 
-static bool wide(const hlo_instr *value) {
-    hlo_type type = value->shape->type;
-    return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
-}
+#include "passes/analysis/dequantise.h"
 
 bool hlo_chain_link(const hlo_instr *instr) {
     if (instr->pin) return false;
-    if (instr->op == HLO_OP_CONVERT) return wide(instr) && wide(hlo_instr_operand(instr, 0));
+    if (instr->op == HLO_OP_CONVERT)
+        return hlo_type_is_wide(instr->shape->type) &&
+               hlo_type_is_wide(hlo_instr_operand(instr, 0)->shape->type);
     return hlo_instr_moves(instr);
 }
 
-/* Whether each element is one of operand 0, and no other operand says which. */
 bool hlo_repeats(const hlo_instr *value) {
     return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
 }

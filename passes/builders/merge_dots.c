@@ -36,7 +36,7 @@ static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out
     if (other == shared || hlo_instr_operand(dot, !side) != shared) return false;
     *out = (share){.dot = dot, .side = side};
     hlo_type type = other->shape->type;
-    if (type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2)
+    if (hlo_type_is_fp8_operand(type))
         out->other = (hlo_dequantised){other, NULL, HLO_OP_COPY, type, type};
     else if (!hlo_dequantised_read(other, &out->other))
         return false;
@@ -69,9 +69,8 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
     for (unsigned batch = 0; batch < 2; batch++)
         for (unsigned side = 0; side < 2; side++)
             if (!same_ints(dims_of(first, side, batch), dims_of(second, side, batch))) return false;
-    return a.side == b.side && same_but_free(&a, &b) && a.other.op == b.other.op &&
-           a.other.from == b.other.from && a.other.to == b.other.to &&
-           a.other.scale == b.other.scale && first->shape->type == second->shape->type &&
+    return a.side == b.side && same_but_free(&a, &b) && hlo_dequantised_alike(&a.other, &b.other) &&
+           first->shape->type == second->shape->type &&
            same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
                      hlo_instr_str(second, HLO_ATTR_OPERAND_PRECISION)) &&
            same_text(hlo_instr_str(first, HLO_ATTR_ALGORITHM),

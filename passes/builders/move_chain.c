@@ -7,40 +7,6 @@
 
 enum { TREE_LIMIT = 256 };
 
-static bool from_fp8(const hlo_instr *value) {
-    if (value->op != HLO_OP_CONVERT || value->pin) return false;
-    hlo_type from = hlo_instr_operand(value, 0)->shape->type, to = value->shape->type;
-    return (from == HLO_TYPE_F8E4M3FN || from == HLO_TYPE_F8E5M2) &&
-           (to == HLO_TYPE_F32 || to == HLO_TYPE_BF16 || to == HLO_TYPE_F16);
-}
-
-bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out) {
-    hlo_instr *convert = value, *scale = NULL;
-    if (value->pin) return false;
-    if (value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE) {
-        bool second = value->op == HLO_OP_MULTIPLY && !from_fp8(hlo_instr_operand(value, 0));
-        convert = hlo_instr_operand(value, second);
-        scale = hlo_splat_source(hlo_instr_operand(value, !second));
-        if (!scale) return false;
-    }
-    if (!from_fp8(convert)) return false;
-    hlo_instr *fp8 = hlo_instr_operand(convert, 0);
-    *out = (hlo_dequantised){fp8, scale, value->op, fp8->shape->type, convert->shape->type};
-    return true;
-}
-
-bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out) {
-    if ((value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) || value->pin) return false;
-    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        hlo_instr *scaled = hlo_instr_operand(value, i);
-        while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
-        if (!hlo_dequantised_read(scaled, out) || out->scale) continue;
-        out->scale = hlo_instr_operand(value, !i);
-        return true;
-    }
-    return false;
-}
-
 /* ---------------------------------------------------------------------------------------- links */
 
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
@@ -167,14 +133,10 @@ typedef struct tree {
     uint32_t fuel;
 } tree;
 
-static bool same_leaf(const hlo_dequantised *a, const hlo_dequantised *b) {
-    return a->op == b->op && a->from == b->from && a->to == b->to && a->scale == b->scale;
-}
-
 static bool leaf_moves(tree *t, hlo_instr *value) {
     hlo_dequantised leaf;
     if (!hlo_dequantised_read(value, &leaf)) return false;
-    if (t->found && t->alike) return same_leaf(&leaf, &t->leaf);
+    if (t->found && t->alike) return hlo_dequantised_alike(&leaf, &t->leaf);
     if (!t->found) t->leaf = leaf;
     t->found = true;
     return true;

@@ -4,22 +4,8 @@
 #ifndef HLO_PASSES_MOVEMENT_H
 #define HLO_PASSES_MOVEMENT_H
 
+#include "passes/analysis/dequantise.h"
 #include "passes/engine/engine.h"
-
-/* A value dequantised from fp8: converted, and then multiplied with or divided by a scalar. */
-typedef struct hlo_dequantised {
-    hlo_instr *fp8;
-    hlo_instr *scale;  /* what repeats the scalar; NULL: only converted */
-    hlo_op op;         /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
-    hlo_type from, to; /* element types */
-} hlo_dequantised;
-
-/* Whether `value` is dequantised; if not, it is left alone. */
-bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out);
-
-/* Whether `value` is an fp8 value converted, perhaps moved, and then scaled with anything, which is
- * out->scale; if not, `*out` says nothing. */
-bool hlo_scaled_read(const hlo_instr *value, hlo_dequantised *out);
 
 /* Whether a constant that fills up is the same when what it stands beside is fp8 still: it is 0 or
  * NaN, which every scale leaves so, or, where nothing is `scaled`, a value of that fp8 type. */

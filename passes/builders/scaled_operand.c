@@ -44,15 +44,6 @@ typedef struct facts {
     hlo_type type; /* of the fp8 value */
 } facts;
 
-static bool is_fp8(const hlo_shape *shape) {
-    return shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2;
-}
-
-static bool is_wide(const hlo_shape *shape) {
-    return shape->type == HLO_TYPE_F32 || shape->type == HLO_TYPE_BF16 ||
-           shape->type == HLO_TYPE_F16;
-}
-
 static bool reads(reader *r, hlo_instr *value, const hlo_granularity *granularity, facts *out);
 
 /* A product may have its fp8 value on either side. */
@@ -119,11 +110,11 @@ static bool reads(reader *r, hlo_instr *value, const hlo_granularity *granularit
         value->shape->rank > HLO_RULE_ARGS || hlo_shape_count(value->shape) < 1)
         return false;
     hlo_granularity below;
-    if (is_fp8(value->shape)) {
+    if (hlo_type_is_fp8_operand(value->shape->type)) {
         *out = (facts){.type = value->shape->type};
         return true;
     }
-    if (!is_wide(value->shape) || value->pin) return false;
+    if (!hlo_type_is_wide(value->shape->type) || value->pin) return false;
     switch (value->op) {
     case HLO_OP_MULTIPLY:
     case HLO_OP_DIVIDE: return reads_factor(r, value, granularity, out);
@@ -309,7 +300,7 @@ static bool make(const maker *k, hlo_instr *value, const hlo_granularity *granul
                  pieces *out) {
     hlo_granularity below;
     *out = (pieces){.fp8 = value};
-    if (is_fp8(value->shape)) return true;
+    if (hlo_type_is_fp8_operand(value->shape->type)) return true;
     switch (value->op) {
     case HLO_OP_MULTIPLY:
     case HLO_OP_DIVIDE: return make_factor(k, value, granularity, out);

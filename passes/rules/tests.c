@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "passes/analysis/dequantise.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
@@ -18,12 +19,12 @@ static const hlo_shape *shape_of(const hlo_binding *arg) {
 
 TEST(fp8) {
     const hlo_shape *s = shape_of(args);
-    return s && !s->dynamic && (s->type == HLO_TYPE_F8E4M3FN || s->type == HLO_TYPE_F8E5M2);
+    return s && !s->dynamic && hlo_type_is_fp8_operand(s->type);
 }
 
 TEST(wide) {
     const hlo_shape *s = shape_of(args);
-    return s && (s->type == HLO_TYPE_F32 || s->type == HLO_TYPE_BF16 || s->type == HLO_TYPE_F16);
+    return s && hlo_type_is_wide(s->type);
 }
 
 TEST(scalar) {
@@ -377,7 +378,8 @@ TEST(several_batches) {
 
 TEST(movable) {
     hlo_dequantised below;
-    if (!hlo_dequantised_read(args->inner, &below) && !hlo_scaled_read(args->inner, &below))
+    if (!hlo_dequantised_read(args->inner, &below) &&
+        !hlo_dequantised_read_scaled(args->inner, &below))
         return false;
     for (const hlo_instr *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))

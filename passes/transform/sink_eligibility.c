@@ -14,27 +14,9 @@ int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple) {
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* Times or over an array that differs along some dimensions. */
-static bool reads_rows(hlo_instr *value, hlo_sink_candidate *out) {
-    if ((value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) || value->pin) return false;
-    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        hlo_instr *factor = hlo_instr_operand(value, !i);
-        if (factor->op != HLO_OP_BROADCAST || factor->pin ||
-            !hlo_dequantised_read(hlo_instr_operand(value, i), &out->from) || out->from.scale)
-            continue;
-        out->from.scale = hlo_instr_operand(factor, 0);
-        out->from.op = value->op;
-        out->dims = hlo_instr_ints(factor, HLO_ATTR_DIMENSIONS);
-        return true;
-    }
-    return false;
-}
-
 static bool is_zero(hlo_instr *value) {
     double number;
-    hlo_type type = value->shape->type;
-    return (type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16) &&
-           hlo_known_number(value, &number) && number == 0;
+    return hlo_type_is_wide(value->shape->type) && hlo_known_number(value, &number) && number == 0;
 }
 
 /* What moves elements and needs nothing else made for it. */
@@ -80,11 +62,6 @@ static const hlo_instr *moved_from(const hlo_instr *value) {
     return value;
 }
 
-static bool same_form(const hlo_dequantised *a, const hlo_dequantised *b) {
-    return a->op == b->op && a->from == b->from && a->to == b->to && !a->scale == !b->scale &&
-           (!a->scale || a->scale->shape == b->scale->shape);
-}
-
 /* It is made where it is used, rather than handed in. */
 static bool is_constant(const hlo_sink_candidate *what) {
     return what->from.scale && what->from.scale->op == HLO_OP_CONSTANT &&
@@ -102,7 +79,7 @@ static bool read_next(const hlo_sink_region *e, uint32_t index, hlo_sink_candida
         return true;
     }
     what->how = HLO_CARRY_RECOMPUTED;
-    return reads_moved(next, &what->next) && same_form(&what->from, &what->next);
+    return reads_moved(next, &what->next) && hlo_dequantised_same_form(&what->from, &what->next);
 }
 
 static void read_element(const hlo_sink_region *e, uint32_t index) {
@@ -117,7 +94,8 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
                                   e->called[0]->parameters[0], index, what);
         return;
     }
-    what->sinks = reads_moved(value, &what->from) || reads_rows(value, what);
+    what->sinks = reads_moved(value, &what->from) ||
+                  hlo_dequantised_read_rows(value, &what->from, &what->dims);
     if (what->sinks && loop) what->sinks = read_next(e, index, what);
     if (what->sinks && is_constant(what))
         what->sinks = !what->dims && hlo_known_number(what->from.scale, &number);

@@ -1,0 +1,43 @@
+/* Dequantised values: fp8 values converted to a wide type, and then multiplied with or divided by a
+ * scale. Each reader leaves `*out` alone, or undefined, where it returns false. Pinned instructions
+ * are never part of a dequantisation. */
+#ifndef HLO_PASSES_ANALYSIS_DEQUANTISE_H
+#define HLO_PASSES_ANALYSIS_DEQUANTISE_H
+
+#include "ir/ir.h"
+
+typedef struct hlo_dequantised {
+    hlo_instr *fp8;
+    hlo_instr *scale;  /* NULL: only converted */
+    hlo_op op;         /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
+    hlo_type from, to; /* element types */
+} hlo_dequantised;
+
+/* True for the fp8 types that a fused call multiplies. */
+static inline bool hlo_type_is_fp8_operand(hlo_type type) {
+    return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
+}
+
+/* True for the types that fp8 values are dequantised to. */
+static inline bool hlo_type_is_wide(hlo_type type) {
+    return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
+}
+
+/* Reads a convert, or a convert scaled by a scalar; out->scale repeats the scalar. */
+bool hlo_dequantised_read(hlo_instr *value, hlo_dequantised *out);
+
+/* Reads a convert, perhaps moved, that is then scaled with out->scale, any array. */
+bool hlo_dequantised_read_scaled(const hlo_instr *value, hlo_dequantised *out);
+
+/* Reads a convert scaled by a broadcast; out->scale is its operand, and `*out_dims` its dimensions.
+ */
+bool hlo_dequantised_read_rows(const hlo_instr *value, hlo_dequantised *out,
+                               const hlo_ints **out_dims);
+
+/* True if both have one form, types and scale. */
+bool hlo_dequantised_alike(const hlo_dequantised *a, const hlo_dequantised *b);
+
+/* True if both have one form and types, and scales of one shape. */
+bool hlo_dequantised_same_form(const hlo_dequantised *a, const hlo_dequantised *b);
+
+#endif
