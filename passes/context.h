@@ -1,4 +1,4 @@
-/* What every pass gets: the module, what it is rewritten for, and where its verdicts go. */
+/* Context of a pass: the module, the target, options, and the report that takes its verdicts. */
 #ifndef HLO_PASSES_CONTEXT_H
 #define HLO_PASSES_CONTEXT_H
 
@@ -12,14 +12,14 @@ typedef struct hlo_pass_context {
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
     hlo_report *report;
-    hlo_arena *scratch;      /* working memory of one pass, taken back after it */
+    hlo_arena *scratch;      /* working memory of one pass, released after it */
     hlo_arena *lasting;      /* working memory of the whole run */
-    struct hlo_order *order; /* of the module's instructions, in there; NULL: not asked for */
+    struct hlo_order *order; /* of instructions, in `lasting`; NULL: not computed */
     struct hlo_replication
         *agreement; /* what hlo_devices_replicated() has found so far, in there; NULL */
     const struct hlo_rule_library *library; /* the built-in rules */
     const struct hlo_rules *rules;          /* loaded from a file; NULL: none */
-    const hlo_module *rules_source;         /* holds them, and their text */
+    const hlo_module *rules_source;         /* owner of `rules`, with their text */
     uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the
                          module is as it was */
 } hlo_pass_context;

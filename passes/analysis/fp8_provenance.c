@@ -1,4 +1,4 @@
-/* Values that come from fp8 ones, wherever these are. */
+/* Provenance of wide values: the fp8 values that they come from. */
 #include "passes/analysis/fp8_provenance.h"
 
 #include "passes/analysis/pin.h"
@@ -6,7 +6,7 @@
 
 enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
 
-/* Which operand of what a computation has its first parameter from. */
+/* The call site, and the operand of it, that a computation's first parameter comes from. */
 typedef struct entry {
     const hlo_instr *caller; /* a loop or a branch, the first that was seen; NULL: none */
     uint32_t operand;
@@ -32,7 +32,7 @@ static bool *elements_of(hlo_fp8_provenance *c, const hlo_instr *tuple) {
     return *elements;
 }
 
-/* What is known of `from` is true of `to`, which has its shape. */
+/* Propagates the facts of `from` to `to`, of equal shape. */
 static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to) {
     mark(c, &c->whole[to->id], c->whole[from->id]);
     if (from->shape->type != HLO_TYPE_TUPLE || to->shape->type != HLO_TYPE_TUPLE) return;
@@ -67,7 +67,7 @@ static void visit_branches(hlo_fp8_provenance *c, const hlo_instr *instr) {
     call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
 }
 
-/* Which operands' fp8 values are in the result: a bit each, of the first 32. */
+/* Returns the set of operands whose values reach the result: a bit each, of the first 32. */
 static uint32_t carrying(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_CONVERT:
@@ -122,7 +122,7 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
     c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
     for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {
         c->changed = false;
-        /* Callers before what they call. */
+        /* Callers before callees. */
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 visit(c, instr);
@@ -134,7 +134,7 @@ bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_inst
     return provenance->whole[value->id];
 }
 
-/* Whether it stays as it is, so that nothing is handed in as fp8. */
+/* True if the instruction is pinned, so that fp8 cannot be carried through it. */
 static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     const bool held = hlo_pin_holds(at);
     if (held || hlo_pin_has_element_attrs(at))
@@ -142,7 +142,7 @@ static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     return held || hlo_pin_has_element_attrs(at);
 }
 
-/* Of a loop's or a branch's parameter: what of the way into it stays as it is; NULL: nothing. */
+/* Returns the pinned instruction on the path into a loop's or branch's parameter; NULL: none. */
 static const hlo_instr *find_holder(const hlo_fp8_provenance *c, const hlo_instr *parameter,
                                     hlo_reason *out_reason) {
     const entry *in = &c->entries[parameter->parent->id];

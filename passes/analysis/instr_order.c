@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Between the keys of instructions that are numbered together. */
+/* Gap between the keys of instructions that are numbered together. */
 static const uint64_t key_gap = UINT64_C(1) << 40;
 
 struct hlo_order {
@@ -20,7 +20,7 @@ static void grow(hlo_order *order, uint32_t ids) {
     order->capacity = capacity;
 }
 
-/* The place of its key. */
+/* Returns the address of the key of `instr`, in a table that holds it. */
 static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
     if (instr->id >= order->capacity) grow(order, instr->id);
     return &order->keys[instr->id];

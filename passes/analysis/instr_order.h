@@ -1,5 +1,5 @@
-/* Which of two instructions of a computation stands first, in O(1): by sort keys, with room between
- * them for those of instructions that are made later. Keys stay good from pass to pass. */
+/* Order of the instructions of a computation, in O(1): by sort keys, with gaps for those of new
+ * instructions. Keys stay valid from pass to pass. */
 #ifndef HLO_PASSES_ORDER_H
 #define HLO_PASSES_ORDER_H
 
@@ -7,11 +7,11 @@
 
 typedef struct hlo_order hlo_order;
 
-/* Of what there is in the module. In `arena`, from which it also grows. */
+/* Numbers the instructions of the module. Lives in `arena`, and grows from it. */
 hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena);
-/* Whether `a` stands before `b`. */
+/* True if `a` stands before `b`. */
 bool hlo_order_before(hlo_order *order, const hlo_instr *a, const hlo_instr *b);
-/* Says that the instruction, which had its place already, stands elsewhere now. */
+/* Renumbers an instruction that was moved. */
 void hlo_order_moved(hlo_order *order, const hlo_instr *instr);
 
 #endif

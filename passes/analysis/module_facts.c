@@ -53,7 +53,7 @@ static bool own_side_effect(const hlo_instr *instr, bool together) {
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
-/* What ends a start that stays must stay as well. */
+/* True if the start of a done instruction has effects: the done has them too. */
 static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
     return hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count &&
            effects->side[hlo_instr_operand(instr, 0)->id];
@@ -83,7 +83,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
 
 static unsigned char fp8_kind(hlo_type type) {
     if (hlo_type_is_fp8_operand(type)) return HLO_FROM_FP8;
-    /* Only scales are powers of two. */
+    /* f8e8m0fnu is the type of scales alone. */
     return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU ? HLO_FROM_OTHER_FP8 : 0;
 }
 

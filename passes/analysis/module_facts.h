@@ -1,45 +1,43 @@
-/* Questions about a whole module that several passes ask, answered in one linear walk, or without
- * one where the module's opcodes and attributes tell that there is nothing to find. The answers are
- * tables by instruction id, valid until the module changes; they live in the arena given. */
+/* Facts of a whole module, found in one linear walk, or without one if the counts of opcodes and
+ * attributes rule them out. They are tables by instruction id, valid until the module changes, in
+ * the arena given. */
 #ifndef HLO_PASSES_WALK_H
 #define HLO_PASSES_WALK_H
 
 #include "ir/ir.h"
 
-/* Whether a table has `true` at an id. Of controlled, side, random and fused there may be none:
- * NULL, which is `false` everywhere. */
+/* True if a table has `true` at an id. A table may be NULL: `false` everywhere. */
 static inline bool hlo_facts_has(const bool *table, uint32_t id) {
     return table && table[id];
 }
 
-/* Whether an instruction takes part in a control dependency: names predecessors, or is named as
- * one. */
+/* Finds instructions that have control predecessors, or are some. */
 bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena);
 
-/* Whether an instruction does something besides computing its result, or gives another result each
- * time: alone by op.def and attributes, or through a computation that it calls. */
+/* Instructions with side effects or random results: by op.def and attributes, or through a
+ * computation that they call. */
 typedef struct hlo_effects {
-    bool *side;   /* must run, exactly as often and in that order */
+    bool *side;   /* must run as often and in the order given */
     bool *random; /* must not be merged with an equal one */
 } hlo_effects;
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena);
 
-/* Whether an instruction is in a computation that runs, and its result or its effect is needed: as
- * a root, a parameter, an effect, or an input or control predecessor of what is needed. */
+/* Finds live instructions of computations that run: roots, parameters, effects, and the operands
+ * and control predecessors of live ones. */
 bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena);
 
-/* By computation id: whether the entry, or what it calls, calls it by any attribute. */
+/* Finds, by computation id, computations that the entry calls, directly or not. */
 bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena);
 
-/* What a value comes from by movement, conversion and scaling alone: f8e4m3fn or f8e5m2, so that a
+/* Sources of a value through movement, conversion and scaling alone: f8e4m3fn or f8e5m2, so that a
  * matmul of it may become an FP8 one, or another float of 8 bits. */
 enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };
 
-/* The set of these, by instruction id. */
+/* Finds the set of sources, by instruction id. */
 unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
 
-/* By computation id: whether it is the body of a fusion, or called by one. A compiler has made one
- * kernel of it: it stays as it is. */
+/* Finds, by computation id, bodies of fusions and their callees. A compiler has made a kernel of
+ * them: they stay as they are. */
 bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena);
 
 #endif

@@ -28,7 +28,7 @@ static bool says_host(const hlo_value_pair *pair) {
     return is_entry(pair, "_xla_compute_type", "host");
 }
 
-/* What is said of a call may be meant for all that it calls, and would be lost. */
+/* True if the call has attributes for its callee that inlining would lose. */
 static bool forbids_inlining(const hlo_value_pair *pair) {
     return !is_entry(pair, "inlineable", "true");
 }
@@ -85,7 +85,7 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     return threads;
 }
 
-/* What ends a pinned start, or hands it on: a start has one user. */
+/* True for the update or done of a pinned start. */
 static bool ends_pinned(const hlo_instr *instr) {
     return instr->operand_count && hlo_op_chains(hlo_instr_operand(instr, 0)->op, instr->op) &&
            hlo_instr_operand(instr, 0)->pin;
@@ -144,7 +144,7 @@ const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     return found;
 }
 
-/* Shardy makes its manual regions of computations that are called so. */
+/* True for the names that Shardy gives the computations of its manual regions. */
 static bool is_manual_body(const hlo_computation *comp) {
     return strstr(comp->name, "shmap_body") ||
            strstr(comp->name, "xla.sdy.manual_computation_body");

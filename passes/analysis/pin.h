@@ -16,28 +16,29 @@
 #include "ir/ir.h"
 #include "passes/reason/reason.h"
 
-/* Pins what must be pinned, in the whole module, when a run of passes begins. */
+/* Pins instructions in the whole module, when a run of passes begins. */
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
 
-/* Why it is pinned, which it is. */
+/* Returns the reason why an instruction is pinned. */
 hlo_reason hlo_pin_reason(const hlo_instr *pinned);
 
-/* The pinned instruction that keeps a dot wide: the dot itself, or one on the way down to the fp8
- * values that its operands come from by movement, conversion and scaling. NULL: there is none. */
+/* Finds the pinned instruction that keeps a dot wide: the dot itself, or one on the path from the
+ * fp8 values that its operands come from by movement, conversion and scaling. NULL: there is none.
+ */
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
 
-/* Whether the call may be replaced by what it calls: nothing pins it but effects in there, and
- * nothing that it says forbids it. */
+/* True if the call may be inlined: it is pinned by effects in the callee at most, and no attribute
+ * forbids it. */
 bool hlo_pin_lets_inline(const hlo_instr *call);
 
-/* Whether the module has a schedule, which says what runs when and where it lies in memory: no pass
- * changes such a module. */
+/* True if the module has a schedule, which fixes order and memory: no pass changes such a module.
+ */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
-/* Whether a loop, a branch or a tuple is pinned, and not only by an effect in what it calls. */
+/* True if a loop, a branch or a tuple is pinned, and not only by an effect in its callees. */
 bool hlo_pin_holds(const hlo_instr *instr);
 
-/* Whether `instr` has an attribute with an entry for each element of a tuple. */
+/* True if `instr` has an attribute with an entry for each element of a tuple. */
 bool hlo_pin_has_element_attrs(const hlo_instr *instr);
 
 #endif

@@ -1,9 +1,9 @@
-/* Which values are never negative. */
+/* Sign analysis. */
 #include "passes/analysis/value.h"
 
 enum { SIGN_LIMIT = 128 };
 
-/* `budget`: of instructions that may still be looked at. */
+/* Returns the sign of `value`; `budget`: instructions that may still be visited. */
 static hlo_sign sign_of(hlo_instr *value, unsigned *budget);
 
 static hlo_sign least(hlo_sign a, hlo_sign b) {
@@ -14,7 +14,7 @@ static hlo_sign most(hlo_sign a, hlo_sign b) {
     return a > b ? a : b;
 }
 
-/* A product of numbers above 0 may be too small for its type, and so may a quotient. */
+/* Returns the sign of a product or quotient: of two positive numbers it may underflow to 0. */
 static hlo_sign product(const hlo_instr *value, hlo_sign a, hlo_sign b) {
     bool square =
         value->op == HLO_OP_MULTIPLY && hlo_instr_operand(value, 0) == hlo_instr_operand(value, 1);

@@ -1,5 +1,4 @@
-/* Questions about one value: whether it only moves elements, repeats one element, is never
- * negative. */
+/* Facts of one value: movement, splats, signs. */
 #ifndef HLO_PASSES_ANALYSIS_VALUE_H
 #define HLO_PASSES_ANALYSIS_VALUE_H
 
@@ -7,16 +6,16 @@
 
 enum { HLO_CHAIN_LIMIT = 64 };
 
-/* Whether a chain may have `instr` as a link: movement, or a convert from one wide type (f32, bf16,
- * f16) to another; not pinned. */
+/* True for a link of a chain: movement, or a convert from one wide type (f32, bf16, f16) to
+ * another; not pinned. */
 bool hlo_chain_link(const hlo_instr *instr);
-/* Whether each element is one of operand 0, and no other operand says which. */
+/* True if each element is one of operand 0, and no other operand selects it. */
 bool hlo_repeats(const hlo_instr *value);
-/* The value that `value` repeats: it has one element, or is a constant of equal elements. NULL when
- * `value` is no splat, or only through a pinned instruction. */
+/* Returns the value that `value` repeats: it has one element, or is a constant of equal elements.
+ * NULL when `value` is no splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
-/* What is known of the sign of all elements, whatever the inputs are. NaN may be among them. */
+/* Lower bound of the sign of all elements, for any inputs. NaN may be among them. */
 typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
 hlo_sign hlo_sign_least(hlo_instr *value);
 

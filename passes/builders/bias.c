@@ -6,7 +6,8 @@
 
 enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
 
-/* All dimensions but the last ones, which make up a row, are repetitions. */
+/* Finds the granularity of a value that repeats one row along all dimensions but the last ones,
+ * which make up the row. */
 static bool row_grain(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
                       hlo_granularity *granularity, int64_t *row) {
     const hlo_shape *shape = value->shape;
@@ -30,7 +31,7 @@ bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr
            hlo_granularity_holds_elsewhere(value, &granularity, &held);
 }
 
-/* The elements where the slice has taken them from. */
+/* Puts the elements back to their places before the slice. */
 static bool spread_over(hlo_rule_env *env, hlo_instr *row, const hlo_instr *slice,
                         const hlo_shape *result, hlo_instr **out) {
     const int64_t *s = hlo_instr_ints(slice, HLO_ATTR_SLICE)->v + 3 * (result->rank - 1);
@@ -60,7 +61,7 @@ bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
     return view->op != HLO_OP_SLICE || spread_over(env, vector, view, result->shape, out);
 }
 
-/* Whether each element is known, and is one of `type`. */
+/* True if each element is a constant that `type` represents. */
 static bool elements_fit(const hlo_instr *value, hlo_type type) {
     int64_t count = hlo_shape_count(value->shape);
     if (count > KNOWN_LIMIT && value->op != HLO_OP_CONSTANT) return false;

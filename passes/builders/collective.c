@@ -5,7 +5,7 @@
 #include "passes/builders/move_chain.h"
 #include "passes/sharding/devices.h"
 
-/* The scales of fewer values than that, in f32, are not worth the bytes that the values save. */
+/* Fewest values per scale: below that, f32 scales cost more bytes than fp8 values save. */
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
@@ -14,7 +14,7 @@ typedef struct path {
     uint32_t length;
 } path;
 
-/* Whether the scale, moved by the links, would have grains[0] at their top. */
+/* True if the scale, moved by the links, has granularity grains[0] above them. */
 static bool holds(path *p, hlo_instr *scale) {
     for (uint32_t i = 0; i < p->length; i++)
         if (!hlo_granularity_of_operand(p->links[i], &p->grains[i], &p->grains[i + 1]))
@@ -22,7 +22,7 @@ static bool holds(path *p, hlo_instr *scale) {
     return hlo_granularity_holds(scale, &p->grains[p->length]);
 }
 
-/* As coarse as can be seen, but not along dimension `fixed`. */
+/* Finds the coarsest granularity, except along dimension `fixed`. */
 static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
     enum { BLOCK = 128 };
     for (uint32_t i = 0; i < shape->rank; i++) p->grains[0].v[i] = 1;
@@ -36,7 +36,7 @@ static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *s
     return holds(p, scale);
 }
 
-/* Whether all devices have the same scale, and move it alike: no index differs. */
+/* True if the scale and the indices of its movement are replicated. */
 static bool agrees(const hlo_rule_env *env, const path *p, const hlo_instr *scale,
                    const hlo_instr *collective) {
     for (uint32_t i = 0; i < p->length; i++)
@@ -55,7 +55,7 @@ static hlo_instr *sample_of(hlo_rule_env *env, const path *p, hlo_instr *scale) 
     return sample;
 }
 
-/* What does at once what another begins. */
+/* Returns the synchronous opcode of a start. */
 static hlo_op op_at_once(hlo_op op) {
     if (op == HLO_OP_ALL_GATHER_START) return HLO_OP_ALL_GATHER;
     return op == HLO_OP_COLLECTIVE_PERMUTE_START ? HLO_OP_COLLECTIVE_PERMUTE : op;
@@ -116,7 +116,7 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
 
 /* ----------------------------------------------------------------------------------- quantising */
 
-/* The operand that is scaled or limited, all others being one number over and over; -1: none is. */
+/* Returns the operand that is scaled or clamped by splats, the other operands; -1: none is. */
 static int scaled_operand(const hlo_instr *instr) {
     int found = -1;
     if (instr->pin) return -1;

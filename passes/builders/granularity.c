@@ -1,4 +1,4 @@
-/* Grains and samples. */
+/* Granularity of values, and their compact forms. */
 #include "passes/builders/granularity.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static int64_t product(const hlo_shape *shape, uint32_t first, uint32_t end) {
     return size;
 }
 
-/* Elements side by side that are equal; 0: they do not all lie so. */
+/* Returns the length of runs of equal elements in memory order; 0: they are not contiguous. */
 static int64_t flat_grain(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
     int64_t flat = 1;
     bool open = false;
@@ -85,7 +85,7 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
     for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
 }
 
-/* A bitcast that is a reshape: of the same type, row-major on both sides. */
+/* True for a bitcast that is a reshape: of one type, row-major on both sides. */
 static bool is_reshape(const hlo_instr *instr) {
     if (instr->op != HLO_OP_BITCAST) return instr->op == HLO_OP_RESHAPE;
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
@@ -118,7 +118,7 @@ static bool below_slice(const hlo_instr *link, const hlo_granularity *granularit
     return true;
 }
 
-/* Where elements are taken from is not known. */
+/* Finds the granularity below movement whose start index is unknown. */
 static bool below_sizes(const hlo_shape *from, uint32_t dim, int64_t size, int64_t g,
                         int64_t *below) {
     *below = size == 1 ? 1 : g >= size ? from->dims[dim] : g;
@@ -260,7 +260,7 @@ bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *gr
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* Whether a transpose or a broadcast only moves or adds dimensions of one element. */
+/* True if a transpose or a broadcast only moves or adds dimensions of one element. */
 static bool keeps_order(hlo_op op, const hlo_shape *from, const hlo_shape *to, uint32_t count,
                         const int64_t *dims) {
     int64_t last = -1;
@@ -287,7 +287,7 @@ hlo_instr *hlo_granularity_make(hlo_rule_env *env, hlo_op op, hlo_instr *from, u
     return made;
 }
 
-/* Dimensions of one element repeated to `extents`. */
+/* Repeats dimensions of one element to `extents`. */
 static hlo_instr *grow(hlo_rule_env *env, hlo_instr *value, const int64_t *extents) {
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
     uint32_t count = 0, rank = value->shape->rank;
@@ -316,7 +316,7 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
     return sample ? grow(env, sample, extents) : NULL;
 }
 
-/* The link with other operands and attributes, made on the sample. */
+/* Makes the link on the compact value, with attributes to match. */
 static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
                            const hlo_granularity *granularity, hlo_instr *sample, hlo_attr_id id,
                            const int64_t *list, uint32_t count) {
@@ -420,7 +420,7 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
 
 /* ------------------------------------------------------------------------------------- sampling */
 
-/* The first element of each run. */
+/* Slices the first element of each run. */
 static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
                            const hlo_granularity *granularity) {
     const hlo_shape *shape = value->shape;
@@ -439,7 +439,7 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
     return slice;
 }
 
-/* What is computed of each element by itself, computed of samples. */
+/* Makes an elementwise instruction on the compact forms of its operands. */
 static hlo_instr *sample_elementwise(hlo_rule_env *env, hlo_instr *value,
                                      const hlo_granularity *granularity) {
     hlo_instr *operands[HLO_RULE_ARGS];

@@ -83,7 +83,7 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
 
 /* ------------------------------------------------------------------------------------- building */
 
-/* Below transposes of the same kind, as far as all values have one. NULL: they have none. */
+/* Returns the permutation of the transposes that all values are. NULL: they are not. */
 static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
     const hlo_ints *order = NULL;
     for (uint32_t i = 0; i < count; i++) {
@@ -118,7 +118,7 @@ static hlo_instr *join(hlo_rule_env *env, uint32_t count, hlo_instr *const *valu
     return whole;
 }
 
-/* Adds the value, or what it puts together along that dimension itself. */
+/* Adds the value, or its operands if it concatenates along the dimension. */
 static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
     const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
     bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;

@@ -35,7 +35,7 @@ hlo_instr *hlo_pad_value_clone_onto(hlo_rule_env *env, hlo_instr *pad_value, hlo
     return value;
 }
 
-/* `like` with other operands, of which the one at `moved` has the new type. */
+/* Clones `like` with other operands; the one at `moved` has the new type. */
 static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
                            uint32_t moved) {
     const hlo_shape *shape =
@@ -71,7 +71,7 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
 
 /* --------------------------------------------------------------------------------- asynchronous */
 
-/* With arrays of the one type instead of the other, in tuples as well. */
+/* Retypes arrays of type `from`, in tuples as well. */
 static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
                                   hlo_type to) {
     if (shape->type != HLO_TYPE_TUPLE)
@@ -82,7 +82,7 @@ static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hl
     return hlo_shape_tuple(module, shape->rank, elements);
 }
 
-/* What an async-start calls, on that type; it stands before what calls it. */
+/* Clones the computation that an async-start calls, retyped, before the caller. */
 static hlo_computation *wrapped_on(const hlo_instr *start, hlo_type from, hlo_type to) {
     hlo_computation *caller = start->parent, *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
     hlo_module *module = caller->module;
@@ -149,7 +149,7 @@ static bool is_pad_value(hlo_instr *value) {
     return hlo_known_number(value, &number);
 }
 
-/* One branch at least comes from an fp8 value; fillers are looked at when the scale is known. */
+/* True if at least one branch is dequantised; pad values are checked once the scale is known. */
 static bool branches_move(tree *t, const hlo_instr *join) {
     uint32_t first = join->op == HLO_OP_SELECT, moved = 0;
     for (uint32_t i = first; i < join->operand_count; i++) {

@@ -1,34 +1,33 @@
-/* Moving fp8 values instead of what they are dequantised to. Movement is a chain of links, each an
- * instruction that only puts elements elsewhere, or a tree of them, where a concatenate or a select
- * has several branches. */
-#ifndef HLO_PASSES_MOVEMENT_H
-#define HLO_PASSES_MOVEMENT_H
+/* Movement of fp8 values instead of dequantised ones. Movement is a chain of links, each an
+ * instruction that only moves elements, or a tree of them, where a concatenate or a select has
+ * several branches. */
+#ifndef HLO_PASSES_MOVE_CHAIN_H
+#define HLO_PASSES_MOVE_CHAIN_H
 
 #include "passes/analysis/dequantise.h"
 #include "passes/engine/engine.h"
 
-/* Whether a constant that fills up is the same when what it stands beside is fp8 still: it is 0 or
- * NaN, which every scale leaves so, or, where nothing is `scaled`, a value of that fp8 type. */
+/* True if a pad value can be fp8 beside fp8 values: it is 0 or NaN, which every scale leaves so,
+ * or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
-/* It in another type, as an array where it is one. NULL: it cannot be made. */
+/* Makes a pad value, scalar or array, in another type. NULL: it cannot be made. */
 hlo_instr *hlo_pad_value_clone_onto(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type);
 
-/* Whether the link puts the same elements there when what is below is fp8 still: nothing but its
- * operand 0 is moved, and what it fills up with is 0, which every scale leaves 0, or, without a
- * scale, a value of the fp8 type. */
+/* True if the link can move the fp8 value instead of the dequantised one: it moves its operand 0
+ * alone, and its pad value, if any, can be fp8. */
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below);
-/* The link made on the fp8 value that stands for its operand; of a convert, that value. NULL: it
+/* Clones the link onto the fp8 value that stands for its operand; a convert is left out. NULL: it
  * cannot be made. */
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 
-/* The same of `done`, which ends what its operand starts: that is made again where it stands, so
- * that what runs meanwhile still does. */
+/* Clones `done` and its start onto the fp8 value, each in its place, so that they still overlap
+ * with the instructions between them. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);
 
-/* Whether all branches of the tree above dequantised values are just that and can be moved; with
- * `alike`, also whether all have the same types and the same scale, which is `*out` then. */
+/* True if all branches of the tree start at dequantised values and can be moved; with `alike`, if
+ * their types and scales are equal, too. `*out` is the first one. */
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out);
-/* The tree on the fp8 values. It must move alike. NULL: it cannot be made. */
+/* Clones the tree, which moves alike, onto the fp8 values. NULL: it cannot be made. */
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value);
 
 #endif

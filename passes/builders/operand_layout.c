@@ -54,7 +54,7 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
     return turns;
 }
 
-/* The element order that a call's operand has in memory stays that of its dimensions. */
+/* Makes a row-major operand: the layout of a call's operand follows its dimensions. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
     side s;
     if (!side_of(env, m, b, &s)) return false;

@@ -41,7 +41,7 @@ static const hlo_shape *with_size(hlo_rule_env *env, const hlo_shape *shape, uin
                                  shape->layout ? shape->layout->minor_to_major : NULL);
 }
 
-/* Once more and again along `dim`, up to the size. */
+/* Concatenates copies of the value along `dim`, up to the size. */
 static hlo_instr *repeated(hlo_rule_env *env, hlo_instr *value, uint32_t dim, int64_t size) {
     hlo_instr *parts[HLO_MATMUL_ALIGNMENT], *rest = value;
     int64_t each = value->shape->dims[dim], d = dim;

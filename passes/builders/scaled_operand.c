@@ -17,7 +17,8 @@ static const hlo_ints *batch(const hlo_instr *dot, unsigned side) {
     return hlo_instr_ints(dot, side ? HLO_ATTR_RHS_BATCH_DIMS : HLO_ATTR_LHS_BATCH_DIMS);
 }
 
-/* The grain that factors of that operand must have. Batches are told apart, but by a scalar. */
+/* Returns the granularity that the mode asks of factors. Each batch has its own, but for a scalar.
+ */
 static hlo_granularity wanted(const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
     const hlo_scale_info *info = &hlo_scale_modes[mode];
@@ -38,7 +39,7 @@ typedef struct reader {
     const hlo_instr *bad; /* a factor that changes where it must not */
 } reader;
 
-/* What is known of a value that is fp8 times factors. */
+/* Facts of a value that is fp8 times factors. */
 typedef struct facts {
     bool scaled;
     hlo_type type; /* of the fp8 value */
@@ -46,7 +47,7 @@ typedef struct facts {
 
 static bool reads(reader *r, hlo_instr *value, const hlo_granularity *granularity, facts *out);
 
-/* A product may have its fp8 value on either side. */
+/* Reads a product, whose fp8 value may be on either side, or a quotient. */
 static bool reads_factor(reader *r, const hlo_instr *value, const hlo_granularity *granularity,
                          facts *out) {
     for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
@@ -59,7 +60,7 @@ static bool reads_factor(reader *r, const hlo_instr *value, const hlo_granularit
     return false;
 }
 
-/* What fills up is 0 whatever it is multiplied with, or must be a value of the fp8 type. */
+/* True if a pad value is 0, or NaN, or an unscaled value of the fp8 type. */
 static bool fills(hlo_instr *pad_value, const facts *f) {
     return hlo_pad_value_moves(pad_value, f->scaled, f->type);
 }
@@ -142,7 +143,7 @@ bool hlo_scaled_operand_matches(const hlo_instr *dot, unsigned side, hlo_scale_m
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* An fp8 value and the sample of what it is multiplied with; NULL: nothing, or not asked for. */
+/* An fp8 value and its compact factor; NULL: none, or not requested. */
 typedef struct pieces {
     hlo_instr *fp8, *scale;
 } pieces;
@@ -192,7 +193,7 @@ static bool make_factor(const maker *k, const hlo_instr *value, const hlo_granul
     return false;
 }
 
-/* What says all of what it computes in its opcode, shape, operands and `dimensions`. */
+/* True if opcode, shape, operands and `dimensions` alone determine the value. */
 static bool is_plain(const hlo_instr *value) {
     for (uint32_t i = 0; i < value->attr_count; i++)
         if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)
@@ -207,7 +208,7 @@ static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
            (a && b && a->count == b->count && !memcmp(a->v, b->v, a->count * sizeof *a->v));
 }
 
-/* Whether both compute the same from the same. */
+/* True if both are one expression of one set of values. */
 static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
     double a, b;
     if (x == y) return true;
@@ -221,7 +222,7 @@ static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
     return true;
 }
 
-/* The link made on fp8 operands. */
+/* Clones the link onto fp8 operands. */
 static hlo_instr *again(hlo_rule_env *env, const hlo_instr *link, hlo_instr *const *operands,
                         hlo_type type) {
     const hlo_shape *shape = hlo_shape_retype(env->context->module, link->shape, type);
@@ -246,7 +247,7 @@ static bool make_select(const maker *k, const hlo_instr *value, const hlo_granul
     return out->fp8 != NULL;
 }
 
-/* `scales`: of each part; fillers have none. */
+/* Joins the factors of the parts, `scales`; pad values have none. */
 static bool join_scales(const maker *k, const hlo_instr *value, const hlo_granularity *granularity,
                         hlo_instr **scales, pieces *out) {
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
@@ -295,7 +296,7 @@ static bool make_parts(const maker *k, const hlo_instr *value, const hlo_granula
     return out->fp8 != NULL;
 }
 
-/* What hlo_scaled_operand_matches() looks at, in the same order. */
+/* Makes the fp8 value or the factor, in the order of reads(). */
 static bool make(const maker *k, hlo_instr *value, const hlo_granularity *granularity,
                  pieces *out) {
     hlo_granularity below;
@@ -345,7 +346,7 @@ bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsig
     const hlo_rule_mark mark = hlo_rule_here(env);
     hlo_instr *sample;
     if (!hlo_scaled_operand_matches(dot, side, HLO_SCALE_SCALAR, &bad)) return false;
-    /* Whether parts have the same factors is seen only when these are made. */
+    /* Making the factors shows whether those of all parts are equal. */
     bool scalar = sample_of(env, dot, side, HLO_SCALE_SCALAR, &sample);
     hlo_rule_back(env, mark);
     return scalar;
@@ -362,7 +363,7 @@ hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, 
 
 /* -------------------------------------------------------------------------------------- placing */
 
-/* The dimension that is in neither list; -1: none, or several. */
+/* Returns the free dimension of an operand; -1: none, or several. */
 static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     int64_t dim = -1;
     for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
@@ -374,7 +375,7 @@ static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     return dim;
 }
 
-/* Zeros behind the last dimension. */
+/* Pads the last dimension with zeros. */
 static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *dims) {
     int64_t padding[] = {0, 0, 0, 0, dims[1] - value->shape->dims[1], 0};
     if (!padding[4]) return value;
@@ -419,7 +420,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
     const hlo_ints *batches = batch(dot, side), *summed = contracting(dot, side);
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
     if (result->rank > HLO_RULE_ARGS) return NULL;
-    /* The operand's dimensions in the order of the result's. */
+    /* Permute the operand's dimensions to the order of the result's. */
     int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     int64_t place[HLO_RULE_ARGS];
     uint32_t count = 0, rest = 0;

@@ -41,7 +41,7 @@ int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     }
 }
 
-/* The get-tuple-element of that result; NULL when nothing takes it. */
+/* Returns the get-tuple-element of a result; NULL: it has none. */
 static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     int index = hlo_rule_result_index(call, which);
     for (hlo_use *use = index < 0 ? NULL : call->uses; use; use = use->next)
@@ -56,7 +56,7 @@ static double rounded(hlo_type type, double number) {
     return hlo_float_decode(type, hlo_float_encode(type, number));
 }
 
-/* A number of a rule stands for what it is in the constant's type. */
+/* True if the constant is the number of a rule, rounded to the constant's type. */
 static bool is_constant(const hlo_instr *value, double number) {
     double known;
     return hlo_known_number(value, &known) && known == rounded(value->shape->type, number);
@@ -223,7 +223,7 @@ static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *va
     return false;
 }
 
-/* The nearest single element first, then what it is a reshape of. */
+/* Tries the nearest single element first, then the operand that it is a reshape of. */
 static bool match_splat(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                         const goal *next) {
     hlo_instr *source = hlo_splat_source(value);
@@ -266,7 +266,7 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     }
 }
 
-/* Whether the kind of term binds its slot by itself. */
+/* True if the kind of term binds its slot itself. */
 static bool binds_itself(const hlo_rule_term *t) {
     return t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT || t->kind == HLO_TERM_CHAIN ||
            t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE;
@@ -301,7 +301,7 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-/* `ops`: the pattern's. */
+/* Matches the pattern at users of `value`, up to `height` levels up; `ops`: its opcodes. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;
@@ -313,7 +313,7 @@ static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops
     return false;
 }
 
-/* From each value in the pattern that is bound already, those in `part` of it. */
+/* Matches the pattern at the users of each value in its `part` that is bound already. */
 static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *ops,
                                 uint32_t part) {
     const hlo_rule_term *t = hlo_rule_term_at(env, part);
@@ -387,7 +387,7 @@ bool hlo_rule_may_fire(hlo_rule_env *env) {
     return true;
 }
 
-/* The first one counts. */
+/* Sets the reason, unless an earlier guard has set one. */
 static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *blocker) {
     if (env->reason != HLO_REASON_COUNT) return;
     env->reason = reason;

@@ -60,7 +60,7 @@ static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules
     }
 }
 
-/* The first reason of a sweep counts. */
+/* Gives the subject its reason; the first of a sweep counts. */
 static void judge(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                   const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
@@ -104,7 +104,7 @@ static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
     if (e->fired >= e->fuel) blame_endless(e);
 }
 
-/* What has fired is right, and nearer to the end. */
+/* Checks that a firing made valid instructions and lowered the measure. */
 static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
     char what[1024];
     *what = '\0';
@@ -115,7 +115,7 @@ static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int
     if (*what) blame(e, env->rule, given, env->like->offset, what);
 }
 
-/* Of the module as it is, in builds that check themselves; 0: not looked at. */
+/* Returns a hash of the module in builds with checks; 0: not computed. */
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
     enum { MOST_INSTRS = 2048 };
@@ -126,7 +126,7 @@ static uint64_t fingerprint(const hlo_engine *e) {
     return 0;
 }
 
-/* Whether the rule fired at `root`. */
+/* Tries the rule at `root`. True: it fired. */
 static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
                      hlo_instr *root) {
     env->rules = c->rules;
@@ -223,7 +223,7 @@ static bool take_batch(hlo_engine *e) {
     return e->batch.count;
 }
 
-/* Whether anything fired. */
+/* Visits every instruction once. True: a rule fired. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
     e->sweep++;
@@ -240,7 +240,7 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     return e->fired > before;
 }
 
-/* Whether the module has all that a pattern cannot do without. */
+/* False if the module lacks an opcode that the pattern needs. */
 static bool may_match(const hlo_module *module, const hlo_rules *rules, uint32_t term) {
     const hlo_rule_term *t = &rules->terms[term];
     const uint32_t *args = rules->args + t->first_arg;
@@ -271,7 +271,7 @@ static bool any_may_match(const hlo_engine *e) {
     return false;
 }
 
-/* What no instruction shows by itself: order, starts without ends, calls. */
+/* Verifies the module as a whole: order, starts without ends, calls. */
 static void check_phase(hlo_engine *e) {
     const hlo_verify_options few = {.max_errors = 1};
     e->status = hlo_module_verify(e->context->module, &few, e->context->sink);

@@ -28,7 +28,7 @@ static bool is_wide(const hlo_instr *instr) {
     return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
 }
 
-/* All of the elements, none of them elsewhere. */
+/* True for movement that keeps all elements. */
 static bool only_moves(const hlo_instr *value) {
     hlo_op op = value->op;
     return hlo_instr_moves(value) &&
@@ -36,7 +36,7 @@ static bool only_moves(const hlo_instr *value) {
             op == HLO_OP_TRANSPOSE || op == HLO_OP_BROADCAST);
 }
 
-/* The value that this one is, moved about or in another wide type. */
+/* Returns the source of a value below movement and converts between wide types. */
 static const hlo_instr *source_of(const hlo_instr *value) {
     while (only_moves(value) ||
            (value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0))))
@@ -44,7 +44,7 @@ static const hlo_instr *source_of(const hlo_instr *value) {
     return value;
 }
 
-/* Whether all elements are the same; the scalar then. */
+/* Returns the scalar that the value repeats; NULL: it repeats none. */
 static const hlo_instr *splat_of(const hlo_instr *value) {
     const hlo_instr *source = source_of(value);
     int64_t count = hlo_shape_count(source->shape);
@@ -58,7 +58,7 @@ typedef struct clamp {
     double low, high;
 } clamp;
 
-/* clamp(low, x, high), or a minimum of a maximum, or the reverse, with constants. */
+/* Reads clamp(low, x, high), or a minimum of a maximum, or the reverse, with constants. */
 static bool read_clamp(const hlo_instr *instr, clamp *out) {
     if (instr->op == HLO_OP_CLAMP) {
         out->value = hlo_instr_operand(instr, 1);
@@ -88,7 +88,7 @@ typedef struct scaling {
     bool divides;
 } scaling;
 
-/* x times or over a scalar. */
+/* Reads x times or over a scalar. */
 static bool read_scaling(const hlo_instr *instr, scaling *out) {
     if (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE) return false;
     const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
@@ -109,7 +109,7 @@ static bool is_dequantise(const hlo_instr *instr) {
            hlo_shape_count(instr->shape) != 1;
 }
 
-/* What a quantise rounds, before its clamp and its scale where it has them. */
+/* Parts of a quantise: the value before its clamp and its scale, if it has them. */
 typedef struct quantise {
     const hlo_instr *rounded;
     bool clamped, scaled;
@@ -196,7 +196,7 @@ static const hlo_instr *magnitude_of(const hlo_instr *value) {
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
 }
 
-/* Whether a quantise rounds this value as it is, or clamped. */
+/* True if a quantise rounds this value as it is, or clamped. */
 static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -245,7 +245,7 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
     return NULL;
 }
 
-/* Whether each use of the quotient is one side of a select. */
+/* True if each use of the quotient is one side of a select. */
 static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     if (value->parent->root == value) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {

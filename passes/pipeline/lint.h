@@ -8,7 +8,7 @@
 /* What the module has before any pass. Works on a copy of it, *copy, which the caller frees, also
  * after an error; `recover` is where the arenas jump to. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover);
-/* What it has after them all. */
+/* Reports lints of the module after all passes. */
 void hlo_lint_as_left(hlo_pass_context *context);
 
 #endif

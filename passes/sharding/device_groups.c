@@ -27,7 +27,7 @@ typedef struct array {
     uint32_t grouped_count;
 } array;
 
-/* The numbers up to the end of the list, which is at most MOST_DIMS long. False: it is longer. */
+/* Parses numbers up to the end of the list. False: there are more than MOST_DIMS. */
 static bool read_dims(const char **at, int64_t *dims, uint32_t *rank) {
     *rank = 0;
     do {
@@ -37,7 +37,7 @@ static bool read_dims(const char **at, int64_t *dims, uint32_t *rank) {
     return true;
 }
 
-/* How many places there are; 0: none, or too many. */
+/* Returns the number of places; 0: none, or too many. */
 static int64_t place_count(const int64_t *dims, uint32_t rank) {
     int64_t count = 1;
     for (uint32_t i = 0; i < rank; i++)
@@ -58,7 +58,7 @@ static int64_t dim_step(const array *d, uint32_t dim) {
     return step;
 }
 
-/* All along that dimension. */
+/* Groups the devices along a whole dimension. */
 static void group_along(array *d, uint32_t dim) {
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
 }
@@ -121,7 +121,7 @@ typedef struct mesh {
     array all;
 } mesh;
 
-/* The number of the axis that is named there; the mesh's rank: it has none. */
+/* Returns the number of the named axis; the mesh's rank: there is no such axis. */
 static uint32_t axis_named(const mesh *m, const char *name) {
     size_t length = (size_t)(hlo_value_past_name(name) - name);
     const char *at = m->axes;
@@ -209,7 +209,7 @@ static hlo_device_groups *all_alone(hlo_arena *arena, int64_t count, uint32_t **
     return groups;
 }
 
-/* The greatest number that is named, and 1; 0: none. */
+/* Returns the largest listed number plus 1; 0: the list is empty. */
 static int64_t named_devices(const char *list) {
     int64_t device, most = -1;
     while (hlo_device_list_next(&list, &device)) most = device > most ? device : most;
@@ -268,7 +268,7 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const char
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* What the dimensions behind the data are for: `{manual, replicated}`. */
+/* Parses the meaning of subgroup dimensions: `{manual, replicated}`. */
 static void group_kinds(const char *at, array *d, uint32_t count, hlo_handed asked) {
     for (uint32_t i = 0; i < count && *at && *at != '}'; i++) {
         bool manual = asked == HLO_GET && !strncmp(at, "manual", 6);
@@ -347,7 +347,7 @@ static const char *respelt(hlo_arena *arena, const char *text) {
     return copy;
 }
 
-/* Up to the comma behind an item of a list, or what closes the list. */
+/* Skips to the comma behind an item of a list, or to the closing bracket. */
 static const char *past_item(const char *at) {
     int depth = 0;
     while (*at && (depth || !strchr(",>]})", *at))) {

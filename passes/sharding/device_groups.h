@@ -1,4 +1,4 @@
-/* Devices in groups: what collectives send among, and what a sharding hands the same values to. */
+/* Groups of devices: those that a collective connects, or that have equal parts by a sharding. */
 #ifndef HLO_PASSES_DIVISION_H
 #define HLO_PASSES_DIVISION_H
 
@@ -6,39 +6,40 @@
 
 /* Lives in the arena that it was made in. */
 typedef struct hlo_device_groups {
-    uint32_t count; /* of devices that are told of, any other being alone; 0: all are one group */
-    const uint32_t *of; /* by device: some device of its group, the same for all of these */
+    uint32_t count; /* of listed devices; any other is a group of its own; 0: all are one group */
+    const uint32_t *of; /* by device: the representative of its group */
 } hlo_device_groups;
 
 /* All devices as one group. */
 extern const hlo_device_groups hlo_device_groups_whole;
 
-/* What a value of replica_groups says; NULL and `{}` are all devices. `devices`: how many there
- * are; 0: as many as it names. NULL: more than can be kept, or nothing that is read here. */
+/* Parses replica_groups; NULL and `{}` are all devices. `devices`: their number; 0: as many as it
+ * names. NULL: too many, or malformed. */
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const char *groups,
                                                     int64_t devices);
 
-/* Those that source_target_pairs connect. NULL as above. */
+/* Finds the devices that source_target_pairs connect. NULL as above. */
 const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const char *pairs,
                                                     int64_t devices);
 
-/* Those to which a sharding of an array hands the same part. Where some dimensions are manual, each
- * device has an array of its own: it is asked for those that have the same one (HLO_HAVE), or for
- * those that would have, if the arrays were one (HLO_GET). NULL as above. */
+/* Meaning of manual dimensions, where each device has an array of its own: devices with equal
+ * arrays (HLO_HAVE), or those that would have equal parts, if the arrays were one (HLO_GET). */
 typedef enum hlo_handed { HLO_HAVE, HLO_GET } hlo_handed;
+/* Groups devices that have equal parts by a sharding of an array. NULL as above. */
 const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const char *sharding,
                                                        hlo_handed asked);
 
-/* The same, HLO_GET, of the sharding of that number in Shardy's `#sdy.sharding_per_value<[...]>`.
- * `meshes`: what the module says of them, `{mesh = #sdy.mesh<["x"=2]>}`. NULL as above. */
+/* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
+ * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. NULL as above. */
 const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, const char *meshes,
                                                      const char *shardings, uint32_t number);
 
-/* Those along the axes `#sdy<manual_axes{"x"}>` of the mesh of such shardings. NULL as above. */
+/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the mesh of such shardings. NULL as
+ * above. */
 const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, const char *meshes,
                                                    const char *shardings, const char *axes);
 
-/* Whether each group of `a` is within one of `b`. */
+/* True if each group of `a` is within one of `b`. */
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* The devices of a module, and the groups of them that collectives are over. */
+/* Devices of a module, and the groups that its collectives are over. */
 #include "passes/sharding/devices.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
     return wrapped ? wrapped : instr;
 }
 
-/* Where it has a channel. */
+/* True for collectives whose groups name partitions if they have a channel. */
 static bool names_partitions(const hlo_instr *collective) {
     return collective->op == HLO_OP_ALL_TO_ALL || collective->op == HLO_OP_COLLECTIVE_PERMUTE ||
            collective->op == HLO_OP_COLLECTIVE_PERMUTE_START;

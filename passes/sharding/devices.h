@@ -1,33 +1,31 @@
-/* The devices that run a module, and which values are the same on all of them, whatever the inputs
- * are.
+/* The devices that run a module, and the values that are replicated among them.
  *
- *   devices.c  what a module says of its devices, and among which of them a collective sends
- *   replication.c    values that are the same
- *   manual.c   values that are split already, in a module that is not */
+ *   devices.c      numbers of devices, and the groups of a collective
+ *   replication.c  replicated values
+ *   manual.c       manual regions of a module that is not partitioned yet */
 #ifndef HLO_PASSES_DEVICES_H
 #define HLO_PASSES_DEVICES_H
 
 #include "passes/context.h"
 #include "passes/sharding/device_groups.h"
 
-/* As the header says; 1 where it does not. */
+/* Return the numbers in the module header; 1 where it has none. */
 int64_t hlo_devices_replicas(const hlo_module *module);
 int64_t hlo_devices_partitions(const hlo_module *module);
 
-/* The collective that an instruction is, or ends, or that it ends the wrapped computation of. */
+/* Returns the collective of an instruction: itself, its start, or the one that its start wraps. */
 const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 
-/* Among which devices a collective, or one that `collective` ends, sends. The answer lives in
- * `arena`. NULL: it is not known. */
+/* Finds the groups of devices that a collective, or the start of one, connects, in `arena`. NULL:
+ * they are not known. */
 const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
 
-/* Whether `value` is proved to be the same on all devices of each group that `collective` sends
- * among, in every execution. Anything that is not understood may differ (replication.c says what
- * is). */
+/* True if `value` is proved to be replicated within each group of `collective`, in every execution.
+ * Unknown values may differ (see replication.c). */
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 
-/* A channel id that no instruction has. */
+/* Returns a channel id that no instruction has. */
 int64_t hlo_devices_free_channel(const hlo_module *module);
 
 #endif

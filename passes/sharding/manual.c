@@ -65,7 +65,7 @@ static void grow(hlo_manual *m, uint8_t *depths, uint8_t by) {
     *depths |= by;
 }
 
-/* What is called hands back what stands where it was called; otherwise it is not understood. */
+/* Results of a callee have the depth of the call; otherwise they are unknown. */
 static void visit_called(void *user, hlo_computation *called) {
     visit *v = user;
     hlo_manual *m = v->m;
@@ -90,7 +90,7 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
                                       : v.depths;
 }
 
-/* Devices do not exchange what there is once: then the module is not what it seems. */
+/* A collective at depth 0 contradicts the analysis: devices do not exchange global values. */
 static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     if (m->changes || !m->any) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -126,7 +126,8 @@ bool hlo_manual_outside(const hlo_manual *manual, const hlo_instr *value) {
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-/* Part of a dimension is less than all of it; of one element, a device may have none. */
+/* True if each device has the whole operand: its shape stays, and a part would be smaller. A
+ * dimension of one element tells nothing: all of it may be on one device. */
 static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
     const hlo_shape *all = hlo_instr_operand(enters, index)->shape, *part = enters->shape;
     if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
@@ -136,7 +137,7 @@ static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
     return true;
 }
 
-/* NULL: the attributes say nothing of it. */
+/* Returns the value of a frontend attribute; NULL: there is none. */
 static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
     const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     return entries ? hlo_value_entry(arena, entries, name) : NULL;
@@ -173,7 +174,7 @@ const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *le
 
 /* ------------------------------------------------------------------------------ the partitioner */
 
-/* What the partitioner makes is called so. */
+/* True for the name of a partitioned module. */
 static bool called_spmd(const hlo_computation *comp) {
     static const char ending[] = "_spmd";
     size_t length = strlen(comp->name), size = sizeof ending - 1;

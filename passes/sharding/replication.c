@@ -24,7 +24,7 @@
 
 enum { STEP_LIMIT = 256, ROUND_LIMIT = 32, DIVISION_LIMIT = 8 };
 
-/* Of a computation: what each parameter, or element of it, is on the devices. */
+/* Replication of the parameters of a computation, or of their elements. */
 typedef struct facts {
     bool reached; /* something calls it */
     bool lasting; /* of a loop's body: it runs equally often on all devices */
@@ -42,7 +42,7 @@ typedef struct hlo_replication {
     bool changed; /* something was taken back, or is newly reached */
 } hlo_replication;
 
-/* All of a value, not an element of a tuple. */
+/* Index of a whole value, not of an element of a tuple. */
 static const int64_t whole = -1;
 
 static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t index, unsigned *steps);
@@ -62,7 +62,7 @@ static uint32_t element_count(const hlo_shape *shape) {
 
 /* ----------------------------------------------------------------------------------- parameters */
 
-/* Of a tuple's `{{replicated}, {devices=[4]<=[4]}}` element `index`, which ends somewhere. */
+/* Finds element `index` in a tuple sharding `{{replicated}, {devices=[4]<=[4]}}`. */
 static const char *sharding_of(const char *sharding, int64_t index) {
     if (index < 0 || sharding[0] != '{' || sharding[1] != '{') return sharding;
     int depth = 0;
@@ -106,7 +106,7 @@ static bool agree_parameter(const hlo_replication *a, const hlo_instr *parameter
 
 /* --------------------------------------------------------------------------------------- values */
 
-/* Whether the loop hands on that element as it came in. */
+/* True if the loop carries the element unchanged. */
 static bool passes_through(const hlo_computation *body, int64_t index) {
     if (body->root->op != HLO_OP_TUPLE || index < 0) return false;
     const hlo_instr *next = hlo_instr_operand(body->root, (uint32_t)index);
@@ -130,7 +130,7 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* What only says how a value is sharded. */
+/* True for a custom call that only marks a sharding. */
 static bool is_mark(const hlo_instr *instr) {
     const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding");
@@ -155,7 +155,7 @@ static bool evened_out(const hlo_replication *a, const hlo_instr *collective) {
     return keep_together(a, hlo_devices_among(a->arena, collective), mark);
 }
 
-/* Whether what it calls looks at nothing but what it is given: not at which device it is on. */
+/* True if the callee depends on its operands alone, not on its device. */
 static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
@@ -223,7 +223,7 @@ static void rollback(hlo_replication *a, bool *supposed, bool holds) {
     *supposed &= holds;
 }
 
-/* That the parameter is `value` in this call. */
+/* Binds the parameter to `value` in this call. */
 static void bind(hlo_replication *a, const hlo_computation *comp, uint32_t number,
                  const hlo_instr *value) {
     facts *f = reach(a, comp);
@@ -234,7 +234,7 @@ static void bind(hlo_replication *a, const hlo_computation *comp, uint32_t numbe
             rollback(a, &f->same[number][i], holds(a, value, tuple ? (int64_t)i : whole));
 }
 
-/* That it is called with anything. */
+/* Binds the parameters to unknown values. */
 static void forget(void *user, hlo_computation *comp) {
     facts *f = reach(user, comp);
     rollback(user, &f->lasting, false);
@@ -313,7 +313,7 @@ static hlo_replication *find_agreement(const hlo_pass_context *context,
     return a;
 }
 
-/* What is known of that division; of all devices together, when there are too many. */
+/* Returns the facts for the groups; those for all devices, when there are too many groups. */
 static const hlo_replication *agreement_of(hlo_pass_context *context,
                                            const hlo_device_groups *among) {
     unsigned count = 0;

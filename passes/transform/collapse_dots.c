@@ -62,7 +62,7 @@ static void sort_contracting(group *left, group *right) {
         }
 }
 
-/* A vector, or one for each batch: it is to get a free dimension. */
+/* True for a vector, or one per batch: it needs a free dimension. */
 static bool is_vector(const side *s) {
     return !s->groups[FREE].count && s->groups[CONTRACTING].count;
 }
@@ -88,7 +88,7 @@ static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, hlo_
     return made;
 }
 
-/* Transposes to batch, free, contracting and renumbers the groups. */
+/* Transposes to batch, free, contracting, and renumbers the groups. */
 static void transpose_side(hlo_arena *arena, hlo_instr *dot, side *s) {
     const hlo_shape *shape = s->operand->shape;
     int64_t *order = hlo_arena_array(arena, shape->rank, sizeof *order);
@@ -173,7 +173,7 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
     return transpose;
 }
 
-/* What the dot becomes takes the place of `result`, which is the dot or all that uses it. */
+/* Replaces `result`, which is the dot or its only user, by the collapsed dot. */
 static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
                      side *right) {
     hlo_arena *arena = context->scratch;
@@ -212,7 +212,7 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     context->changes++;
 }
 
-/* Asked for once a dot may have to change: most need not. */
+/* Reach of fp8 values, computed when the first dot may have to change. */
 typedef struct reach {
     const unsigned char *fp8; /* by id, of what was there then; NULL: not asked for */
     uint32_t count;
@@ -227,12 +227,12 @@ static bool comes_from_fp8(hlo_pass_context *context, reach *r, const hlo_instr 
                                 : hlo_type_is_fp8(instr->shape->type);
 }
 
-/* A matrix, or one for each batch, in as many dimensions. */
+/* True for a matrix, or one per batch, without surplus dimensions. */
 static bool is_plain(const hlo_instr *operand, const hlo_ints *batch, const hlo_ints *contracting) {
     return batch->count <= 1 && contracting->count == 1 && operand->shape->rank == batch->count + 2;
 }
 
-/* Merging dimensions whose sizes are not known would lose what is known of them. */
+/* True if all sizes are static: merging dynamic dimensions would lose their bounds. */
 static bool is_static(const hlo_instr *instr) {
     return !instr->shape->dynamic && hlo_shape_count(instr->shape) >= 0;
 }
@@ -270,7 +270,7 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
              instr = next) {
             next = hlo_instr_next(instr);
-            /* It may go with the dot. */
+            /* The transpose may be removed with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
                 next = next->next;
             visit(context, instr, &r);

@@ -55,7 +55,7 @@ static hlo_view literal_view(hlo_arena *arena, const hlo_literal *literal) {
                       .data = literal->data};
 }
 
-/* The value of `instr`; NULL when the evaluator does not compute it. */
+/* Evaluates `instr`; NULL when the evaluator does not compute it. */
 static const hlo_literal *value_of(hlo_pass_context *context, const hlo_instr *instr) {
     hlo_arena *scratch = context->scratch;
     hlo_arena_mark mark = hlo_arena_here(scratch);

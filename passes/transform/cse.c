@@ -57,7 +57,7 @@ static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
     return false;
 }
 
-/* The next attribute that counts, from `*at` on; NULL at the end. */
+/* Returns the next attribute that matters, from `*at` on; NULL at the end. */
 static const hlo_attr *next_attr(const hlo_attr *attrs, uint32_t count, uint32_t *at) {
     while (*at < count && attrs[*at].id == HLO_ATTR_METADATA) ++*at;
     return *at < count ? &attrs[(*at)++] : NULL;
@@ -112,7 +112,7 @@ static uint64_t hash_attr(const hlo_attr *attr, uint64_t hash) {
     }
 }
 
-/* Of what costs little and tells most instructions apart; same_value() looks at the rest. */
+/* Hashes cheap properties that tell most instructions apart; same_value() compares the rest. */
 static uint64_t hash_value(const hlo_instr *instr) {
     uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
     for (uint32_t i = 0; i < instr->operand_count; i++) {
@@ -150,7 +150,7 @@ static void grow(table *seen) {
     }
 }
 
-/* The instruction equal to `instr` that came first; `instr` itself when it is the first. */
+/* Returns the first instruction equal to `instr`, which may be `instr` itself. */
 static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
     if (2 * seen->count >= seen->mask) grow(seen);
     const uint64_t hash = hash_value(instr);

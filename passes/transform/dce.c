@@ -10,7 +10,7 @@ static void note_called(void *called, hlo_computation *comp) {
     ((bool *)called)[comp->id] = true;
 }
 
-/* Backwards: by the time that an instruction is looked at, its dead users are gone. */
+/* Backwards: the dead users of an instruction are removed before it is visited. */
 hlo_status hlo_pass_dce(hlo_pass_context *context) {
     hlo_module *module = context->module;
     bool *called = hlo_arena_zero(context->scratch, module->next_computation_id);

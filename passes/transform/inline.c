@@ -43,7 +43,7 @@ static void warn(inliner *in, const hlo_instr *call) {
                   (int)BUDGET);
 }
 
-/* What the call can be replaced by; NULL: it is to stay. */
+/* Returns the computation that replaces the call; NULL: it stays. */
 static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
@@ -58,7 +58,7 @@ static void note_called(void *user, hlo_computation *called) {
     ((inliner *)user)->stays[called->id] = true;
 }
 
-/* Counts what each computation becomes, and finds those in which calls are to be replaced. */
+/* Counts the instructions of each inlined computation, and finds those with calls to inline. */
 static void survey(inliner *in) {
     const hlo_module *module = in->context->module;
     uint32_t count = module->next_computation_id;
@@ -84,7 +84,7 @@ static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {
     return NULL;
 }
 
-/* The callee's metadata seen from the caller. */
+/* Combines the callee's metadata with the caller's. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
     size_t capacity = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
@@ -119,7 +119,7 @@ static void set_metadata(hlo_instr *copy, const hlo_instr *call) {
     hlo_instr_set_attr(copy, attr);
 }
 
-/* The copies of the control predecessors, all of which are in the callee. */
+/* Copies the control predecessors, all of which are in the callee. */
 static void set_control(const inliner *in, hlo_instr *copy) {
     const hlo_attr *attr = hlo_instr_attr(copy, HLO_ATTR_CONTROL_PREDECESSORS);
     if (!attr) return;
@@ -167,7 +167,8 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     in->context->changes++;
 }
 
-/* A fused computation has one fusion, so what has fusions in it is not copied. */
+/* Finds computations with fusions: they are not copied, since a fused computation has one caller.
+ */
 static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
     if (!module->op_counts[HLO_OP_FUSION]) return NULL;
     bool *fuses = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fuses);
@@ -177,7 +178,7 @@ static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
     return fuses;
 }
 
-/* Whether there is room for the call and all that is called through it, which is taken. */
+/* Reserves room for the call and its callees. False: there is none. */
 static bool take_capacity(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
     uint64_t size = in->sizes[callee->id];
     if (size > in->budget) {

@@ -35,7 +35,7 @@ static hlo_instr *reshape(hlo_instr *before, hlo_instr *value, uint32_t rank, co
     return insert(before, HLO_OP_RESHAPE, shape, 1, &value);
 }
 
-/* `value` all over, along `dims` of the shape. */
+/* Broadcasts `value` along `dims` of the shape. */
 static hlo_instr *spread(hlo_instr *before, hlo_instr *value, const hlo_shape *shape,
                          const hlo_ints *dims) {
     hlo_instr *made = insert(before, HLO_OP_BROADCAST, shape, 1, &value);
@@ -43,7 +43,7 @@ static hlo_instr *spread(hlo_instr *before, hlo_instr *value, const hlo_shape *s
     return made;
 }
 
-/* `fp8` dequantised, with what of the scale is for it. */
+/* Dequantises `fp8` by `scale`. */
 static hlo_instr *dequantise(hlo_instr *before, const hlo_dequantised *from, const hlo_ints *dims,
                              hlo_instr *fp8, hlo_instr *scale) {
     const hlo_shape *wide = hlo_shape_retype(before->parent->module, fp8->shape, from->to);
@@ -55,7 +55,7 @@ static hlo_instr *dequantise(hlo_instr *before, const hlo_dequantised *from, con
     return insert(before, from->op, wide, 2, operands);
 }
 
-/* The scale in a computation; NULL: none. */
+/* Makes the scale available in a computation; NULL: there is none. */
 static hlo_instr *scale_in(const hlo_sink_candidate *what, hlo_instr *before, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
     if (!scale || what->scale_index >= 0)
@@ -65,7 +65,7 @@ static hlo_instr *scale_in(const hlo_sink_candidate *what, hlo_instr *before, hl
     return hlo_constant_scalar(before->parent, before, scale->shape->type, number);
 }
 
-/* Along dimension 0. */
+/* Returns the list that holds dimension 0. */
 static const hlo_ints *stacked_dims(const hlo_sink_region *e) {
     hlo_ints *dims = hlo_arena_zero(e->context->scratch, sizeof *dims + sizeof dims->v[0]);
     dims->count = 1;
@@ -76,7 +76,7 @@ static void retype(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo
     value->shape = hlo_shape_retype(e->context->module, value->shape, what->from.from);
 }
 
-/* Whether the use is by a link on the way to the next round's value. */
+/* True if the user is a link on the path to the value of the next iteration. */
 static bool leads_on(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
     if (e->elements[index].how != HLO_CARRY_PERMUTED || use != use->user->operands) return false;
     const hlo_instr *link = hlo_instr_operand(e->called[0]->root, index);
@@ -85,7 +85,7 @@ static bool leads_on(const hlo_sink_region *e, uint32_t index, const hlo_use *us
     return false;
 }
 
-/* Whether it is by the next round's value, or by what puts a slice in. */
+/* True if the user is the next iteration's state, or the update of a stacked value. */
 static bool is_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
     const hlo_instr *root = e->called[0]->root;
     if (hlo_sink_is_next(e, root, use, index)) return true;
@@ -93,7 +93,7 @@ static bool is_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use
            use->user == hlo_instr_operand(root, index);
 }
 
-/* The scale's slice is taken where the value's is. */
+/* Slices the scale along with the value. */
 static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
                           hlo_instr *tuple);
 
@@ -124,7 +124,7 @@ static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *valu
     }
 }
 
-/* Takes away dimension 0, which has one element. */
+/* True for a reshape that removes dimension 0, of one element. */
 static bool is_squeeze(const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
     if (instr->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank) return false;
@@ -172,7 +172,7 @@ static void sink_in(const hlo_sink_region *e, hlo_computation *comp) {
     }
 }
 
-/* The links from `link` down to what is dequantised, on the fp8 value. */
+/* Clones the links from `link` down to the dequantised value onto the fp8 value. */
 static hlo_instr *carry(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *link,
                         hlo_instr *before) {
     hlo_dequantised made;
@@ -184,7 +184,7 @@ static hlo_instr *carry(const hlo_sink_region *e, const hlo_sink_candidate *what
     return copy;
 }
 
-/* What the scale is at first: of slices that are put in, one for each, all of them 1. */
+/* Returns the scale before the first iteration: of a stacked value, a 1 for each slice. */
 static hlo_instr *first_scale(const hlo_sink_region *e, const hlo_sink_candidate *what,
                               const hlo_shape *shape) {
     if (what->how != HLO_CARRY_STACKED) return what->from.scale;
@@ -209,7 +209,7 @@ static bool is_handed_in(const hlo_sink_candidate *what) {
            what->from.scale->op != HLO_OP_CONSTANT;
 }
 
-/* The tuple with fp8 values, and scales behind. */
+/* Makes the tuple with fp8 values, and appends the scales. */
 static hlo_instr *make_tuple(hlo_sink_region *e) {
     hlo_arena *arena = e->context->scratch;
     hlo_instr **operands = hlo_arena_array(arena, 2 * e->count, sizeof *operands);
@@ -228,7 +228,7 @@ static hlo_instr *make_tuple(hlo_sink_region *e) {
     return insert(e->user, HLO_OP_TUPLE, shape, count, operands);
 }
 
-/* What is put in is fp8, and its scale is put in beside it. */
+/* Stacks the fp8 slice, and its scale in an array of its own. */
 static hlo_instr *stack_up(const hlo_sink_region *e, const hlo_sink_candidate *what,
                            hlo_instr *update, hlo_instr *state) {
     retype(e, what, update);
@@ -240,7 +240,7 @@ static hlo_instr *stack_up(const hlo_sink_region *e, const hlo_sink_candidate *w
     return insert(update, HLO_OP_DYNAMIC_UPDATE_SLICE, all->shape, 3, operands);
 }
 
-/* The scale of the next round; NULL: none is handed on. */
+/* Returns the scale of the next iteration; NULL: none is carried. */
 static hlo_instr *next_scale(const hlo_sink_region *e, uint32_t index) {
     const hlo_sink_candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
@@ -308,7 +308,7 @@ static void note_called(void *user, hlo_computation *called) {
     s->called[called->id] = true;
 }
 
-/* Of a tuple of `count` elements, which a module that was not verified need not be. */
+/* True if a tuple of `count` elements has no users but unpinned get-tuple-elements. */
 static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
     if (tuple == tuple->parent->root || tuple->shape->type != HLO_TYPE_TUPLE ||
         tuple->shape->rank != count)
@@ -389,7 +389,7 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
             s.caller = instr;
             hlo_instr_visit_called(instr, note_called, &s);
         }
-    /* Callers before what they call. */
+    /* Callers before callees. */
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);

@@ -19,19 +19,19 @@ static bool is_zero(hlo_instr *value) {
     return hlo_type_is_wide(value->shape->type) && hlo_known_number(value, &number) && number == 0;
 }
 
-/* What moves elements and needs nothing else made for it. */
+/* True for movement whose clone needs no other new instruction. */
 static bool is_plain(const hlo_instr *link) {
     return hlo_chain_link(link) && link->op != HLO_OP_CONVERT && link->op != HLO_OP_PAD;
 }
 
-/* Dequantised, then moved about. */
+/* Reads a dequantised value below movement. */
 static bool reads_moved(hlo_instr *value, hlo_dequantised *out) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
         value = hlo_instr_operand(value, 0);
     return hlo_dequantised_read(value, out);
 }
 
-/* Puts one slice along dimension 0, which is dequantised, into what `state` has there. */
+/* Reads the update of a stack: it puts a dequantised slice along dimension 0 into the element. */
 static bool reads_stack(hlo_instr *update, const hlo_instr *state, uint32_t index,
                         hlo_sink_candidate *out) {
     if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin ||
@@ -53,7 +53,7 @@ static bool is_sending(const hlo_instr *instr) {
             instr->op == HLO_OP_COLLECTIVE_PERMUTE);
 }
 
-/* What `value` is the end of a chain of, of movement and collectives. */
+/* Returns the start of a chain of movement and collectives that ends at `value`. */
 static const hlo_instr *moved_from(const hlo_instr *value) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && value->operand_count; depth++) {
         if (!is_plain(value) && !is_sending(value)) break;
@@ -62,13 +62,13 @@ static const hlo_instr *moved_from(const hlo_instr *value) {
     return value;
 }
 
-/* It is made where it is used, rather than handed in. */
+/* True if the scale is a constant, to be made where it is used. */
 static bool is_constant(const hlo_sink_candidate *what) {
     return what->from.scale && what->from.scale->op == HLO_OP_CONSTANT &&
            what->how != HLO_CARRY_RECOMPUTED && what->how != HLO_CARRY_STACKED;
 }
 
-/* What the next round has. */
+/* Classifies the element by its value in the next iteration. False: none of the kinds. */
 static bool read_next(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *what) {
     const hlo_instr *state = e->called[0]->parameters[0];
     hlo_instr *next = hlo_instr_operand(e->called[0]->root, index);
@@ -103,7 +103,7 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
 
 /* -------------------------------------------------------------------------------------- serving */
 
-/* Movement on the way from an element to where it is used; the last link first. */
+/* Path of movement from an element to its use; the last link first. */
 typedef struct way {
     const struct way *before;
     const hlo_instr *link;
@@ -125,7 +125,7 @@ static bool comes_from_fp8(const walk *w, hlo_instr *value) {
     return hlo_dequantised_read(value, &made);
 }
 
-/* An element that was thought to sink, and does not, is as wide as it was. */
+/* True if `value` is an element that was a candidate and stays wide. */
 static bool stays_wide(const hlo_sink_region *e, const hlo_instr *value) {
     for (uint32_t i = 0; i < e->called_count; i++) {
         int64_t index = hlo_sink_index(moved_from(value), e->called[i]->parameters[0]);
@@ -145,7 +145,7 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
     return hlo_devices_replicated(w->e->context, hlo_instr_operand(update, 2), collective);
 }
 
-/* The grain below an all-gather or a permute; false: what is gathered must not change, and may. */
+/* Finds the granularity below an all-gather or a permute. False: the gathered scale may vary. */
 static bool grain_below_sent(const walk *w, const hlo_instr *sends,
                              const hlo_granularity *granularity, hlo_granularity *out) {
     *out = *granularity;
@@ -157,7 +157,7 @@ static bool grain_below_sent(const walk *w, const hlo_instr *sends,
     return granularity->v[along] >= sends->shape->dims[along] && agrees(w, sends);
 }
 
-/* Whether the scale does not change along what the dot contracts. */
+/* True if the scale does not vary along the contracting dimensions of the dot. */
 static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const way *last) {
     if (!w->what->from.scale || (!w->what->dims && w->what->how != HLO_CARRY_STACKED)) return true;
     hlo_granularity granularity, below;
@@ -186,7 +186,7 @@ static bool sends(const walk *w, const hlo_instr *user) {
 
 static bool serves(walk *w, const hlo_instr *value, const way *last);
 
-/* Of all get-tuple-elements of `tuple`, those of that index. */
+/* Checks the uses of the element `index` of `tuple`. */
 static bool elements_serve(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
@@ -223,7 +223,7 @@ static bool branch_serves(walk *w, const hlo_instr *conditional, uint32_t operan
     return called_serves(w, branch, index, last);
 }
 
-/* What a tuple with it at `index` is handed to. */
+/* Checks the loops and branches that take a tuple with the value at `index`. */
 static bool handed_serves(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
@@ -271,7 +271,7 @@ static bool use_serves(walk *w, const hlo_use *use, const way *last) {
     if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (hlo_sink_is_next(w->e, user, use, w->index)) return true;
-        /* A loop farther in hands it on. */
+        /* An inner loop carries it on. */
         const hlo_instr *caller = w->e->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                hlo_sink_index(value, user->parent->parameters[0]) == use - user->operands;
@@ -284,7 +284,7 @@ static bool use_serves(walk *w, const hlo_use *use, const way *last) {
     return serves(w, user, &(way){last, user});
 }
 
-/* Whether everything that uses the value does with the fp8 one. */
+/* True if every use can take the fp8 value. */
 static bool serves(walk *w, const hlo_instr *value, const way *last) {
     if (value == value->parent->root) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
@@ -295,7 +295,7 @@ static bool serves(walk *w, const hlo_instr *value, const way *last) {
     return true;
 }
 
-/* Takes back what does not serve, and notes what is used. */
+/* Clears `sinks` for a candidate with an illegal use, or without a matmul. */
 static void check_candidate(const hlo_sink_region *e, uint32_t index) {
     hlo_sink_candidate *what = &e->elements[index];
     walk w = {e, what, index, STEP_LIMIT, false};

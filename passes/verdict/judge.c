@@ -10,7 +10,7 @@ struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
     const bool *fused; /* by computation id */
-    /* Once they are asked for: */
+    /* Computed on demand: */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
@@ -91,7 +91,7 @@ static hlo_judgement wide(hlo_reason reason, const hlo_instr *blocker) {
     return (hlo_judgement){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
 }
 
-/* Where an operand does not come from fp8 by a way that rules follow: is there another? */
+/* Judges a dot whose operands may come from fp8 on paths that no rule follows. */
 static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     if (!j->provenance) j->provenance = hlo_fp8_provenance_find(j->module, j->arena);
@@ -115,7 +115,7 @@ static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
     return j->fp8[value->id];
 }
 
-/* The first operand of which the sizes are not known; NULL: they are of both. */
+/* Returns the first operand with dynamic sizes; NULL: both are static. */
 static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     for (uint32_t i = 0; i < dot->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
@@ -149,7 +149,7 @@ static hlo_judgement judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     return wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
-/* What is no FP8 call or kernel. */
+/* Judges a matmul that is no FP8 call or kernel. */
 static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     static const hlo_reason reasons[] = {
         [HLO_PRODUCT_WIDE_CALL] = HLO_REASON_WIDE_LIBRARY_CALL,

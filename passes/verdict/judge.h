@@ -1,4 +1,4 @@
-/* The verdict on what multiplies matrices and no pass has made a call of. */
+/* Verdicts on matmuls that no pass has made a call of. */
 #ifndef HLO_PASSES_JUDGE_H
 #define HLO_PASSES_JUDGE_H
 
@@ -11,7 +11,7 @@ typedef struct hlo_judgement {
     hlo_reason reason;        /* HLO_REASON_COUNT of an FP8 one */
     const hlo_instr *blocker; /* NULL: none, or as the pass has said that gave the reason */
     const char *epilogue;     /* of an FP8 one: what multiplies it, where that is no call. Static */
-    const char *fusion;       /* that it lies in, "a Triton fusion"; NULL: in none. Static */
+    const char *fusion;       /* around it, "a Triton fusion"; NULL: none. Static */
 } hlo_judgement;
 
 /* Of a module that does not change any more. Lives, and computes what it is asked for, in `arena`.

@@ -1,4 +1,4 @@
-/* Verdicts: made from the slots when the passes are done. */
+/* Verdicts, made from the slots after the last pass. */
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,11 +31,11 @@ static const hlo_attr *metadata_attr(const hlo_instr *instr, hlo_attr_id id) {
     return NULL;
 }
 
-/* Row `number` of a table, from 1; NULL when there is none. */
+/* Returns row `number` of a table, from 1; NULL when there is none. */
 #define ROW(rows, count, number)                                                                   \
     ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
 
-/* Whether one of the globs, which commas separate, matches the whole of the name. */
+/* True if one of the globs, which commas separate, matches the whole name. */
 static bool is_framework(const char *file, const char *globs) {
     char glob[256];
     size_t length;
@@ -78,7 +78,7 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     return found;
 }
 
-/* The innermost frame in a file of the user's own, else the innermost one; 0: none is known. */
+/* Returns the innermost frame in a user's file, else the innermost one; 0: none is known. */
 static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t frame) {
     if (report->frames != tables->frames || !report->frames) {
         report->frames = tables->frames;
@@ -178,17 +178,17 @@ static int lint_order(const void *a, const void *b) {
 
 /* ---------------------------------------------------------------------------------------- costs */
 
-/* What each matmul costs as it is now. */
-static const hlo_costs *weigh(const hlo_pass_context *context, const bool *needed,
-                              hlo_arena *arena) {
+/* Returns the cost of each matmul in the current module. */
+static const hlo_costs *record_costs(const hlo_pass_context *context, const bool *needed,
+                                     hlo_arena *arena) {
     return hlo_costs_record(context->module, needed, hlo_target_find(context->target.sm), arena,
                             context->scratch);
 }
 
-/* Notes them as the costs of the input. */
+/* Records the current costs as those of the input. */
 static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed) {
     hlo_report *report = context->report;
-    report->input_costs = weigh(context, needed, report->arena);
+    report->input_costs = record_costs(context, needed, report->arena);
     for (uint32_t i = 0; i < report->count; i++)
         report->slots[i].weighed = report->slots[i].instr->id;
     return report->input_costs;
@@ -242,7 +242,7 @@ static bool is_present(const closing *c, const slot *s) {
     return c->present[s->instr->id];
 }
 
-/* What multiplies matrices and is no FP8 call of ours or of XLA's. */
+/* Judges a matmul that is no FP8 call of ours or of XLA's. */
 static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
     const hlo_judgement judgement = hlo_judge(c->judging, now->instr, now->reason);
     verdict->kind = judgement.kind;
@@ -315,7 +315,7 @@ static int by_position(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* In text order, and what inlining has copied once. */
+/* Sorts lints in text order, and keeps one for all copies made by inlining. */
 static void close_lints(closing *c) {
     hlo_report *report = c->report;
     uint32_t kept = 0;
@@ -341,8 +341,8 @@ void hlo_report_close(hlo_pass_context *context) {
                  .min_gain = context->options->min_gain,
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_facts_live(module, context->scratch);
-    /* Where the rewriter has not run, the module is as it was. */
-    c.costs = report->input_costs ? weigh(context, c.present, context->scratch)
+    /* Without the rewriter the costs are those of the input. */
+    c.costs = report->input_costs ? record_costs(context, c.present, context->scratch)
                                   : note_costs(context, c.present);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
     if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);

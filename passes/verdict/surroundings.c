@@ -27,7 +27,7 @@ static bool is_scalar(const hlo_instr *instr) {
     return instr->shape->type != HLO_TYPE_TUPLE && instr->shape->rank == 0;
 }
 
-/* What stands for the value in the picture. */
+/* Returns the instruction that represents the value in the picture. */
 static const hlo_instr *shown(const hlo_instr *value) {
     for (;;) {
         bool splat = value->op == HLO_OP_BROADCAST && is_scalar(hlo_instr_operand(value, 0));
@@ -154,7 +154,7 @@ static const char *op_of(const hlo_instr *instr, hlo_arena *arena) {
     return hlo_arena_format(arena, "%s", target ? target : hlo_ops[instr->op].name);
 }
 
-/* `place` is where each stands in the order. */
+/* `place`: index of each instruction in the order. */
 static hlo_surrounding_instr describe(const search *s, const uint32_t *place, uint32_t index,
                                       hlo_arena *arena) {
     const found *at = &s->v[index];

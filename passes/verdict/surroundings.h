@@ -1,4 +1,4 @@
-/* What lies around a matmul: a few instructions before and behind it, for people to look at. */
+/* Surroundings of a matmul: a few instructions before and behind it, for a picture. */
 #ifndef HLO_PASSES_NEIGHBOURHOOD_H
 #define HLO_PASSES_NEIGHBOURHOOD_H
 
