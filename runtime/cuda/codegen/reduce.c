@@ -1,16 +1,15 @@
-/* Kernels that reduce: "row" where what is reduced lies side by side in memory, "column" where it
- * does not.
+/* Kernels that reduce: "row" where the reduced elements are contiguous in memory, "column" where
+ * they are not.
  *
  * All reduces of the group run through one space, whose kept dimensions make `kept` rows of
  * `reduced` elements. A block has a few rows, and in each some threads ("lanes"). A reduce that
  * needs the result of another is a phase later; every phase runs through the row once more. Results
- * as large as the space are written in the first phase that knows all they need, results as large
+ * as large as the space are written in the first phase that knows their inputs, results as large
  * as the rows at the end. Where rows are few and long, several blocks share one ("chunks"): each
- * leaves what it has in scratch memory, and a second launch does the rest. */
+ * writes its accumulators to scratch memory, and a second launch combines them. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
-#include "runtime/cuda/codegen/emit.h"
+#include "runtime/cuda/codegen/reduce.h"
 
 enum {
     LONG = 1 << 14,  /* elements of a row, up to which one block has all of it */
@@ -19,172 +18,13 @@ enum {
     BLOCKS = 528     /* that are enough for a device */
 };
 
-typedef struct reducing {
-    const hlo_instr *instr;
-    const hlo_computation *region;
-    hlo_op simple;          /* when it is one operation with an identity, else INVALID */
-    uint32_t arrays, phase; /* phase: the first is 0 */
-    const char **acc, **total;
-} reducing;
-
-typedef struct reduction {
-    emit *e;
-    cuda_code *code;
-    reducing *reduces;
-    uint32_t count, phases;
-    uint32_t *levels;       /* by member: how many reduces lie beneath, one above the other */
-    const hlo_shape *shape; /* of the space */
-    bool row;
-    uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;
-    int64_t kept_dims[HLO_EVAL_MAX_RANK]; /* without the others */
-    int64_t kept, reduced, chunk;
-    int64_t chunks;
-    emit_space space;
-    emit_tile tile;  /* width 0: elements are run through as they are counted */
-    int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
-    const char *at[HLO_EVAL_MAX_RANK];
-    const char *lane, *k, *live, *row_at, *begin, *end, *part;
-} reduction;
-
-/* ------------------------------------------------------------------------------------ combining */
-
-static const char *compute_of(const reducing *r, uint32_t array) {
-    return cuda_types[hlo_instr_operand(r->instr, array)->shape->type].compute;
-}
-
-/* NULL when the operation has none on that type. */
-static const char *identity(hlo_op op, hlo_type type) {
-    bool real = hlo_type_is_float(type), wide = type == HLO_TYPE_F64;
-    bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED, bits = hlo_types[type].bits == 64;
-    bool pred = type == HLO_TYPE_PRED;
-    const char *ones = is_signed ? (bits ? "-1ll" : "-1") : bits ? "~0ull" : "~0u";
-    switch (op) {
-    case HLO_OP_ADD:
-    case HLO_OP_OR:
-    case HLO_OP_XOR:
-        if (real && op != HLO_OP_ADD) return NULL;
-        return pred        ? "false"
-               : real      ? (wide ? "0.0" : "0.0f")
-               : is_signed ? (bits ? "0ll" : "0")
-               : bits      ? "0ull"
-                           : "0u";
-    case HLO_OP_MULTIPLY:
-        return pred        ? "true"
-               : real      ? (wide ? "1.0" : "1.0f")
-               : is_signed ? (bits ? "1ll" : "1")
-               : bits      ? "1ull"
-                           : "1u";
-    case HLO_OP_AND: return real ? NULL : pred ? "true" : ones;
-    case HLO_OP_MAXIMUM:
-        if (real) return wide ? "((double)-float_inf())" : "(-float_inf())";
-        if (pred) return "false";
-        return is_signed ? (bits ? "(-0x7fffffffffffffffll - 1)" : "(-0x7fffffff - 1)")
-               : bits    ? "0ull"
-                         : "0u";
-    case HLO_OP_MINIMUM:
-        if (real) return wide ? "((double)float_inf())" : "(float_inf())";
-        if (pred) return "true";
-        return is_signed ? (bits ? "0x7fffffffffffffffll" : "0x7fffffff") : ones;
-    default: return NULL;
-    }
-}
-
-static hlo_op simple_of(const hlo_instr *instr) {
-    hlo_op op = hlo_region_simple(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
-    if (instr->operand_count != 2 || instr->shape->type != type) return HLO_OP_INVALID;
-    return op < HLO_OP_COUNT && identity(op, type) ? op : HLO_OP_INVALID;
-}
-
-/* out[i] = what the reduce makes of a[i] and b[i], not rounded where it is a sum. */
-static void combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
-                    const char **out) {
-    if (r->simple != HLO_OP_INVALID) {
-        const char *in[] = {a[0], b[0]};
-        out[0] = emit_value(e, "v", compute_of(r, 0), "%s", emit_operation(e, r->region->root, in));
-        return;
-    }
-    const char **in = hlo_arena_array(e->arena, 2 * r->arrays, sizeof *in);
-    memcpy(in, a, r->arrays * sizeof *in);
-    memcpy(in + r->arrays, b, r->arrays * sizeof *in);
-    emit_region(e, r->region, in, out);
-}
-
-/* Every thread starts from the identity where it is known; else from the initial value, which HLO
- * lets be taken any number of times. */
-static void declare(reduction *s, reducing *r) {
-    emit *e = s->e;
-    r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
-    r->total = hlo_arena_array(e->arena, r->arrays, sizeof *r->total);
-    for (uint32_t i = 0; i < r->arrays; i++) {
-        const char *start = r->simple != HLO_OP_INVALID
-                                ? identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
-                                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i));
-        r->acc[i] = emit_name(e, "a");
-        emit_text(e, "%s %s = %s;", compute_of(r, i), r->acc[i], start);
-    }
-}
-
-static void accumulate(reduction *s, const reducing *r, const char *const *x) {
-    const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
-    combine(s->e, r, r->acc, x, sum);
-    for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
-}
-
-/* Brings together what the lanes of a row have: the upper half to the lower, until one is left. */
-static void gather_lanes(reduction *s, uint32_t phase) {
-    emit *e = s->e;
-    const char *step = emit_name(e, "i"), *other = emit_name(e, "i");
-    bool any = false;
-    for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
-    if (any && s->lanes > 1) {
-        for (uint32_t i = 0; i < s->count; i++) {
-            reducing *r = &s->reduces[i];
-            if (r->phase != phase) continue;
-            for (uint32_t a = 0; a < r->arrays; a++) {
-                r->total[a] = emit_name(e, "s");
-                emit_text(e, "__shared__ %s %s[%d];", compute_of(r, a), r->total[a], CUDA_BLOCK);
-                emit_text(e, "%s[threadIdx.x] = %s;", r->total[a], r->acc[a]);
-            }
-        }
-        emit_text(e, "__syncthreads();");
-        emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
-        emit_open(e, "if (%s < %s) {", s->lane, step);
-        emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
-        for (uint32_t i = 0; i < s->count; i++) {
-            reducing *r = &s->reduces[i];
-            if (r->phase != phase) continue;
-            const char **a = hlo_arena_array(e->arena, r->arrays, sizeof *a);
-            const char **b = hlo_arena_array(e->arena, r->arrays, sizeof *b);
-            const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
-            for (uint32_t j = 0; j < r->arrays; j++) {
-                a[j] = emit_value(e, "v", compute_of(r, j), "%s[threadIdx.x]", r->total[j]);
-                b[j] = emit_value(e, "v", compute_of(r, j), "%s[%s]", r->total[j], other);
-            }
-            combine(e, r, a, b, out);
-            for (uint32_t j = 0; j < r->arrays; j++)
-                emit_text(e, "%s[threadIdx.x] = %s;", r->total[j], out[j]);
-        }
-        emit_close(e);
-        emit_text(e, "__syncthreads();");
-        emit_close(e);
-    }
-    for (uint32_t i = 0; i < s->count; i++) {
-        reducing *r = &s->reduces[i];
-        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
-            r->total[a] = s->lanes > 1 ? emit_value(e, "v", compute_of(r, a), "%s[%s]", r->total[a],
-                                                    s->row_at)
-                                       : r->acc[a];
-    }
-}
-
 /* -------------------------------------------------------------------------------------- results */
 
 static void know(emit *e, const hlo_instr *instr, const char *name) {
     e->known[e->known_count++] = (emit_known){instr, name};
 }
 
-/* The value of each reduce of a phase, with its initial value, rounded. */
+/* Computes the value of each reduce of a phase: with its initial value, rounded. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -193,8 +33,8 @@ static void finish(reduction *s, uint32_t phase) {
         if (r->simple != HLO_OP_INVALID) {
             hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
             const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1));
-            if (strcmp(start, identity(r->simple, type)) != 0)
-                combine(e, r, &start, r->total, r->total);
+            if (strcmp(start, reduce_identity(r->simple, type)) != 0)
+                reduce_combine(e, r, &start, r->total, r->total);
             r->total[0] = emit_round(e, type, r->total[0], false);
         }
         if (r->arrays == 1) know(e, r->instr, r->total[0]);
@@ -249,8 +89,8 @@ static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------- one element */
 
-/* The index of the element; lines go inside the loop over the thread's. `step` is the position of
- * the first of them in the row. */
+/* Index of an element, inside the loop over the thread's elements, where lines then go. `step` is
+ * the position of the first of these in the row. */
 static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
     int64_t row_major[HLO_EVAL_MAX_RANK];
@@ -292,12 +132,12 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     return emit_index_new(e, s->shape->rank, s->shape->dims, at, e->linear, row_major);
 }
 
-/* What every element does in a phase. */
+/* Writes the loop of one phase over the elements of a row. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
     for (uint32_t i = 0; i < s->count; i++)
-        if (s->reduces[i].phase == phase) declare(s, &s->reduces[i]);
+        if (s->reduces[i].phase == phase) reduce_declare(s, &s->reduces[i]);
     const char *step = emit_name(e, "i");
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
               step, s->lanes * e->width);
@@ -320,7 +160,7 @@ static void run_phase(reduction *s, uint32_t phase) {
                              emit_reshape(e, index, operand->shape->rank, operand->shape->dims),
                              false);
         }
-        accumulate(s, r, x);
+        reduce_accumulate(s, r, x);
     }
     if (s->tile.width)
         emit_tile_end(e, &s->space, &s->tile);
@@ -331,7 +171,8 @@ static void run_phase(reduction *s, uint32_t phase) {
 
 /* -------------------------------------------------------------------------------------- kernels */
 
-/* Of `count` elements of a row, `width` at a time, how a block's threads divide. */
+/* Divides a block's threads into rows and lanes, for `count` elements of a row, `width` at a time.
+ */
 static void divide(reduction *s, int64_t count, int width) {
     int64_t parts = (count + width - 1) / width;
     int most = CUDA_BLOCK, lanes = 1;
@@ -345,7 +186,7 @@ static void divide(reduction *s, int64_t count, int width) {
     s->rows = CUDA_BLOCK / lanes;
 }
 
-/* Which row and lane the thread is, and what is its part of the row, of `count` elements. */
+/* Computes the thread's row and lane, and its part of the row, of `count` elements. */
 static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t count) {
     emit *e = s->e;
     int across = s->row ? s->lanes : s->rows;
@@ -388,7 +229,7 @@ static const char *form_of(const reduction *s) {
     return s->tile.width ? "tile" : s->row ? "row" : "column";
 }
 
-/* Scratch for what the chunks of each row have. */
+/* Scratch memory for the accumulators of each row's chunks. */
 static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count; i++) count += s->reduces[i].arrays;
@@ -396,7 +237,8 @@ static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t a = 0; a < s->reduces[i].arrays; a++) {
-            scratch[at++] = (emit_scratch){compute_of(&s->reduces[i], a), s->code->scratch_size};
+            scratch[at++] =
+                (emit_scratch){reduce_compute(&s->reduces[i], a), s->code->scratch_size};
             s->code->scratch_size += (size_t)(s->kept * s->chunks * 8 + 255) / 256 * 256;
         }
     *out_count = count;
@@ -415,7 +257,7 @@ static void write_partials(reduction *s) {
     emit_close(e);
 }
 
-/* The second launch: every chunk's part of a row is an element. */
+/* Adds the second launch, whose elements are the accumulators of the chunks. */
 static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch *scratch) {
     emit *e = s->e;
     emit_lines lines = {0};
@@ -424,7 +266,7 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
     s->row = true;
     divide(s, s->chunks, 1);
     begin_kernel(s, 1, s->chunks, s->chunks);
-    for (uint32_t i = 0; i < s->count; i++) declare(s, &s->reduces[i]);
+    for (uint32_t i = 0; i < s->count; i++) reduce_declare(s, &s->reduces[i]);
     const char *step = emit_name(e, "i");
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
               step, s->lanes);
@@ -433,11 +275,11 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
         reducing *r = &s->reduces[i];
         const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
         for (uint32_t a = 0; a < r->arrays; a++)
-            x[a] = emit_value(e, "v", compute_of(r, a), "t%u[%s]", t++, place);
-        accumulate(s, r, x);
+            x[a] = emit_value(e, "v", reduce_compute(r, a), "t%u[%s]", t++, place);
+        reduce_accumulate(s, r, x);
     }
     emit_close(e);
-    gather_lanes(s, 0);
+    reduce_gather_lanes(s, 0);
     finish(s, 0);
     write_rows(s);
     emit_add_launch(e, s->code,
@@ -463,7 +305,7 @@ static void find_reduces(reduction *s) {
         if (why) emit_refuse(e, "%s", why);
         s->reduces[s->count++] = (reducing){.instr = instr,
                                             .region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY),
-                                            .simple = simple_of(instr),
+                                            .simple = reduce_simple(instr),
                                             .arrays = instr->operand_count / 2,
                                             .phase = s->levels[i]++};
     }
@@ -492,7 +334,8 @@ static void find_rows(reduction *s, const hlo_instr *first) {
         if (!hlo_ints_contain(dims, d)) s->kept_dims[k++] = s->shape->dims[d];
 }
 
-/* A last run through the rows only where a result of that size waits for it. */
+/* Counts the phases; the last reduce is followed by one more only where a result as large as the
+ * space reads it. */
 static void count_phases(reduction *s) {
     const hlo_group *group = &s->e->job->group;
     for (uint32_t i = 0; i < s->count; i++)
@@ -504,7 +347,7 @@ static void count_phases(reduction *s) {
     }
 }
 
-/* Among how many blocks each row is divided. */
+/* Number of blocks that share a row. */
 static int64_t chunks_of(const reduction *s) {
     int64_t blocks = s->row ? s->kept : (s->kept + 31) / 32;
     int64_t most = s->row ? (s->reduced > LONG ? s->reduced / CHUNK : 1) : s->reduced / TALL;
@@ -536,7 +379,7 @@ static bool has_tuple(const emit *e) {
     return e->job->group.result_count != e->job->result_count;
 }
 
-/* What is counted in a row: elements, of which a thread has some side by side, or squares. */
+/* Chooses tiles or elements, and returns how many of them a row has. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
     int64_t *strides = hlo_arena_array(e->arena, s->shape->rank + 1, sizeof *strides);
@@ -572,7 +415,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     begin_kernel(&s, s.chunks, s.chunk, count);
     for (uint32_t phase = 0; phase < s.phases; phase++) {
         run_phase(&s, phase);
-        gather_lanes(&s, phase);
+        reduce_gather_lanes(&s, phase);
         if (s.chunks == 1) finish(&s, phase);
     }
     uint32_t scratch_count = 0;

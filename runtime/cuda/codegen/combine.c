@@ -1,0 +1,130 @@
+/* Kernels that reduce: accumulators of threads, and combining them. */
+#include <string.h>
+
+#include "runtime/cuda/codegen/reduce.h"
+
+const char *reduce_identity(hlo_op op, hlo_type type) {
+    bool real = hlo_type_is_float(type), wide = type == HLO_TYPE_F64;
+    bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED, bits = hlo_types[type].bits == 64;
+    bool pred = type == HLO_TYPE_PRED;
+    const char *ones = is_signed ? (bits ? "-1ll" : "-1") : bits ? "~0ull" : "~0u";
+    switch (op) {
+    case HLO_OP_ADD:
+    case HLO_OP_OR:
+    case HLO_OP_XOR:
+        if (real && op != HLO_OP_ADD) return NULL;
+        return pred        ? "false"
+               : real      ? (wide ? "0.0" : "0.0f")
+               : is_signed ? (bits ? "0ll" : "0")
+               : bits      ? "0ull"
+                           : "0u";
+    case HLO_OP_MULTIPLY:
+        return pred        ? "true"
+               : real      ? (wide ? "1.0" : "1.0f")
+               : is_signed ? (bits ? "1ll" : "1")
+               : bits      ? "1ull"
+                           : "1u";
+    case HLO_OP_AND: return real ? NULL : pred ? "true" : ones;
+    case HLO_OP_MAXIMUM:
+        if (real) return wide ? "((double)-float_inf())" : "(-float_inf())";
+        if (pred) return "false";
+        return is_signed ? (bits ? "(-0x7fffffffffffffffll - 1)" : "(-0x7fffffff - 1)")
+               : bits    ? "0ull"
+                         : "0u";
+    case HLO_OP_MINIMUM:
+        if (real) return wide ? "((double)float_inf())" : "(float_inf())";
+        if (pred) return "true";
+        return is_signed ? (bits ? "0x7fffffffffffffffll" : "0x7fffffff") : ones;
+    default: return NULL;
+    }
+}
+
+hlo_op reduce_simple(const hlo_instr *instr) {
+    hlo_op op = hlo_region_simple(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+    if (instr->operand_count != 2 || instr->shape->type != type) return HLO_OP_INVALID;
+    return op < HLO_OP_COUNT && reduce_identity(op, type) ? op : HLO_OP_INVALID;
+}
+
+void reduce_combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
+                    const char **out) {
+    if (r->simple != HLO_OP_INVALID) {
+        const char *in[] = {a[0], b[0]};
+        out[0] =
+            emit_value(e, "v", reduce_compute(r, 0), "%s", emit_operation(e, r->region->root, in));
+        return;
+    }
+    const char **in = hlo_arena_array(e->arena, 2 * r->arrays, sizeof *in);
+    memcpy(in, a, r->arrays * sizeof *in);
+    memcpy(in + r->arrays, b, r->arrays * sizeof *in);
+    emit_region(e, r->region, in, out);
+}
+
+/* A thread starts from the identity where it is known; else from the initial value, which HLO lets
+ * be taken any number of times. */
+void reduce_declare(reduction *s, reducing *r) {
+    emit *e = s->e;
+    r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
+    r->total = hlo_arena_array(e->arena, r->arrays, sizeof *r->total);
+    for (uint32_t i = 0; i < r->arrays; i++) {
+        const char *start =
+            r->simple != HLO_OP_INVALID
+                ? reduce_identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
+                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i));
+        r->acc[i] = emit_name(e, "a");
+        emit_text(e, "%s %s = %s;", reduce_compute(r, i), r->acc[i], start);
+    }
+}
+
+void reduce_accumulate(reduction *s, const reducing *r, const char *const *x) {
+    const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
+    reduce_combine(s->e, r, r->acc, x, sum);
+    for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
+}
+
+void reduce_gather_lanes(reduction *s, uint32_t phase) {
+    emit *e = s->e;
+    const char *step = emit_name(e, "i"), *other = emit_name(e, "i");
+    bool any = false;
+    for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
+    if (any && s->lanes > 1) {
+        for (uint32_t i = 0; i < s->count; i++) {
+            reducing *r = &s->reduces[i];
+            if (r->phase != phase) continue;
+            for (uint32_t a = 0; a < r->arrays; a++) {
+                r->total[a] = emit_name(e, "s");
+                emit_text(e, "__shared__ %s %s[%d];", reduce_compute(r, a), r->total[a],
+                          CUDA_BLOCK);
+                emit_text(e, "%s[threadIdx.x] = %s;", r->total[a], r->acc[a]);
+            }
+        }
+        emit_text(e, "__syncthreads();");
+        emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
+        emit_open(e, "if (%s < %s) {", s->lane, step);
+        emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
+        for (uint32_t i = 0; i < s->count; i++) {
+            reducing *r = &s->reduces[i];
+            if (r->phase != phase) continue;
+            const char **a = hlo_arena_array(e->arena, r->arrays, sizeof *a);
+            const char **b = hlo_arena_array(e->arena, r->arrays, sizeof *b);
+            const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
+            for (uint32_t j = 0; j < r->arrays; j++) {
+                a[j] = emit_value(e, "v", reduce_compute(r, j), "%s[threadIdx.x]", r->total[j]);
+                b[j] = emit_value(e, "v", reduce_compute(r, j), "%s[%s]", r->total[j], other);
+            }
+            reduce_combine(e, r, a, b, out);
+            for (uint32_t j = 0; j < r->arrays; j++)
+                emit_text(e, "%s[threadIdx.x] = %s;", r->total[j], out[j]);
+        }
+        emit_close(e);
+        emit_text(e, "__syncthreads();");
+        emit_close(e);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+            r->total[a] = s->lanes > 1 ? emit_value(e, "v", reduce_compute(r, a), "%s[%s]",
+                                                    r->total[a], s->row_at)
+                                       : r->acc[a];
+    }
+}

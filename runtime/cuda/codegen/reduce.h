@@ -1,0 +1,54 @@
+/* Kernels that reduce: the state that reduce.c and combine.c share. */
+#ifndef HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
+#define HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
+
+#include "ir/eval/kernel.h"
+#include "runtime/cuda/codegen/emit.h"
+
+typedef struct reducing {
+    const hlo_instr *instr;
+    const hlo_computation *region;
+    hlo_op simple;          /* when it is one operation with an identity, else INVALID */
+    uint32_t arrays, phase; /* phase: the first is 0 */
+    const char **acc, **total;
+} reducing;
+
+typedef struct reduction {
+    emit *e;
+    cuda_code *code;
+    reducing *reduces;
+    uint32_t count, phases;
+    uint32_t *levels;       /* by member: length of the longest chain of reduces that it reads */
+    const hlo_shape *shape; /* of the space */
+    bool row;
+    uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;
+    int64_t kept_dims[HLO_EVAL_MAX_RANK]; /* sizes of the kept dimensions alone */
+    int64_t kept, reduced, chunk;
+    int64_t chunks;
+    emit_space space;
+    emit_tile tile;  /* width 0: elements are visited in their order */
+    int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
+    const char *at[HLO_EVAL_MAX_RANK];
+    const char *lane, *k, *live, *row_at, *begin, *end, *part;
+} reduction;
+
+/* Type that array `array` of the reduce is computed in. */
+static inline const char *reduce_compute(const reducing *r, uint32_t array) {
+    return cuda_types[hlo_instr_operand(r->instr, array)->shape->type].compute;
+}
+
+/* Text of the identity of an operation on a type; NULL: it has none. */
+const char *reduce_identity(hlo_op op, hlo_type type);
+/* The operation of a reduce of one array that has an identity; else HLO_OP_INVALID. */
+hlo_op reduce_simple(const hlo_instr *instr);
+/* Writes the reduce's region of a[i] and b[i] to out[i]; a sum is not rounded. */
+void reduce_combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
+                    const char **out);
+/* Declares the accumulators of a thread. */
+void reduce_declare(reduction *s, reducing *r);
+/* Combines the accumulators of a thread with an element of each array. */
+void reduce_accumulate(reduction *s, const reducing *r, const char *const *x);
+/* Combines the accumulators of a row's lanes: the upper half into the lower, until one is left. */
+void reduce_gather_lanes(reduction *s, uint32_t phase);
+
+#endif
