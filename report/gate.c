@@ -42,7 +42,7 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     }
     size_t found = 0, lints = 0;
     const char *first = NULL;
-    for (int kind = 0; kind < TELL_KINDS; kind++)
+    for (int kind = 0; kind < WRITER_KINDS; kind++)
         for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
             if (!watched[reason] || !s->reasons[kind][reason]) continue;
             *(kind == HLO_VERDICT_LINT ? &lints : &found) += s->reasons[kind][reason];

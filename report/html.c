@@ -6,7 +6,7 @@
 #include "passes/verdict/surroundings.h"
 #include "report/format.h"
 
-/* So many matmuls, those that take longest, are drawn; so many have their surroundings listed. */
+/* Limits on the matmuls, longest first, whose surroundings are drawn and listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
 /* ----------------------------------------------------------------------------------------- text */
@@ -17,7 +17,7 @@ static void element(FILE *out, const char *open, const char *text, const char *c
     fputs(close, out);
 }
 
-/* A line of a page about a reason, with `code` in it. */
+/* Prints a line of a page about a reason, with its `code`. */
 static void line_of_page(FILE *out, const char *line, size_t length) {
     bool code = false;
     for (const char *end = line + length; line < end;) {
@@ -29,7 +29,7 @@ static void line_of_page(FILE *out, const char *line, size_t length) {
     fputs(code ? "</code>\n" : "\n", out);
 }
 
-/* Paragraphs, and blocks between lines of ```. */
+/* Prints a page: paragraphs, and blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
     for (const char *at = page; *at;) {
@@ -56,7 +56,7 @@ static void page_of_reason(FILE *out, const char *page) {
 
 /* --------------------------------------------------------------------------------------- graphs */
 
-/* In Graphviz's language. Ids are unique in the page. */
+/* Prints a graph in Graphviz's language. Ids are unique in the page. */
 static void print_graph(FILE *out, const hlo_surroundings *around, size_t number) {
     fprintf(out,
             "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
@@ -243,7 +243,7 @@ static void print_reasons(const report_writer *t) {
     fputs("<h2>Reasons</h2>\n", t->out);
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
         size_t times = 0;
-        for (int kind = 0; kind < TELL_KINDS; kind++) times += t->sum.reasons[kind][reason];
+        for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
         if (!times) continue;
         const char *name = hlo_reason_name((size_t)reason);
         fprintf(t->out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
@@ -271,7 +271,7 @@ static void print_tools(FILE *out) {
     fputs("<span id=\"shown\"></span></form>\n", out);
 }
 
-/* For what, by what and when. */
+/* Prints target, date and command. */
 static void print_origin(const report_writer *t, const hlo_page_options *options) {
     FILE *out = t->out;
     fputs("<p class=\"dim\">", out);
@@ -322,7 +322,7 @@ static size_t collect(const report_writer *t, place *out) {
     return count;
 }
 
-/* The drawings that `draw` can make; without one, tables stand in their place. */
+/* Draws the graphs; a graph that `draw` cannot make is printed as a table. */
 static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
     char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
     char **to[2 * DRAWN_MOST];

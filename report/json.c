@@ -79,7 +79,7 @@ hlo_status writer_json(const report_writer *t) {
         json_array_append_new(lints, json_of_lint(v));
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
         size_t times = 0;
-        for (int kind = 0; kind < TELL_KINDS; kind++) times += t->sum.reasons[kind][reason];
+        for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
         if (times)
             json_object_set_new(reasons, hlo_reason_name((size_t)reason),
                                 json_integer((json_int_t)times));

@@ -269,16 +269,16 @@ static bool cpu_record(void *device) {
     return false;
 }
 
-static hlo_status cpu_recorded(void *device, const void **out_piece, const char **why) {
+static hlo_status cpu_recorded(void *device, const void **out_graph, const char **why) {
     (void)device;
-    *out_piece = NULL;
+    *out_graph = NULL;
     *why = "does not record";
     return HLO_INVALID_INPUT;
 }
 
-static hlo_status cpu_replay(void *device, const void *piece, const char **why) {
-    (void)piece;
-    return cpu_recorded(device, &piece, why);
+static hlo_status cpu_replay(void *device, const void *graph, const char **why) {
+    (void)graph;
+    return cpu_recorded(device, &graph, why);
 }
 
 static void cpu_describe(void *device, const hlo_job *job, FILE *out) {
@@ -301,7 +301,7 @@ const hlo_backend cpu_backend = {
     .group = cpu_group,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
-    .settle = cpu_bind,
+    .bind = cpu_bind,
     .execute = cpu_execute,
     .allocate = cpu_allocate,
     .release = cpu_release,

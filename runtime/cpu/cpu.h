@@ -1,4 +1,4 @@
-/* The CPU backend: its device, and the calls that no opcode of HLO stands for. */
+/* The CPU backend: its device, its threads, and cuBLASLt's calls. */
 #ifndef HLO_RUNTIME_CPU_CPU_H
 #define HLO_RUNTIME_CPU_CPU_H
 
@@ -19,11 +19,12 @@ typedef struct cpu_device {
 
 extern const hlo_backend cpu_backend;
 
-/* pool.c: threads, as many as the machine has processors for this process. NULL when there is no
- * memory; threads that cannot be made are done without. */
+/* pool.c: makes a pool with a thread for each processor that the process may use, or fewer if the
+ * system refuses them. NULL when there is no memory. */
 cpu_pool *cpu_pool_new(void);
+/* Ends the threads. */
 void cpu_pool_free(cpu_pool *pool);
-/* hlo_eval_env.parallel; `user` is the pool. */
+/* Divides a loop among the threads: hlo_eval_env.parallel; `user` is the pool. */
 void cpu_pool_run(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                   void *arg);
 
@@ -34,20 +35,20 @@ typedef struct cpu_scales {
     hlo_matmul_sizes size;
 } cpu_scales;
 
-/* What an element of the product is multiplied with. */
+/* The factor of one element of the product. */
 typedef struct cpu_scale {
     float value;
     double sigma; /* ir/error/error.h; without the value's own rounding */
 } cpu_scale;
 
-/* Whether both are scalars; whether one changes along the contracting dimension. */
+/* True if both scales are scalars. */
 bool cpu_scales_scalar(const cpu_scales *scales);
+/* True if a scale changes along the contracting dimension. */
 bool cpu_scales_inside(const cpu_scales *scales);
-/* For element `element` of the product, row-major, and what of it comes from element `along` of the
- * contracting dimension. */
+/* Factor of element `along` of the sum that is element `element` (row-major) of the product. */
 cpu_scale cpu_scale_at(const cpu_scales *scales, int64_t element, int64_t along);
-/* The product, f32 and dense, of operands with one contracting dimension each, with all scales in
- * it; unless `variance` is NULL, also the squares of its sigmas. */
+/* Computes the scaled product, f32 and dense, of operands with one contracting dimension each;
+ * unless `variance` is NULL, also the squares of its sigmas. */
 hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, hlo_dot_dims dims,
                                const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
@@ -62,9 +63,11 @@ typedef struct cpu_activation {
 } cpu_activation;
 extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 
-/* matmul.c: cuBLASLt calls, by the formula in matmul/call.h. */
+/* matmul.c: True if the CPU can run the cuBLASLt call; else *why says why not. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
+/* Finds the parts of the call; sets the job's state and scratch size. */
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);
+/* Computes the call by the formula in matmul/call.h, and its error bounds. */
 hlo_status cpu_matmul_execute(const cpu_device *device, const hlo_job *job, const char **why);
 
 #endif

@@ -90,7 +90,7 @@ static hlo_status cuda_bind(void *device, hlo_job *job, const char **why) {
         if (status != HLO_OK) return status;
         d->compiled = true;
     }
-    return ((const cuda_part *)job->kind)->settle(d, job, why);
+    return ((const cuda_part *)job->kind)->bind(d, job, why);
 }
 
 static hlo_status cuda_execute(void *device, const hlo_job *job, const char **why) {
@@ -117,7 +117,7 @@ const hlo_backend cuda_backend = {
     .group = cuda_group,
     .supports = cuda_supports,
     .prepare = cuda_prepare,
-    .settle = cuda_bind,
+    .bind = cuda_bind,
     .execute = cuda_execute,
     .allocate = cuda_allocate,
     .release = cuda_release,

@@ -43,7 +43,7 @@ static hlo_status prepare(cuda_device *device, hlo_job *job, hlo_arena *arena, c
     return status;
 }
 
-static hlo_status settle(cuda_device *device, hlo_job *job, const char **why) {
+static hlo_status bind_job(cuda_device *device, hlo_job *job, const char **why) {
     (void)device;
     (void)job;
     (void)why;
@@ -73,7 +73,7 @@ const cuda_part cuda_host_part = {
     .name = "host",
     .supports = supports,
     .prepare = prepare,
-    .settle = settle,
+    .bind = bind_job,
     .execute = execute,
     .print = print,
 };

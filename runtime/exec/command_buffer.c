@@ -1,20 +1,20 @@
-/* Recorded runs. All addresses are known once a plan has its memory, so a run is noted once and
- * replayed: pieces without a decision are the backend's (a CUDA graph each). A loop whose length is
- * not known, a conditional and a job that runs on the host are between pieces: the host reads the
- * predicate and replays what it chooses. Such a loop's state starts in its own slots, so its body
- * is recorded twice, from those to the spare ones and back. */
+/* Recorded runs. All addresses are known once a plan has its memory, so a run is recorded once and
+ * replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop whose length is
+ * not known, a conditional and a job that runs on the host are between graphs: the host reads the
+ * predicate and replays the selected ones. Such a loop's state starts in its own slots, so its body
+ * is recorded twice, from these to the spare ones and back. */
 #include <string.h>
 
 #include "runtime/exec/run.h"
 
-typedef enum node_kind { NODE_PIECE, NODE_JOB, NODE_WHILE, NODE_CONDITIONAL } node_kind;
+typedef enum node_kind { NODE_GRAPH, NODE_JOB, NODE_WHILE, NODE_CONDITIONAL } node_kind;
 
 typedef struct node {
     node_kind kind;
-    const plan_step *step; /* but of a piece */
+    const plan_step *step; /* NULL: NODE_GRAPH */
     const void *graph;
     hlo_job job;               /* NODE_JOB: with its views where they were */
-    const plan_slot *selector; /* NODE_CONDITIONAL: what it is like */
+    const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: where the predicate or index is */
     plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, by where the state is */
     plan_command_buffer *back;     /* NODE_WHILE: the state from the spare slots to the own ones */
@@ -24,50 +24,50 @@ typedef struct node {
 struct plan_command_buffer {
     node *nodes;
     uint32_t count, capacity;
-    bool noted; /* the piece that is being recorded has something in it */
+    bool noted; /* the graph that is being recorded is not empty */
 };
 
 /* ------------------------------------------------------------------------------------ recording */
 
 static node *add_node(const plan_run *r, node_kind kind, const plan_step *step) {
-    plan_command_buffer *tape = r->tape;
-    if (tape->count == tape->capacity) {
-        tape->capacity = tape->capacity ? tape->capacity * 2 : 4;
-        node *nodes = hlo_arena_array(r->plan->arena, tape->capacity, sizeof *nodes);
-        if (tape->count) memcpy(nodes, tape->nodes, tape->count * sizeof *nodes);
-        tape->nodes = nodes;
+    plan_command_buffer *buffer = r->buffer;
+    if (buffer->count == buffer->capacity) {
+        buffer->capacity = buffer->capacity ? buffer->capacity * 2 : 4;
+        node *nodes = hlo_arena_array(r->plan->arena, buffer->capacity, sizeof *nodes);
+        if (buffer->count) memcpy(nodes, buffer->nodes, buffer->count * sizeof *nodes);
+        buffer->nodes = nodes;
     }
-    node *n = &tape->nodes[tape->count++];
+    node *n = &buffer->nodes[buffer->count++];
     *n = (node){.kind = kind, .step = step};
     return n;
 }
 
 void plan_command_buffer_note(const plan_run *r) {
-    r->tape->noted = true;
+    r->buffer->noted = true;
 }
 
 static hlo_status begin(const plan_run *r) {
-    r->tape->noted = false;
+    r->buffer->noted = false;
     if (r->plan->backend->record(r->plan->device)) return HLO_OK;
     return plan_failed(r, NULL, HLO_INVALID_INPUT, "cannot go on recording");
 }
 
-/* The piece that was recorded up to here. */
+/* Ends the graph that is being recorded, and adds it unless it is empty. */
 static hlo_status cut(const plan_run *r) {
     const char *why = "cannot record";
     const void *graph;
     hlo_status status = r->plan->backend->recorded(r->plan->device, &graph, &why);
     if (status != HLO_OK) return plan_failed(r, NULL, status, why);
-    if (r->tape->noted) add_node(r, NODE_PIECE, NULL)->graph = graph;
+    if (r->buffer->noted) add_node(r, NODE_GRAPH, NULL)->graph = graph;
     return HLO_OK;
 }
 
-/* A run of the computation, on a tape of its own. */
+/* Records a run of the computation, in a buffer of its own. */
 static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
                               const plan_place *arguments, const plan_place *results,
                               plan_command_buffer *out) {
     plan_run own = *r;
-    own.tape = out;
+    own.buffer = out;
     hlo_status status = begin(&own);
     if (status != HLO_OK) return status;
     status = plan_run_comp(&own, comp, frame, arguments, results);
@@ -75,7 +75,7 @@ static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
     return status == HLO_OK ? ended : status;
 }
 
-/* The state to another of its places: step->results or step->spare. */
+/* Copies a loop's state to other slots: step->results or step->spare. */
 static void move_state(const plan_run *r, const plan_comp *comp, const plan_step *step,
                        const uint32_t *slots) {
     for (uint32_t i = 0; i < step->result_count; i++) {
@@ -97,7 +97,7 @@ static void lend_state(const plan_comp *comp, const plan_step *step, plan_place 
 static hlo_status record_back(const plan_run *r, const plan_comp *comp, const plan_step *step,
                               plan_command_buffer *out) {
     plan_run own = *r;
-    own.tape = out;
+    own.buffer = out;
     hlo_status status = begin(&own);
     if (status != HLO_OK) return status;
     lend_state(comp, step, step->arguments, step->spare);
@@ -112,22 +112,22 @@ hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
     plan_place test = comp->slots[step->predicate].place;
     move_state(r, comp, step, step->results);
     hlo_status status = cut(r);
-    plan_command_buffer *tapes = hlo_arena_zero(arena, 5 * sizeof *tapes);
+    plan_command_buffer *buffers = hlo_arena_zero(arena, 5 * sizeof *buffers);
     for (int i = 0; i < 2 && status == HLO_OK; i++) {
         lend_state(comp, step, step->arguments, i ? step->spare : step->results);
         lend_state(comp, step, step->lent, i ? step->results : step->spare);
-        status = record_comp(r, step->called[0], frame, step->arguments, &test, &tapes[i]);
+        status = record_comp(r, step->called[0], frame, step->arguments, &test, &buffers[i]);
         if (status == HLO_OK)
-            status =
-                record_comp(r, step->called[1], frame, step->arguments, step->lent, &tapes[2 + i]);
+            status = record_comp(r, step->called[1], frame, step->arguments, step->lent,
+                                 &buffers[2 + i]);
     }
-    if (status == HLO_OK) status = record_back(r, comp, step, &tapes[4]);
+    if (status == HLO_OK) status = record_back(r, comp, step, &buffers[4]);
     if (status != HLO_OK) return status;
     node *n = add_node(r, NODE_WHILE, step);
     n->choice = test.data;
-    n->conditions = tapes;
-    n->bodies = tapes + 2;
-    n->back = tapes + 4;
+    n->conditions = buffers;
+    n->bodies = buffers + 2;
+    n->back = buffers + 4;
     return begin(r);
 }
 
@@ -135,15 +135,16 @@ hlo_status plan_command_buffer_conditional(const plan_run *r, const plan_comp *c
                                            const plan_step *step) {
     const plan_slot *selector = &comp->slots[step->operands[0]];
     hlo_status status = cut(r);
-    plan_command_buffer *tapes = hlo_arena_zero(r->plan->arena, step->called_count * sizeof *tapes);
+    plan_command_buffer *buffers =
+        hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
     for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
         status = record_comp(r, step->called[i], comp->slots[step->work].place.data,
-                             step->arguments + step->branch_operands[i], step->lent, &tapes[i]);
+                             step->arguments + step->branch_operands[i], step->lent, &buffers[i]);
     if (status != HLO_OK) return status;
     node *n = add_node(r, NODE_CONDITIONAL, step);
     n->selector = selector;
     n->choice = selector->place.data;
-    n->branches = tapes;
+    n->branches = buffers;
     return begin(r);
 }
 
@@ -164,12 +165,13 @@ hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step) {
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     if (!plan->backend->record(plan->device)) return HLO_OK;
     uint64_t stream = 0;
-    plan_command_buffer *tape = hlo_arena_zero(plan->arena, sizeof *tape);
-    plan_run r = {.plan = plan, .sink = sink, .mode = PLAN_RECORD, .tape = tape, .stream = &stream};
+    plan_command_buffer *buffer = hlo_arena_zero(plan->arena, sizeof *buffer);
+    plan_run r = {
+        .plan = plan, .sink = sink, .mode = PLAN_RECORD, .buffer = buffer, .stream = &stream};
     hlo_status status =
         plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
     hlo_status ended = cut(&r);
-    plan->tape = tape;
+    plan->buffer = buffer;
     return status == HLO_OK ? ended : status;
 }
 
@@ -198,7 +200,7 @@ static hlo_status play_node(const plan_run *r, const node *n) {
     const char *why = "failed";
     hlo_status status = HLO_OK;
     switch (n->kind) {
-    case NODE_PIECE: status = plan->backend->replay(plan->device, n->graph, &why); break;
+    case NODE_GRAPH: status = plan->backend->replay(plan->device, n->graph, &why); break;
     case NODE_JOB: status = plan->backend->execute(plan->device, &n->job, &why); break;
     case NODE_WHILE: return play_while(r, n);
     case NODE_CONDITIONAL:
@@ -208,9 +210,9 @@ static hlo_status play_node(const plan_run *r, const node *n) {
     return plan_failed(r, n->step, status, why);
 }
 
-hlo_status plan_command_buffer_play(const plan_run *r, const plan_command_buffer *tape) {
-    for (uint32_t i = 0; i < tape->count; i++) {
-        hlo_status status = play_node(r, &tape->nodes[i]);
+hlo_status plan_command_buffer_play(const plan_run *r, const plan_command_buffer *buffer) {
+    for (uint32_t i = 0; i < buffer->count; i++) {
+        hlo_status status = play_node(r, &buffer->nodes[i]);
         if (status != HLO_OK) return status;
     }
     return HLO_OK;

@@ -43,18 +43,18 @@ void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const 
         plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
-/* What is copied while the plan settles may as well stay away. */
+/* Copies are left out while jobs are bound: no job reads its operands then. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
     if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
     plan_copy_leaf(r->plan, to, from, like);
 }
 
-static hlo_status settle(const plan_run *r, plan_step *step) {
+static hlo_status bind_job(const plan_run *r, plan_step *step) {
     const char *why = "failed";
-    if (step->settled) return HLO_OK;
-    step->settled = true;
-    hlo_status status = r->plan->backend->settle(r->plan->device, step->job, &why);
+    if (step->is_bound) return HLO_OK;
+    step->is_bound = true;
+    hlo_status status = r->plan->backend->bind(r->plan->device, step->job, &why);
     return plan_failed(r, step, status, why);
 }
 
@@ -71,7 +71,7 @@ static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *s
         job->result_sigmas[i].data = place.bound;
     }
     job->scratch = step->work == PLAN_NONE ? NULL : comp->slots[step->work].place.data;
-    if (r->mode == PLAN_BIND) return settle(r, step);
+    if (r->mode == PLAN_BIND) return bind_job(r, step);
     if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
     if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
     job->stream = *r->stream;
@@ -238,8 +238,8 @@ hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
     plan->backend->start(plan->device);
     hlo_status status =
-        plan->tape ? plan_command_buffer_play(&r, plan->tape)
-                   : plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+        plan->buffer ? plan_command_buffer_play(&r, plan->buffer)
+                     : plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
     hlo_status finished = plan_finish(plan, sink, &plan->seconds);
     return status == HLO_OK ? finished : status;
 }

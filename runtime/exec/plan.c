@@ -91,7 +91,7 @@ static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bound
     return all;
 }
 
-/* The entry's frame, then inputs, then outputs, in one piece of memory. */
+/* Allocates the entry's frame, inputs and outputs, in this order, at once. */
 static void measure(hlo_plan *plan) {
     plan->memory_size = plan->entry->frame_size;
     for (size_t i = 0; i < plan->inputs.count; i++)

@@ -8,7 +8,7 @@ size_t plan_align(const hlo_plan *plan, size_t size) {
            plan->backend->alignment;
 }
 
-/* A piece of the frame that nothing lives in. */
+/* A free range of the frame. */
 typedef struct gap {
     size_t offset, size;
 } gap;

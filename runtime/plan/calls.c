@@ -3,7 +3,7 @@
 
 #include "runtime/plan/build.h"
 
-/* A tape holds no more jobs of one loop. */
+/* Largest number of jobs that an unrolled loop records. */
 enum { UNROLLED = 1 << 14 };
 
 uint32_t plan_branch_count(const hlo_instr *conditional) {

@@ -1,13 +1,13 @@
-/* The inside of a plan: what happens in which order, in which memory.
+/* The inside of a plan: its steps, in order, and their memory.
  *
  * Tuples do not exist here: every instruction's value is a list of leaves, each a slot. A slot is
- * memory: a piece of the computation's frame, an argument or a result whose memory the caller
- * lends, or a constant. Plumbing (tuple, get-tuple-element, bitcast ...) hands slots on and costs
+ * memory: a range of the computation's frame, an argument or a result whose memory the caller
+ * lends, or a constant. Plumbing (tuple, get-tuple-element, bitcast ...) forwards slots and costs
  * nothing.
  *
- * Each computation is planned once. What calls it lends it a frame, a piece of the caller's own, so
+ * Each computation is planned once. Its caller lends it a frame, a range of the caller's own, so
  * the whole program needs one allocation. A computation never calls itself, so it is active at most
- * once, and the memory that its slots stand for at the moment is kept in the slots. */
+ * once, and its slots hold their current memory. */
 #ifndef HLO_RUNTIME_PLAN_H
 #define HLO_RUNTIME_PLAN_H
 
@@ -22,7 +22,7 @@ typedef struct plan_place {
 } plan_place;
 
 typedef enum plan_slot_kind {
-    SLOT_BUFFER,   /* a piece of the frame */
+    SLOT_BUFFER,   /* a range of the frame */
     SLOT_ARGUMENT, /* lent by the caller, read only */
     SLOT_RESULT,   /* lent by the caller, written */
     SLOT_CONSTANT,
@@ -50,7 +50,8 @@ typedef enum plan_step_kind {
 
 #define PLAN_NONE UINT32_MAX
 
-/* A recorded run: pieces that the backend replays, and between them what depends on data. */
+/* A recorded run: graphs that the backend replays, and between them the control flow that depends
+ * on data. */
 typedef struct plan_command_buffer plan_command_buffer;
 
 typedef struct plan_step {
@@ -58,21 +59,21 @@ typedef struct plan_step {
     const hlo_instr *instr;
     uint32_t operand_count, result_count;
     uint32_t *operands; /* slots */
-    uint32_t *results;  /* slots; PLAN_NONE: the callee's result is one that it did not make (an
-                           argument, a constant), and goes on as that */
+    uint32_t *results;  /* slots; PLAN_NONE: the callee's result is an argument or a constant,
+                           forwarded as such */
     uint32_t work;      /* a slot for the time of the step: the callee's frame, a job's scratch,
                            a loop's predicate; PLAN_NONE */
     hlo_job *job;       /* STEP_JOB */
-    bool settled;       /* and its backend has been told so */
+    bool is_bound;      /* STEP_JOB: the backend has had its memory, by bind() */
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
     uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
     uint32_t predicate;           /* STEP_WHILE: a slot */
-    uint64_t trips;               /* STEP_WHILE: how often it goes round; HLO_TRIPS_UNKNOWN */
-    bool unrolls;                 /* STEP_WHILE: all that often on a tape */
+    uint64_t trips;               /* STEP_WHILE: trip count; HLO_TRIPS_UNKNOWN */
+    bool unrolls;                 /* STEP_WHILE: each iteration is recorded */
     uint32_t *branch_operands;    /* STEP_CONDITIONAL: where each branch's operands start */
-    plan_place *arguments, *lent; /* room for a callee's arguments and results */
+    plan_place *arguments, *lent; /* scratch lists of a callee's arguments and results */
 } plan_step;
 
 typedef struct plan_comp {
@@ -81,11 +82,11 @@ typedef struct plan_comp {
     plan_step *steps;
     uint32_t slot_count, slot_capacity, step_count, step_capacity;
     uint32_t argument_count, result_count;
-    const hlo_shape **argument_shapes; /* the layouts in which the caller hands arguments in */
-    const hlo_shape **result_shapes;   /* and those in which it gets results */
+    const hlo_shape **argument_shapes; /* layouts in which the caller passes arguments */
+    const hlo_shape **result_shapes;   /* layouts in which it gets results */
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
-    uint64_t weight; /* about how many jobs run when it does; loops of unknown length count once */
+    uint64_t weight; /* estimated number of jobs of a run; loops of unknown length count once */
 } plan_comp;
 
 struct hlo_plan {
@@ -103,36 +104,38 @@ struct hlo_plan {
     plan_place *arguments, *results; /* of the entry */
     void *memory;                    /* all of it */
     size_t memory_size;
-    plan_command_buffer *tape; /* what a run replays; NULL: the steps are gone through */
+    plan_command_buffer *buffer; /* replayed by a run; NULL: a run executes the steps */
     double seconds;
     uint64_t runs;
 };
 
-/* steps.c, calls.c: the steps and slots of one computation, whose callees are planned; liveness.
- * False when an instruction cannot run, after an error in `sink`. */
+/* steps.c, calls.c: makes the steps and slots of one computation, whose callees are planned, and
+ * their live ranges. False when an instruction cannot run, after an error in `sink`. */
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
 /* execute.c: runs the entry on what is in plan->arguments, to plan->results. */
 hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink);
-/* execute.c: waits until the device is done, and tells what went wrong. NULL is allowed. */
+/* execute.c: waits until the device is done, and reports its errors. NULL is allowed. */
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds);
-/* execute.c: settles every job in its memory. */
+/* execute.c: binds every job to its memory. */
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 /* runtime/exec/command_buffer.c: records a run, if the backend records. */
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
 
-/* calls.c: the branches of a conditional. */
+/* calls.c: number of branches of a conditional. */
 uint32_t plan_branch_count(const hlo_instr *conditional);
+/* Returns the computation of a branch. */
 hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
 
-/* Whether result `index` of the computation is made by it, in the memory that the caller lends. */
+/* True if the computation writes result `index` itself, to the memory that the caller lends. */
 bool plan_makes_result(const plan_comp *comp, uint32_t index);
-/* Memory rounded up to the alignment of slots. */
+/* Rounds a size up to the alignment of slots. */
 size_t plan_align(const hlo_plan *plan, size_t size);
 
-/* relayout.c: copies elements of `width` bytes between row-major and a shape's own order. */
+/* relayout.c: copies elements of `width` bytes from row-major to the shape's layout. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
+/* Copies them back. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
 
 #endif

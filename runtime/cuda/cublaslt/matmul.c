@@ -134,7 +134,7 @@ static hlo_status matmul_bind(cuda_device *device, hlo_job *job, const char **wh
     matmul_job *state = job->state;
     hlo_status status = HLO_OK;
     for (uint32_t i = 0; i < state->problem.copy_count && status == HLO_OK; i++)
-        status = cuda_kernel_part.settle(device, placed_copy(job, i), why);
+        status = cuda_kernel_part.bind(device, placed_copy(job, i), why);
     if (status != HLO_OK) return status;
     void *addresses[LT_PART_COUNT];
     find_addresses(job, addresses);
@@ -163,7 +163,7 @@ const cuda_part cuda_matmul_part = {
     .name = "cublaslt",
     .supports = matmul_supports,
     .prepare = matmul_prepare,
-    .settle = matmul_bind,
+    .bind = matmul_bind,
     .execute = matmul_execute,
     .print = matmul_print,
 };

@@ -25,7 +25,7 @@ typedef struct cuda_device {
     void *stream;            /* CUstream of everything that is done */
     void *lt;                /* cublasLtHandle */
     cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
-                                the first job settles */
+                                the first job is bound */
     bool compiled;
     void *module;             /* CUmodule of the compiled program */
     const char *kernel_cache; /* folder of compiled programs; NULL: none is kept */
@@ -58,7 +58,7 @@ typedef struct cuda_part {
     /* Once for each job, when the views' data and scratch are where they will be and hold anything:
      * queries, timing, a first launch. What is in the job's results and scratch may be changed.
      * Not called without a device. */
-    hlo_status (*settle)(cuda_device *device, hlo_job *job, const char **why);
+    hlo_status (*bind)(cuda_device *device, hlo_job *job, const char **why);
     /* Enqueues the job on the stream: no allocation, no query, no compilation, no waiting. */
     hlo_status (*execute)(cuda_device *device, const hlo_job *job, const char **why);
     /* What was prepared, as text that depends on the module and the device's description only; each
@@ -94,8 +94,8 @@ void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
 void cuda_start(void *device);
 hlo_status cuda_finish(void *device, double *out_seconds, const char **why);
 bool cuda_record(void *device);
-hlo_status cuda_recorded(void *device, const void **out_piece, const char **why);
-hlo_status cuda_replay(void *device, const void *piece, const char **why);
+hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
+hlo_status cuda_replay(void *device, const void *graph, const char **why);
 
 /* Says in `why` that `what` ("launch the kernel") failed, and how: HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);

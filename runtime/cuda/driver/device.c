@@ -279,7 +279,7 @@ static void release_exec(cuda_device *device, void *exec) {
     device->lib->cuGraphExecDestroy(exec);
 }
 
-hlo_status cuda_recorded(void *device, const void **out_piece, const char **why) {
+hlo_status cuda_recorded(void *device, const void **out_graph, const char **why) {
     cuda_device *d = device;
     const cuda_library *lib = d->lib;
     cuda_graph *graph = NULL;
@@ -294,12 +294,12 @@ hlo_status cuda_recorded(void *device, const void **out_piece, const char **why)
     if (!result) result = lib->cuGraphInstantiate(&exec, graph, 0);
     if (graph) lib->cuGraphDestroy(graph);
     if (result) return cuda_fails(d, "record the run in a graph", result, why);
-    *out_piece = exec;
+    *out_graph = exec;
     return cuda_own(d, exec, release_exec) ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-hlo_status cuda_replay(void *device, const void *piece, const char **why) {
+hlo_status cuda_replay(void *device, const void *graph, const char **why) {
     cuda_device *d = device;
-    int result = d->lib->cuGraphLaunch((cuda_graph_exec *)piece, d->stream);
+    int result = d->lib->cuGraphLaunch((cuda_graph_exec *)graph, d->stream);
     return result ? cuda_fails(d, "launch a graph", result, why) : HLO_OK;
 }

@@ -162,7 +162,7 @@ const cuda_part cuda_kernel_part = {
     .name = "kernel",
     .supports = kernel_supports,
     .prepare = kernel_prepare,
-    .settle = kernel_bind,
+    .bind = kernel_bind,
     .execute = kernel_execute,
     .print = kernel_print,
 };
