@@ -63,7 +63,7 @@ hlo_pass_options draw_options(dice *d) {
     options.cuda_minor = DICE_PICK(d, minors);
     if (dice_chance(d, 4)) options.cuda_major = 11;
     options.scales_used = dice_chance(d, 50);
-    options.allow_bias_rounding = dice_chance(d, 6);
+    options.allow_bias_rounding = dice_chance(d, 15);
     options.merge_dots = dice_chance(d, 15);
     if (dice_chance(d, 3)) options.min_gain = 1.5;
     options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;

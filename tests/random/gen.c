@@ -332,7 +332,7 @@ char *random_module(uint64_t seed) {
     gen g = {.dice = {.state = seed}};
     dice other = {.state = ~seed}, kind = {.state = seed ^ UINT64_MAX / 5};
     if (dice_chance(&other, 2)) return random_handed_in(&other);
-    if (dice_chance(&kind, 3)) return random_others(&kind);
+    if (dice_chance(&kind, 6)) return random_others(&kind);
     g.wide = DICE_PICK(&g.dice, wide_types);
     g.layouts = dice_chance(&g.dice, 30);
     if (dice_chance(&other, 8)) g.devices = 4;
@@ -351,6 +351,10 @@ char *random_module(uint64_t seed) {
             gen_result(&g, product);
         else
             for (int way = 0; way <= twice; way++) gen_epilogue(&g, product);
+    }
+    if (dice_chance(&kind, 45)) {
+        g.dice = kind;
+        gen_rare(&g);
     }
     fclose(g.body);
     FILE *out = open_memstream(&text, &size);

@@ -8,6 +8,7 @@
  *   sent.c      what goes from device to device, what differs between them
  *   regions.c   what is handed into manual regions
  *   handed.c    loops and branches into which operands are handed
+ *   rare.c      what these seldom make
  *   others.c    what multiplies, and no rule rewrites */
 #ifndef HLO_TESTS_RANDOM_GEN_H
 #define HLO_TESTS_RANDOM_GEN_H
@@ -109,6 +110,9 @@ array gen_come_back(gen *g, array scalar);
 /* operand.c: a dot; its result is in `products`. */
 array gen_dot(gen *g);
 
+/* rare.c: a dot and its results, of a form that the others seldom have. */
+void gen_rare(gen *g);
+
 /* handed.c: the text of a module; the caller frees it. NULL: out of memory. */
 char *random_handed_in(dice *d);
 
@@ -119,6 +123,8 @@ char *random_others(dice *d);
 void gen_epilogue(gen *g, array product);
 /* The abs-max over all dimensions but `kept`, which is -1 if none is. */
 array gen_amax(gen *g, array value, int kept);
+/* The tanh form, or one number of it a little off. */
+array gen_gelu(gen *g, array value);
 /* Clamped to about +-most. */
 array gen_clamped(gen *g, array value, double most);
 

@@ -145,6 +145,21 @@ static void convolution(others *o) {
                     shape, a, b));
 }
 
+/* A call that could have been FP8. */
+static void library(others *o) {
+    int a = parameter2(o, "bf16", o->m, o->k), b = parameter2(o, "bf16", o->n, o->k);
+    int call = emit(o,
+                    "(bf16[%d,%d], s8[1024]) custom-call(%%v%d, %%v%d), "
+                    "custom_call_target=\"__cublas$lt$matmul\", backend_config={"
+                    "\"gemm_backend_config\":{\"alpha_real\":1,\"alpha_imag\":0,\"beta\":0,"
+                    "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],"
+                    "\"rhs_contracting_dimensions\":[\"1\"],\"lhs_batch_dimensions\":[],"
+                    "\"rhs_batch_dimensions\":[]},\"epilogue\":\"DEFAULT\"}}",
+                    o->m, o->n, a, b);
+    add_matrix(o, "bf16",
+               emit(o, "bf16[%d,%d] get-tuple-element(%%v%d), index=0", o->m, o->n, call));
+}
+
 /* Libraries for CPUs. */
 static void cpu_call(others *o) {
     static const char *const targets[] = {"__onednn$matmul", "__xla_cpu_runtime_EigenMatMulF32"};
@@ -171,9 +186,9 @@ static void attention(others *o) {
 char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
-    static void (*const kinds[])(others *) = {quantised, narrow,     fusion,   /* which run here */
-                                              ragged,    scaled,     cpu_call, /* and do not */
-                                              attention, convolution};
+    static void (*const kinds[])(others *) = {quantised, narrow,      fusion,   /* which run here */
+                                              ragged,    scaled,      cpu_call, /* and do not */
+                                              attention, convolution, library};
     const size_t all = sizeof kinds / sizeof *kinds, running = 4;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];

@@ -104,8 +104,7 @@ static array within(gen *g, array v, double small, double root) {
     }
 }
 
-/* The tanh form, or one number of it a little off. */
-static array gelu(gen *g, array v) {
+array gen_gelu(gen *g, array v) {
     double numbers[] = {0.044715, 0.7978845608028654, 1, 0.5};
     if (dice_chance(&g->dice, 20)) numbers[dice_below(&g->dice, 4)] *= 1.25;
     array t = within(g, v, numbers[0], numbers[1]);
@@ -120,7 +119,7 @@ static array gelu(gen *g, array v) {
 
 static array step_gelu(gen *g, array v) {
     if (dice_chance(&g->dice, 40)) gen_result(g, v);
-    return dice_chance(&g->dice, 10) ? converted(g, v, gelu) : gelu(g, v);
+    return dice_chance(&g->dice, 10) ? converted(g, v, gen_gelu) : gen_gelu(g, v);
 }
 
 static array scaled(gen *g, array v) {
