@@ -8,8 +8,8 @@ enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
 
 /* Finds the granularity of a value that repeats one row along all dimensions but the last ones,
  * which make up the row. */
-static bool row_grain(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
-                      hlo_granularity *granularity, int64_t *row) {
+static bool row_granularity(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
+                            hlo_granularity *granularity, int64_t *row) {
     const hlo_shape *shape = value->shape;
     const hlo_shape *d = view->op == HLO_OP_SLICE ? view->shape : result->shape;
     if (!hlo_shape_is_array(shape) || shape->rank > HLO_RULE_ARGS || shape->dynamic) return false;
@@ -26,7 +26,7 @@ bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr
     hlo_granularity granularity;
     const hlo_instr *held;
     int64_t row;
-    return row_grain(value, result, view, &granularity, &row) &&
+    return row_granularity(value, result, view, &granularity, &row) &&
            (hlo_shape_count(value->shape) > row || value->op == HLO_OP_BROADCAST) &&
            hlo_granularity_holds_elsewhere(value, &granularity, &held);
 }
@@ -51,11 +51,11 @@ bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
     hlo_granularity granularity;
     const hlo_instr *held;
     int64_t row;
-    if (!row_grain(value, result, view, &granularity, &row)) return false;
+    if (!row_granularity(value, result, view, &granularity, &row)) return false;
     if (hlo_granularity_holds_elsewhere(value, &granularity, &held) && held)
         return hlo_rule_refuse(env, "memory-space", held);
-    hlo_instr *sample = hlo_granularity_compact(env, value, &granularity);
-    hlo_instr *vector = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, 1, &row, 0, NULL);
+    hlo_instr *packed = hlo_granularity_compact(env, value, &granularity);
+    hlo_instr *vector = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, 1, &row, 0, NULL);
     if (!vector) return false;
     *out = vector;
     return view->op != HLO_OP_SLICE || spread_over(env, vector, view, result->shape, out);

@@ -9,29 +9,29 @@
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
-    const hlo_instr *links[HLO_CHAIN_LIMIT];     /* from the collective's operand down */
-    hlo_granularity grains[HLO_CHAIN_LIMIT + 1]; /* of each link, and of the scale */
+    const hlo_instr *links[HLO_CHAIN_LIMIT];          /* from the collective's operand down */
+    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* of each link, and of the scale */
     uint32_t length;
 } path;
 
-/* True if the scale, moved by the links, has granularity grains[0] above them. */
+/* True if the scale, moved by the links, has `granularity[0]` above them. */
 static bool holds(path *p, hlo_instr *scale) {
     for (uint32_t i = 0; i < p->length; i++)
-        if (!hlo_granularity_of_operand(p->links[i], &p->grains[i], &p->grains[i + 1]))
+        if (!hlo_granularity_of_operand(p->links[i], &p->granularity[i], &p->granularity[i + 1]))
             return false;
-    return hlo_granularity_holds(scale, &p->grains[p->length]);
+    return hlo_granularity_holds(scale, &p->granularity[p->length]);
 }
 
 /* Finds the coarsest granularity, except along dimension `fixed`. */
 static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
     enum { BLOCK = 128 };
-    for (uint32_t i = 0; i < shape->rank; i++) p->grains[0].v[i] = 1;
+    for (uint32_t i = 0; i < shape->rank; i++) p->granularity[0].v[i] = 1;
     for (uint32_t i = 0; i < shape->rank; i++) {
         if (i == fixed) continue;
-        p->grains[0].v[i] = shape->dims[i];
+        p->granularity[0].v[i] = shape->dims[i];
         if (holds(p, scale)) continue;
-        p->grains[0].v[i] = BLOCK < shape->dims[i] ? BLOCK : 1;
-        if (!holds(p, scale)) p->grains[0].v[i] = 1;
+        p->granularity[0].v[i] = BLOCK < shape->dims[i] ? BLOCK : 1;
+        if (!holds(p, scale)) p->granularity[0].v[i] = 1;
     }
     return holds(p, scale);
 }
@@ -47,12 +47,12 @@ static bool agrees(const hlo_rule_env *env, const path *p, const hlo_instr *scal
     return hlo_devices_replicated(env->context, scale, collective);
 }
 
-static hlo_instr *sample_of(hlo_rule_env *env, const path *p, hlo_instr *scale) {
-    hlo_instr *sample = hlo_granularity_compact(env, scale, &p->grains[p->length]);
-    for (uint32_t i = p->length; sample && i-- > 0;)
+static hlo_instr *compact_scale(hlo_rule_env *env, const path *p, hlo_instr *scale) {
+    hlo_instr *packed = hlo_granularity_compact(env, scale, &p->granularity[p->length]);
+    for (uint32_t i = p->length; packed && i-- > 0;)
         if (p->links[i]->op != HLO_OP_CONVERT)
-            sample = hlo_granularity_carry(env, p->links[i], &p->grains[i], sample);
-    return sample;
+            packed = hlo_granularity_carry(env, p->links[i], &p->granularity[i], packed);
+    return packed;
 }
 
 /* Returns the synchronous opcode of a start. */
@@ -61,25 +61,25 @@ static hlo_op op_at_once(hlo_op op) {
     return op == HLO_OP_COLLECTIVE_PERMUTE_START ? HLO_OP_COLLECTIVE_PERMUTE : op;
 }
 
-/* The collective once more, on a sample, without the dimensions that have one element; these are
- * put back. `along`: the dimension along which devices differ; -1: none. */
+/* Clones the collective onto a compact scale without its dimensions of one element, and restores
+ * these. `along`: the dimension along which devices differ; -1: none. */
 static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo_shape *all,
-                       const hlo_shape *each, int64_t along, hlo_instr *sample) {
+                       const hlo_shape *each, int64_t along, hlo_instr *packed) {
     hlo_module *module = env->context->module;
     int64_t kept[HLO_RULE_ARGS], grown[HLO_RULE_ARGS], whole[HLO_RULE_ARGS], place = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < all->rank; i++) {
-        whole[i] = i == along ? all->dims[i] / each->dims[i] * sample->shape->dims[i]
-                              : sample->shape->dims[i];
-        if (sample->shape->dims[i] == 1 && i != along) continue;
+        whole[i] = i == along ? all->dims[i] / each->dims[i] * packed->shape->dims[i]
+                              : packed->shape->dims[i];
+        if (packed->shape->dims[i] == 1 && i != along) continue;
         if (i == along) place = count;
-        kept[count] = sample->shape->dims[i];
+        kept[count] = packed->shape->dims[i];
         grown[count++] = whole[i];
     }
-    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
-    if (!sample) return NULL;
-    const hlo_shape *shape = hlo_shape_array(module, sample->shape->type, count, grown);
-    hlo_instr *sent = hlo_rule_new(env, op_at_once(collective->op), shape, 1, &sample);
+    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, count, kept, 0, NULL);
+    if (!packed) return NULL;
+    const hlo_shape *shape = hlo_shape_array(module, packed->shape->type, count, grown);
+    hlo_instr *sent = hlo_rule_new(env, op_at_once(collective->op), shape, 1, &packed);
     if (!sent) return NULL;
     hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(sent, collective);
@@ -103,15 +103,15 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
     bool agree = agrees(env, &p, scale, collective) && coarsen(&p, each, -1, scale) &&
-                 (along < 0 || p.grains[0].v[along] >= each->dims[along]);
+                 (along < 0 || p.granularity[0].v[along] >= each->dims[along]);
     if (!agree && !coarsen(&p, each, along, scale)) return NULL;
-    hlo_instr *sample = sample_of(env, &p, scale);
-    if (!sample || hlo_shape_count(sample->shape) > hlo_shape_count(each) / LEAST_VALUES)
+    hlo_instr *packed = compact_scale(env, &p, scale);
+    if (!packed || hlo_shape_count(packed->shape) > hlo_shape_count(each) / LEAST_VALUES)
         return NULL;
-    if (!agree) sample = send(env, sender, all, each, along, sample);
-    hlo_granularity granularity = p.grains[0];
+    if (!agree) packed = send(env, sender, all, each, along, packed);
+    hlo_granularity granularity = p.granularity[0];
     if (agree && along >= 0) granularity.v[along] = all->dims[along];
-    return sample ? hlo_granularity_expand(env, sample, all, &granularity) : NULL;
+    return packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
 }
 
 /* ----------------------------------------------------------------------------------- quantising */

@@ -58,7 +58,7 @@ static int64_t product(const hlo_shape *shape, uint32_t first, uint32_t end) {
 }
 
 /* Returns the length of runs of equal elements in memory order; 0: they are not contiguous. */
-static int64_t flat_grain(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
+static int64_t flat_run(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
     int64_t flat = 1;
     bool open = false;
     for (uint32_t i = r->to_end; i-- > r->to;) {
@@ -74,7 +74,7 @@ static int64_t flat_grain(const hlo_shape *to, const run *r, const hlo_granulari
 
 static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
                       const hlo_granularity *granularity, hlo_granularity *below) {
-    int64_t rest = flat_grain(to, r, granularity);
+    int64_t rest = flat_run(to, r, granularity);
     r->exact = rest > 0;
     for (uint32_t i = r->from_end; r->exact && i-- > r->from;) {
         int64_t size = from->dims[i], outer = product(from, r->from, i);
@@ -302,7 +302,7 @@ static hlo_instr *grow(hlo_rule_env *env, hlo_instr *value, const int64_t *exten
 }
 
 static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
-                                const hlo_granularity *granularity, hlo_instr *sample) {
+                                const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape, *to = link->shape;
     int64_t extents[HLO_RULE_ARGS], bridge[HLO_RULE_ARGS];
     hlo_granularity below;
@@ -312,23 +312,23 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
         below_run(from, to, &r, granularity, &below);
         for (uint32_t i = r.to; i < r.to_end; i++) bridge[i] = r.exact ? extents[i] : 1;
     }
-    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, to->rank, bridge, 0, NULL);
-    return sample ? grow(env, sample, extents) : NULL;
+    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, to->rank, bridge, 0, NULL);
+    return packed ? grow(env, packed, extents) : NULL;
 }
 
 /* Makes the link on the compact value, with attributes to match. */
 static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
-                           const hlo_granularity *granularity, hlo_instr *sample, hlo_attr_id id,
+                           const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
                            const int64_t *list, uint32_t count) {
-    hlo_instr *operands[HLO_RULE_ARGS] = {sample};
+    hlo_instr *operands[HLO_RULE_ARGS] = {packed};
     int64_t extents[HLO_RULE_ARGS];
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     hlo_module *module = env->context->module;
-    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, sample->shape->type, 1);
+    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, packed->shape->type, 1);
     hlo_granularity_dims(link->shape, granularity, extents);
     const hlo_shape *shape =
-        hlo_shape_array(module, sample->shape->type, link->shape->rank, extents);
+        hlo_shape_array(module, packed->shape->type, link->shape->rank, extents);
     hlo_instr *made = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
     if (!made) return NULL;
     hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
@@ -338,7 +338,7 @@ static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
 }
 
 static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
-                              const hlo_granularity *granularity, hlo_instr *sample) {
+                              const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_ints *slices = hlo_instr_ints(link, HLO_ATTR_SLICE);
     int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     hlo_granularity below;
@@ -347,29 +347,29 @@ static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
     bool same = true;
     for (uint32_t i = 0; i < link->shape->rank; i++) {
         const int64_t *s = &slices->v[3 * i];
-        bool each = below.v[i] == 1, one = sample->shape->dims[i] == 1;
+        bool each = below.v[i] == 1, one = packed->shape->dims[i] == 1;
         list[3 * i] = one ? 0 : s[0] / below.v[i];
         list[3 * i + 1] = one ? 1 : each ? s[1] : list[3 * i] + extents[i];
         list[3 * i + 2] = each && !one ? s[2] : 1;
-        same &= extents[i] == sample->shape->dims[i];
+        same &= extents[i] == packed->shape->dims[i];
     }
-    return same ? sample
-                : carry_as(env, link, granularity, sample, HLO_ATTR_SLICE, list,
+    return same ? packed
+                : carry_as(env, link, granularity, packed, HLO_ATTR_SLICE, list,
                            3 * link->shape->rank);
 }
 
 static hlo_instr *carry_gather(hlo_rule_env *env, const hlo_instr *link,
-                               const hlo_granularity *granularity, hlo_instr *sample) {
+                               const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
     int64_t list[HLO_RULE_ARGS];
     hlo_granularity below;
     below_gather(link, granularity, &below);
     for (uint32_t i = 0; i < sizes->count; i++) list[i] = parts(sizes->v[i], below.v[i]);
-    return carry_as(env, link, granularity, sample, HLO_ATTR_SLICE_SIZES, list, sizes->count);
+    return carry_as(env, link, granularity, packed, HLO_ATTR_SLICE_SIZES, list, sizes->count);
 }
 
 static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
-                            const hlo_granularity *granularity, hlo_instr *sample) {
+                            const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_ints *padding = hlo_instr_ints(link, HLO_ATTR_PADDING);
     int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     hlo_granularity_dims(link->shape, granularity, extents);
@@ -377,17 +377,17 @@ static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
     for (uint32_t i = 0; i < link->shape->rank; i++) {
         bool each = granularity->v[i] == 1;
         list[3 * i] = each ? padding->v[3 * i] : 0;
-        list[3 * i + 1] = each ? padding->v[3 * i + 1] : extents[i] - sample->shape->dims[i];
+        list[3 * i + 1] = each ? padding->v[3 * i + 1] : extents[i] - packed->shape->dims[i];
         list[3 * i + 2] = each ? padding->v[3 * i + 2] : 0;
         for (uint32_t j = 0; j < 3; j++) same &= !list[3 * i + j];
     }
-    return same ? sample
-                : carry_as(env, link, granularity, sample, HLO_ATTR_PADDING, list,
+    return same ? packed
+                : carry_as(env, link, granularity, packed, HLO_ATTR_PADDING, list,
                            3 * link->shape->rank);
 }
 
 hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
-                                 const hlo_granularity *granularity, hlo_instr *sample) {
+                                 const hlo_granularity *granularity, hlo_instr *packed) {
     int64_t extents[HLO_RULE_ARGS], order[HLO_RULE_ARGS];
     const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
     uint32_t rank = link->shape->rank;
@@ -396,29 +396,29 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
     case HLO_OP_BROADCAST:
     case HLO_OP_TRANSPOSE:
         memcpy(order, dims->v, dims->count * sizeof *order);
-        return hlo_granularity_make(env, link->op, sample, rank, extents, dims->count, order);
+        return hlo_granularity_make(env, link->op, packed, rank, extents, dims->count, order);
     case HLO_OP_CONVERT: {
         const hlo_shape *shape =
-            hlo_shape_retype(env->context->module, sample->shape, link->shape->type);
-        return shape == sample->shape ? sample
-                                      : hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &sample);
+            hlo_shape_retype(env->context->module, packed->shape, link->shape->type);
+        return shape == packed->shape ? packed
+                                      : hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &packed);
     }
-    case HLO_OP_COPY: return sample;
+    case HLO_OP_COPY: return packed;
     case HLO_OP_RESHAPE:
-    case HLO_OP_BITCAST: return carry_reshape(env, link, granularity, sample);
-    case HLO_OP_SLICE: return carry_slice(env, link, granularity, sample);
+    case HLO_OP_BITCAST: return carry_reshape(env, link, granularity, packed);
+    case HLO_OP_SLICE: return carry_slice(env, link, granularity, packed);
     case HLO_OP_DYNAMIC_SLICE:
-        return carry_as(env, link, granularity, sample, HLO_ATTR_DYNAMIC_SLICE_SIZES, extents,
+        return carry_as(env, link, granularity, packed, HLO_ATTR_DYNAMIC_SLICE_SIZES, extents,
                         rank);
-    case HLO_OP_GATHER: return carry_gather(env, link, granularity, sample);
+    case HLO_OP_GATHER: return carry_gather(env, link, granularity, packed);
     case HLO_OP_REVERSE:
-        return carry_as(env, link, granularity, sample, HLO_ATTR_DIMENSIONS, dims->v, dims->count);
-    case HLO_OP_PAD: return carry_pad(env, link, granularity, sample);
+        return carry_as(env, link, granularity, packed, HLO_ATTR_DIMENSIONS, dims->v, dims->count);
+    case HLO_OP_PAD: return carry_pad(env, link, granularity, packed);
     default: return NULL;
     }
 }
 
-/* ------------------------------------------------------------------------------------- sampling */
+/* ----------------------------------------------------------------------------------- compacting */
 
 /* Slices the first element of each run. */
 static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
@@ -440,8 +440,8 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
 }
 
 /* Makes an elementwise instruction on the compact forms of its operands. */
-static hlo_instr *sample_elementwise(hlo_rule_env *env, hlo_instr *value,
-                                     const hlo_granularity *granularity) {
+static hlo_instr *pack_elementwise(hlo_rule_env *env, hlo_instr *value,
+                                   const hlo_granularity *granularity) {
     hlo_instr *operands[HLO_RULE_ARGS];
     int64_t extents[HLO_RULE_ARGS];
     if (value->operand_count > HLO_RULE_ARGS) return NULL;
@@ -468,16 +468,16 @@ hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
     if (value->pin) return first_of(env, value, granularity);
     if (hlo_ops[value->op].flags & HLO_ELEMENTWISE && value->op != HLO_OP_CONVERT &&
         value->op != HLO_OP_COPY && value->operand_count)
-        return sample_elementwise(env, value, granularity);
+        return pack_elementwise(env, value, granularity);
     bool spreads = value->op == HLO_OP_BROADCAST || value->op == HLO_OP_TRANSPOSE ||
                    value->op == HLO_OP_CONVERT || value->op == HLO_OP_COPY || is_reshape(value);
     if (!spreads || !hlo_granularity_of_operand(value, granularity, &below))
         return first_of(env, value, granularity);
-    hlo_instr *sample = hlo_granularity_compact(env, hlo_instr_operand(value, 0), &below);
-    return sample ? hlo_granularity_carry(env, value, granularity, sample) : NULL;
+    hlo_instr *packed = hlo_granularity_compact(env, hlo_instr_operand(value, 0), &below);
+    return packed ? hlo_granularity_carry(env, value, granularity, packed) : NULL;
 }
 
-hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *sample, const hlo_shape *shape,
+hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
                                   const hlo_granularity *granularity) {
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], wide[HLO_RULE_ARGS], merged[HLO_RULE_ARGS];
     int64_t list[3 * HLO_RULE_ARGS];
@@ -494,13 +494,13 @@ hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *sample, const hl
         list[3 * i + 1] = size;
         list[3 * i + 2] = 1;
     }
-    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, count, kept, 0, NULL);
-    sample = hlo_granularity_make(env, HLO_OP_BROADCAST, sample, rank, wide, count, dims);
-    sample = hlo_granularity_make(env, HLO_OP_RESHAPE, sample, shape->rank, merged, 0, NULL);
-    if (!sample || hlo_shape_same_dims(sample->shape, shape)) return sample;
+    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, count, kept, 0, NULL);
+    packed = hlo_granularity_make(env, HLO_OP_BROADCAST, packed, rank, wide, count, dims);
+    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, shape->rank, merged, 0, NULL);
+    if (!packed || hlo_shape_same_dims(packed->shape, shape)) return packed;
     const hlo_shape *cut =
-        hlo_shape_array(env->context->module, sample->shape->type, shape->rank, shape->dims);
-    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, cut, 1, &sample);
+        hlo_shape_array(env->context->module, packed->shape->type, shape->rank, shape->dims);
+    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, cut, 1, &packed);
     if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, list);
     return slice;
 }

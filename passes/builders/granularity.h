@@ -28,14 +28,14 @@ bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *gr
 hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
                                    const hlo_granularity *granularity);
 
-/* Makes the compact form of `link` from that of its operand 0, `sample`, which has the granularity
+/* Makes the compact form of `link` from that of its operand 0, `packed`, which has the granularity
  * of hlo_granularity_of_operand(). A pad adds ones. NULL: it cannot be made. */
 hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
-                                 const hlo_granularity *granularity, hlo_instr *sample);
+                                 const hlo_granularity *granularity, hlo_instr *packed);
 
-/* Makes the value of `shape` with the compact form `sample`: repeats each element along its run.
+/* Makes the value of `shape` with the compact form `packed`: repeats each element along its run.
  * NULL: it cannot be made. */
-hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *sample, const hlo_shape *shape,
+hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
                                   const hlo_granularity *granularity);
 
 /* Computes the dimensions of a compact form. */

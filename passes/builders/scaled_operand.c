@@ -183,11 +183,11 @@ static bool make_factor(const maker *k, const hlo_instr *value, const hlo_granul
             continue;
         if (!make(k, from, granularity, out)) return false;
         if (k->fp8) return true;
-        hlo_instr *sample = as_f32(k->env, hlo_granularity_compact(k->env, factor, granularity));
-        if (!sample) return false;
+        hlo_instr *packed = as_f32(k->env, hlo_granularity_compact(k->env, factor, granularity));
+        if (!packed) return false;
         if (!out->scale && value->op == HLO_OP_DIVIDE)
-            out->scale = ones(k->env, sample->shape->rank, sample->shape->dims);
-        out->scale = out->scale ? multiplied(k->env, value->op, out->scale, sample) : sample;
+            out->scale = ones(k->env, packed->shape->rank, packed->shape->dims);
+        out->scale = out->scale ? multiplied(k->env, value->op, out->scale, packed) : packed;
         return out->scale != NULL;
     }
     return false;
@@ -331,8 +331,8 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
     return make(&k, hlo_instr_operand(dot, side), &granularity, &out) ? out.fp8 : NULL;
 }
 
-static bool sample_of(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
-                      hlo_instr **out) {
+static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                          hlo_scale_mode mode, hlo_instr **out) {
     hlo_granularity granularity = wanted(dot, side, mode);
     maker k = {.env = env};
     pieces made;
@@ -344,10 +344,10 @@ static bool sample_of(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hl
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
     const hlo_instr *bad;
     const hlo_rule_mark mark = hlo_rule_here(env);
-    hlo_instr *sample;
+    hlo_instr *packed;
     if (!hlo_scaled_operand_matches(dot, side, HLO_SCALE_SCALAR, &bad)) return false;
     /* Making the factors shows whether those of all parts are equal. */
-    bool scalar = sample_of(env, dot, side, HLO_SCALE_SCALAR, &sample);
+    bool scalar = compact_scale(env, dot, side, HLO_SCALE_SCALAR, &packed);
     hlo_rule_back(env, mark);
     return scalar;
 }
@@ -393,7 +393,7 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     int64_t row = free_dim(dot, side), dims[2];
     if (row < 0 || contracting(dot, side)->count != 1) return false;
     int64_t k = contracting(dot, side)->v[0];
-    if (!sample_of(env, dot, side, mode, out)) return false;
+    if (!compact_scale(env, dot, side, mode, out)) return false;
     uint32_t rank = hlo_scale_dims(mode, shape->dims[row], shape->dims[k], dims);
     if (!*out && mode == HLO_SCALE_SCALAR) return true;
     if (!*out) return (*out = ones(env, rank, dims)) != NULL;
@@ -439,7 +439,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
         to[count++] = next++;
     }
     hlo_instr *value;
-    if (!sample_of(env, dot, side, HLO_SCALE_OUTER_VEC, &value) || !value) return NULL;
+    if (!compact_scale(env, dot, side, HLO_SCALE_OUTER_VEC, &value) || !value) return NULL;
     for (uint32_t i = 0; i < count; i++) extents[i] = kept[from[i]];
     value = hlo_granularity_make(env, HLO_OP_RESHAPE, value, rest, kept, 0, NULL);
     value = hlo_granularity_make(env, HLO_OP_TRANSPOSE, value, count, extents, count, from);

@@ -12,7 +12,7 @@
 #include "ir/float/float.h"
 #include "passes/analysis/pin.h"
 
-enum { FUEL = 4096, USER_LIMIT = 64, CLIMB_LIMIT = 4 };
+enum { FUEL = 4096, USER_LIMIT = 64, HEIGHT_LIMIT = 4 };
 
 typedef struct goal {
     const struct goal *next;
@@ -321,7 +321,7 @@ static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *
         hlo_instr *base = env->slots[t->slot].instr;
         if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
         return base && (match_term(env, term, base, NULL) ||
-                        match_from_users(env, term, ops, base, CLIMB_LIMIT));
+                        match_from_users(env, term, ops, base, HEIGHT_LIMIT));
     }
     for (uint32_t i = 0; i < t->arg_count; i++)
         if (match_from_users_at(env, term, ops, arg_of(env, t, i))) return true;

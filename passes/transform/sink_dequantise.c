@@ -1,12 +1,13 @@
-/* Takes dequantisations into the loops and branches that their matmuls are in. What is handed in is
- * the fp8 value then, and its scale beside it. The same with what a loop makes anew in each round,
- * sends on, or puts into an array.
+/* Sinks dequantisations into the loops and branches of their matmuls: the fp8 value enters these
+ * instead, with its scale beside it. Values that a loop recomputes in each iteration, permutes
+ * among devices, or stacks in an array sink too.
  *
  * Needs: calls inlined.
- * Keeps: what is pinned, but for loops and branches with effects in them; what is used for anything
- * but matmuls whose other operand comes from fp8 as well; computations with several callers;
- * shardings. Numerics: exact: the same is computed, where it is used. A slice of values that have a
- * scale for each slice is scaled after slicing. Tests: testdata/passes/sink-dequantise/ */
+ * Keeps: pinned instructions, but for loops and branches with effects in them; values with uses
+ * other than matmuls whose other operand comes from fp8 as well; computations with several callers;
+ * shardings. Numerics: exact: each value is computed from the same operands, at its use. A slice of
+ * values that have a scale for each slice is scaled after slicing. Tests:
+ * testdata/passes/sink-dequantise/ */
 #include "passes/transform/sink_dequantise.h"
 #include "passes/analysis/pin.h"
 #include <string.h>
@@ -36,8 +37,8 @@ static hlo_instr *reshape(hlo_instr *before, hlo_instr *value, uint32_t rank, co
 }
 
 /* Broadcasts `value` along `dims` of the shape. */
-static hlo_instr *spread(hlo_instr *before, hlo_instr *value, const hlo_shape *shape,
-                         const hlo_ints *dims) {
+static hlo_instr *broadcast(hlo_instr *before, hlo_instr *value, const hlo_shape *shape,
+                            const hlo_ints *dims) {
     hlo_instr *made = insert(before, HLO_OP_BROADCAST, shape, 1, &value);
     hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, dims ? dims->count : 0, dims ? dims->v : NULL);
     return made;
@@ -51,7 +52,7 @@ static hlo_instr *dequantise(hlo_instr *before, const hlo_dequantised *from, con
     if (!scale) return value;
     bool one = hlo_shape_count(scale->shape) == 1;
     if (one && scale->shape->rank) scale = reshape(before, scale, 0, NULL);
-    hlo_instr *operands[] = {value, spread(before, scale, wide, one ? NULL : dims)};
+    hlo_instr *operands[] = {value, broadcast(before, scale, wide, one ? NULL : dims)};
     return insert(before, from->op, wide, 2, operands);
 }
 
@@ -77,7 +78,7 @@ static void retype(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo
 }
 
 /* True if the user is a link on the path to the value of the next iteration. */
-static bool leads_on(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
+static bool is_on_path_to_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
     if (e->elements[index].how != HLO_CARRY_PERMUTED || use != use->user->operands) return false;
     const hlo_instr *link = hlo_instr_operand(e->called[0]->root, index);
     for (; link->op != HLO_OP_GET_TUPLE_ELEMENT; link = hlo_instr_operand(link, 0))
@@ -97,8 +98,8 @@ static bool is_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use
 static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
                           hlo_instr *tuple);
 
-/* `value`, which was wide, is fp8 from here on: everything but the loop's next state, and what is
- * made of it, uses what it is dequantised to. `tuple` has the scale. */
+/* Makes `value`, which was wide, fp8, and dequantises it for all users but the loop's next state
+ * and the path to it. `tuple` has the scale. */
 static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
                        hlo_instr *scale, const hlo_ints *dims) {
     const hlo_sink_candidate *what = &e->elements[index];
@@ -108,7 +109,7 @@ static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *valu
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
         if (use->user->id >= first_made || is_next(e, index, use)) continue;
-        if (leads_on(e, index, use)) {
+        if (is_on_path_to_next(e, index, use)) {
             become_fp8(e, index, use->user, tuple, NULL, dims);
             continue;
         }
@@ -190,8 +191,9 @@ static hlo_instr *first_scale(const hlo_sink_region *e, const hlo_sink_candidate
     if (what->how != HLO_CARRY_STACKED) return what->from.scale;
     hlo_type type = what->from.scale->shape->type;
     hlo_instr *one = hlo_constant_scalar(e->user->parent, e->user, type, 1);
-    return spread(e->user, one,
-                  hlo_shape_array(e->context->module, type, 1, (int64_t[]){shape->dims[0]}), NULL);
+    return broadcast(e->user, one,
+                     hlo_shape_array(e->context->module, type, 1, (int64_t[]){shape->dims[0]}),
+                     NULL);
 }
 
 static hlo_instr *first_fp8(const hlo_sink_region *e, const hlo_sink_candidate *what,
@@ -200,10 +202,10 @@ static hlo_instr *first_fp8(const hlo_sink_region *e, const hlo_sink_candidate *
         return what->dims ? what->from.fp8 : carry(e, what, wide, e->user);
     hlo_instr *zero = hlo_constant_scalar(e->user->parent, e->user, what->from.from, 0);
     const hlo_shape *shape = hlo_shape_retype(e->context->module, wide->shape, what->from.from);
-    return spread(e->user, zero, shape, NULL);
+    return broadcast(e->user, zero, shape, NULL);
 }
 
-static bool is_handed_in(const hlo_sink_candidate *what) {
+static bool carries_scale(const hlo_sink_candidate *what) {
     if (!what->sinks || !what->from.scale) return false;
     return what->how == HLO_CARRY_RECOMPUTED || what->how == HLO_CARRY_STACKED ||
            what->from.scale->op != HLO_OP_CONSTANT;
@@ -219,7 +221,7 @@ static hlo_instr *make_tuple(hlo_sink_region *e) {
         hlo_sink_candidate *what = &e->elements[i];
         hlo_instr *wide = hlo_instr_operand(e->tuple, i);
         operands[i] = what->sinks ? first_fp8(e, what, wide) : wide;
-        if (!is_handed_in(what)) continue;
+        if (!carries_scale(what)) continue;
         what->scale_index = count;
         operands[count++] = first_scale(e, what, wide->shape);
     }
@@ -229,8 +231,8 @@ static hlo_instr *make_tuple(hlo_sink_region *e) {
 }
 
 /* Stacks the fp8 slice, and its scale in an array of its own. */
-static hlo_instr *stack_up(const hlo_sink_region *e, const hlo_sink_candidate *what,
-                           hlo_instr *update, hlo_instr *state) {
+static hlo_instr *stack(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *update,
+                        hlo_instr *state) {
     retype(e, what, update);
     hlo_instr_set_operand(update, 1, carry(e, what, hlo_instr_operand(update, 1), update));
     if (!what->from.scale) return NULL;
@@ -245,7 +247,7 @@ static hlo_instr *next_scale(const hlo_sink_region *e, uint32_t index) {
     const hlo_sink_candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
     if (what->how == HLO_CARRY_STACKED)
-        return stack_up(e, what, hlo_instr_operand(root, index), state);
+        return stack(e, what, hlo_instr_operand(root, index), state);
     if (what->how == HLO_CARRY_RECOMPUTED) {
         hlo_instr_set_operand(root, index, carry(e, what, hlo_instr_operand(root, index), root));
         return what->next.scale;
@@ -253,8 +255,8 @@ static hlo_instr *next_scale(const hlo_sink_region *e, uint32_t index) {
     return what->scale_index >= 0 ? take(root, state, what->scale_index) : NULL;
 }
 
-/* The loop's next state has the scales, too. After it there is what went in, where that was handed
- * on, or else the fp8 value, and it is dequantised. */
+/* Appends the scales to the loop's next state. After the loop, an invariant element is replaced by
+ * its value before the loop; any other is fp8, and is dequantised. */
 static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
     hlo_instr *root = e->called[0]->root;
     for (uint32_t i = 0; i < e->count; i++) {
@@ -278,7 +280,7 @@ static void sink(hlo_sink_region *e) {
     e->count_before = e->context->module->next_id;
     hlo_instr *tuple = make_tuple(e);
     for (uint32_t i = 0; i < e->count; i++)
-        if (e->elements[i].how == HLO_CARRY_STACKED && is_handed_in(&e->elements[i]))
+        if (e->elements[i].how == HLO_CARRY_STACKED && carries_scale(&e->elements[i]))
             e->elements[i].dims = stacked_dims(e);
     for (uint32_t i = 0; i < e->called_count; i++) {
         e->called[i]->parameters[0]->shape = tuple->shape;
@@ -330,7 +332,7 @@ static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *com
     return true;
 }
 
-static void enter(hlo_sink_region *e) {
+static void sink_region(hlo_sink_region *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_pin_holds(e->tuple) &&
         !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) &&
@@ -341,7 +343,7 @@ static void enter(hlo_sink_region *e) {
     hlo_arena_release(e->context->scratch, mark);
 }
 
-static hlo_sink_region entrance_of(const sinker *s, hlo_instr *user, uint32_t operand) {
+static hlo_sink_region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
     hlo_instr *tuple = hlo_instr_operand(user, operand);
     return (hlo_sink_region){.context = s->context,
                              .provenance = s->provenance,
@@ -354,25 +356,25 @@ static hlo_sink_region entrance_of(const sinker *s, hlo_instr *user, uint32_t op
 }
 
 static void visit_loop(const sinker *s, hlo_instr *loop) {
-    hlo_sink_region e = entrance_of(s, loop, 0);
+    hlo_sink_region e = region_of(s, loop, 0);
     hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
         return;
     if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
         !hlo_pin_has_element_attrs(body->root) && !hlo_pin_holds(body->root) &&
         only_elements_used(loop, e.count) && body->root->operand_count == e.count)
-        enter(&e);
+        sink_region(&e);
 }
 
 static void visit_branches(const sinker *s, hlo_instr *conditional) {
     const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     for (uint32_t i = 1; i < conditional->operand_count; i++) {
-        hlo_sink_region e = entrance_of(s, conditional, i);
+        hlo_sink_region e = region_of(s, conditional, i);
         hlo_computation *branch =
             list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
                  : hlo_instr_comp(conditional,
                                   i == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
-        if (add_called(s, &e, branch)) enter(&e);
+        if (add_called(s, &e, branch)) sink_region(&e);
     }
 }
 

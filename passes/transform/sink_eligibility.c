@@ -1,5 +1,5 @@
-/* Which elements of a tuple may be handed in as fp8: those that only movement, collectives and then
- * matmuls with something else from fp8 use, however many loops and branches farther in. */
+/* Legality of fp8 elements of a tuple: all their uses, through nested loops and branches, are
+ * movement, collectives, and then matmuls whose other operand comes from fp8. */
 #include "passes/analysis/pin.h"
 #include "passes/builders/granularity.h"
 #include "passes/sharding/devices.h"
@@ -47,7 +47,7 @@ static bool reads_stack(hlo_instr *update, const hlo_instr *state, uint32_t inde
     return reads_moved(slice, &out->from);
 }
 
-static bool is_sending(const hlo_instr *instr) {
+static bool is_collective(const hlo_instr *instr) {
     return instr->operand_count == 1 && !instr->pin &&
            (instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_TO_ALL ||
             instr->op == HLO_OP_COLLECTIVE_PERMUTE);
@@ -56,7 +56,7 @@ static bool is_sending(const hlo_instr *instr) {
 /* Returns the start of a chain of movement and collectives that ends at `value`. */
 static const hlo_instr *moved_from(const hlo_instr *value) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && value->operand_count; depth++) {
-        if (!is_plain(value) && !is_sending(value)) break;
+        if (!is_plain(value) && !is_collective(value)) break;
         value = hlo_instr_operand(value, 0);
     }
     return value;
@@ -104,10 +104,10 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
 /* -------------------------------------------------------------------------------------- serving */
 
 /* Path of movement from an element to its use; the last link first. */
-typedef struct way {
-    const struct way *before;
+typedef struct path {
+    const struct path *before;
     const hlo_instr *link;
-} way;
+} path;
 
 typedef struct walk {
     const hlo_sink_region *e;
@@ -146,19 +146,19 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
 }
 
 /* Finds the granularity below an all-gather or a permute. False: the gathered scale may vary. */
-static bool grain_below_sent(const walk *w, const hlo_instr *sends,
-                             const hlo_granularity *granularity, hlo_granularity *out) {
+static bool granularity_below_collective(const walk *w, const hlo_instr *collective,
+                                         const hlo_granularity *granularity, hlo_granularity *out) {
     *out = *granularity;
-    if (sends->op == HLO_OP_COLLECTIVE_PERMUTE) return true;
-    if (sends->op != HLO_OP_ALL_GATHER) return false;
-    int64_t along = hlo_instr_ints(sends, HLO_ATTR_DIMENSIONS)->v[0];
+    if (collective->op == HLO_OP_COLLECTIVE_PERMUTE) return true;
+    if (collective->op != HLO_OP_ALL_GATHER) return false;
+    int64_t along = hlo_instr_ints(collective, HLO_ATTR_DIMENSIONS)->v[0];
     if (granularity->v[along] == 1) return true;
-    out->v[along] = hlo_instr_operand(sends, 0)->shape->dims[along];
-    return granularity->v[along] >= sends->shape->dims[along] && agrees(w, sends);
+    out->v[along] = hlo_instr_operand(collective, 0)->shape->dims[along];
+    return granularity->v[along] >= collective->shape->dims[along] && agrees(w, collective);
 }
 
 /* True if the scale does not vary along the contracting dimensions of the dot. */
-static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const way *last) {
+static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
     if (!w->what->from.scale || (!w->what->dims && w->what->how != HLO_CARRY_STACKED)) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
@@ -170,7 +170,7 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
         granularity.v[contracted->v[i]] = shape->dims[contracted->v[i]];
     for (; last; last = last->before, granularity = below)
         if (hlo_ops[last->link->op].flags & HLO_COLLECTIVE
-                ? !grain_below_sent(w, last->link, &granularity, &below)
+                ? !granularity_below_collective(w, last->link, &granularity, &below)
                 : !hlo_granularity_of_operand(last->link, &granularity, &below))
             return false;
     if (!w->what->dims) return granularity.v[0] == 1;
@@ -179,60 +179,62 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
     return true;
 }
 
-static bool sends(const walk *w, const hlo_instr *user) {
-    return is_sending(user) &&
+static bool is_legal_collective(const walk *w, const hlo_instr *user) {
+    return is_collective(user) &&
            (w->what->dims || w->what->how == HLO_CARRY_STACKED || agrees(w, user));
 }
 
-static bool serves(walk *w, const hlo_instr *value, const way *last);
+static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last);
 
 /* Checks the uses of the element `index` of `tuple`. */
-static bool elements_serve(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
+static bool are_element_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
+                                   const path *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
         if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT || use->user->pin) return false;
-        if (hlo_sink_index(use->user, tuple) == index && !serves(w, use->user, last)) return false;
+        if (hlo_sink_index(use->user, tuple) == index && !are_uses_legal(w, use->user, last))
+            return false;
     }
     return true;
 }
 
-static bool called_serves(walk *w, const hlo_computation *comp, int64_t index, const way *last) {
+static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index, const path *last) {
     return comp && comp->parameter_count == 1 && !comp->parameters[0]->pin &&
-           w->e->callers[comp->id] && elements_serve(w, comp->parameters[0], index, last);
+           w->e->callers[comp->id] && are_element_uses_legal(w, comp->parameters[0], index, last);
 }
 
-static bool loop_serves(walk *w, const hlo_instr *loop, int64_t index, const way *last) {
+static bool is_loop_legal(walk *w, const hlo_instr *loop, int64_t index, const path *last) {
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
         hlo_sink_index(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) !=
             index)
         return false;
-    return called_serves(w, body, index, last) &&
-           called_serves(w, hlo_instr_comp(loop, HLO_ATTR_CONDITION), index, last) &&
-           elements_serve(w, loop, index, last);
+    return is_callee_legal(w, body, index, last) &&
+           is_callee_legal(w, hlo_instr_comp(loop, HLO_ATTR_CONDITION), index, last) &&
+           are_element_uses_legal(w, loop, index, last);
 }
 
-static bool branch_serves(walk *w, const hlo_instr *conditional, uint32_t operand, int64_t index,
-                          const way *last) {
+static bool is_branch_legal(walk *w, const hlo_instr *conditional, uint32_t operand, int64_t index,
+                            const path *last) {
     const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     if (!operand || (list && operand > list->u.comps->count)) return false;
     const hlo_computation *branch =
         list ? list->u.comps->v[operand - 1]
              : hlo_instr_comp(conditional, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
                                                         : HLO_ATTR_FALSE_COMPUTATION);
-    return called_serves(w, branch, index, last);
+    return is_callee_legal(w, branch, index, last);
 }
 
 /* Checks the loops and branches that take a tuple with the value at `index`. */
-static bool handed_serves(walk *w, const hlo_instr *tuple, int64_t index, const way *last) {
+static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index, const path *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
         if (hlo_pin_holds(user)) return false;
         if (user->op == HLO_OP_WHILE
-                ? !loop_serves(w, user, index, last)
-                : !branch_serves(w, user, (uint32_t)(use - user->operands), index, last))
+                ? !is_loop_legal(w, user, index, last)
+                : !is_branch_legal(w, user, (uint32_t)(use - user->operands), index, last))
             return false;
     }
     return true;
@@ -256,7 +258,7 @@ bool hlo_sink_is_next(const hlo_sink_region *e, const hlo_instr *root, const hlo
            use == root->operands + index;
 }
 
-static bool dot_serves(walk *w, const hlo_use *use, const way *last) {
+static bool is_dot_legal(walk *w, const hlo_use *use, const path *last) {
     const hlo_instr *dot = use->user;
     if (dot->operand_count != 2) return false;
     uint32_t number = (uint32_t)(use - dot->operands);
@@ -266,7 +268,7 @@ static bool dot_serves(walk *w, const hlo_use *use, const way *last) {
            scale_passes(w, dot, number, last);
 }
 
-static bool use_serves(walk *w, const hlo_use *use, const way *last) {
+static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     const hlo_instr *user = use->user, *value = use->def;
     if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
@@ -276,21 +278,21 @@ static bool use_serves(walk *w, const hlo_use *use, const way *last) {
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                hlo_sink_index(value, user->parent->parameters[0]) == use - user->operands;
     }
-    if (user->op == HLO_OP_TUPLE) return handed_serves(w, user, use - user->operands, last);
-    if (user->op == HLO_OP_DOT) return dot_serves(w, use, last);
+    if (user->op == HLO_OP_TUPLE) return are_tuple_uses_legal(w, user, use - user->operands, last);
+    if (user->op == HLO_OP_DOT) return is_dot_legal(w, use, last);
     bool moves =
         hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
-    if (!moves && !sends(w, user)) return false;
-    return serves(w, user, &(way){last, user});
+    if (!moves && !is_legal_collective(w, user)) return false;
+    return are_uses_legal(w, user, &(path){last, user});
 }
 
 /* True if every use can take the fp8 value. */
-static bool serves(walk *w, const hlo_instr *value, const way *last) {
+static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
     if (value == value->parent->root) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
         if (!w->fuel) return false;
         w->fuel--;
-        if (!use_serves(w, use, last)) return false;
+        if (!is_legal_use(w, use, last)) return false;
     }
     return true;
 }
@@ -301,10 +303,10 @@ static void check_candidate(const hlo_sink_region *e, uint32_t index) {
     walk w = {e, what, index, STEP_LIMIT, false};
     bool eligible = true;
     if (what->how == HLO_CARRY_STACKED)
-        eligible = elements_serve(&w, e->user, index, NULL);
+        eligible = are_element_uses_legal(&w, e->user, index, NULL);
     else
         for (uint32_t i = 0; eligible && i < e->called_count; i++)
-            eligible = elements_serve(&w, e->called[i]->parameters[0], index, NULL);
+            eligible = are_element_uses_legal(&w, e->called[i]->parameters[0], index, NULL);
     what->sinks = eligible && w.matmul;
 }
 
