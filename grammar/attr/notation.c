@@ -27,10 +27,10 @@ static const char *read_value(hlo_module *module, hlo_arena *scratch, hlo_attr_i
 const char *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                             const char *interned, hlo_module_parser *parse_module,
                             hlo_notation *out_form) {
-    hlo_string_cache *memo = hlo_intern_cache(module, interned);
-    if (memo->formed && memo->formed_as == id) return memo->formed;
+    hlo_string_cache *cache = hlo_intern_cache(module, interned);
+    if (cache->formed && cache->formed_as == id) return cache->formed;
     const char *formed = read_value(module, scratch, id, interned, parse_module, out_form);
-    memo->formed = formed;
-    memo->formed_as = (uint8_t)id;
+    cache->formed = formed;
+    cache->formed_as = (uint8_t)id;
     return formed;
 }

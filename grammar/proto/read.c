@@ -59,15 +59,15 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
     hlo_attr attrs[3 * MOST_ATTRS];
     ProtobufCMessage *message = &from->base;
     hlo_op op = instr->op;
-    hlo_attr strays;
-    bool stray = hlo_unknown_fields_from_proto(p, message, &strays);
+    hlo_attr unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, message, &unknown_fields);
     if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
     uint32_t count = hlo_attrs_from_proto(p, message, hlo_ops[op].required, op, true, attrs);
     count += hlo_attrs_from_proto(p, message, hlo_ops[op].allowed, op, false, attrs + count);
     count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
     clear_held(p, from, op);
     count += hlo_unmapped_from_proto(p, message, &attrs[count]);
-    if (stray) attrs[count++] = strays;
+    if (has_unknown) attrs[count++] = unknown_fields;
     hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
                          count);
 }
@@ -167,8 +167,8 @@ static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
 static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
                                hlo_computation *comp) {
     static const uint8_t thread[] = {HLO_ATTR_EXECUTION_THREAD, HLO_ATTR_COUNT};
-    hlo_attr attrs[3], strays;
-    bool stray = hlo_unknown_fields_from_proto(p, &from->base, &strays);
+    hlo_attr attrs[3], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
     uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
     if (count && strcmp(from->execution_thread, hlo_main_thread) == 0) count = 0;
     from->name = from->execution_thread = "";
@@ -176,7 +176,7 @@ static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
     from->program_shape = NULL;
     from->id = from->root_id = from->is_fusion_computation = 0;
     count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
-    if (stray) attrs[count++] = strays;
+    if (has_unknown) attrs[count++] = unknown_fields;
     comp->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
     comp->attr_count = count;
 }
@@ -264,8 +264,8 @@ static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
                                      HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
                                      HLO_ATTR_COUNT};
     hlo_module *module = p->module;
-    hlo_attr attrs[8], strays;
-    bool stray = hlo_unknown_fields_from_proto(p, &from->base, &strays);
+    hlo_attr attrs[8], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
     uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
     if (from->schedule && from->schedule->n_sequences)
         attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
@@ -278,7 +278,7 @@ static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
     from->schedule = NULL;
     from->stack_frame_index = NULL;
     count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
-    if (stray) attrs[count++] = strays;
+    if (has_unknown) attrs[count++] = unknown_fields;
     module->attrs = hlo_arena_copy(module->arena, attrs, count * sizeof *attrs);
     module->attr_count = count;
 }

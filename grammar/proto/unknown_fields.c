@@ -2,7 +2,8 @@
  * taken out with their places when it is read, and put back into what then stands there when it is
  * written.
  *
- * What is kept is a list of strays, each followed by its steps and by its fields as on the wire. */
+ * The attribute is a list of entries, each followed by its steps and by its fields as on the wire.
+ */
 #include <string.h>
 
 #include "grammar/proto/proto.h"
@@ -13,10 +14,10 @@ typedef struct step {
     uint32_t field, index; /* its number; which element of a repeated one */
 } step;
 
-typedef struct stray {
+typedef struct unknown_entry {
     uint32_t steps, size;
     uint32_t alone; /* its message says nothing else, and may not be there for that reason */
-} stray;
+} unknown_entry;
 
 typedef struct taking {
     hlo_arena *scratch;
@@ -47,13 +48,14 @@ static void take_fields(taking *t, ProtobufCMessage *message, uint32_t steps) {
     const size_t size = protobuf_c_message_get_packed_size(&only.base);
     uint8_t *bytes = hlo_arena_alloc(t->scratch, size);
     protobuf_c_message_pack(&only.base, bytes);
-    const stray head = {.steps = steps, .size = (uint32_t)size, .alone = says_nothing(message)};
+    const unknown_entry head = {
+        .steps = steps, .size = (uint32_t)size, .alone = says_nothing(message)};
     hlo_bytes_put(&t->out, &head, sizeof head);
     hlo_bytes_put(&t->out, t->path, steps * sizeof *t->path);
     hlo_bytes_put(&t->out, bytes, size);
 }
 
-/* True if a message in such a field has strays of its own. */
+/* True if a message in such a field has unknown fields of its own. */
 static bool has_own(const ProtobufCFieldDescriptor *field) {
     return field->descriptor == &xla__hlo_computation_proto__descriptor ||
            field->descriptor == &xla__hlo_instruction_proto__descriptor;
@@ -83,7 +85,7 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
 }
 
 /* The message at the end of the path; NULL when the module has changed and none is there. */
-static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const stray *of,
+static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unknown_entry *of,
                               const char *path) {
     for (uint32_t i = 0; i < of->steps; i++) {
         step at;
@@ -108,7 +110,7 @@ void hlo_unknown_fields_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t c
     for (uint32_t i = 0; i < count; i++)
         if (attrs[i].id == HLO_ATTR_STRAYS) bytes = attrs[i].u.str;
     const char *end = bytes ? bytes + hlo_intern_length(bytes) : NULL;
-    for (stray head; bytes < end; bytes += head.size) {
+    for (unknown_entry head; bytes < end; bytes += head.size) {
         memcpy(&head, bytes, sizeof head);
         const char *path = bytes + sizeof head;
         bytes = path + head.steps * sizeof(step);

@@ -338,7 +338,7 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
 /* A part of `window={...}`: a number per dimension, two for the padding. */
 typedef struct window_part {
     hlo_attr_id attr;
-    int usual; /* the default, not printed when all parts have it */
+    int default_value; /* the default, not printed when all parts have it */
     size_t first, second;
 } window_part;
 
@@ -368,7 +368,7 @@ hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
     for (size_t k = 0; k < PARTS; k++) {
         const window_part *part = &parts[k];
         hlo_bytes text = {.arena = p->scratch};
-        bool usual = true;
+        bool all_default = true;
         for (size_t i = 0; i < from->n_dimensions; i++) {
             int64_t first = load_part(part, from->dimensions[i], part->first), second = 0;
             hlo_bytes_format(&text, "%s%" PRId64, i ? "x" : "", first);
@@ -376,9 +376,10 @@ hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
                 second = load_part(part, from->dimensions[i], part->second);
                 hlo_bytes_format(&text, "_%" PRId64, second);
             }
-            usual &= first == part->usual && (!part->second || second == part->usual);
+            all_default &=
+                first == part->default_value && (!part->second || second == part->default_value);
         }
-        if (usual) continue;
+        if (all_default) continue;
         window->v[window->count++] =
             (hlo_attr){.id = part->attr, .u.str = hlo_intern(p->module, text.v, text.size)};
     }

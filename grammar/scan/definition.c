@@ -189,10 +189,10 @@ hlo_read_name hlo_text_name(hlo_text *text, uint32_t offset) {
 }
 
 hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
-    hlo_string_cache *memo = hlo_intern_cache(text->module, interned);
-    if (!memo->attr)
-        memo->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
-    hlo_attr_id id = (hlo_attr_id)(memo->attr - 1);
+    hlo_string_cache *cache = hlo_intern_cache(text->module, interned);
+    if (!cache->attr)
+        cache->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
+    hlo_attr_id id = (hlo_attr_id)(cache->attr - 1);
     if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
     const hlo_frame *frame = hlo_text_frame(text);
     bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&

@@ -412,9 +412,9 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     }
     const hlo_span all = {head.offset, (uint32_t)(end - from)};
     const char *written = hlo_intern(text->module, from, all.length);
-    hlo_string_cache *memo = hlo_intern_cache(text->module, written);
-    if (!memo->shape) memo->shape = read_shape(text, all);
-    *out = memo->shape;
+    hlo_string_cache *cache = hlo_intern_cache(text->module, written);
+    if (!cache->shape) cache->shape = read_shape(text, all);
+    *out = cache->shape;
     if (*out) hlo_shape_cache_insert(text, all, *out);
     return all.length;
 }

@@ -72,7 +72,12 @@ void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape) {
 }
 
 hlo_frame *hlo_text_push_frame(hlo_text *text, hlo_owner owner) {
-    hlo_frame frame = {
+    hlo_stack *frames = &text->frames;
+    if (frames->capacity - frames->used < sizeof(hlo_frame))
+        hlo_stack_grow(text, frames, sizeof(hlo_frame));
+    hlo_frame *frame = (hlo_frame *)(frames->items + frames->used);
+    frames->used += sizeof *frame;
+    *frame = (hlo_frame){
         .owner = owner,
         .attrs = text->attrs.used,
         .operands = text->operands.used,
@@ -80,7 +85,7 @@ hlo_frame *hlo_text_push_frame(hlo_text *text, hlo_owner owner) {
         .parameter = -1,
         .comma = text->comma,
     };
-    return hlo_stack_push(text, &text->frames, &frame, sizeof frame);
+    return frame;
 }
 
 void hlo_text_pop_frame(hlo_text *text) {

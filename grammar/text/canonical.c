@@ -43,7 +43,7 @@ void hlo_text_no_comma(hlo_text *text, hlo_frame *frame) {
 /* The default of each part of a window; NULL: always printed. */
 static const struct {
     hlo_attr_id id;
-    const char *usual;
+    const char *default_value;
 } window_words[] = {
     {HLO_ATTR_SIZE, NULL},      {HLO_ATTR_STRIDE, "1"},     {HLO_ATTR_PAD, "0_0"},
     {HLO_ATTR_LHS_DILATE, "1"}, {HLO_ATTR_RHS_DILATE, "1"}, {HLO_ATTR_RHS_REVERSAL, "0"},
@@ -67,7 +67,7 @@ static bool all_are(const char *word, const char *part) {
 
 static const char *default_word(hlo_attr_id id) {
     for (size_t i = 0; i < sizeof window_words / sizeof *window_words; i++)
-        if (window_words[i].id == id) return window_words[i].usual;
+        if (window_words[i].id == id) return window_words[i].default_value;
     return NULL;
 }
 
@@ -79,7 +79,8 @@ void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
         if (attrs[i].id == HLO_ATTR_SIZE) size = attrs[i].u.str;
     if (size) rank = parts_of(size);
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = hlo_attrs_info[attrs[i].id].name, *usual = default_word(attrs[i].id);
+        const char *name = hlo_attrs_info[attrs[i].id].name,
+                   *default_value = default_word(attrs[i].id);
         uint32_t parts = parts_of(attrs[i].u.str);
         while (attrs[i].id == HLO_ATTR_RHS_REVERSAL && parts < rank) {
             const char *longer = hlo_arena_format(text->scratch, "%sx0", attrs[i].u.str);
@@ -92,7 +93,7 @@ void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
             frame->broken = true;
             return;
         }
-        if (!usual || !all_are(attrs[i].u.str, usual)) attrs[kept++] = attrs[i];
+        if (!default_value || !all_are(attrs[i].u.str, default_value)) attrs[kept++] = attrs[i];
     }
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }

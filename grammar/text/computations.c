@@ -160,12 +160,12 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
     text->bodies.used -= sizeof *body;
     hlo_text_names_now(text, comp, body->bare);
     if (body->name) {
-        hlo_string_cache *memo = hlo_intern_cache(text->module, body->name);
-        if (memo->comp) {
+        hlo_string_cache *cache = hlo_intern_cache(text->module, body->name);
+        if (cache->comp) {
             hlo_text_error(text, body->at, "computation '%s' is defined twice", body->name);
-            hlo_text_note(text, (hlo_span){memo->comp->offset, 1}, "the first is here");
+            hlo_text_note(text, (hlo_span){cache->comp->offset, 1}, "the first is here");
         }
-        memo->comp = comp;
+        cache->comp = comp;
     }
     hlo_computation_move_last(comp);
     return comp;

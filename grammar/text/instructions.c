@@ -27,9 +27,9 @@ static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
 }
 
 static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {
-    hlo_string_cache *memo = hlo_intern_cache(text->module, name);
-    if (!memo->op) memo->op = (uint8_t)(hlo_op_find(name, hlo_intern_length(name)) + 1);
-    hlo_op op = (hlo_op)(memo->op - 1);
+    hlo_string_cache *cache = hlo_intern_cache(text->module, name);
+    if (!cache->op) cache->op = (uint8_t)(hlo_op_find(name, hlo_intern_length(name)) + 1);
+    hlo_op op = (hlo_op)(cache->op - 1);
     if (op == HLO_OP_INVALID) op = hlo_text_async_op(name, out_wrapped);
     if (op == HLO_OP_INVALID) unknown_op(text, at, name);
     return op;

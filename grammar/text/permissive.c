@@ -8,11 +8,11 @@ bool hlo_text_permissive_count(hlo_op op, uint32_t count) {
     static const struct {
         uint8_t op, least, step;
     } rows[] = {
-#define HLO_LAX(id, least, step) {HLO_OP_##id, least, step},
+#define HLO_PERMISSIVE_COUNT(id, least, step) {HLO_OP_##id, least, step},
 #define HLO_ONE_DIMENSION(id, first)
 #include "grammar/text/permissive.def"
 #undef HLO_ONE_DIMENSION
-#undef HLO_LAX
+#undef HLO_PERMISSIVE_COUNT
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].op == op)

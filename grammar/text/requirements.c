@@ -25,11 +25,11 @@ static void demand_dimension(hlo_text *text, hlo_frame *frame, hlo_op op) {
         uint8_t op;
         bool first;
     } rows[] = {
-#define HLO_LAX(id, least, step)
+#define HLO_PERMISSIVE_COUNT(id, least, step)
 #define HLO_ONE_DIMENSION(id, first) {HLO_OP_##id, first},
 #include "grammar/text/permissive.def"
 #undef HLO_ONE_DIMENSION
-#undef HLO_LAX
+#undef HLO_PERMISSIVE_COUNT
     };
     size_t row = 0;
     while (row < sizeof rows / sizeof *rows && rows[row].op != op) row++;

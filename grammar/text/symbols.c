@@ -34,8 +34,8 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from) {
 }
 
 hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name) {
-    const hlo_symbol_binding meaning = hlo_intern_binding(name);
-    return meaning.scope == hlo_text_body(text)->comp->id + 1 ? meaning.instr : NULL;
+    const hlo_symbol_binding binding = hlo_intern_binding(name);
+    return binding.scope == hlo_text_body(text)->comp->id + 1 ? binding.instr : NULL;
 }
 
 /* The outer binding of a name that an inline computation hides until its end. */
