@@ -1,10 +1,10 @@
-/* What matmuls cost on a GPU: bytes moved and a roofline time, by counting.
+/* The cost of matmuls on a GPU: bytes moved and a roofline time, by counting.
  *
- * Values that only elementwise and movement instructions lie between are taken to be computed by
- * one kernel, as a fusing compiler makes it: each value that something else needs in memory is one
- * kernel, which reads the values in memory that it comes from, once each, and writes its own. A
- * reduction is one kernel together with what it reduces. A matmul reads its operands and writes its
- * results, amax and workspace aside; on wide types it takes an operand transposed as it lies.
+ * Chains of elementwise and movement instructions are taken to be fused: each value that another
+ * instruction needs in memory is one kernel, which reads the values in memory that it depends on,
+ * once each, and writes its result. A reduction is in one kernel with the producers of its operand.
+ * A matmul reads its operands and writes its results, without amax and workspace; on wide types it
+ * reads a transposed operand in place.
  *
  *   time of a matmul   max(2*batch*m*n*k / peak of its type, bytes / peak bandwidth)
  *   time of a kernel   bytes / peak bandwidth
@@ -25,21 +25,20 @@ typedef struct hlo_cost {
 /* The costs of all matmuls of a module, by instruction id. */
 typedef struct hlo_costs hlo_costs;
 
-/* Weighs what multiplies matrices (product.h) in a module. `needed`: by instruction
- * id, what runs at all. Linear in the size of the module; lives in `arena`, and leaves in `scratch`
- * (which may be the same) what is not needed afterwards. */
+/* Records the costs of the products (matmul/product.h) of a module. `needed`: by instruction id,
+ * true for instructions that run. Linear in the size of the module. The result is in `arena`,
+ * working memory in `scratch`, which may be the same arena. */
 hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
                             const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch);
 
-/* The cost of the matmul with that id: itself, the kernels that make its operands (shared evenly by
- * the matmuls that read them), and of the kernels that read its results those that `other`, the
- * costs of the same module before or after some passes, has not or not alike. No such matmul, or
- * one that does not run: zero. */
+/* The cost of the matmul of that id: the matmul, the kernels that make its operands (divided evenly
+ * among the matmuls that read them), and those kernels that read its results which differ or are
+ * absent in `other`, the costs of the module before or after some passes. Zero if there is no such
+ * matmul or it does not run. */
 hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id);
 
-/* What a wide matmul and the kernels that make its operands would take in FP8, where the operands
- * must be quantised first: by the kernels that make them, or by kernels of their own. 0 where that
- * is not known. */
+/* The seconds that a wide matmul and the kernels that make its operands would take in FP8, with the
+ * operands quantised by these kernels, or by kernels of their own. 0: not known. */
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 
 #endif

@@ -1,20 +1,20 @@
-/* How much a module computes. */
+/* The FLOPs of a module, counted as by XLA's cost analysis (xla/service/hlo_cost_analysis.cc). */
 #ifndef HLO_MATMUL_FLOPS_H
 #define HLO_MATMUL_FLOPS_H
 
 #include "matmul/call.h"
 
-/* Of one execution. */
+/* The FLOPs of one execution. */
 typedef struct hlo_flops {
     double dots, calls;  /* dots of every kind; calls of libraries that multiply matrices */
     double convolutions; /* padding and holes counted as elements */
     double elementwise;  /* one for each element of the result */
-    double reductions;   /* what reductions, scatters and all-reduces apply to elements */
+    double reductions;   /* the computations that reductions, scatters and all-reduces apply */
     double transcendentals;
 } hlo_flops;
 
-/* `totals`: room by computation id, all zero. Leaves as the module's arena does where there is no
- * memory. */
+/* Counts the FLOPs of the entry. `totals`: working memory, next_computation_id elements, all zero.
+ * Without memory it jumps to the recovery point of the module's arena. */
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals);
 
 #endif

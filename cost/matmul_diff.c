@@ -4,6 +4,8 @@
 #include <xxhash.h>
 
 #include "ir/module/diff.h"
+#include "ir/text/diag.h"
+#include "ir/text/print.h"
 #include "matmul/product.h"
 
 typedef struct matmul {

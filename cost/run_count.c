@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/module/trip_count.h"
 #include "matmul/json.h"
 
 /* `"known_trip_count":{"n":"5"}` of a loop's backend config; 0 where it says nothing. */
@@ -11,10 +12,10 @@ static double noted_trips(const hlo_instr *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
-    double trips = (double)json_integer_value(n);
-    if (text && !text[strspn(text, "0123456789")]) trips = strtod(text, NULL);
+    double trip_count = (double)json_integer_value(n);
+    if (text && !text[strspn(text, "0123456789")]) trip_count = strtod(text, NULL);
     json_decref(json);
-    return trips >= 1 ? trips : 0;
+    return trip_count >= 1 ? trip_count : 0;
 }
 
 double hlo_loop_trip_count(const hlo_instr *loop) {
@@ -40,13 +41,13 @@ static void count_call(void *user, hlo_computation *called) {
 void hlo_run_counts(const hlo_module *module, double *out_runs) {
     memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
     if (module->entry) out_runs[module->entry->id] = 1;
-    /* Callers stand behind what they call. */
+    /* Callers come after their callees. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (out_runs[comp->id] == 0) continue;
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
-            double trips = instr->op == HLO_OP_WHILE ? hlo_loop_trip_count(instr) : 1;
-            calls all = {out_runs, fmin(out_runs[comp->id] * trips, most_runs)};
+            double trip_count = instr->op == HLO_OP_WHILE ? hlo_loop_trip_count(instr) : 1;
+            calls all = {out_runs, fmin(out_runs[comp->id] * trip_count, most_runs)};
             hlo_instr_visit_called(instr, count_call, &all);
         }
     }

@@ -1,16 +1,17 @@
-/* How often each computation runs. */
+/* The number of runs of each computation. */
 #ifndef HLO_MATMUL_RUNS_H
 #define HLO_MATMUL_RUNS_H
 
 #include "matmul/call.h"
 
-/* How often a while loop goes round, as XLA has noted it (`known_trip_count` in the config) or as
- * it follows from the loop; 1 where neither tells. */
+/* The trip count of a while loop: `known_trip_count` of its backend config, which XLA sets, or the
+ * one that the loop itself determines; 1 if neither is known. */
 double hlo_loop_trip_count(const hlo_instr *loop);
 
-/* By computation id, how often one execution of the module runs it: for each place that calls it,
- * as often as that runs, times the trips of a loop; every branch of a conditional once; 0: the
- * entry does not reach it. `out_runs` has room for module->next_computation_id. */
+/* Writes, by computation id, the runs of each computation in one execution of the module: the sum,
+ * over its callers, of the caller's runs times the trip count of a loop; every branch of a
+ * conditional once; 0: the entry does not reach it. `out_runs` has module->next_computation_id
+ * elements. */
 void hlo_run_counts(const hlo_module *module, double *out_runs);
 
 #endif

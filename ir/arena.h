@@ -17,11 +17,13 @@ typedef struct hlo_arena hlo_arena;
 /* NULL when not even the arena itself fits in memory. `recover` may be NULL until the first
  * allocation; it is borrowed and must stay valid while the arena is allocated from. */
 hlo_arena *hlo_arena_new(jmp_buf *recover);
-/* The same with the first thing in it, `size` zero bytes, for one who keeps his arena in there. */
+/* hlo_arena_new() and a first allocation of `size` zero bytes, which is returned: for a struct that
+ * holds its own arena. */
 void *hlo_arena_new_with(jmp_buf *recover, size_t size, hlo_arena **out_arena);
 void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
 
-/* Sets the recovery point and returns the one before, which the caller puts back when it returns.
+/* Sets the recovery point and returns the previous one, which the caller restores before it
+ * returns.
  */
 jmp_buf *hlo_arena_set_recover(hlo_arena *arena, jmp_buf *recover);
 
@@ -37,30 +39,29 @@ void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size);
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Memory of malloc() that is freed with the arena from now on. Not to be used across
- * hlo_arena_release(). */
+/* Makes the arena the owner of malloc()ed memory. Not to be used across hlo_arena_release(). */
 void hlo_arena_adopt(hlo_arena *arena, void *memory);
 
-/* Memory for things of one kind, which lie together whatever else the arena is asked for meanwhile.
+/* A pool: objects of one kind lie together in memory, apart from other allocations of the arena.
  * All zero at first; not to be used across hlo_arena_release(). */
 typedef struct hlo_pool {
     char *at;
     size_t capacity; /* bytes from `at` on */
-    size_t total;    /* of all its pieces */
+    size_t total;    /* bytes of all blocks */
 } hlo_pool;
 void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);
 
-/* Leaves as an allocation does for which there is no memory. */
+/* Jumps to the recovery point, as an allocation without memory does. */
 _Noreturn void hlo_arena_exhausted(hlo_arena *arena);
 
-/* Memory outside any arena, for free(); NULL when there is none. What fills more than half of one
- * of the system's large pages begins and ends where they do, and asks for them. */
+/* Allocates memory outside any arena, for free(); NULL when there is none. An allocation of more
+ * than half a large page of the system is aligned to large pages and advised to use them. */
 void *hlo_memory_new(size_t size);
 
-/* Bytes handed out so far. */
+/* Bytes allocated so far. */
 size_t hlo_arena_used(const hlo_arena *arena);
 
-/* A scratch region: what is allocated after the mark is given back by hlo_arena_release(). */
+/* A scratch region: hlo_arena_release() frees all allocations made after the mark. */
 typedef struct hlo_arena_mark {
     void *block;
     size_t used, total;

@@ -1,6 +1,7 @@
 /* Asynchronous operations that wrap a single instruction. */
 #include <string.h>
 
+#include "ir/async.h"
 #include "ir/ir.h"
 
 const char hlo_main_thread[] = "main";

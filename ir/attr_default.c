@@ -1,16 +1,17 @@
 /* Attributes that say no more than their absence would. */
 #include <string.h>
 
+#include "ir/intern.h"
 #include "ir/ir.h"
 
 static const struct {
     bool any;
     int8_t number;
     const char *text;
-} usual[HLO_ATTR_COUNT] = {
-#define HLO_USUAL(attr, number, text) [HLO_ATTR_##attr] = {true, number, text},
+} defaults[HLO_ATTR_COUNT] = {
+#define HLO_ATTR_DEFAULT(attr, number, text) [HLO_ATTR_##attr] = {true, number, text},
 #include "ir/table/attr_default.def"
-#undef HLO_USUAL
+#undef HLO_ATTR_DEFAULT
 };
 
 const char *hlo_compare_default_type(const hlo_shape *operand) {
@@ -33,12 +34,12 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
         (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
         return true;
     if (kind == HLO_KIND_FORM) return hlo_intern_length(attr->u.str) == 0;
-    if (!usual[attr->id].any) return false;
+    if (!defaults[attr->id].any) return false;
     switch (kind) {
     case HLO_KIND_INT:
-    case HLO_KIND_BOOL: return attr->u.i == usual[attr->id].number;
+    case HLO_KIND_BOOL: return attr->u.i == defaults[attr->id].number;
     case HLO_KIND_WORD:
-    case HLO_KIND_STRING: return strcmp(attr->u.str, usual[attr->id].text) == 0;
+    case HLO_KIND_STRING: return strcmp(attr->u.str, defaults[attr->id].text) == 0;
     case HLO_KIND_INTS: return attr->u.ints->count == 0;
     case HLO_KIND_COMPUTATIONS: return attr->u.comps->count == 0;
     case HLO_KIND_ATTRS: return attr->u.attrs->count == 0;

@@ -1,43 +1,42 @@
-/* What values that name devices say (attributes of kind FORM, in the form in which they are kept).
- */
+/* Reading attribute values of kind FORM, in their canonical text; groups of devices. */
 #ifndef HLO_IR_GROUPS_H
 #define HLO_IR_GROUPS_H
 
 #include "ir/ir.h"
 
-/* Steps over a value. `mark` stands next: it is gone past. */
+/* Moves *at past `mark` if `mark` is next; returns true then. */
 bool hlo_value_take(const char **at, const char *mark);
-/* The number that stands next; 0 when none does. */
+/* Reads the next number; 0 when there is none. */
 int64_t hlo_value_int(const char **at);
-/* Past a name in single quotes. */
+/* The text after the name in single quotes that begins at `at`. */
 const char *hlo_value_past_name(const char *at);
-/* An entry of `{name="value",other={a=1}}`, as it stands there. */
+/* An entry of `{name="value",other={a=1}}`, borrowed from the text. */
 typedef struct hlo_value_pair {
     const char *name;
     size_t size;             /* of the name */
     const char *value, *end; /* with its quotes or brackets */
 } hlo_value_pair;
 
-/* The next entry: *at begins where the bracket opens. False at the end. */
+/* Reads the next entry; *at starts at the opening bracket. False at the end. */
 bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair);
 bool hlo_value_is_named(const hlo_value_pair *pair, const char *name);
-/* What `{name="value",other={a=1}}` says of a name: without the quotes and the backslashes in them,
- * or with the brackets. NULL: nothing. */
+/* The value of `name` in `{name="value",other={a=1}}`: a string without quotes and backslashes, or
+ * the text with its brackets. NULL: there is no such entry. */
 const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name);
 
 /* The groups of a collective. */
 typedef struct hlo_device_list {
-    int64_t count;    /* of groups; 0: the value leaves them to the run */
+    int64_t count;    /* of groups; 0: the value does not determine them */
     int64_t size;     /* devices in each; -1: they differ */
-    int64_t devices;  /* that are named, in all groups */
-    bool empty;       /* some group has none */
-    const char *list; /* where they are listed; NULL: each number below `devices` once */
+    int64_t devices;  /* listed in all groups */
+    bool empty;       /* a group has no device */
+    const char *list; /* the text of the list; NULL: each number below `devices` once */
 } hlo_device_list;
 
-/* Reads a value of replica_groups, and one of source_target_pairs as groups of two. NULL is `{}`.
+/* Reads a value of replica_groups, or of source_target_pairs as groups of two. NULL is `{}`.
  * Numbers that overflow are -1. */
 hlo_device_list hlo_device_list_read(const char *value);
-/* The next of the listed numbers: *at begins as `list`. False at the end. */
+/* Reads the next device of the list; *at starts as `list`. False at the end. */
 bool hlo_device_list_next(const char **at, int64_t *out_device);
 
 #endif

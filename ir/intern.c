@@ -8,19 +8,19 @@
 #include "ir/intern.h"
 #include "ir/ir.h"
 
-/* Most strings are the name of an instruction and nothing else: a memo is made for the others. */
-typedef struct remarkable {
-    hlo_instr *meant;
-    hlo_string_cache memo;
-} remarkable;
+/* Most strings are the name of one instruction; only the others have a cache. */
+typedef struct cached {
+    hlo_instr *bound;
+    hlo_string_cache cache;
+} cached;
 
 typedef struct entry {
     union {
-        hlo_instr *meant;
-        remarkable *remarkable;
+        hlo_instr *bound;
+        cached *cached;
     };
-    uint32_t scope : 31; /* of what is meant */
-    uint32_t has_memo : 1;
+    uint32_t scope : 31; /* of what is bound */
+    uint32_t has_cache : 1;
     uint32_t length : 30;
     uint32_t taken : 2; /* a bit for each hlo_namespace */
     char text[];
@@ -164,24 +164,24 @@ size_t hlo_intern_length(const char *interned) {
 
 hlo_symbol_binding hlo_intern_binding(const char *interned) {
     const entry *e = entry_of(interned);
-    return (hlo_symbol_binding){e->has_memo ? e->remarkable->meant : e->meant, e->scope};
+    return (hlo_symbol_binding){e->has_cache ? e->cached->bound : e->bound, e->scope};
 }
 
-void hlo_intern_bind(const char *interned, hlo_symbol_binding meaning) {
+void hlo_intern_bind(const char *interned, hlo_symbol_binding binding) {
     entry *e = entry_of(interned);
-    *(e->has_memo ? &e->remarkable->meant : &e->meant) = meaning.instr;
-    e->scope = meaning.scope & INT32_MAX;
+    *(e->has_cache ? &e->cached->bound : &e->bound) = binding.instr;
+    e->scope = binding.scope & INT32_MAX;
 }
 
 hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned) {
     entry *e = entry_of(interned);
-    if (!e->has_memo) {
-        remarkable *made = hlo_arena_zero(module->arena, sizeof *made);
-        made->meant = e->meant;
-        e->remarkable = made;
-        e->has_memo = true;
+    if (!e->has_cache) {
+        cached *made = hlo_arena_zero(module->arena, sizeof *made);
+        made->bound = e->bound;
+        e->cached = made;
+        e->has_cache = true;
     }
-    return &e->remarkable->memo;
+    return &e->cached->cache;
 }
 
 void hlo_strings_free_names(struct hlo_strings *strings) {
@@ -189,7 +189,7 @@ void hlo_strings_free_names(struct hlo_strings *strings) {
         if (!strings->slots[i].entry) continue;
         entry *e = entry_at(strings, strings->slots[i].entry);
         e->taken = 0;
-        if (e->has_memo) e->remarkable->memo.suffix = 0;
+        if (e->has_cache) e->cached->cache.suffix = 0;
     }
 }
 

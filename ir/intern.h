@@ -1,12 +1,54 @@
-/* What module.c needs of the string and shape tables. */
+/* Interned strings and unique names; the string and shape tables of a module. */
 #ifndef HLO_IR_INTERN_H
 #define HLO_IR_INTERN_H
 
-#include "ir/arena.h"
+#include "ir/ir.h"
 
+/* The interned copy of `length` bytes, NUL-terminated (they may hold NUL bytes themselves: compare
+ * pointers). hlo_intern_length() gives the length back. */
+const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
+const char *hlo_intern_string(hlo_module *module, const char *text);
+/* hlo_intern() in two steps: the first starts the memory accesses of the second, which in a large
+ * module take as long as the rest of reading an instruction. */
+uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length);
+const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t begun);
+size_t hlo_intern_length(const char *interned);
+
+/* The instruction that a name is bound to while text is read, and the scope of the binding: the id
+ * of its computation plus one, or 0. The verifier, which runs later, marks names with bindings. */
+typedef struct hlo_symbol_binding {
+    hlo_instr *instr;
+    uint32_t scope;
+} hlo_symbol_binding;
+hlo_symbol_binding hlo_intern_binding(const char *interned);
+void hlo_intern_bind(const char *interned, hlo_symbol_binding binding);
+
+/* Facts cached for an interned string; all zero at first. */
+typedef struct hlo_string_cache {
+    hlo_computation *comp;  /* the computation of that name in the text */
+    const hlo_shape *shape; /* the shape that is written so */
+    const void *config;     /* the backend_config that matmul/ has read from the string */
+    const char *formed;     /* the canonical form as the value of attribute `formed_as` */
+    uint32_t suffix;        /* the last N tried for `name.N` */
+    uint8_t op, attr;       /* opcode and attribute of that name, plus one; 0: not looked up yet */
+    uint8_t formed_as;      /* hlo_attr_id */
+} hlo_string_cache;
+/* The cache of a string, made on first use; valid until the module is freed. */
+hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);
+
+/* Instructions have unique names, and so have computations; one of each may share a name. */
+typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
+/* Takes a free name: `interned` itself, or with its `.N` ending replaced by the next free one.
+ * O(1). */
+const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned);
+/* Frees a name that hlo_unique_name() made of `interned`; names of one string in reverse order. */
+void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
+                      const char *interned);
+
+/* The tables of a module; module.c makes and frees them. */
 struct hlo_strings *hlo_strings_new(hlo_arena *arena);
 void hlo_strings_free(struct hlo_strings *strings); /* what is not in the arena; NULL is allowed */
-/* Nothing is called by any of them any more. */
+/* Drops the binding of every string: no instruction or computation has any of the names. */
 void hlo_strings_free_names(struct hlo_strings *strings);
 struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena);
 

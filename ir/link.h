@@ -1,22 +1,22 @@
-/* Putting an instruction, a computation or a use into its list: what module.c, snapshot.c and
- * journal.c share. None of them may be in one already. */
+/* Linking an instruction, a computation or a use into its list, for module.c, snapshot.c and
+ * journal.c. The object must not be in a list. */
 #ifndef HLO_IR_LINK_H
 #define HLO_IR_LINK_H
 
 #include "ir/ir.h"
 
-/* Last in its module. */
+/* Links a computation last in its module. */
 void hlo_computation_place(hlo_computation *comp);
-/* Before `before`, or last when that is NULL. */
+/* Links an instruction before `before`, or last when that is NULL. */
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
-/* First in the use list of `def`. */
+/* Links a use first in the use list of `def`. */
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
 
-/* An instruction, or a computation, to be unmade. */
+/* An entry of a journal: a new instruction or computation. */
 typedef struct hlo_made {
     hlo_instr *instr; /* NULL: the computation */
     hlo_computation *comp;
-    const char *interned; /* what its name was made of; NULL: it has none */
+    const char *interned; /* the string that its name was made of; NULL: it has no name */
 } hlo_made;
 
 struct hlo_journal {
@@ -25,8 +25,8 @@ struct hlo_journal {
     uint32_t count, capacity;
 };
 
-/* Notes what was made, the one that is not NULL, in module->journal: its name was made of
- * `interned`, NULL: it has none. */
+/* Appends an entry to module->journal for the instruction or the computation, whichever is not
+ * NULL. `interned`: the string that its name was made of; NULL: it has no name. */
 void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
                       const char *interned);
 

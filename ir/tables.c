@@ -99,17 +99,17 @@ bool hlo_word_in(const char *words, const char *word, size_t length) {
     return false;
 }
 
-bool hlo_op_chains(hlo_op start, hlo_op next) {
+bool hlo_op_async_pair(hlo_op start, hlo_op next) {
     static const struct {
         uint8_t start, next;
-    } chains[] = {
-#define HLO_CHAIN(start, next) {HLO_OP_##start, HLO_OP_##next},
+    } pairs[] = {
+#define HLO_ASYNC_PAIR(start, next) {HLO_OP_##start, HLO_OP_##next},
 #include "ir/table/async_pair.def"
-#undef HLO_CHAIN
+#undef HLO_ASYNC_PAIR
     };
-    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
-        if ((start == HLO_OP_INVALID || chains[i].start == start) &&
-            (next == HLO_OP_INVALID || chains[i].next == next))
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if ((start == HLO_OP_INVALID || pairs[i].start == start) &&
+            (next == HLO_OP_INVALID || pairs[i].next == next))
             return true;
     return false;
 }

@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "ir/intern.h"
+#include "ir/module/known.h"
+#include "ir/text/diag.h"
 #include "matmul/config.h"
 
 static const char fp8_target[] = "__cublas$lt$matmul$f8", wide_target[] = "__cublas$lt$matmul",
@@ -262,13 +265,13 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 /* Calls are read many times, so what a config says is kept with its text, once all of it is read:
  * memory may run out before that, and the call be read again. */
 static const known_config *read_config(hlo_module *module, const char *text) {
-    hlo_string_cache *memo = text ? hlo_intern_cache(module, text) : NULL;
-    if (memo && memo->config) return memo->config;
+    hlo_string_cache *cache = text ? hlo_intern_cache(module, text) : NULL;
+    if (cache && cache->config) return cache->config;
     known_config *known = hlo_arena_zero(module->arena, sizeof *known);
     hlo_config config;
     known->wrong = hlo_config_read(module->arena, text, &config);
     if (!known->wrong) keep_config(module, &config, &known->matmul);
-    if (memo) memo->config = known;
+    if (cache) cache->config = known;
     return known;
 }
 
@@ -408,12 +411,12 @@ static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_
             key.dims[key.count++] = lists[i]->v[d];
     }
     const size_t length = offsetof(config_key, dims) + key.count * sizeof *key.dims;
-    hlo_string_cache *memo =
+    hlo_string_cache *cache =
         hlo_intern_cache(module, hlo_intern(module, (const char *)&key, length));
-    if (!memo->config || key.count == 2 * HLO_CONFIG_DIMS)
-        memo->config = hlo_intern_string(
+    if (!cache->config || key.count == 2 * HLO_CONFIG_DIMS)
+        cache->config = hlo_intern_string(
             module, hlo_config_format(module->arena, m, form, key.a_stride, key.b_stride));
-    return memo->config;
+    return cache->config;
 }
 
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,

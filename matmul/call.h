@@ -66,37 +66,37 @@ typedef struct hlo_scale_info {
 } hlo_scale_info;
 extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
 
-/* HLO_SCALE_MODE_COUNT when none is called so. */
+/* The scale mode of that name; HLO_SCALE_MODE_COUNT when there is none. */
 hlo_scale_mode hlo_scale_mode_find(const char *name);
 
 /* The dimensions of the scales, f32 and row-major, of an operand with `size` rows (of B: columns)
  * and `k` elements in each. Returns the rank. SCALAR: []. OUTER_VEC: [size]. VEC128: [k/128, size].
- * BLK128: [size/128, k/128 up to a multiple of 4]; what is behind k/128 is not read. Quotients are
+ * BLK128: [size/128, k/128 up to a multiple of 4]; scales after k/128 are not read. Quotients are
  * rounded up. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]);
-/* Index, among these, of the scale that element `at` of row `row` has. */
+/* The index, among these scales, of the scale of element `at` of row `row`. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
 
-/* What the rewritten module is for. */
+/* The target of the rewritten module. */
 typedef struct hlo_target {
     int sm;   /* compute capability * 10, a row of target.def */
     int cuda; /* major * 100 + minor, e.g. 1208 */
     hlo_scale_form scales;
 } hlo_target;
 
-/* What is known of a GPU architecture (target.def says where from). */
+/* A GPU architecture: a row of target.def, which names the sources. */
 typedef struct hlo_target_info {
     int sm;
     bool fp8;                    /* its cuBLASLt runs FP8 matmuls */
     bool tn_only;                /* and both operands must have their contracting dimension minor */
     bool scale_arrays;           /* and scales may be OUTER_VEC, VEC128 or BLK128 */
     int64_t workspace;           /* bytes of a call's workspace */
-    const char *gpu;             /* whose peaks these are */
+    const char *gpu;             /* the GPU that has these peaks */
     int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: none, or not published */
     int memory_gbs;              /* peak, 10^9 bytes/s */
 } hlo_target_info;
 
-/* NULL when target.def has no such architecture. Static. */
+/* The row of an architecture, static; NULL when target.def has none. */
 const hlo_target_info *hlo_target_find(int sm);
 
 /* NULL pointers are absent operands: a scale of 1 (an operand that is a constant 1 is read as
@@ -113,8 +113,8 @@ typedef struct hlo_matmul {
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */
     const char *algorithm; /* a dot's `algorithm`, `dot_any_f8_any_f8_f32`; NULL: unset */
     hlo_epilogue epilogue;
-    bool amax;            /* the call also gives the abs-max of D before d_scale, f32[] */
-    bool in_place;        /* D is written over C, which must be as D is */
+    bool amax;            /* the call also returns the amax of D before d_scale, f32[] */
+    bool in_place;        /* D overwrites C, whose shape and layout equal D's */
     const hlo_shape *d;   /* shape of D with its layout */
     const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
 } hlo_matmul;
@@ -135,7 +135,7 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul);
 
 /* The epilogue that does `what` after `epilogue`; HLO_EPILOGUE_COUNT when no row does both. */
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
-/* HLO_EPILOGUE_COUNT when none is called so. */
+/* The epilogue of that name; HLO_EPILOGUE_COUNT when there is none. */
 hlo_epilogue hlo_epilogue_find(const char *name);
 const char *hlo_epilogue_name(hlo_epilogue epilogue);
 /* A row of epilogue.def. */
@@ -146,35 +146,35 @@ typedef struct hlo_epilogue_info {
 } hlo_epilogue_info;
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
-/* Whether `instr` is an FP8 matmul call; whether it is XLA's call on wider types. */
+/* True if `instr` is an FP8 matmul call; true if it is XLA's call on wider types. */
 bool hlo_matmul_is_call(const hlo_instr *instr);
 bool hlo_matmul_is_wide_call(const hlo_instr *instr);
 
 /* Reads either kind of call, an FP8 one in either operand form: which form it is follows from the
  * operand count. Operands, results and config are checked against each other.
- * HLO_INVALID_INPUT, with `why` (static) saying what is wrong with the call. */
+ * HLO_INVALID_INPUT, with the fault in `why` (static). */
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
 
-/* Reads no more of a call than what hlo_matmul_aux_index() and hlo_matmul_amax_index() ask for.
- * False: its config or its results are wrong. */
+/* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. False: config
+ * or results of the call are wrong. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
-/* What one part of a matmul needs of the others and has not got; NULL: nothing. Only then may it be
- * checked and written. */
+/* The part that another part of the matmul requires and that is absent; NULL: none. Only a complete
+ * matmul may be checked and encoded. */
 const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 
-/* Whether every call of either kind in the module can be read; each that cannot is one error in
- * `sink` (HLO_INVALID_INPUT), at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the
- * others. hlo_module_verify() looks at no custom call. */
+/* Checks that every call of either kind in the module can be read. HLO_INVALID_INPUT: one error in
+ * `sink` for each call that cannot, at most `max_errors` (0: HLO_MOST_ERRORS) and a note with the
+ * number of others. hlo_module_verify() does not check custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 
 /* Reads a plain `dot`: scales and epilogue absent. Operands need not be fp8. */
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
-/* The first row of limit.def that the matmul breaks on that target, as the name that
- * passes/reason/reason.def has for it (e.g. "type-combination"); NULL when it can be a call. Of a
- * wide one, only the element types are looked at. */
+/* The first row of limit.def that the matmul violates on the target, by its name in
+ * passes/reason/reason.def (e.g. "type-combination"); NULL when it can be a call. For a wide matmul
+ * only the element types are checked. */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
 
 /* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
@@ -182,7 +182,7 @@ typedef struct hlo_wide_types {
     hlo_type operands, d, bias; /* C is as D */
 } hlo_wide_types;
 
-/* NULL behind the last row. Static. */
+/* Row `index`, static; NULL after the last row. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
 /* Whether operand a, or `b`, lies as calls are made: where the target wants the contracting
@@ -192,7 +192,7 @@ const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
  * contracting dimension comes first: the same memory. One form lets transposes cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
-/* Those dimensions of `transpose`, which may be a copy, as dimensions of its operand. Owned by the
+/* Maps dimensions of `transpose`, which may be a copy, to dimensions of its operand. Owned by the
  * module. */
 const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims);
 
@@ -203,8 +203,8 @@ const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_in
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like);
 
-/* The get-tuple-element of result `index` of a call: the one there is, else a new one right behind
- * the call. */
+/* The get-tuple-element of result `index` of a call: an existing one, or a new one right after the
+ * call. */
 hlo_instr *hlo_matmul_result(hlo_instr *call, int index);
 
 #endif

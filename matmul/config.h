@@ -14,25 +14,24 @@ typedef struct hlo_config_dims {
 typedef struct hlo_config {
     double alpha, beta;
     hlo_config_dims a_batch, a_contracting, b_batch, b_contracting;
-    char precision[2][HLO_CONFIG_WORD]; /* lower case, as a dot has it; "default" */
-    char algorithm[HLO_CONFIG_WORD];    /* as a dot has it; "" when unset */
+    char precision[2][HLO_CONFIG_WORD]; /* as in a dot's text, lower case; "default" */
+    char algorithm[HLO_CONFIG_WORD];    /* as in a dot's text; "": unset */
     hlo_epilogue epilogue;
     bool amax;
     hlo_scale_mode a_mode, b_mode;
 } hlo_config;
 
-/* Reads the config from an instruction's backend_config as it stands in text: a JSON object, or a
- * string that holds one. What XLA leaves out has protobuf's default (0, empty); keys that the
- * struct has no member for are passed over. NULL when it could be read, else what is wrong
- * (static). Leaves as `arena` does where there is no memory. */
+/* Reads the config from the text of an instruction's backend_config: a JSON object, or a string
+ * that holds one. Absent keys have protobuf's default (0, empty); keys without a member in the
+ * struct are ignored. Returns NULL, or the fault (static). Without memory it jumps to the recovery
+ * point of `arena`. */
 const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_config);
 
 /* The config as compact JSON. The strides are the elements of one matrix of A and of B. scale_mode
- * is written in the `used` form only: XLA of 2024, which has the other form, knows no such field
- * and refuses those it does not know. Scale modes other than SCALAR are written in both forms, as
- * lhs_scale_mode and rhs_scale_mode, which are this project's own: XLA of 2026 has no word for them
- * and refuses a call that has these keys, while a scale_mode that it does not know it would take
- * for scalars. In `arena`. */
+ * is written in the `used` form only: XLA of 2024, which has the other form, does not have the
+ * field and refuses unknown fields. Scale modes other than SCALAR are written in both forms, as
+ * lhs_scale_mode and rhs_scale_mode, keys of this project: XLA of 2026 has no value for them and
+ * refuses a call with these keys, but would read an unknown scale_mode as scalars. In `arena`. */
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride);
 

@@ -1,9 +1,9 @@
-/* What jansson does not say: that there was no memory.
+/* jansson, with failed allocations detected.
  *
- * Where an allocation fails it loses what it was for, a piece of a string or an item of a list, and
- * goes on, or returns NULL as for text that is no JSON. errno knows: nothing that jansson does when
- * it makes or writes values changes it but a failed allocation, and where it reads text, which does
- * change it, it is looked at after each byte. */
+ * When an allocation fails, jansson drops a part of a string or an item of a list and continues, or
+ * returns NULL as for text that is no JSON. errno tells: while jansson makes or writes values, only
+ * a failed allocation changes it; while it reads text, which changes errno, errno is checked after
+ * each byte. */
 #ifndef HLO_MATMUL_JSON_H
 #define HLO_MATMUL_JSON_H
 
@@ -12,20 +12,20 @@
 
 #include "ir/ir.h"
 
-/* From here on ... */
+/* Starts to watch for failed allocations. */
 void hlo_json_watch(void);
-/* ... whether an allocation has failed: nothing that was made is to be used. */
+/* True if an allocation has failed since hlo_json_watch(): values made since must not be used. */
 bool hlo_json_starved(void);
 
-/* Reads the text, with jansson's flags. NULL: it is no JSON, `error` (which may be NULL) says why,
- * or *out_starved is set. The caller gives the value back. */
+/* Reads a text, with jansson's flags. NULL: it is no JSON, and `error` (may be NULL) has the fault;
+ * or memory ran out, and *out_starved is true. The caller releases the value with json_decref(). */
 json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t *error,
                       bool *out_starved);
 
-/* Reads the text, of an instruction. NULL: it is no JSON. Leaves as `arena` does where there is no
- * memory. */
+/* Reads the text of an attribute. NULL: it is no JSON. Without memory it jumps to the recovery
+ * point of `arena`. */
 json_t *hlo_json_text(hlo_arena *arena, const char *text, size_t flags);
-/* The same of its backend_config; NULL: it has none, too. */
+/* Reads the backend_config of an instruction; NULL: it has none, or it is no JSON. */
 json_t *hlo_json_config(const hlo_instr *instr);
 
 #endif

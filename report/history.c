@@ -7,6 +7,7 @@
 #include "hlo/dump.h"
 #include "hlo/text.h"
 #include "ir/ir.h"
+#include "ir/verify/verify.h"
 
 /* The verdicts of one stage that share op_name and source line stand together, in text order. */
 typedef struct entry {

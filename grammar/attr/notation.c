@@ -1,5 +1,6 @@
 /* The dispatch from an attribute to the reader of its notation, by notation.def. */
 #include "grammar/attr/notation.h"
+#include "ir/intern.h"
 
 static const char *read_value(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                               const char *text, hlo_module_parser *parse_module,

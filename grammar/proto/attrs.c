@@ -5,6 +5,8 @@
 #include "grammar/attr/notation.h"
 #include "grammar/proto/proto.h"
 #include "ir/device_list.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
 
 enum { MOST_ROWS = 8 };
 

@@ -1,5 +1,6 @@
 /* Context of a conversion: its errors, and the instructions and computations that ids stand for. */
 #include "grammar/proto/proto.h"
+#include "ir/text/diag.h"
 
 #include <stdlib.h>
 #include <string.h>

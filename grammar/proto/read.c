@@ -4,6 +4,8 @@
 
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
 
 enum { MOST_ATTRS = 64 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "grammar/proto/proto.h"
+#include "ir/intern.h"
 
 enum { MOST_STEPS = 100 }; /* as deeply as messages may nest */
 

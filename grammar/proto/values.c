@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "grammar/proto/proto.h"
+#include "ir/float/literal.h"
+#include "ir/intern.h"
 
 enum { MOST_LABELS = 64 };
 

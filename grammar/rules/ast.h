@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "grammar/rules/rules.h"
+#include "ir/text/diag.h"
 
 /* Flex's names of bison's types. */
 #define YYSTYPE RULES_YYSTYPE

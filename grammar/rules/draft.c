@@ -1,5 +1,7 @@
 /* The tables being made of a file, and look-up of the words in it. */
 #include "grammar/rules/compile.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
 
 #include <stdarg.h>
 #include <string.h>

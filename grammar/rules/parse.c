@@ -1,5 +1,6 @@
 /* The entry: rules from the text of a file. */
 #include "grammar/rules/compile.h"
+#include "ir/text/diag.h"
 /* In this order: the scanner's header uses the parser's types. */
 /* clang-format off */
 #include "rules.tab.h"

@@ -1,5 +1,6 @@
 /* Variables: the slots of a rule, and which of them every alternative binds. */
 #include "grammar/rules/compile.h"
+#include "ir/intern.h"
 
 #include <string.h>
 

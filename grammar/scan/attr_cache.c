@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "grammar/scan/parser.h"
+#include "ir/intern.h"
 
 /* The last one of each hash is remembered. */
 enum { REMEMBERED = 1 << 9, LONGEST = 1 << 9, SHAPES = 1 << 9, OPCODES = 1 << 6 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grammar/scan/parser.h"
+#include "ir/intern.h"
 
 static bool read_operands(hlo_text *text, const char **at) {
     const char *behind = hlo_text_gap(*at);

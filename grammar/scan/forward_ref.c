@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "grammar/scan/parser.h"
+#include "ir/intern.h"
 
 static bool is_name_byte(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

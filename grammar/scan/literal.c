@@ -5,6 +5,7 @@
 
 #include "grammar/scan/parser.h"
 #include "ir/float/float.h"
+#include "ir/float/literal.h"
 
 typedef struct reader {
     hlo_text *text;

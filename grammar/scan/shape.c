@@ -4,6 +4,7 @@
 
 #include "grammar/scan/parser.h"
 #include "hlo/suggest.h"
+#include "ir/intern.h"
 
 /* A shape while its text is being read. */
 typedef struct shape_reader {

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "grammar/scan/parser.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
 
 void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size) {
     size_t capacity = stack->capacity ? stack->capacity * 2 : 16 * size;

@@ -5,6 +5,7 @@
 
 #include "grammar/attr/bytes.h"
 #include "grammar/scan/parser.h"
+#include "ir/intern.h"
 
 /* -------------------------------------------------------------------------------------- strings */
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
+#include "ir/async.h"
+#include "ir/text/print.h"
 
 static const struct {
     const char *ending;

@@ -4,6 +4,7 @@
 
 #include "grammar/attr/notation.h"
 #include "grammar/text/actions.h"
+#include "ir/intern.h"
 
 hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
     hlo_attr attr = {.id = id, .u.str = raw};

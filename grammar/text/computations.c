@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
+#include "ir/intern.h"
+#include "ir/text/print.h"
 
 /* Drops open lists; of computations, the ones behind `comps`: a list of computations may be open
  * around an inline body. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
+#include "ir/intern.h"
 
 /* `name: ` at *at. */
 static bool skip_parameter_name(const char **at) {

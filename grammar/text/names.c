@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
+#include "ir/intern.h"
 
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {
     static const char *const words[] = {

@@ -3,6 +3,7 @@
 
 #include "grammar/text/actions.h"
 #include "hlo.tab.h"
+#include "ir/intern.h"
 
 static void finish_module(hlo_text *text) {
     hlo_module *module = text->module;

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
+#include "ir/infer/infer.h"
+#include "ir/text/print.h"
 
 bool hlo_text_permissive_count(hlo_op op, uint32_t count) {
     static const struct {

@@ -1,6 +1,7 @@
 /* Demands of XLA's reader on instructions beyond the presence of operands and attributes: a text
  * that misses one is refused as it is read. */
 #include "grammar/text/actions.h"
+#include "ir/text/print.h"
 
 static void refuse(hlo_text *text, hlo_frame *frame, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

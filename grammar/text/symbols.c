@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
+#include "ir/intern.h"
 
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
     if (hlo_text_reserved(text, at, name, false)) return NULL;

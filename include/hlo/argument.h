@@ -1,4 +1,4 @@
-/* How what a user says is written: words with commas between them, and numbers. */
+/* Reading the arguments of options: lists of words separated by commas, and decimal numbers. */
 #ifndef HLO_ARGUMENT_H
 #define HLO_ARGUMENT_H
 
@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* The word at *at, which is moved past it and its comma, or to NULL behind the last word; NULL when
- * *at is. A list that ends in a comma ends in an empty word, and an empty list is one. */
+/* Takes one word off a list. Returns the word at *at, borrowed and not NUL-terminated, with its
+ * length; moves *at past the word and its comma, or to NULL after the last word. NULL when *at is
+ * NULL. A list that ends in a comma ends in an empty word; an empty list is one empty word. */
 static inline const char *hlo_next_word(const char **at, size_t *out_length) {
     const char *word = *at;
     if (!word) return NULL;
@@ -20,8 +21,9 @@ static inline const char *hlo_next_word(const char **at, size_t *out_length) {
     return word;
 }
 
-/* Reads decimal digits, perhaps with a point and more digits behind: none of the other forms that
- * strtod() takes. Returns what follows them; NULL: there are none. */
+/* Reads decimal digits, optionally followed by a point and more digits; other forms that strtod()
+ * accepts are not read. Returns the text after the number; NULL if `text` begins with no digit, and
+ * *out is unchanged then. */
 static inline const char *hlo_read_decimal(const char *text, double *out) {
     static const char digits[] = "0123456789";
     const char *end = text + strspn(text, digits);

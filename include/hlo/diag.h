@@ -1,8 +1,8 @@
-/* Diagnostics: where they point, and who receives them.
+/* Diagnostics: the place that each points at, and the sink that receives it.
  *
  * The library never prints. Every function that can find fault with its input takes a sink; the
- * sink's callback is called once per diagnostic, in the order in which they are found, on the
- * thread that made the call. A NULL sink drops them. */
+ * sink's callback is called once for each diagnostic, in the order in which they are found, on the
+ * thread that made the call. A NULL sink drops diagnostics. */
 #ifndef HLO_DIAG_H
 #define HLO_DIAG_H
 
@@ -28,23 +28,25 @@ typedef struct hlo_diag {
     size_t length;       /* bytes of `source`, from the column on, that the diagnostic is about */
 } hlo_diag;
 
+/* A receiver of diagnostics, borrowed for the call that it is passed to. */
 typedef struct hlo_diag_sink {
     void (*emit)(void *user, const hlo_diag *diag);
     void *user; /* handed to `emit` as it is */
 } hlo_diag_sink;
 
-/* So many errors of one module, or one file of rules, are said where options do not say otherwise.
- */
+/* The default limit of errors reported for one module or one file of rules. */
 enum { HLO_MOST_ERRORS = 20 };
 
-/* Writes `diag` as `file:line:col: error: message`, then the source line clipped to `width` columns
- * round the caret (0: not clipped), and a caret line. */
+/* Writes `diag` to `out` as `file:line:col: error: message`, then the source line clipped to
+ * `width` columns around the caret (0: not clipped), and a line with the caret. Write errors show
+ * in `out` (ferror). */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
-/* Writes as fprintf() does, for a terminal or a log: `?` for each byte of what comes out that is no
- * part of a character to be seen (control characters, line ends and those that turn the direction
- * of text among them, and what is no UTF-8), a line end that ends `format` excepted. So names and
- * metadata of a module, file names and options cannot say anything to who shows them. */
+/* Writes as fprintf() does, for a terminal or a log, but replaces each byte that is not part of a
+ * visible character by `?`: control characters, line ends, characters that change the direction of
+ * text, and invalid UTF-8. A line end at the end of `format` is kept. So names and metadata of a
+ * module, file names and options cannot send control sequences to the terminal. Write errors show
+ * in `out` (ferror). */
 void hlo_print_plain(FILE *out, const char *format, ...)
 #ifdef __GNUC__
     __attribute__((format(printf, 2, 3)))

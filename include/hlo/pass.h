@@ -10,12 +10,13 @@
 extern "C" {
 #endif
 
-/* What is installed, and the files of Flax and JAX that multiply, where the HLO has no folders. */
+/* Globs of framework files: installed packages, and, where the HLO has no folders, the files of
+ * Flax and JAX that multiply matrices. */
 #define HLO_FRAMEWORK_FILES                                                                        \
     "*/site-packages/*,*/dist-packages/*,<*,fp8_ops.py,linear.py,linen/*,dtypes.py,"               \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
-/* How a run of passes is to go. Initialise with hlo_pass_options_init(), then change fields. All
+/* Options of a run of passes. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
     const char *passes; /* names separated by commas, in order; "" for none; default "default" */
@@ -27,45 +28,49 @@ typedef struct hlo_pass_options {
                             default false: all four */
     double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays
                             wide; 0: all become FP8 that can. Default 0 */
-    const char *rules;   /* a file of more rewrite rules (docs/rules.md): those of a phase run after
-                            the built-in ones of that phase, and what of them did not fire is a note;
-                            NULL:   none */
-    uint64_t rule_order; /* in which order a phase's rules look at instructions: 0 as in the text, 1
-                            backwards, any other number shuffled by it. The result is the same */
+    const char *rules;   /* a file of further rewrite rules (docs/rules.md): they run after the
+                            built-in rules of their phase, and each that did not fire is a note;
+                            NULL: none */
+    uint64_t rule_order; /* the order in which a phase's rules visit instructions: 0 as in the text,
+                            1 backwards, any other number a seed to shuffle by. The result does not
+                            depend on it */
     bool allow_bias_rounding; /* an f32 bias may be rounded to bf16, so that the call adds it;
                                  default false: it is added after the call, in f32 */
     bool merge_dots; /* dots that share an operand, and whose other operands have one scale, become
                         one; default false */
-    /* Globs, as fnmatch(3) has them, separated by commas: the source files of frameworks. The place
-     * that a verdict gives in the source is the innermost frame whose file none of them matches
-     * as a whole, the innermost of all where there is none. Default HLO_FRAMEWORK_FILES */
+    /* Globs (fnmatch(3)) of the source files of frameworks, separated by commas. A verdict's place
+     * in the source is the innermost frame whose whole file name matches none of them, or the
+     * innermost frame of all if each matches one. Default HLO_FRAMEWORK_FILES */
     const char *framework_files;
-    unsigned max_errors;     /* that are said of a module or a file of rules; 0: HLO_MOST_ERRORS */
-    bool verify_each;        /* verify after every pass, not only at the end */
-    bool verify_none;        /* not even at the end; what comes in is verified all the same */
-    bool surroundings;       /* keep what is around each matmul for hlo_reports_page() */
-    bool lint;               /* look for what is likely wrong with scales */
-    bool time_passes;        /* record times for hlo_report_print_times() */
-    const char *print_after; /* a pass's name, or "all": print the module to `dump` after it */
-    FILE *dump;              /* where `print_after` prints; must not be NULL with it */
+    unsigned max_errors;       /* errors reported for a module or a file of rules; 0:
+                                  HLO_MOST_ERRORS */
+    bool verify_each;          /* verify after every pass, not only at the end */
+    bool verify_none;          /* not even at the end; the input is verified all the same */
+    bool surroundings;         /* keep the instructions around each matmul for hlo_reports_page() */
+    bool lint;                 /* look for likely faults of scales, amaxes and conversions */
+    bool time_passes;          /* record times for hlo_report_print_times() */
+    const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
+    FILE *dump;                /* where `print_after` prints; must not be NULL with it */
     const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */
 } hlo_pass_options;
 
+/* Sets every field to its default. */
 void hlo_pass_options_init(hlo_pass_options *options);
 
-/* Whether a run could begin: HLO_INVALID_USAGE when there is no such pass, target or version; one
- * diagnostic, without a place, says which. */
+/* Checks the options. HLO_INVALID_USAGE: a pass, the target or the CUDA version does not exist; one
+ * diagnostic in options->sink, without a place, names it. */
 hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 
-/* What became of one matmul. Strings are borrowed from the report. */
+/* The kind of a verdict. */
 typedef enum hlo_verdict_kind {
     HLO_VERDICT_FP8, /* a fused FP8 call, or a library's call or kernel that multiplies fp8 values
                       */
     HLO_VERDICT_MISSED, /* a fused FP8 call; a cheaper form of it was missed, `reason` says why */
     HLO_VERDICT_WIDE,   /* not FP8; `reason` says why */
-    HLO_VERDICT_LINT    /* no matmul: what is likely wrong with a scale, an amax or a conversion */
+    HLO_VERDICT_LINT    /* no matmul: a likely fault of a scale, an amax or a conversion */
 } hlo_verdict_kind;
 
+/* The verdict on one matmul. Strings are borrowed from the report. */
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
     const char *instr;       /* name of the dot as it was, or of the call as it is */
@@ -76,9 +81,9 @@ typedef struct hlo_verdict {
     const char *operation;   /* as it was in the input: "dot", "ragged-dot", "convolution", or the
                                 target of a call,
                                 "__cublas$lt$matmul" */
-    const char *fusion;      /* where it lies at the end, "a Triton fusion"; NULL: in no fusion */
+    const char *fusion;      /* the fusion that has it at the end, "a Triton fusion"; NULL: none */
     const char *epilogue; /* of the call: "RELU", with " +row-scales" or " +block-scales", " +amax"
-                             and " +fp8-output", or where else it is multiplied, "in a Triton
+                             and " +fp8-output", or the place of the multiplication, "in a Triton
                              fusion"; "" when wide */
     const char *reason;   /* a stable id, e.g. "not-quantised"; NULL when there is none */
     const char *message;  /* the reason as a sentence; NULL when there is none */
@@ -89,44 +94,47 @@ typedef struct hlo_verdict {
     long source_line;        /* 0 when unknown */
     const char *file;        /* of the HLO text */
     uint32_t line, column;   /* of the dot there */
-    double runs;  /* how often one execution of the module runs it; loops of unknown length count
+    double runs;  /* runs of it in one execution of the module; loops of unknown trip count count
                      once */
     double flops; /* floating-point operations of one execution: of a matmul 2*batch*m*n*k; 0: not
                      known */
-    /* Bytes read and written by one execution and the seconds that it takes by a roofline for the
-     * target, with the kernels around it that quantise, dequantise, transpose, pad and the like
-     * (docs/cost.md): before the rewriter ran, and after all. 0 seconds: not known. */
+    /* Bytes read and written by one execution of the matmul and of the kernels around it that
+     * quantise, dequantise, transpose, pad and the like, and their seconds by a roofline for the
+     * target (docs/cost.md): before the passes (input_*), and after them. 0 seconds: not known. */
     double input_bytes, bytes;
     double input_seconds, seconds;
-    double fp8_seconds; /* wide: what it would take in FP8, with quantising its operands; 0 else */
+    double fp8_seconds; /* wide: the seconds it would take in FP8, quantising included; else 0 */
 } hlo_verdict;
 
+/* The verdicts of one run of passes. It borrows nothing from the module. */
 typedef struct hlo_report hlo_report;
 
-/* Runs options->passes over the module, in place; a run in which no rule fires and no dot is fused
- * leaves it as it was, dead code included. On HLO_OK, and only then, the caller frees *out_report
- * (out_report NULL: it is not wanted, and not made; without passes, and with verify_none, nothing
- * is done then). HLO_INVALID_INPUT: the module, which is verified if it has not been, does not
- * verify; a cuBLASLt matmul call in it has operands, results or a config that do not fit each other
- * (hlo_module_verify() does not look inside custom calls); or a rule of options->rules is at fault.
- * HLO_INVALID_USAGE as hlo_pass_options_check() has it. HLO_INTERNAL: the result failed to verify,
- * a bug of the library; diagnostics say where. HLO_OUT_OF_MEMORY. On failure the module may only be
- * freed. */
+/* Runs options->passes over the module, in place. A run in which no rule fires and no dot is fused
+ * leaves the module unchanged, dead code included. On HLO_OK, and only then, the caller frees
+ * *out_report with hlo_report_free(); with `out_report` NULL no report is made (and nothing is done
+ * at all without passes and with verify_none). HLO_INVALID_INPUT: the module, which is verified if
+ * it has not been, does not verify; or operands, results and config of a cuBLASLt matmul call
+ * contradict each other (hlo_module_verify() does not look inside custom calls); or a rule of
+ * options->rules is wrong. HLO_INVALID_USAGE as for hlo_pass_options_check(). HLO_INTERNAL: the
+ * result failed to verify, a bug of the library; diagnostics give the place. HLO_OUT_OF_MEMORY. On
+ * failure the module may only be freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
 void hlo_report_free(hlo_report *report); /* NULL is allowed */
 
-/* One verdict for everything that multiplies matrices in the module as it was and that its entry
- * reaches, in text order: dots, ragged and scaled ones, convolutions, calls of libraries. */
+/* The verdicts, in text order: one for each instruction of the input that multiplies matrices and
+ * that the entry reaches: dots, ragged and scaled dots, convolutions, calls of libraries. Borrowed
+ * from the report; `index` must be below the count. */
 size_t hlo_report_count(const hlo_report *report);
 const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
 
-/* What --lint has found, in text order: `reason` and `message` say what, `instr` is where. Fields
- * that a matmul has alone are NULL or 0. */
+/* The lints of a run with `lint`, in text order: `reason` and `message` describe the fault, `instr`
+ * is the instruction; fields that only a matmul has are NULL or 0. Borrowed from the report. */
 size_t hlo_report_lint_count(const hlo_report *report);
 const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index);
 
+/* The verdicts to write: those with a reason, those without one, or all. */
 typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
 typedef enum hlo_remarks_format {
     HLO_REMARKS_TEXT,  /* an aligned line per verdict, then the reasons with their hints and a
@@ -134,65 +142,71 @@ typedef enum hlo_remarks_format {
     HLO_REMARKS_JSON,  /* one object, docs/diagnostics.md has its schema */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0: a result per verdict that has a reason, a rule per reason */
     HLO_REMARKS_JUNIT, /* JUnit XML: a case per verdict, a failure where it has a reason */
-    HLO_REMARKS_COSTS, /* a line per verdict of FLOPs, bytes and times, those that take longest
-                          first, then their sum */
+    HLO_REMARKS_COSTS, /* a line per verdict of FLOPs, bytes and times, by descending time, then the
+                          sum */
     HLO_REMARKS_COLOURED /* the text for a terminal that knows ANSI colours */
 } hlo_remarks_format;
-/* Tells the chosen verdicts of `count` reports as one document; its summary counts all of them.
- * HLO_INVALID_INPUT when writing to `out` fails, HLO_OUT_OF_MEMORY. */
+/* Writes the verdicts that `which` selects from `count` reports as one document; its summary counts
+ * all verdicts. HLO_INVALID_INPUT: `out` cannot be written to. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
                              hlo_remarks_format format, FILE *out);
 
-/* Draws `count` graphs in Graphviz's language: out_drawings[i], NULL at first, is an SVG element
- * that free() takes, or stays NULL where nothing can be drawn. HLO_OUT_OF_MEMORY. */
+/* A callback that draws `count` graphs in Graphviz's language. It sets out_drawings[i], NULL at
+ * first, to an SVG element allocated with malloc(), which the library frees, or leaves it NULL
+ * where it cannot draw. It returns HLO_OK or HLO_OUT_OF_MEMORY. */
 typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t count,
                               char **out_drawings);
-/* What a page says beside the verdicts; any of it may be NULL. All is borrowed for the call. */
+/* The contents of a page beside the verdicts. Each pointer may be NULL; all are borrowed for the
+ * call. */
 typedef struct hlo_page_options {
     hlo_drawer *draw; /* draws the surroundings of the 50 matmuls that take longest; NULL: they are
                          tables */
     void *user;       /* for `draw` */
-    const char *command, *date; /* that the page was made by, and when, as its head tells them */
+    const char *command, *date; /* for the page's head: the command that made it, and its date */
 } hlo_page_options;
 
-/* Writes one page of HTML about `count` reports that needs no network: for what it was made, a
- * summary, the matmuls by cost with verdict, source and, if the passes ran with `surroundings`,
- * what is around them before and after, the lints, and the pages of the reasons. A script in it
- * sorts and filters the matmuls; without scripts it is the same page. HLO_INVALID_INPUT when
- * writing to `out` fails, HLO_OUT_OF_MEMORY. */
+/* Writes one page of HTML about `count` reports, which needs no network: target and options, a
+ * summary, the matmuls by cost with verdict, source and, if the passes ran with `surroundings`, the
+ * instructions around them before and after, the lints, and the pages of the reasons. A script in
+ * the page sorts and filters the matmuls; without scripts the page has the same contents.
+ * HLO_INVALID_INPUT: `out` cannot be written to. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out);
 
-/* Whether the verdicts of `count` reports are what a build wants them to be.
- *   expect   "N", "N%" or "all": so many matmuls, or percent of them, are FP8 (at least); NULL: any
- *   fail_on  "" or reason ids separated by commas: no verdict has a reason, or one of these; NULL:
- *            any may
- * HLO_OK when both hold. HLO_MISMATCH: one line in `why`, always NUL-terminated, says what does
- * not. HLO_INVALID_USAGE: `expect` or `fail_on` is not of that form; `why` says how. */
+/* Checks the verdicts of `count` reports against the requirements of a build.
+ *   expect   "N", "N%" or "all": at least this number or percentage of the matmuls is FP8; NULL: no
+ *            requirement
+ *   fail_on  "": no verdict has a reason; reason ids separated by commas: no verdict has one of
+ *            them; NULL: no requirement
+ * HLO_OK when both hold. HLO_MISMATCH: one line in `why` (`why_size` bytes, always NUL-terminated)
+ * names the violated one. HLO_INVALID_USAGE: `expect` or `fail_on` has another form; `why` has the
+ * fault. */
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, char *why, size_t why_size);
 
-/* Whether every matmul that was FP8 in an earlier run is so still: for each FP8 verdict of the file
- * at `path`, which HLO_REMARKS_JSON of all or passed verdicts wrote, there is an FP8 verdict of its
- * own with the same op_name and input_shape. HLO_MISMATCH: one line in `why`, always
- * NUL-terminated, says what is not. HLO_INVALID_INPUT, with an error in `sink`: the file cannot be
- * read or is no such file. HLO_OUT_OF_MEMORY. */
+/* Checks that every matmul that was FP8 in an earlier run is FP8 now: each FP8 verdict in the file
+ * at `path`, which HLO_REMARKS_JSON of all or passed verdicts wrote, has an FP8 verdict of its own
+ * with an equal op_name and input_shape. HLO_MISMATCH: one line in `why` (`why_size` bytes, always
+ * NUL-terminated) names a matmul that has none. HLO_INVALID_INPUT, with an error in `sink`: the
+ * file cannot be read or has another form. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 const hlo_diag_sink *sink, char *why, size_t why_size);
 
-/* The reason ids that verdicts may have, in a fixed order. */
+/* The reasons that verdicts may have, in a fixed order; strings are static, `index` must be below
+ * the count. hlo_reason_name() is the id. */
 size_t hlo_reason_count(void);
 const char *hlo_reason_name(size_t index);
 const char *hlo_reason_text(size_t index); /* as a sentence without a full stop */
 const char *hlo_reason_hint(size_t index); /* the smallest edit that mends it, a short phrase */
-/* Markdown: what it means, the edit, and a module before and after it. */
+/* The reason's page, in Markdown: its meaning, the edit, and a module before and after the edit. */
 const char *hlo_reason_page(size_t index);
 
-/* Writes how often each rule fired and, of a run with `time_passes`, the milliseconds that each
- * pass took. */
+/* Writes the number of times that each rule fired and, after a run with `time_passes`, the
+ * milliseconds of each pass. Write errors show in `out` (ferror). */
 void hlo_report_print_times(const hlo_report *report, FILE *out);
 
-/* The passes that `passes` may name. */
+/* The passes that hlo_pass_options.passes may name; strings are static, `index` must be below the
+ * count. */
 size_t hlo_pass_count(void);
 const char *hlo_pass_name(size_t index);
 const char *hlo_pass_help(size_t index); /* one line */

@@ -1,4 +1,4 @@
-/* What every function of the library that can fail returns.
+/* The status that every fallible function of the library returns.
  *
  * The first five values are also the exit statuses of the two programs. Details of a failure never
  * travel in the status: they go to the diagnostics sink (diag.h) of the call that failed. */

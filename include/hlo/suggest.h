@@ -1,4 +1,4 @@
-/* "Did you mean": the known word that is closest to one that is not known. */
+/* "Did you mean": the known word that is closest to an unknown one. */
 #ifndef HLO_SUGGEST_H
 #define HLO_SUGGEST_H
 
@@ -8,19 +8,20 @@
 extern "C" {
 #endif
 
+/* A search for the closest word. It owns nothing; `word` and candidates are borrowed. */
 typedef struct hlo_suggestion {
     const char *word; /* borrowed */
     size_t length;
-    const char *best; /* the closest of those offered; NULL while none is close enough */
-    unsigned distance;
+    const char *best;  /* the closest candidate; NULL while none is close enough */
+    unsigned distance; /* edits between `word` and `best` */
     char text[96];
 } hlo_suggestion;
 
-/* Begins to look for what `word` may have been meant to be. */
+/* Starts a search for a word close to `word`. */
 hlo_suggestion hlo_suggest(const char *word);
-/* Keeps `candidate`, which is borrowed, if it is closer than all before it. */
+/* Makes `candidate` the best one if it is closer than all candidates before it. */
 void hlo_suggest_offer(hlo_suggestion *s, const char *candidate);
-/* `; did you mean 'BEST'?`, or nothing; lives as long as *s. */
+/* The text `; did you mean 'BEST'?`, or "" without a close candidate; borrowed from *s. */
 const char *hlo_suggest_meant(hlo_suggestion *s);
 
 #ifdef __cplusplus

@@ -12,35 +12,36 @@ extern "C" {
 
 /* Reads one module from `size` bytes at `text`, which are copied. `name` is the file name that
  * diagnostics show. Syntax errors go to `sink`, several in one run where the parser can recover.
- * The module is not verified (hlo_module_verify does that).
- * On HLO_OK the caller frees *out_module; on any other status it is NULL.
- * HLO_INVALID_INPUT: the text is no HLO module. HLO_OUT_OF_MEMORY. */
+ * The module is not verified; see hlo_module_verify(). On HLO_OK the caller frees *out_module with
+ * hlo_module_free(); on any other status it is NULL. HLO_INVALID_INPUT: the text is no HLO module.
+ * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* Reads the file at `path` ("-": standard input) and parses it as above, or, when its bytes are no
- * text, as a binary module (hlo_module_parse_proto in proto.h); a file that cannot be read
- * is one error without a line. */
+/* Reads the file at `path` ("-": standard input), which may be gz-compressed, and parses it with
+ * hlo_module_parse(), or, when its bytes are no text, with hlo_module_parse_proto() (proto.h).
+ * Ownership and statuses are those of hlo_module_parse(). A file that cannot be read is
+ * HLO_INVALID_INPUT, with one error without a line. */
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module);
 
 typedef struct hlo_parse_options {
-    unsigned max_errors; /* after so many the rest is not read; 0: HLO_MOST_ERRORS */
+    unsigned max_errors; /* reading stops after this many errors; 0: HLO_MOST_ERRORS */
 } hlo_parse_options;
 
-/* Reads every module of the file at `path`: a line that begins with `// -----` ends one and begins
- * the next; parts of nothing but comments are passed over. Diagnostics count lines from the
- * beginning of the file. `options` may be NULL. The file may be gz-compressed (for
- * hlo_module_parse_file() too).
- * On HLO_OK there is at least one module, and the caller frees them with hlo_modules_free(); on any
- * other status *out_modules is NULL and *out_count 0. */
+/* Reads every module of the file at `path`, which may be gz-compressed: a line that begins with
+ * `// -----` separates two modules; parts of nothing but comments are skipped. Diagnostics count
+ * lines from the beginning of the file. `options` may be NULL. On HLO_OK there is at least one
+ * module, and the caller frees them with hlo_modules_free(); on any other status *out_modules is
+ * NULL and *out_count 0. Statuses are those of hlo_module_parse_file(). */
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count);
-/* Frees the modules and the array of them. NULL is allowed. */
+/* Frees `count` modules and the array that holds them. NULL is allowed. */
 void hlo_modules_free(hlo_module **modules, size_t count);
 
-/* What a print shows. The forms are those of XLA's HloPrintOptions of like name. */
+/* The parts of a module that a print shows. The forms are those of XLA's HloPrintOptions
+ * (xla/hlo/ir/hlo_print_options.h) of like name. */
 typedef struct hlo_print_options {
     bool percent;              /* % in front of names */
     bool signature;            /* of each computation: parameters and result */
@@ -55,25 +56,26 @@ typedef struct hlo_print_options {
 } hlo_print_options;
 
 typedef enum hlo_print_form {
-    HLO_PRINT_LONG, /* all of it: XLA's default, with large constants */
+    HLO_PRINT_LONG, /* everything: XLA's default, with large constants */
     HLO_PRINT_SHORT,
     HLO_PRINT_CANONICAL,
     HLO_PRINT_NO_METADATA,
     HLO_PRINT_NO_LARGE_CONSTANTS
 } hlo_print_form;
 
-/* Sets every field to what the form shows. */
+/* Sets every field to its value in the form. */
 void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
 
-/* Prints the module; `options` NULL: in XLA's long form, what hlo_module_parse() and XLA read back
- * as the same module. A form that leaves something out is for people, and comes back as another
- * module or not at all. HLO_INVALID_INPUT when writing to `out` fails (disk full).
- * HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a body wherever it is called, would
- * nest 1000 bodies or hold 2^26 instructions. */
+/* Prints the module to `out`. `options` NULL: in XLA's long form, which hlo_module_parse() and XLA
+ * read back as an equal module. Forms that omit parts are for people, and read back as another
+ * module or not at all. HLO_INVALID_INPUT: `out` cannot be written to (disk full).
+ * HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a body at each call, would nest
+ * more than 1000 bodies or hold more than 2^26 instructions. */
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
 
-/* The same as one string, NUL-terminated, of *out_size bytes; the caller frees it with free().
- * HLO_OUT_OF_MEMORY, also as above; then *out_text is NULL. */
+/* Prints the module, as hlo_module_print() does, to a string of *out_size bytes and a NUL. On
+ * HLO_OK the caller frees *out_text with free(). HLO_OUT_OF_MEMORY, as for hlo_module_print();
+ * *out_text is NULL then. */
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size);
 

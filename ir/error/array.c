@@ -49,9 +49,9 @@ hlo_error_overflows hlo_error_find_overflows(const hlo_view *value, const hlo_vi
     hlo_error_overflows found = {.type = value->type};
     if (!sigma->data || !hlo_type_is_float(value->type)) return found;
     const hlo_view *views[] = {value, sigma};
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&walk, overflow_row, &found);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
+    hlo_strided_loop_run(&loop, overflow_row, &found);
     return found;
 }
 

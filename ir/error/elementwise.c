@@ -336,7 +336,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
 
 void hlo_error_loop(const hlo_error_call *b, hlo_error_row *r, hlo_strided_loop_body *body) {
     static const hlo_view exact = {.type = HLO_TYPE_F32, .data = (void *)&zero};
-    const hlo_view *views[HLO_WALK_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
+    const hlo_view *views[HLO_LOOP_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
     r->instr = b->call.instr;
     r->options = b->options;
     r->arity = b->call.operand_count;
@@ -357,9 +357,9 @@ void hlo_error_loop(const hlo_error_call *b, hlo_error_row *r, hlo_strided_loop_
         r->ranges[0].low = fmax(r->ranges[0].low, -limit);
         r->ranges[0].high = fmin(r->ranges[0].high, limit);
     }
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
-    hlo_strided_loop_run_parallel(b->call.env, &walk, 0, body, r);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
+    hlo_strided_loop_run_parallel(b->call.env, &loop, 0, body, r);
 }
 
 void hlo_error_complex_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {

@@ -1,9 +1,10 @@
-/* Between which numbers the elements of a value are, by the instructions that make it: what clamps,
- * squares and the like leave sure however far their operands may be off. */
+/* Intervals that contain the elements of a value, from the instructions that make it: clamps,
+ * squares and the like bound their results however far their operands may be off. */
 #include <math.h>
 
 #include "ir/error/rules.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 
 /* The call by which a computation was entered. */
 typedef struct frame frame;
@@ -42,7 +43,7 @@ static double rounded(hlo_type type, double value, double instead) {
     return isnan(result) ? instead : result;
 }
 
-/* Rounding moves an end by less than this part of it. */
+/* Rounding moves an end of an interval by less than this part of it. */
 #define SLACK 0x1p-6
 
 static hlo_range sum(hlo_range a, hlo_range b) {
@@ -50,15 +51,15 @@ static hlo_range sum(hlo_range a, hlo_range b) {
     return (hlo_range){low - SLACK * fabs(low), high + SLACK * fabs(high)};
 }
 
-/* Of ranges that are not negative. */
+/* The product of two intervals of numbers that are not negative. */
 static hlo_range product(hlo_range a, hlo_range b) {
     double low = a.low * b.low, high = a.high * b.high;
     return (hlo_range){isnan(low) ? 0 : low * (1 - SLACK),
                        isnan(high) ? anything.high : high * (1 + SLACK)};
 }
 
-/* Behind conversions and what only spreads or moves a whole value. */
-static const hlo_instr *behind(const hlo_instr *instr) {
+/* The operand beneath conversions and instructions that keep all elements of a value. */
+static const hlo_instr *source_of(const hlo_instr *instr) {
     while (instr->op == HLO_OP_CONVERT || instr->op == HLO_OP_BROADCAST ||
            instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY ||
            (instr->op == HLO_OP_BITCAST && hlo_instr_moves(instr)))
@@ -66,25 +67,25 @@ static const hlo_instr *behind(const hlo_instr *instr) {
     return instr;
 }
 
-/* Whether `m` is the largest element of `x` along some dimensions, or larger. */
+/* True if `m` is the largest element of `x` along some dimensions, or larger. */
 static bool is_largest(const hlo_instr *m, const hlo_instr *x) {
-    m = behind(m);
+    m = source_of(m);
     if (m->op == HLO_OP_MAXIMUM)
         return is_largest(hlo_instr_operand(m, 0), x) || is_largest(hlo_instr_operand(m, 1), x);
     return m->op == HLO_OP_REDUCE && m->operand_count == 2 &&
            hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) == HLO_OP_MAXIMUM &&
-           behind(hlo_instr_operand(m, 0)) == x;
+           source_of(hlo_instr_operand(m, 0)) == x;
 }
 
-/* x - max(x), which is 0 somewhere and at most 0 elsewhere, as softmax has it. */
+/* True for x - max(x), as in softmax: 0 at one element and at most 0 elsewhere. */
 static bool is_below_largest(const hlo_instr *instr) {
-    instr = behind(instr);
+    instr = source_of(instr);
     return instr->op == HLO_OP_SUBTRACT &&
-           is_largest(hlo_instr_operand(instr, 1), behind(hlo_instr_operand(instr, 0)));
+           is_largest(hlo_instr_operand(instr, 1), source_of(hlo_instr_operand(instr, 0)));
 }
 
 static bool sums_softmax(const hlo_instr *reduce) {
-    const hlo_instr *exp = behind(hlo_instr_operand(reduce, 0));
+    const hlo_instr *exp = source_of(hlo_instr_operand(reduce, 0));
     return exp->op == HLO_OP_EXP && is_below_largest(hlo_instr_operand(exp, 0));
 }
 
@@ -97,7 +98,7 @@ static hlo_range reduce_range(const hlo_instr *instr, hlo_range x, hlo_range sta
     return anything;
 }
 
-/* Of an opcode whose result is bounded by the ranges of its operands. */
+/* The interval of a result from the intervals of its operands. */
 static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     bool positive = o[0].low >= 0 && o[1].low >= 0;
     switch (instr->op) {
@@ -124,16 +125,7 @@ static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     case HLO_OP_CONVERT:
         return (hlo_range){rounded(instr->shape->type, o[0].low, anything.low),
                            rounded(instr->shape->type, o[0].high, anything.high)};
-    case HLO_OP_BROADCAST:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_TRANSPOSE:
-    case HLO_OP_COPY:
-    case HLO_OP_SLICE:
-    case HLO_OP_REVERSE:
-    case HLO_OP_DYNAMIC_SLICE:
-    case HLO_OP_GATHER: return o[0];
-    case HLO_OP_BITCAST: return hlo_instr_moves(instr) ? o[0] : anything;
-    default: return anything;
+    default: return hlo_instr_moves(instr) && instr->op != HLO_OP_PAD ? o[0] : anything;
     }
 }
 
@@ -194,10 +186,10 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
 void hlo_extent_add(hlo_extent *e, const hlo_view *value, const hlo_view *sigma) {
     hlo_view s = hlo_error_sigma_or_zeros(value, sigma);
     const hlo_view *views[] = {value, &s};
-    hlo_strided_loop walk;
+    hlo_strided_loop loop;
     e->type = value->type;
-    hlo_strided_loop_init(&walk, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&walk, extend_row, e);
+    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
+    hlo_strided_loop_run(&loop, extend_row, e);
 }
 
 const hlo_extent hlo_extent_empty = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};

@@ -1,11 +1,11 @@
-/* Between which numbers the elements of a value lie. */
+/* Intervals that contain the elements of a value. */
 #ifndef HLO_IR_ERROR_RANGE_H
 #define HLO_IR_ERROR_RANGE_H
 
 #include "ir/eval/eval.h"
 
-/* What the elements of a value are sure to be, NaN excepted; infinite ends when nothing is known.
- * Looks back over a few instructions. */
+/* An interval that contains every element of a value but NaNs, however far its operands may be off;
+ * infinite ends when nothing is known. Follows operands over a few instructions. */
 typedef struct hlo_range {
     double low, high;
 } hlo_range;

@@ -1,5 +1,6 @@
 /* The factors that other executions may apply elsewhere. */
 #include "ir/error/row.h"
+#include "ir/module/known.h"
 
 static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);

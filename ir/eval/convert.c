@@ -58,9 +58,9 @@ void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_vie
     }
     const hlo_view *views[] = {out, in};
     types t = {in->type, out->type};
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, out->rank, out->dims, 2, views);
-    hlo_strided_loop_run_parallel(env, &walk, 0, convert_row, &t);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, out->rank, out->dims, 2, views);
+    hlo_strided_loop_run_parallel(env, &loop, 0, convert_row, &t);
 }
 
 static hlo_status run_convert(hlo_call *call) {

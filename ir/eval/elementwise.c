@@ -458,8 +458,8 @@ hlo_status hlo_elementwise_run(hlo_call *call) {
                  : d.op->out == HLO_OUT_REAL    ? real
                  : d.op->out == HLO_OUT_COMPLEX ? HLO_LANE_C128
                                                 : d.lane;
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, views[0]->rank, views[0]->dims, 1 + d.op->arity, views);
-    hlo_strided_loop_run_parallel(call->env, &walk, 0, run_row, &d);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + d.op->arity, views);
+    hlo_strided_loop_run_parallel(call->env, &loop, 0, run_row, &d);
     return HLO_OK;
 }

@@ -179,7 +179,7 @@ static bool fits(const places *p, const hlo_dims *start) {
 
 /* Windows that do not fit are dropped. */
 static hlo_status run_scatter(hlo_call *call) {
-    enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
+    enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
     const hlo_instr *i = call->instr;
     uint32_t arrays = call->operand_count / 2;
     hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
@@ -208,7 +208,7 @@ static hlo_status run_scatter(hlo_call *call) {
     if (hlo_view_count(p->narrow) == 0) return HLO_OK;
     hlo_dims index = {0}, start;
     do {
-        hlo_view views[HLO_WALK_VIEWS];
+        hlo_view views[HLO_LOOP_VIEWS];
         for (uint32_t a = 0; a < arrays; a++) {
             int64_t offset;
             place_start(&p[a], index.v, &start, &offset);

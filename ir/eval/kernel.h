@@ -45,19 +45,19 @@ typedef void hlo_loop(const hlo_lanes *lanes);
 
 typedef enum hlo_out { HLO_OUT_SAME, HLO_OUT_PRED, HLO_OUT_REAL, HLO_OUT_COMPLEX } hlo_out;
 
-/* An elementwise operation: a loop for every lane that it has a meaning for. The lane is that of
- * the last operand; operand 0 of select alone has a lane of its own. What looks at bits, or only
- * moves them, works on codes: floats loaded as the unsigned integers in the same bytes. */
+/* An elementwise operation: a loop for every lane on which it is defined. The lane of the last
+ * operand selects the loop; only operand 0 of select has a lane of its own. Operations that read or
+ * move bits work on codes: floats loaded as unsigned integers. */
 typedef struct hlo_elementwise {
     uint8_t arity;
     uint8_t out;   /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
-    float ulps;    /* what the error of two good implementations may be, in units of roundoff of the
-                      type computed in; 0 when the result is exact or has no rounding */
-    uint8_t codes; /* floats of at most so many bits are loaded, and stored, as their codes */
+    float ulps;    /* the error of a good implementation, in units of roundoff of the type computed
+                      in; 0 when the result is exact or has no rounding */
+    uint8_t codes; /* floats of at most this width in bits are loaded and stored as their codes */
     hlo_loop *loop[HLO_LANE_COUNT];
 } hlo_elementwise;
 
-/* How the errors of operands become those of results (ir/error/), a name for each form. */
+/* The forms of error propagation from operands to results (ir/error/). */
 #define HLO_ERROR_FORMS(FORM)                                                                      \
     FORM(EXACT, exact)                                                                             \
     FORM(ELEMENTWISE, elementwise)                                                                 \
@@ -77,7 +77,7 @@ typedef enum hlo_error_form {
 #undef FORM
 } hlo_error_form;
 
-/* What an opcode's `eval` column names: hlo_eval_<eval>. */
+/* A kernel: hlo_eval_<eval> for the `eval` column of op.def. */
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
@@ -90,18 +90,18 @@ typedef struct hlo_kernel {
 #include "ir/table/op.def"
 #undef HLO_OP
 
-/* NULL when the CPU does not run the opcode. */
+/* The kernel of an opcode; NULL when the CPU does not run it. */
 const hlo_kernel *hlo_kernel_of(hlo_op op);
-/* Sets the reason and fails. */
+/* Sets call->why and returns HLO_INVALID_INPUT. */
 hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 /* The type whose bits reduce-precision counts for elements of `type`: as XLA has it, f16 for all of
  * at most 8 bits that it holds. */
 hlo_type hlo_reduced_type(hlo_type type);
-/* Which of the kernel's operations `instr` is; NULL when none. */
+/* The elementwise operation of `instr`; NULL when its kernel has none. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
 /* The type as which `op` loads elements of `type`. */
 hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type);
-/* The loop of `op` on elements of `type`; NULL when it has no meaning for them. */
+/* The loop of `op` on elements of `type`; NULL when it is not defined for them. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 
 /* ---------------------------------------------------------------------------------------- lanes */
@@ -119,36 +119,36 @@ typedef union hlo_chunk {
 
 hlo_lane hlo_lane_of(hlo_type type); /* HLO_LANE_NONE: no elements */
 size_t hlo_lane_size(hlo_lane lane);
-/* `count` elements, `step` bytes apart, to or from the type's own lane. The store rounds floats to
- * nearest even and wraps integers. */
+/* Load or store `count` elements, `step` bytes apart, in the lane of the type. The store rounds
+ * floats to nearest even and wraps integers. */
 void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes);
 void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, int64_t step);
 /* Of two floats: NaN when either is; -0 is below 0. */
 #define HLO_LARGER(x, y) (((x) > (y)) | ((x) != (x)) | (((x) == (y)) & !signbit(x)) ? (x) : (y))
 #define HLO_SMALLER(x, y) (((x) < (y)) | ((x) != (x)) | (((x) == (y)) & !!signbit(x)) ? (x) : (y))
-/* From one lane to another as a C cast does, but NaN and out of range to integers as HLO converts.
- */
+/* Casts from one lane to another as C does, but NaN and numbers out of range to integers as HLO's
+ * convert does. */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);
 /* Clips integer lanes to the range of `type`. */
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
-/* The lanes of a row: where they are when the elements already are contiguous lanes, else `buffer`,
+/* The lanes of a row: the row itself when its elements are contiguous lanes, otherwise `buffer`,
  * filled. */
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
                           hlo_chunk *buffer);
-/* Any real type as doubles. */
+/* Loads elements of any real type as doubles. */
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out);
 
-/* ---------------------------------------------------------------------------------------- walks */
+/* ---------------------------------------------------------------------------------------- loops */
 
-enum { HLO_WALK_VIEWS = 8 };
+enum { HLO_LOOP_VIEWS = 8 };
 
-/* Several views of the same dimensions, run through together. Dimensions of one are dropped, the
+/* A loop over several views of equal dimensions. Dimensions of one are dropped, the
  * others ordered by the strides of view 0 (then 1, ...) and merged where all views allow it. */
 typedef struct hlo_strided_loop {
     uint32_t rank, views;
     int64_t dims[HLO_EVAL_MAX_RANK];
-    int64_t steps[HLO_WALK_VIEWS][HLO_EVAL_MAX_RANK]; /* bytes */
-    char *data[HLO_WALK_VIEWS];
+    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* bytes */
+    char *data[HLO_LOOP_VIEWS];
     int64_t count; /* elements */
 } hlo_strided_loop;
 
@@ -157,13 +157,13 @@ typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
                                    const int64_t *steps);
 
 /* `views` all have rank `rank` and dimensions `dims`, a rank of 0 excepted, which is repeated. */
-void hlo_strided_loop_init(hlo_strided_loop *walk, uint32_t rank, const int64_t *dims,
+void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t rank, const int64_t *dims,
                            uint32_t views, const hlo_view *const *view);
-/* Serial. */
-void hlo_strided_loop_run(const hlo_strided_loop *walk, hlo_strided_loop_body *body, void *arg);
-/* Rows may run on several threads at once; the rows of one thread are those of part of one
- * dimension along which view `written` moves. */
-void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *walk,
+/* Runs the loop on the calling thread. */
+void hlo_strided_loop_run(const hlo_strided_loop *loop, hlo_strided_loop_body *body, void *arg);
+/* Runs the loop on several threads; each has the rows of a part of one dimension along which view
+ * `written` has a stride. */
+void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *loop,
                                    uint32_t written, hlo_strided_loop_body *body, void *arg);
 
 /* ---------------------------------------------------------------------------------------- views */
@@ -181,11 +181,11 @@ hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *lik
  * arrays must outlive the result. */
 hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t *dims,
                        const int64_t *steps, hlo_dims *out_strides);
-/* Copies elements of the same size; `in` may be a scalar. */
+/* Copies elements of equal size; `in` may be a scalar. */
 void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out);
-/* Copies, converting as HLO's convert does. */
+/* Copies and converts elements, as HLO's convert does. */
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out);
-/* Copies in row-major order between arrays of the same number of elements. */
+/* Copies in row-major order between arrays with equal numbers of elements. */
 void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *out);
 /* A new view of `in` with out.dims[i] = in.dims[order[i]]. */
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
@@ -199,17 +199,18 @@ static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
 /* A computation on scalars (a to_apply), run for many elements at a time. */
 typedef struct hlo_region hlo_region;
 
-/* NULL when it holds an opcode that regions do not run; then call->why says so. In scratch. */
+/* Makes a region in scratch; NULL, with call->why set, when the computation has an opcode that
+ * regions do not run. */
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
 /* Runs the region for `count` (at most HLO_CHUNK) elements. in[i] is parameter i's elements,
  * in_steps[i] bytes apart; out[i] likewise of the root's leaves. An output may be an input. */
 void hlo_region_run(const hlo_region *region, int64_t count, char *const *in,
                     const int64_t *in_steps, char *const *out, const int64_t *out_steps);
-/* acc[..] = region(acc[..], x[..]) element by element, for that many arrays of the same dimensions,
- * at most HLO_WALK_VIEWS / 2. */
+/* acc[..] = region(acc[..], x[..]) element by element, for `arrays` arrays of equal dimensions, at
+ * most HLO_LOOP_VIEWS / 2. */
 void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
                       const hlo_view *x);
-/* Why a computation cannot be a region; NULL when it can. */
+/* The reason why a computation cannot be a region; NULL when it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
 /* The opcode when the region is just one binary elementwise operation on its two parameters, in
  * either order when the opcode commutes; PARAMETER when the root is parameter 1 (an assignment);
@@ -230,7 +231,7 @@ hlo_status hlo_elementwise_run(hlo_call *call);
 uint32_t hlo_call_leaves(const hlo_shape *shape);
 void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch);
-/* Why hlo_eval() would not run `instr`; NULL when it does. */
+/* The reason why hlo_eval() does not run `instr`; NULL when it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
 
 #endif

@@ -4,7 +4,7 @@
 #include "ir/eval/kernel.h"
 #include "ir/float/float.h"
 
-enum { MAX_ARRAYS = HLO_WALK_VIEWS / 2 };
+enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
@@ -124,9 +124,9 @@ static void reduce_by(hlo_call *call, hlo_op op) {
     spread(call, in, &acc, &strides, reduced);
     hlo_view wide = {acc.type, in->rank, in->dims, strides.v, acc.data};
     const hlo_view *views[] = {in, &wide};
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, in->rank, in->dims, 2, views);
-    hlo_strided_loop_run_parallel(call->env, &walk, 1, fold_row, &f);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, in->rank, in->dims, 2, views);
+    hlo_strided_loop_run_parallel(call->env, &loop, 1, fold_row, &f);
     hlo_view_convert(call->env, &acc, out);
 }
 
@@ -277,24 +277,24 @@ const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HL
 
 static void map_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_region *region = arg;
-    char *at[HLO_WALK_VIEWS];
+    char *at[HLO_LOOP_VIEWS];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
-        for (uint32_t v = 0; v < HLO_WALK_VIEWS; v++) at[v] = data[v] + done * steps[v];
+        for (uint32_t v = 0; v < HLO_LOOP_VIEWS; v++) at[v] = data[v] + done * steps[v];
         hlo_region_run(region, n, at + 1, steps + 1, at, steps);
     }
 }
 
 static hlo_status run_map(hlo_call *call) {
-    if (call->operand_count >= HLO_WALK_VIEWS)
+    if (call->operand_count >= HLO_LOOP_VIEWS)
         return hlo_call_refuse(call, "a map has too many operands");
     hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
     if (!region) return HLO_INVALID_INPUT;
-    const hlo_view *views[HLO_WALK_VIEWS] = {&call->results[0]};
+    const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
     for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
-    hlo_strided_loop walk = {0};
-    hlo_strided_loop_init(&walk, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
-    hlo_strided_loop_run(&walk, map_row, region);
+    hlo_strided_loop loop = {0};
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
+    hlo_strided_loop_run(&loop, map_row, region);
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/eval/kernel.h"
+#include "ir/module/known.h"
 
 typedef struct slot {
     hlo_type type;
@@ -182,7 +183,7 @@ typedef struct applying {
 
 static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const applying *a = arg;
-    char *at[HLO_WALK_VIEWS];
+    char *at[HLO_LOOP_VIEWS];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
         for (uint32_t v = 0; v < 2 * a->arrays; v++) at[v] = data[v] + done * steps[v];
@@ -192,15 +193,15 @@ static void apply_row(void *arg, int64_t count, char *const *data, const int64_t
 
 void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
                       const hlo_view *x) {
-    const hlo_view *views[HLO_WALK_VIEWS];
+    const hlo_view *views[HLO_LOOP_VIEWS];
     for (uint32_t i = 0; i < arrays; i++) {
         views[i] = &acc[i];
         views[arrays + i] = &x[i];
     }
     applying a = {region, arrays};
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, acc->rank, acc->dims, 2 * arrays, views);
-    hlo_strided_loop_run(&walk, apply_row, &a);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, acc->rank, acc->dims, 2 * arrays, views);
+    hlo_strided_loop_run(&loop, apply_row, &a);
 }
 
 static bool is_parameter(const hlo_instr *instr, int64_t number) {

@@ -60,8 +60,8 @@ void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *di
 
 void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body, void *arg) {
     if (w->count == 0) return;
-    char *data[HLO_WALK_VIEWS];
-    int64_t steps[HLO_WALK_VIEWS] = {0}, index[HLO_EVAL_MAX_RANK] = {0};
+    char *data[HLO_LOOP_VIEWS];
+    int64_t steps[HLO_LOOP_VIEWS] = {0}, index[HLO_EVAL_MAX_RANK] = {0};
     memcpy(data, w->data, w->views * sizeof data[0]);
     if (w->rank == 0) {
         body(arg, 1, data, steps);
@@ -85,7 +85,7 @@ void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body
 enum { WORTH_SHARING = 1 << 15 }; /* elements */
 
 typedef struct share {
-    const hlo_strided_loop *walk;
+    const hlo_strided_loop *loop;
     uint32_t dim;
     hlo_strided_loop_body *body;
     void *arg;
@@ -93,9 +93,9 @@ typedef struct share {
 
 static void run_share(void *arg, int64_t begin, int64_t end) {
     const share *s = arg;
-    hlo_strided_loop part = *s->walk;
+    hlo_strided_loop part = *s->loop;
     part.dims[s->dim] = end - begin;
-    part.count = part.count / s->walk->dims[s->dim] * (end - begin);
+    part.count = part.count / s->loop->dims[s->dim] * (end - begin);
     for (uint32_t v = 0; v < part.views; v++) part.data[v] += begin * part.steps[v][s->dim];
     hlo_strided_loop_run(&part, s->body, s->arg);
 }
@@ -259,10 +259,10 @@ static bool copy_transposed(const hlo_eval_env *env, const hlo_strided_loop *w, 
 void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out) {
     const hlo_view *views[] = {out, in};
     size_t size = hlo_types[out->type].bytes;
-    hlo_strided_loop walk;
-    hlo_strided_loop_init(&walk, out->rank, out->dims, 2, views);
-    if (walk.count > 0 && copy_transposed(env, &walk, size)) return;
-    hlo_strided_loop_run_parallel(env, &walk, 0, copy_row, &size);
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, out->rank, out->dims, 2, views);
+    if (loop.count > 0 && copy_transposed(env, &loop, size)) return;
+    hlo_strided_loop_run_parallel(env, &loop, 0, copy_row, &size);
 }
 
 /* `view` as a row-major array of other dimensions; false when its elements are not dense. */

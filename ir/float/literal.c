@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/float/literal.h"
 #include "ir/ir.h"
 
 hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape) {

@@ -1,5 +1,6 @@
 /* The shape rules of what is begun by one instruction and ended by another, and of tokens. */
-#include "ir/infer/infer.h"
+#include "ir/async.h"
+#include "ir/infer/rules.h"
 
 static const hlo_shape *token(const hlo_inference *q) {
     return hlo_shape_intern(q->module, &(hlo_shape){.type = HLO_TYPE_TOKEN});
@@ -150,7 +151,7 @@ static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_
                           hlo_infer_text(q, shape), hlo_infer_text(q, comp->root->shape));
 }
 
-/* Operands `first` and up are for the parameters behind `bound` others. */
+/* Operands `first` and up are for the parameters after the first `bound`. */
 static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     const hlo_computation *comp = called_by(q);
     uint32_t count = q->count - first;

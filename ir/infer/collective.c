@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/device_list.h"
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
     return hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);

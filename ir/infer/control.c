@@ -1,5 +1,5 @@
 /* Shapes of tuples, calls, loops and branches, dimension sizes and random numbers. */
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 const hlo_shape *hlo_infer_GIVEN(const hlo_inference *q) {
     return hlo_infer_given(q);

@@ -1,5 +1,5 @@
 /* Shapes of elementwise operations. */
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 enum { /* the types that an opcode works on */
        ON_PRED = 1 << HLO_CLASS_PRED,

@@ -1,5 +1,6 @@
 /* From an opcode to its shape rule, by op.def. */
 #include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 static hlo_infer_rule *const rules[HLO_OP_COUNT] = {
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \

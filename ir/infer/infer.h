@@ -1,94 +1,24 @@
-/* Inside shape inference: what a rule sees, and what rules share (support.c). One rule per name in
- * op.def's `infer` column. */
-#ifndef HLO_IR_INFER_H
-#define HLO_IR_INFER_H
+/* The shape of an instruction, from its operands and attributes. */
+#ifndef HLO_IR_INFER_INFER_H
+#define HLO_IR_INFER_INFER_H
 
 #include "ir/ir.h"
 
-/* The instruction in question. It need not exist yet: hlo_infer() asks before it is made. */
-typedef struct hlo_inference {
-    hlo_module *module;
-    hlo_op op;
-    uint32_t count;
-    hlo_instr *const *operands;
-    uint32_t attr_count;
-    const hlo_attr *attrs;
-    const hlo_shape *given; /* the shape it has; NULL while it has none */
-    char *why;              /* why_size bytes; NULL: nobody asks */
-    size_t why_size;
-    uint32_t *blamed;   /* see hlo_infer_check(); NULL: nobody asks */
-    hlo_arena *scratch; /* what a rule allocates, besides shapes */
-} hlo_inference;
-
-/* The shape that the operands and attributes lead to; NULL, with `why` set, when they break the
- * rule. The number of operands and the required attributes have been checked. */
-typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
-
-#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
-    hlo_infer_rule hlo_infer_##infer;
-#include "ir/table/op.def"
-#undef HLO_OP
-
-/* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. */
-const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The same, when another place in the text, `blamed`, is what the instruction does not go with. */
-const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The text of a shape without layout, in q->scratch; for messages. */
-const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
-
-/* NULL, with `why` set, when the text must give the shape and there is none. */
-const hlo_shape *hlo_infer_given(const hlo_inference *q);
-const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id);
-/* Never NULL: an empty list when there is no such attribute. */
-const hlo_ints *hlo_infer_ints(const hlo_inference *q, hlo_attr_id id);
-int64_t hlo_infer_int(const hlo_inference *q, hlo_attr_id id, int64_t missing);
-
-static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_t index) {
-    return q->operands[index]->shape;
-}
-
-/* The checks below set `why` when they do not hold. */
-
-/* Operands [from, to) are arrays. */
-bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
-/* Every number of the list is in [0, rank), none twice. `what` names it: "dimension". */
-bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what);
-/* Both the same, or one of them unbounded. */
-static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
-    return a == b || a < 0 || b < 0;
-}
-/* Same number of dimensions, all of which fit. */
-bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
-/* Type and dimensions agree, through tuples, an unbounded dimension with any. */
-bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
-
-/* Whether `comp` takes operands of these shapes. */
-bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
-                     const hlo_shape *const *parameters, const hlo_shape *result);
-/* The computation of attribute `id` takes exactly those parameters and returns `result` (NULL:
- * any). Returns the computation, NULL when not so. */
-const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,
-                                        const hlo_shape *const *parameters,
-                                        const hlo_shape *result);
-/* As above, for a computation on scalars that combines `count` accumulators, in operand order
- * (a..., b...), into a scalar or a tuple of them: what reduce and its relatives call. `types` are
- * the accumulators' types. */
-bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
-                        const hlo_type *types);
-/* The one element, or the tuple of them when there are several. */
-const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
-                                 const hlo_shape *const *elements);
-/* The element type of a product: the given one, else the wider of the two operands' types. */
-hlo_type hlo_infer_product_type(const hlo_inference *q);
-/* The operands are `count` arrays of equal dimensions, then an initial scalar of each array's type;
- * writes their types. */
-bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types);
-/* The result of a reduction: an array of these dimensions for each type. */
-const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
-                                   uint32_t rank, const int64_t *dims);
-/* Uninitialised memory of q->scratch. */
-void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
+/* The result shape of an instruction of opcode `op`, by the rule in op.def. Its layout is the
+ * default one, except where XLA's inference keeps the operand's (elementwise opcodes; transpose,
+ * whose result is then the same bytes). NULL when operands and attributes do not determine the
+ * shape (GIVEN, broadcast, reshape, convert, ...), or break the rule; then `why` (`why_size` bytes,
+ * may be NULL) says how: "add of f32[2] and f32[3]: the operands' dimensions differ". */
+const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
+                           hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
+                           char *why, size_t why_size);
+/* True if an instruction keeps the rule of its opcode: operands, attributes, called computations,
+ * and its shape. Layouts are not compared. If false, `why` says how, and *out_blamed is the offset
+ * in the source of the part that does not fit: an operand, a parameter of a called computation;
+ * HLO_NOWHERE for the instruction itself. `scratch` is allocated from; the module gets interned
+ * shapes and nothing else. */
+#define HLO_NOWHERE UINT32_MAX
+bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
+                     uint32_t *out_blamed);
 
 #endif

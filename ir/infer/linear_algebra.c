@@ -1,7 +1,7 @@
 /* The shape rules of linear algebra, FFT and batch norm. */
 #include <string.h>
 
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 const hlo_shape *hlo_infer_BATCH_NORM(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;

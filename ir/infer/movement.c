@@ -1,7 +1,7 @@
 /* The shape rules of opcodes that move elements. */
 #include <string.h>
 
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 const hlo_shape *hlo_infer_IOTA(const hlo_inference *q) {
     const hlo_shape *shape = hlo_infer_given(q);

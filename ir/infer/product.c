@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 hlo_type hlo_infer_product_type(const hlo_inference *q) {
     hlo_type a = hlo_infer_operand(q, 0)->type, b = hlo_infer_operand(q, 1)->type;

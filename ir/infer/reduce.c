@@ -1,7 +1,7 @@
 /* The shape rules of reductions, sorts and scans. */
 #include <string.h>
 
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 const hlo_shape *hlo_infer_REDUCE(const hlo_inference *q) {
     uint32_t count = q->count / 2, rank = 0;

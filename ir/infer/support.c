@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
+#include "ir/text/print.h"
 
 enum { SHAPE_TEXT = 160, SHOWN_OPERANDS = 4 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/infer/infer.h"
+#include "ir/infer/rules.h"
 
 typedef struct window_dim {
     int64_t size, stride, low, high, base_dilation, window_dilation;

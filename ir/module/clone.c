@@ -1,6 +1,7 @@
 /* A deep copy of a module: nothing in the copy points into the original. */
 #include <string.h>
 
+#include "ir/intern.h"
 #include "ir/ir.h"
 
 typedef struct copier {

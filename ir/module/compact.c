@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/ir.h"
+#include "ir/module/compact.h"
 
 bool hlo_module_is_fragmented(const hlo_module *module) {
     const uint32_t made = module->next_id - module->relocated_ids;

@@ -1,5 +1,6 @@
 #define XXH_INLINE_ALL
 #include "ir/module/diff.h"
+#include "ir/intern.h"
 
 #include <stdlib.h>
 #include <string.h>

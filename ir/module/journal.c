@@ -1,4 +1,6 @@
 /* What was made since, to be unmade. */
+#include "ir/module/journal.h"
+#include "ir/intern.h"
 #include "ir/ir.h"
 #include "ir/link.h"
 

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/float/literal.h"
 #include "ir/ir.h"
+#include "ir/module/known.h"
 
 enum { STEP_LIMIT = 1024, COUNT_LIMIT = 1 << 12 };
 

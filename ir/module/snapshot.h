@@ -1,6 +1,6 @@
-/* What passes may change of a module, remembered so that it can be as it was again. Much less than
- * a copy: what an instruction is never changes, nor do its attributes' values, so that only which
- * instructions there are, where, and with which operands and attributes is written down. */
+/* A saved state of a module, to be restored. It is much smaller than a copy: opcode and shape of an
+ * instruction and the values of its attributes never change, so a snapshot records only the list of
+ * instructions, their operands and their attributes. */
 #ifndef HLO_IR_SNAPSHOT_H
 #define HLO_IR_SNAPSHOT_H
 
@@ -8,15 +8,16 @@
 
 typedef struct hlo_snapshot hlo_snapshot;
 
-/* In `arena`, which may be another than the module's; valid as long as the module is. */
+/* Saves the state of a module in `arena`, which need not be the module's; valid as long as the
+ * module is. */
 const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena);
-/* The module is as it was, down to ids, and the names that others have got since are free; use
- * lists have the order that they have in a module that was just read. Instructions and computations
- * made since are no longer in it. May be done any number of times. */
+/* Restores the saved state, down to ids; names taken since are free again, and use lists have the
+ * order of a module that was just read. Instructions and computations made since are no longer in
+ * the module. A snapshot can be restored any number of times. */
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot);
 
-/* A hash of all that passes may change, with names, order and use lists: where two differ, the
- * module has changed in between. */
+/* A hash of everything that passes may change, with names, order and use lists: two fingerprints of
+ * a module differ if it has changed in between. */
 uint64_t hlo_module_fingerprint(const hlo_module *module);
 
 #endif

@@ -3,6 +3,8 @@
 #include <limits.h>
 
 #include "ir/ir.h"
+#include "ir/module/known.h"
+#include "ir/module/trip_count.h"
 
 /* A scalar integer as element of the loop's state plus a constant. */
 typedef struct form {

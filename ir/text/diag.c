@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/ir.h"
+#include "ir/text/diag.h"
 
 enum { MESSAGE_SIZE = 1024 };
 
@@ -92,18 +93,18 @@ hlo_error_budget hlo_error_budget_new(unsigned most) {
     return (hlo_error_budget){.most = most ? most : HLO_MOST_ERRORS};
 }
 
-bool hlo_error_budget_take(hlo_error_budget *tally, uint32_t offset) {
-    if (tally->found == tally->most) tally->first_hidden = offset;
-    return tally->found++ < tally->most;
+bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset) {
+    if (budget->found == budget->most) budget->first_hidden = offset;
+    return budget->found++ < budget->most;
 }
 
-hlo_status hlo_error_budget_end(const hlo_error_budget *tally, const hlo_module *module,
+hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module *module,
                                 const hlo_diag_sink *sink) {
-    if (tally->found > tally->most)
-        hlo_diag_emit(module, sink, HLO_NOTE, tally->first_hidden, 1,
-                      "%u more error%s, the first of them here", tally->found - tally->most,
-                      tally->found - tally->most == 1 ? "" : "s");
-    return tally->found ? HLO_INVALID_INPUT : HLO_OK;
+    if (budget->found > budget->most)
+        hlo_diag_emit(module, sink, HLO_NOTE, budget->first_hidden, 1,
+                      "%u more error%s, the first of them here", budget->found - budget->most,
+                      budget->found - budget->most == 1 ? "" : "s");
+    return budget->found ? HLO_INVALID_INPUT : HLO_OK;
 }
 
 /* The bytes of the UTF-8 character at `text`; 0: there is none that may be shown. */

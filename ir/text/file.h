@@ -1,8 +1,8 @@
 /* Files that are read as a whole.
  *
  * A path names a regular file. A directory, a device, a socket or a FIFO in the file system is
- * refused: reading one may never end. What the caller has opened itself is read whatever it is: `-`
- * (standard input), /dev/stdin, and /dev/fd/N, as which a shell hands over `<(command)`. */
+ * refused: reading one may never end. Files that the caller has opened are read whatever they are:
+ * `-` (standard input), /dev/stdin, and /dev/fd/N, which a shell passes for `<(command)`. */
 #ifndef HLO_IR_FILE_H
 #define HLO_IR_FILE_H
 
@@ -14,25 +14,26 @@
 #include "ir/arena.h"
 
 typedef struct hlo_content {
-    char *bytes; /* malloc'ed, without a NUL behind */
+    char *bytes; /* malloc()ed, not NUL-terminated */
     size_t size, capacity;
 } hlo_content;
 
-/* Makes room for as much again. */
+/* Doubles the capacity; false when there is no memory. */
 bool hlo_content_grow(hlo_content *content);
 
-/* The bytes, with two NULs behind them, as memory of the arena: themselves where there is room, as
- * there is behind a regular file, and then content->bytes is NULL; else a copy. */
+/* Moves the bytes, followed by two NULs, to the arena: without a copy if the capacity allows, as it
+ * does for a regular file, and content->bytes is NULL then; otherwise as a copy. */
 char *hlo_content_take(hlo_content *content, hlo_arena *arena);
 
-/* Reads all of it. The caller frees out->bytes whatever the status. HLO_INVALID_INPUT: one error in
- * `sink`, with the path as its file. HLO_OUT_OF_MEMORY. */
+/* Reads the whole file. The caller frees out->bytes whatever the status. HLO_INVALID_INPUT: one
+ * error in `sink`, with the path as its file. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_file_read(const char *path, const hlo_diag_sink *sink, hlo_content *out);
 
-/* Whether hlo_file_read() would begin to read, for what is read by others; the same statuses. */
+/* Checks that hlo_file_read() would open the file, for files that other libraries read. Statuses as
+ * for hlo_file_read(). */
 hlo_status hlo_file_check(const char *path, const hlo_diag_sink *sink);
 
-/* The error "cannot read the file: why". Returns HLO_INVALID_INPUT. */
+/* Emits the error "cannot read the file: why". Returns HLO_INVALID_INPUT. */
 hlo_status hlo_file_refuse(const char *path, const hlo_diag_sink *sink, const char *why);
 
 #endif

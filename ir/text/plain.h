@@ -1,4 +1,4 @@
-/* Bytes that stand in a quoted text as they are. */
+/* Bytes that need no escape in a quoted text. */
 #ifndef HLO_IR_PLAIN_H
 #define HLO_IR_PLAIN_H
 
@@ -11,15 +11,15 @@ static inline bool hlo_is_plain(unsigned char c) {
     return (c >= 0x20) & (c < 0x7f) & (c != '"') & (c != '\'') & (c != '\\');
 }
 
-/* In each byte of a word. */
+/* A word with `byte` in each of its bytes. */
 #define HLO_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* The highest bit of some byte is set when one of them is 0. */
+/* Nonzero in the highest bit of a byte if any byte of the word is 0. */
 static inline uint64_t hlo_zeros(uint64_t word) {
     return (word - HLO_EACH(1)) & ~word;
 }
 
-/* Whether hlo_is_plain() of all of them, eight at once. */
+/* True if hlo_is_plain() holds for all bytes; tests eight at a time. */
 static inline bool hlo_all_plain(const char *bytes, size_t size) {
     uint64_t odd = 0, word;
     for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {

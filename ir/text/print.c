@@ -1,6 +1,7 @@
 /* HLO text out of a module: instructions, computations, the header. */
 #include <stdlib.h>
 
+#include "ir/async.h"
 #include "ir/text/print_order.h"
 #include "ir/text/printer.h"
 

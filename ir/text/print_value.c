@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ir/float/float.h"
+#include "ir/text/print.h"
 #include "ir/text/printer.h"
 
 /* The length of the tiles: XLA writes E(n) and S(n) before splits and physical shapes. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "ir/intern.h"
 #include "ir/text/plain.h"
 
 void hlo_printer_flush(hlo_printer *o) {

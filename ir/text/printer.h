@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hlo/text.h"
+#include "ir/intern.h"
 #include "ir/ir.h"
 
 /* The text of a shape, kept because modules print the same shapes again and again. */

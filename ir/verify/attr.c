@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/device_list.h"
-#include "ir/verify/verify.h"
+#include "ir/verify/context.h"
 
 /* One attribute that is being checked. */
 typedef struct checked {
@@ -25,7 +25,7 @@ static uint32_t leaves_of(const hlo_shape *shape) {
     return count;
 }
 
-/* Writes the leaves of a shape to `out`; the place behind them. */
+/* Writes the leaves of a shape to `out`; returns the position after them. */
 static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **out) {
     if (shape->type != HLO_TYPE_TUPLE) {
         *out = shape;
@@ -131,7 +131,7 @@ static void check_rank(const checked *c, const char *text, int size, const hlo_s
              rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
 }
 
-/* `{devices=[2,2]<=[4] last_tile_dims={..}}`, behind `devices=[`. */
+/* `{devices=[2,2]<=[4] last_tile_dims={..}}`, after `devices=[`. */
 static void check_tiles(const checked *c, const char *text, int size, const char *at,
                         const hlo_shape *shape) {
     static const char kinds[] = " last_tile_dims={";

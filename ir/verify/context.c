@@ -1,5 +1,7 @@
 /* Errors and notes of the verifier. */
-#include "ir/verify/verify.h"
+#include "ir/verify/context.h"
+#include "ir/text/diag.h"
+#include "ir/text/print.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +65,7 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
 }
 
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
-    /* A doubt says where in the text the layout is wrong. */
+    /* A deferred error has the place of the layout in the text. */
     const hlo_shape **sound = &v->sound[shape->hash % HLO_VERIFY_SOUND];
     if (v->module->deferred || *sound == shape) return;
     const char *fault = hlo_verify_shape_fault(v->scratch, shape);

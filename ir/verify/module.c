@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "ir/device_list.h"
-#include "ir/verify/verify.h"
+#include "ir/intern.h"
+#include "ir/verify/context.h"
 
-/* Where an attribute of the header stands: behind `HloModule`, which begins a line. */
+/* The offset of a header attribute, after `HloModule`, which begins a line. */
 static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
     const char *source = v->module->source;
     const char *end = source + v->module->source_size, *at = source;
@@ -57,7 +58,7 @@ static bool computations_differ(const hlo_module *m) {
     return true;
 }
 
-/* Each has left itself as the meaning of its name. */
+/* Each instruction is bound to its name. */
 static bool instrs_differ(const hlo_module *m) {
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -103,7 +104,7 @@ static void add_edge(void *user, hlo_computation *called) {
     list->edges[list->count++] = (call_edge){list->call, called};
 }
 
-/* One computation on the path from where the walk began. */
+/* One computation on the path from the start of the search. */
 typedef struct call_frame {
     const hlo_computation *comp;
     const call_edge *next, *end; /* the calls that it has still to follow */
@@ -187,7 +188,7 @@ static void check_thread(verifier *v, const call_edge *edge) {
 }
 
 /* No computation calls itself, through however many others, and what is called is in the module. A
- * depth-first walk that does not recurse, over every call once. */
+ * depth-first search that does not recurse, over every call once. */
 static void check_calls(verifier *v) {
     const hlo_module *m = v->module;
     enum { NEW, ON_PATH, DONE };

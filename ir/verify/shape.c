@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/verify/verify.h"
+#include "ir/verify/context.h"
 
 /* Of an array, as if an unbounded dimension had one element. */
 static bool is_too_large(const hlo_shape *shape) {

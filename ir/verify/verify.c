@@ -1,6 +1,10 @@
 /* The verifier: what must hold of an instruction and a computation besides the shape rules, which
  * infer.c checks. */
 #include "ir/verify/verify.h"
+#include "ir/infer/infer.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
+#include "ir/verify/context.h"
 
 #include <string.h>
 
@@ -64,7 +68,8 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
 
 static void check_follower(verifier *v, const hlo_instr *instr) {
     const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
-    if (!start || !hlo_op_chains(HLO_OP_INVALID, instr->op) || hlo_op_chains(start->op, instr->op))
+    if (!start || !hlo_op_async_pair(HLO_OP_INVALID, instr->op) ||
+        hlo_op_async_pair(start->op, instr->op))
         return;
     hlo_verify_error(v, instr->offset, "%s ends %%%s, which is no start of it but %s",
                      hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
@@ -73,7 +78,7 @@ static void check_follower(verifier *v, const hlo_instr *instr) {
 
 /* A start has one user, and that ends it or hands it on. */
 static void check_start(verifier *v, const hlo_instr *instr) {
-    if (!hlo_op_chains(instr->op, HLO_OP_INVALID)) return;
+    if (!hlo_op_async_pair(instr->op, HLO_OP_INVALID)) return;
     if (hlo_instr_user_count(instr) != 1) {
         hlo_verify_error(v, instr->offset, "%s %%%s has %u users: it needs one, which ends it",
                          hlo_ops[instr->op].name, instr->name, hlo_instr_user_count(instr));
@@ -82,7 +87,7 @@ static void check_start(verifier *v, const hlo_instr *instr) {
     } else if (!instr->uses) {
         hlo_verify_error(v, instr->offset, "%s %%%s is the root: nothing ends it",
                          hlo_ops[instr->op].name, instr->name);
-    } else if (!hlo_op_chains(instr->op, instr->uses->user->op)) {
+    } else if (!hlo_op_async_pair(instr->op, instr->uses->user->op)) {
         const hlo_instr *user = instr->uses->user;
         hlo_verify_error(v, instr->offset, "%s %%%s is used by %s %%%s, which does not end it",
                          hlo_ops[instr->op].name, instr->name, hlo_ops[user->op].name, user->name);

@@ -1,52 +1,17 @@
-/* Inside the verifier: verify.c looks at instructions and computations one by one, module.c
- * at what holds between them and of the header. */
-#ifndef HLO_IR_VERIFY_H
-#define HLO_IR_VERIFY_H
+/* The verifier, for the inside of the library. */
+#ifndef HLO_IR_VERIFY_VERIFY_H
+#define HLO_IR_VERIFY_VERIFY_H
 
+#include "hlo/diag.h"
 #include "ir/ir.h"
 
-enum { HLO_VERIFY_SOUND = 64 };
+/* Verifies a module that has not been verified. Passes and backends rely on a verified module and
+ * call this first. `max_errors`: see hlo_verify_options. */
+hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
+                                      const hlo_diag_sink *sink);
 
-typedef struct verifier {
-    const hlo_module *module;
-    const hlo_diag_sink *sink;
-    hlo_arena *scratch;
-    hlo_error_budget errors;
-    bool *passed; /* by instruction id: was met, and in its own computation */
-    const hlo_shape *sound[HLO_VERIFY_SOUND]; /* the last of each hash that has no fault */
-    /* What was met on the walk over all instructions, so that another one can be spared: */
-    size_t *calls;         /* by computation id: how many computations its instructions name */
-    size_t host_transfers; /* sends and receives */
-} verifier;
-
-enum { HLO_VERIFY_TEXT = 640 };
-
-/* One error, about the word at `offset` of the source. */
-void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* One error, about `length` bytes of the source. */
-void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-/* Another place that the last error is about. */
-void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The text of a shape without layout, in v->scratch. */
-const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
-/* What is wrong with a shape in itself, its size or its layout; NULL (shape.c). */
-const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
-/* That is an error. */
-void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
-
-/* Where the attribute's name stands in the source, behind `from` and, `within_line`, in its line;
- * `from` when it does not. */
-uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
-
-/* What the attributes of an instruction say of it, besides words and shapes (attr.c). */
-void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
-/* A send or receive between the host and a device. */
-bool hlo_verify_is_host_transfer(const hlo_instr *instr);
-/* Names, calls, channels, the header's attributes; once the walk over all instructions is done, on
- * which each has left itself as the meaning of its name. */
-void hlo_verify_module(verifier *v);
+/* The first violation that hlo_module_verify() would report for this instruction, whose operands
+ * stand before it; allocated in `scratch`. NULL: there is none. */
+const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
 
 #endif

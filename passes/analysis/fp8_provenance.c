@@ -1,6 +1,7 @@
 /* Provenance of wide values: the fp8 values that they come from. */
 #include "passes/analysis/fp8_provenance.h"
 
+#include "ir/module/known.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/value.h"
 

@@ -2,6 +2,7 @@
 
 #include "passes/analysis/dequantise.h"
 
+#include "ir/module/known.h"
 #include "passes/sharding/devices.h"
 #include "passes/sharding/manual.h"
 
@@ -55,7 +56,7 @@ static bool own_side_effect(const hlo_instr *instr, bool together) {
 
 /* True if the start of a done instruction has effects: the done has them too. */
 static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
-    return hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count &&
+    return hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
            effects->side[hlo_instr_operand(instr, 0)->id];
 }
 

@@ -87,7 +87,7 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
 
 /* True for the update or done of a pinned start. */
 static bool ends_pinned(const hlo_instr *instr) {
-    return instr->operand_count && hlo_op_chains(hlo_instr_operand(instr, 0)->op, instr->op) &&
+    return instr->operand_count && hlo_op_async_pair(hlo_instr_operand(instr, 0)->op, instr->op) &&
            hlo_instr_operand(instr, 0)->pin;
 }
 

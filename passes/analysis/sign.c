@@ -1,4 +1,5 @@
 /* Sign analysis. */
+#include "ir/module/known.h"
 #include "passes/analysis/value.h"
 
 enum { SIGN_LIMIT = 128 };

@@ -1,5 +1,7 @@
 /* Links of chains, and values that repeat one element. */
 #include "passes/analysis/value.h"
+#include "ir/float/literal.h"
+#include "ir/module/known.h"
 
 #include "passes/analysis/dequantise.h"
 

@@ -2,6 +2,7 @@
 #include "passes/builders/bias.h"
 
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "passes/builders/granularity.h"
 
 enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };

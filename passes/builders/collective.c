@@ -184,7 +184,8 @@ int64_t hlo_collective_wide(const hlo_instr *value) {
     bool sends = hlo_ops[value->op].flags & HLO_COLLECTIVE || value->op == HLO_OP_ASYNC_DONE;
     if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
     const hlo_instr *v = value;
-    while (hlo_op_chains(HLO_OP_INVALID, v->op) && v->operand_count) v = hlo_instr_operand(v, 0);
+    while (hlo_op_async_pair(HLO_OP_INVALID, v->op) && v->operand_count)
+        v = hlo_instr_operand(v, 0);
     v = v->operand_count ? hlo_instr_operand(v, 0) : v;
     while (hlo_chain_link(v)) v = hlo_instr_operand(v, 0);
     return 1 + (v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT);

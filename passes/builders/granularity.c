@@ -1,5 +1,7 @@
 /* Granularity of values, and their compact forms. */
 #include "passes/builders/granularity.h"
+#include "ir/float/literal.h"
+#include "ir/module/known.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 
 enum { TREE_LIMIT = 256 };
 

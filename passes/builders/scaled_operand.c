@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/module/known.h"
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
 

@@ -1,6 +1,7 @@
 /* Fused calls with some fields changed. */
 #include <string.h>
 
+#include "ir/module/known.h"
 #include "passes/analysis/scale_range.h"
 #include "passes/engine/rewrite.h"
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "passes/analysis/pin.h"
 
 enum { FUEL = 4096, USER_LIMIT = 64, HEIGHT_LIMIT = 4 };

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/module/journal.h"
 #include "ir/module/snapshot.h"
+#include "ir/text/diag.h"
 #include "passes/analysis/instr_order.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/engine/worklist.h"

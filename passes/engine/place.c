@@ -5,6 +5,7 @@
  * which is possible exactly when it does not depend on a replaced root. */
 #include <string.h>
 
+#include "ir/module/journal.h"
 #include "passes/analysis/pin.h"
 #include "passes/engine/rewrite.h"
 

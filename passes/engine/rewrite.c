@@ -1,5 +1,7 @@
 /* The actions of a rule, all or none. */
 #include "passes/engine/rewrite.h"
+#include "ir/module/journal.h"
+#include "ir/verify/verify.h"
 
 typedef struct change {
     hlo_instr *from, *to; /* replaced */

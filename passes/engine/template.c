@@ -1,4 +1,7 @@
 /* Templates to instructions. */
+#include "ir/float/literal.h"
+#include "ir/infer/infer.h"
+#include "ir/module/known.h"
 #include "passes/engine/rewrite.h"
 
 hlo_instr *hlo_rule_build(hlo_rule_env *env, uint32_t term);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/intern.h"
 #include "ir/text/file.h"
 #include "passes/rules/library.h"
 #include "passes/rules/vocabulary.h"

@@ -1,6 +1,7 @@
 /* Builders of builder.def. */
 #include <math.h>
 
+#include "ir/module/known.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/collective.h"
 #include "passes/builders/merge_dots.h"
@@ -95,7 +96,7 @@ MAKE(dequantised_tree) {
 
 MAKE(clone_with) {
     const hlo_instr *instr = args->instr;
-    const bool ends = hlo_op_chains(HLO_OP_INVALID, instr->op);
+    const bool ends = hlo_op_async_pair(HLO_OP_INVALID, instr->op);
     const hlo_instr *sender = ends ? hlo_instr_operand(instr, 0) : instr;
     const bool moves = hlo_ops[sender->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) || ends;
     if (!moves || !sender->operand_count || (ends && sender->operand_count != 1) ||

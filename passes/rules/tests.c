@@ -2,7 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/async.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/merge_dots.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/async.h"
 #include "ir/device_list.h"
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
@@ -19,7 +20,7 @@ int64_t hlo_devices_replicas(const hlo_module *module) {
 }
 
 const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
-    while (hlo_op_chains(HLO_OP_INVALID, instr->op) && instr->operand_count)
+    while (hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count)
         instr = hlo_instr_operand(instr, 0);
     if (instr->op != HLO_OP_ASYNC_START) return instr;
     const hlo_computation *called = hlo_instr_comp(instr, HLO_ATTR_CALLS);

@@ -6,6 +6,7 @@
  * stay for dead code elimination. Numerics: the evaluator's, which is the CPU backend's. Tests:
  * testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"
+#include "ir/float/literal.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 

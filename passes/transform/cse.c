@@ -186,7 +186,8 @@ static void merge_computation(hlo_pass_context *context, hlo_computation *comp, 
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         next = hlo_instr_next(instr);
         if (instr->op == HLO_OP_PARAMETER || instr->pin ||
-            hlo_facts_has(effects->random, instr->id) || hlo_op_chains(instr->op, HLO_OP_INVALID))
+            hlo_facts_has(effects->random, instr->id) ||
+            hlo_op_async_pair(instr->op, HLO_OP_INVALID))
             continue;
         alone[instr->id] = is_alone(instr);
         if (alone[instr->id]) continue;

@@ -11,6 +11,8 @@
  * Tests: testdata/passes/inline/ */
 #include <string.h>
 
+#include "ir/intern.h"
+#include "ir/text/diag.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
 #include "passes/passes.h"

@@ -12,6 +12,7 @@
 #include "passes/analysis/pin.h"
 #include <string.h>
 
+#include "ir/module/known.h"
 #include "passes/passes.h"
 
 /* --------------------------------------------------------------------------------------- making */

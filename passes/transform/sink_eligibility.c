@@ -1,5 +1,6 @@
 /* Legality of fp8 elements of a tuple: all their uses, through nested loops and branches, are
  * movement, collectives, and then matmuls whose other operand comes from fp8. */
+#include "ir/module/known.h"
 #include "passes/analysis/pin.h"
 #include "passes/builders/granularity.h"
 #include "passes/sharding/devices.h"

@@ -7,6 +7,7 @@
 
 #include "cost/run_count.h"
 #include "hlo/argument.h"
+#include "ir/text/print.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/report.h"

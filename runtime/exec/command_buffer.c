@@ -5,6 +5,7 @@
  * is recorded twice, from these to the spare ones and back. */
 #include <string.h>
 
+#include "ir/module/trip_count.h"
 #include "runtime/exec/run.h"
 
 typedef enum node_kind { NODE_GRAPH, NODE_JOB, NODE_WHILE, NODE_CONDITIONAL } node_kind;

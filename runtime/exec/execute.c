@@ -1,6 +1,8 @@
 /* Running the steps of a plan. */
 #include <string.h>
 
+#include "ir/module/trip_count.h"
+#include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 
 /* Where every slot is this time. */

@@ -1,5 +1,8 @@
 /* Plans: making, running, printing, freeing. */
 #include "runtime/plan/plan.h"
+#include "ir/module/trip_count.h"
+#include "ir/text/diag.h"
+#include "ir/verify/verify.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include <zip.h>
 
 #include "ir/text/file.h"
+#include "ir/text/print.h"
 #include "runtime/io/arrays.h"
 
 enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/text/diag.h"
 #include "runtime/io/arrays.h"
 #include "runtime/io/random.h"
 

@@ -1,5 +1,6 @@
 /* What the makers of steps share: values, slots and refusals. */
 #include "runtime/plan/build.h"
+#include "ir/text/diag.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Steps that run other computations: call, fusion, while, conditional. */
 #include <string.h>
 
+#include "ir/module/trip_count.h"
 #include "runtime/plan/build.h"
 
 /* Largest number of jobs that an unrolled loop records. */

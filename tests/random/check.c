@@ -10,6 +10,7 @@
 #include "hlo/runtime.h"
 #include "hlo/text.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"

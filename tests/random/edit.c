@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/literal.h"
 #include "passes/rules/library.h"
 #include "tests/random/check.h"
 #include "tests/random/gen.h"

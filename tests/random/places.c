@@ -1,5 +1,6 @@
 /* Edits that say where and when: see places.h. */
 #include "tests/random/places.h"
+#include "ir/intern.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "ir/error/range.h"
 #include "ir/eval/kernel.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
 /* ------------------------------------------------------------------------------------- literals */

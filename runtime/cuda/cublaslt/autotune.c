@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/text/diag.h"
 
 enum {
     MOST = 128,        /* algorithms */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/literal.h"
 #include "runtime/cuda/kernel/fusion.h"
 
 /* --------------------------------------------------------------------------------- instructions */

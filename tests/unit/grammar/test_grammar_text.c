@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
+#include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/text/diag.h"
 
 /* The diagnostics of one reading, as `line:column+length message` each on a line. */
 typedef struct heard {

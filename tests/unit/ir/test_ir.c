@@ -6,9 +6,14 @@
 
 #include <cmocka.h>
 
+#include "ir/float/literal.h"
+#include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/module/compact.h"
+#include "ir/module/journal.h"
 #include "ir/module/snapshot.h"
 #include "ir/text/plain.h"
+#include "ir/text/print.h"
 
 static const char *unique(hlo_module *m, const char *name) {
     return hlo_unique_name(m, HLO_NAME_INSTR, hlo_intern_string(m, name));

@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
+#include "ir/infer/infer.h"
+#include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/text/print.h"
 
 typedef struct bench {
     jmp_buf recover;

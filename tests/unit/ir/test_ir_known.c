@@ -11,6 +11,7 @@
 #include "hlo/runtime.h"
 #include "hlo/text.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "runtime/io/arrays.h"
 
 static void show(void *user, const hlo_diag *diag) {

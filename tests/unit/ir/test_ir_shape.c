@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "ir/float/literal.h"
 #include "ir/ir.h"
+#include "ir/text/print.h"
 
 static jmp_buf recover;
 

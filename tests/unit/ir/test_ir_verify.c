@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "ir/intern.h"
 #include "ir/ir.h"
 
 typedef struct bench {

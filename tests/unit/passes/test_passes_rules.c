@@ -11,6 +11,7 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "ir/text/print.h"
 #include "passes/rules/library.h"
 #include "passes/rules/vocabulary.h"
 #include "passes/verdict/report.h"

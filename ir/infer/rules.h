@@ -1,0 +1,95 @@
+/* Internals of shape inference: the view of a rule, and the helpers of rules (support.c). Each name
+ * in op.def's `infer` column is a rule. */
+#ifndef HLO_IR_INFER_RULES_H
+#define HLO_IR_INFER_RULES_H
+
+#include "ir/infer/infer.h"
+
+/* The instruction to infer. It need not exist: hlo_infer() runs before it is made. */
+typedef struct hlo_inference {
+    hlo_module *module;
+    hlo_op op;
+    uint32_t count;
+    hlo_instr *const *operands;
+    uint32_t attr_count;
+    const hlo_attr *attrs;
+    const hlo_shape *given; /* the shape that the text gives; NULL: none */
+    char *why;              /* why_size bytes; NULL: no message is wanted */
+    size_t why_size;
+    uint32_t *blamed;   /* see hlo_infer_check(); NULL: not wanted */
+    hlo_arena *scratch; /* for everything that a rule allocates but shapes */
+} hlo_inference;
+
+/* A rule: returns the shape that operands and attributes determine; NULL, with `why` set, when they
+ * violate the rule. The number of operands and the required attributes have been checked. */
+typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
+
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
+    hlo_infer_rule hlo_infer_##infer;
+#include "ir/table/op.def"
+#undef HLO_OP
+
+/* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. */
+const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* hlo_infer_fail() with the offset of the part of the text that does not fit. */
+const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The text of a shape without layout, in q->scratch; for messages. */
+const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
+
+/* The given shape; NULL, with `why` set, when there is none and the rule needs it. */
+const hlo_shape *hlo_infer_given(const hlo_inference *q);
+const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id);
+/* An empty list, never NULL, when the instruction does not have the attribute. */
+const hlo_ints *hlo_infer_ints(const hlo_inference *q, hlo_attr_id id);
+int64_t hlo_infer_int(const hlo_inference *q, hlo_attr_id id, int64_t missing);
+
+static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_t index) {
+    return q->operands[index]->shape;
+}
+
+/* Checks: each sets `why` when it returns false or NULL. */
+
+/* Checks that operands [from, to) are arrays. */
+bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
+/* Checks that every number of the list is in [0, rank), none twice. `what` is the word for
+ * messages: "dimension". */
+bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what);
+/* True if the sizes are equal, or one is unbounded. */
+static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
+    return a == b || a < 0 || b < 0;
+}
+/* True if the ranks are equal and all dimensions fit. */
+bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
+/* True if types and dimensions agree, through tuples; an unbounded dimension agrees with any. */
+bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
+
+/* Checks that `comp` has parameters of these shapes and returns `result`. */
+bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
+                     const hlo_shape *const *parameters, const hlo_shape *result);
+/* Checks that the computation of attribute `id` has exactly these parameters and returns `result`
+ * (NULL: any). Returns the computation, or NULL. */
+const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,
+                                        const hlo_shape *const *parameters,
+                                        const hlo_shape *result);
+/* Checks that attribute `id` names a computation on scalars that combines `count` accumulators, in
+ * operand order (a..., b...), into a scalar or a tuple of them: for reduce and the like. `types`
+ * are the accumulators' types. */
+bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
+                        const hlo_type *types);
+/* The only element, or the tuple of several. */
+const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
+                                 const hlo_shape *const *elements);
+/* The element type of a product: the given one, else the wider of the two operands' types. */
+hlo_type hlo_infer_product_type(const hlo_inference *q);
+/* The operands are `count` arrays of equal dimensions, then an initial scalar of each array's type;
+ * writes their types. */
+bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types);
+/* The result of a reduction: an array of these dimensions for each type. */
+const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
+                                   uint32_t rank, const int64_t *dims);
+/* Uninitialised memory of q->scratch. */
+void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
+
+#endif

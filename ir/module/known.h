@@ -1,0 +1,20 @@
+/* Elements known without running anything. */
+#ifndef HLO_IR_MODULE_KNOWN_H
+#define HLO_IR_MODULE_KNOWN_H
+
+#include "ir/ir.h"
+
+/* True if each element of the result is an element of operand 0, or of a pad's padding value, bit
+ * for bit and of one type: opcodes that move elements, but no bitcast to another type. */
+bool hlo_instr_moves(const hlo_instr *instr);
+/* Finds the number that element `index`, in row-major order of the dimensions, has whatever the
+ * inputs are: of constants and iotas, also moved, concatenated and converted, each convert
+ * rounding. False: the element is not known, or is no number that a double holds. */
+bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
+/* Finds the number that all elements have, bit for bit: 0 and -0 differ. */
+bool hlo_known_number(const hlo_instr *value, double *out_number);
+/* Like hlo_known_number(), but reads through pinned instructions (passes/analysis/pin.h), which
+ * passes do not: for decoding a call, which means the same before and after pinning. */
+bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
+
+#endif

@@ -1,0 +1,12 @@
+/* The trip count of while loops. */
+#ifndef HLO_IR_MODULE_TRIP_COUNT_H
+#define HLO_IR_MODULE_TRIP_COUNT_H
+
+#include "ir/ir.h"
+
+/* The trip count of a while loop whose condition and body alone determine it: the loop counts in
+ * one element of its state from a constant, by a constant, to a constant. */
+#define HLO_TRIPS_UNKNOWN UINT64_MAX
+uint64_t hlo_while_trip_count(const hlo_instr *loop);
+
+#endif

@@ -1,0 +1,114 @@
+/* Comparison under error bounds, and perturbed results. */
+#include "tests/unit/ir/error_setup.h"
+
+static void comparing_counts_every_case(void **state) {
+    (void)state;
+    static const int64_t dims[] = {6}, strides[] = {1};
+    float a[] = {1, NAN, 2, 3, INFINITY, 5}, b[] = {1, NAN, 2.5f, 4, 7, 6};
+    float s[] = {0, 0, 0.1f, 0.1f, 0.1f, INFINITY};
+    hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, s};
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.equal, 2);
+    assert_int_equal(c.within, 2);
+    assert_int_equal(c.violations, 2);
+    assert_int_equal(c.nonfinite, 1);
+    assert_int_equal(c.worst_index, 4);
+    hlo_error_compare(&va, &vb, NULL, &c);
+    assert_int_equal(c.violations, 4);
+    unsigned char p[] = {0x38, 0x38, 0x80, 0x38, 0x7f, 0}, q[] = {0x39, 0x3a, 0x01, 0x38, 0x7f, 0};
+    float step[] = {0.03125f, 0.03125f, 0.01f, 0, 0, 0};
+    hlo_view vp = {HLO_TYPE_F8E4M3FN, 1, dims, strides, p},
+             vq = {HLO_TYPE_F8E4M3FN, 1, dims, strides, q},
+             vt = {HLO_TYPE_F32, 1, dims, strides, step};
+    hlo_error_compare(&vp, &vq, &vt, &c);
+    assert_int_equal(c.steps, 2);
+    assert_int_equal(c.violations, 1);
+    assert_int_equal(c.equal, 3);
+}
+
+/* However little is known of its size, an infinity is no NaN; where nothing is known it may be. */
+static void an_infinity_is_no_nan(void **state) {
+    (void)state;
+    static const int64_t dims[] = {4}, strides[] = {1};
+    float a[] = {INFINITY, NAN, INFINITY, INFINITY}, b[] = {NAN, INFINITY, 5, NAN};
+    float s[] = {INFINITY, INFINITY, INFINITY, NAN};
+    hlo_view va = {HLO_TYPE_F32, 1, dims, strides, a}, vb = {HLO_TYPE_F32, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, s};
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.violations, 2);
+    assert_int_equal(c.within, 2);
+}
+
+static void perturbing_moves_by_sigma(void **state) {
+    (void)state;
+    enum { COUNT = 4096 };
+    static float sigma[COUNT], values[COUNT], again[COUNT];
+    static uint16_t narrow[COUNT];
+    const int64_t dims[] = {64, 64}, strides[] = {1, 64};
+    hlo_view view = {HLO_TYPE_F32, 2, dims, strides, values};
+    for (int i = 0; i < COUNT; i++) {
+        sigma[i] = i < 64 ? 0 : 0.125f;
+        values[i] = again[i] = 1;
+        narrow[i] = 0x3f80;
+    }
+    hlo_error_perturb(&view, sigma, 2, 7);
+    double mean = 0, square = 0;
+    for (int i = 0; i < COUNT; i++) {
+        double moved = values[i] - 1.0;
+        mean += moved / COUNT;
+        square += moved * moved / COUNT;
+        assert_true(fabs(moved) <= 0.25 * 3.5);
+        if (i % 64 == 0) assert_true(moved == 0);
+    }
+    assert_true(fabs(mean) < 0.02);
+    assert_true(fabs(sqrt(square) - 0.25) < 0.02);
+    view.data = again;
+    hlo_error_perturb(&view, sigma, 2, 7);
+    assert_memory_equal(values, again, sizeof values);
+    hlo_error_perturb(&view, sigma, 2, 8);
+    assert_memory_not_equal(values, again, sizeof values);
+    /* Of bf16, whose next number is 1/128 away: to a neighbour now and then. */
+    view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
+    for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
+    hlo_error_perturb(&view, sigma, 1, 7);
+    int changed = 0;
+    for (int i = 0; i < COUNT; i++) changed += narrow[i] != 0x3f80;
+    assert_in_range(changed, COUNT / 100, COUNT / 3);
+}
+
+/* Two numbers 3 sigmas apart on either side of a step become neighbours but one. */
+static void fp8_counts_from_before_its_rounding(void **state) {
+    (void)state;
+    static const int64_t dims[] = {4}, strides[] = {1};
+    const double step = 0.5, sigma = 0.13;
+    float s = (float)hypot(sigma, step / HLO_ERROR_FLIP);
+    float coarse = (float)hypot(sigma, 2 * step / HLO_ERROR_FLIP);
+    float sigmas[] = {s, s, coarse, (float)(step / HLO_ERROR_FLIP)};
+    /* 6 and 7, 6 and 7.5, 8 and 6.5, whose steps differ, and 6 and 7 where one boundary is near */
+    unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
+    hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
+             vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
+             vs = {HLO_TYPE_F32, 1, dims, strides, sigmas};
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.within, 3);
+    assert_int_equal(c.violations, 1);
+    assert_int_equal(c.worst_index, 3);
+    for (int i = 0; i < 3; i++)
+        sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_ERROR_FLIP);
+    hlo_error_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+    assert_int_equal(c.violations, 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comparing_counts_every_case),
+        cmocka_unit_test(an_infinity_is_no_nan),
+        cmocka_unit_test(perturbing_moves_by_sigma),
+        cmocka_unit_test(fp8_counts_from_before_its_rounding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
