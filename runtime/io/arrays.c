@@ -69,8 +69,8 @@ void hlo_array_extend(hlo_array *array) {
     unsigned char *bytes = array->data;
     for (size_t i = 0; i < array->size; i++) {
         unsigned char high = (unsigned char)(bytes[i] << unused);
-        bytes[i] = is_signed ? (unsigned char)((signed char)high >> unused)
-                             : (unsigned char)(high >> unused);
+        const int low = is_signed ? (signed char)high >> unused : high >> unused;
+        bytes[i] = (unsigned char)low;
     }
 }
 

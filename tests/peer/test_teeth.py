@@ -17,7 +17,7 @@ import sys
 import _script
 
 DEEP = ('encoder_qdq_fwd', 'encoder_qdq_train', 'scan_layers', 'mlp_qdq_train')
-# As deep, but slow: one thing wrong inside, every one with --long, nothing at all with --few.
+# As deep, but slow: one thing wrong inside, every one with --long.
 LARGE = ('llama_train',)
 # e5m2 outputs, in which 5% is less than half a step: they are doubled instead.
 COARSE = ('seed_matmul_mixed',)
@@ -285,14 +285,11 @@ class Runner:
 def main():
     parser = _script.parser()
     parser.add_argument('--long', action='store_true', help='every mutant of every dot')
-    parser.add_argument('--few', action='store_true', help='no large models')
     options = parser.parse_args()
     runner = Runner(options)
     names = sorted(os.path.basename(p)[:-4] for p in glob.glob(f'{options.models}/*.hlo')
                    if os.path.basename(p).count('.') == 1)
     failures = [] if len(names) == 40 else ['there are 40 models']
-    large = () if options.few else LARGE
-    names = [n for n in names if n not in LARGE or n in large]
     checked = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name, (exact, fused, *turned) in zip(names, pool.map(runner.scaled, names)):
@@ -309,7 +306,7 @@ def main():
             known = NOISY.get(name, ((0, 0), (0, 0)))
             if any(c > most or n > k or n < k / 2 for (c, n), (most, k) in zip(noises, known)):
                 failures.append(f'{name}: not refused {noises}, known are {known} (outputs, %)')
-        jobs = [(model, what, text) for model in DEEP + large
+        jobs = [(model, what, text) for model in DEEP + LARGE
                 for what, text in itertools.islice(
                     chosen(Text(f'{options.models}/{model}.hlo'), options.long),
                     None if options.long or model in DEEP else 1)]
