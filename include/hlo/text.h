@@ -70,7 +70,7 @@ void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
  * read back as an equal module. Forms that omit parts are for people, and read back as another
  * module or not at all. HLO_INVALID_INPUT: `out` cannot be written to (disk full).
  * HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a body at each call, would nest
- * more than 1000 bodies or hold more than 2^26 instructions. */
+ * more than 1000 bodies or hold more than 2^22 instructions. */
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
 
 /* Prints the module, as hlo_module_print() does, to a string of *out_size bytes and a NUL. On

@@ -288,7 +288,7 @@ typedef struct extent {
     uint64_t instrs;
 } extent;
 
-enum { MOST_DEPTH = 1000, MOST_INSTRS = 1 << 26 };
+enum { MOST_DEPTH = 1000, MOST_INSTRS = 1 << 22 };
 
 typedef struct extents {
     extent *of; /* by computation id */
