@@ -212,7 +212,7 @@ static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
 
 bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
                                 hlo_granularity *out_below) {
-    return !link->pin && below_any(link, granularity, out_below);
+    return !link->pin && link->operand_count && below_any(link, granularity, out_below);
 }
 
 /* ---------------------------------------------------------------------------------------- holds */
