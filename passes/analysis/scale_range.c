@@ -6,7 +6,7 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 
-enum { STEP_LIMIT = 256 };
+enum { STEP_LIMIT = 256, ELEMENT_LIMIT = 1 << 16 };
 
 /* Of the elements that are neither 0 nor infinite. */
 typedef struct magnitudes {
@@ -31,12 +31,13 @@ static magnitudes of_number(double number) {
     return m;
 }
 
-/* False: some are no constants. */
+/* False: some are no constants, or there are too many to look at that no text spells out. */
 static bool of_elements(const hlo_instr *value, magnitudes *out) {
     double number;
     *out = none;
     if (!hlo_shape_is_array(value->shape)) return false;
     if (hlo_known_number(value, &number)) return *out = of_number(number), true;
+    if (value->op != HLO_OP_CONSTANT && hlo_shape_count(value->shape) > ELEMENT_LIMIT) return false;
     for (int64_t i = 0; i < hlo_shape_count(value->shape); i++) {
         if (!hlo_known_element(value, i, &number)) return false;
         *out = joined(*out, of_number(number));
@@ -69,6 +70,11 @@ static magnitudes of_quotient(magnitudes x, magnitudes y) {
                         x.endless || y.zero};
 }
 
+static magnitudes of_iota(const hlo_instr *value) {
+    const int64_t dim = hlo_instr_int(value, HLO_ATTR_IOTA_DIMENSION, 0);
+    return (magnitudes){1, fmax(1, (double)value->shape->dims[dim] - 1), true, false};
+}
+
 static double rounded(hlo_type type, double number) {
     uint64_t cell = 0;
     if (!isfinite(number)) return number;
@@ -87,6 +93,7 @@ static magnitudes unrounded(const hlo_instr *value, unsigned *steps) {
     case HLO_OP_DIVIDE:
         x = walk(hlo_instr_operand(value, 0), steps);
         return of_quotient(x, walk(hlo_instr_operand(value, 1), steps));
+    case HLO_OP_IOTA: return of_iota(value);
     case HLO_OP_SELECT: return of_parts(value, 1, steps);
     case HLO_OP_CONCATENATE:
     case HLO_OP_PAD: return of_parts(value, 0, steps);
