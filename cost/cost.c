@@ -59,26 +59,20 @@ static bool is_product(const hlo_instr *instr) {
 }
 
 static bool is_fused(const hlo_instr *instr) {
-    return (hlo_ops[instr->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT)) ||
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) ||
            instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
-}
-
-static bool is_part(hlo_op op) {
-    return op == HLO_OP_SLICE || op == HLO_OP_DYNAMIC_SLICE || op == HLO_OP_GATHER;
 }
 
 /* The value whose memory this is: nothing is moved by reshaping. */
 static const hlo_instr *memory_of(const hlo_instr *instr) {
-    while (instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_RESHAPE)
-        instr = hlo_instr_operand(instr, 0);
+    while (hlo_op_is(instr->op, HLO_RESHAPES)) instr = hlo_instr_operand(instr, 0);
     return instr;
 }
 
 /* What a matmul has to find in memory for this operand. */
 static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order) {
     const hlo_instr *at = memory_of(operand);
-    while (any_order && (at->op == HLO_OP_TRANSPOSE || at->op == HLO_OP_COPY))
-        at = memory_of(hlo_instr_operand(at, 0));
+    while (any_order && hlo_op_is(at->op, HLO_REORDERS)) at = memory_of(hlo_instr_operand(at, 0));
     return at;
 }
 
@@ -98,7 +92,8 @@ static void push(weighing *w, const hlo_instr *instr) {
     instr = memory_of(instr);
     if (w->seen[instr->id] == w->walk) return;
     w->seen[instr->id] = w->walk;
-    const hlo_instr *whole = is_part(instr->op) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    const hlo_instr *whole =
+        hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
     bool full = w->visited == KERNEL_MOST;
     if (whole && !is_fused(whole))
         note_source(w, whole, bytes_of(instr->shape));
@@ -130,7 +125,8 @@ static weight *weight_of(weighing *w, const hlo_instr *matmul) {
 /* Enters the kernel that writes `instr`. */
 static void cost_of_kernel(weighing *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
-    const hlo_instr *whole = is_part(instr->op) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    const hlo_instr *whole =
+        hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
     walk_operands(w, instr,
                   instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
                   : whole && !is_fused(whole) ? 0

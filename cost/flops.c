@@ -101,10 +101,9 @@ static void count_calls(const hlo_instr *instr, const hlo_flops *totals, hlo_flo
 }
 
 static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flops *out) {
-    const uint8_t flags = hlo_ops[instr->op].flags;
-    if (flags & HLO_TRANSCENDENTAL)
+    if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
         out->transcendentals += elements(instr->shape);
-    else if (flags & HLO_ELEMENTWISE || instr->op == HLO_OP_BITCAST_CONVERT)
+    else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
         out->elementwise += elements(instr->shape);
     else if (instr->op == HLO_OP_RNG)
         out->transcendentals += elements(instr->shape);

@@ -60,14 +60,28 @@ typedef enum hlo_op {
     HLO_OP_INVALID = HLO_OP_COUNT
 } hlo_op;
 
+/* Flags of op.def. A result of movement, HLO_MOVEMENT, consists of elements of operand 0, and of
+ * the padding value of a pad; the kinds of movement that are asked for together have a name. */
 enum {
     HLO_COMMUTES = 1,
     HLO_ELEMENTWISE = 2,
-    HLO_MOVEMENT = 4,
-    HLO_SIDE_EFFECT = 8,
-    HLO_COLLECTIVE = 16,
-    HLO_NONDET = 32,
-    HLO_TRANSCENDENTAL = 64
+    HLO_SIDE_EFFECT = 4,
+    HLO_COLLECTIVE = 8,
+    HLO_NONDET = 16,
+    HLO_TRANSCENDENTAL = 32,
+    HLO_COPIES = 64,
+    HLO_RESHAPES = 128, /* keeps the order of elements: in memory, or row-major */
+    HLO_REPEATS = 256,
+    HLO_TRANSPOSES = 512,
+    HLO_REVERSES = 1024,
+    HLO_TAKES_PART = 2048,
+    HLO_PADS = 4096,
+    HLO_JOINS = 8192, /* each element is the element of one of several operands */
+    HLO_REORDERS = HLO_COPIES | HLO_TRANSPOSES,
+    HLO_KEEPS_ORDER = HLO_COPIES | HLO_RESHAPES,
+    HLO_MOVES_DIMENSIONS = HLO_KEEPS_ORDER | HLO_REPEATS | HLO_TRANSPOSES, /* whole ones */
+    HLO_REARRANGES = HLO_MOVES_DIMENSIONS | HLO_REVERSES | HLO_TAKES_PART, /* adds no element */
+    HLO_MOVEMENT = HLO_REARRANGES | HLO_PADS
 };
 
 typedef enum hlo_attr_id {
@@ -114,13 +128,18 @@ typedef struct hlo_op_info {
     const char *name;
     uint8_t min_operands;
     uint8_t max_operands; /* HLO_ANY: no upper bound */
-    uint8_t flags;
+    uint16_t flags;
     const uint8_t *required, *allowed; /* hlo_attr_id, ended by HLO_ATTR_COUNT */
 } hlo_op_info;
 
 enum { HLO_ANY = 255 };
 
 extern const hlo_op_info hlo_ops[HLO_OP_COUNT];
+
+/* True if the opcode has one of the flags. */
+static inline bool hlo_op_is(hlo_op op, unsigned flags) {
+    return (hlo_ops[op].flags & flags) != 0;
+}
 
 /* The opcode of that name; HLO_OP_INVALID when there is none. */
 hlo_op hlo_op_find(const char *name, size_t length);

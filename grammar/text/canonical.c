@@ -127,7 +127,7 @@ void hlo_text_map_all(hlo_text *text, const hlo_frame *frame) {
 void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     static const uint8_t lists[] = {HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_RHS_CONTRACTING_DIMS};
     bool dot = op == HLO_OP_DOT || op == HLO_OP_RAGGED_DOT || op == HLO_OP_SCALED_DOT;
-    bool collective = hlo_ops[op].flags & HLO_COLLECTIVE;
+    bool collective = hlo_op_is(op, HLO_COLLECTIVE);
     for (size_t i = 0; i < sizeof lists && dot; i++)
         if (!hlo_text_given(text, frame, (hlo_attr_id)lists[i]))
             push(text, (hlo_attr){.id = (hlo_attr_id)lists[i],

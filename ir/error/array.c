@@ -231,12 +231,8 @@ static double spread_of(const hlo_extent *e) {
 
 /* How many operands of `op` hold elements; those after them are places. */
 static uint32_t elements(const hlo_instr *instr) {
-    switch (instr->op) {
-    case HLO_OP_DYNAMIC_SLICE:
-    case HLO_OP_GATHER: return 1;
-    case HLO_OP_DYNAMIC_UPDATE_SLICE: return 2;
-    default: return instr->operand_count;
-    }
+    if (hlo_op_is(instr->op, HLO_TAKES_PART)) return 1;
+    return instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE ? 2 : instr->operand_count;
 }
 
 hlo_status hlo_error_move(const hlo_error_call *b) {

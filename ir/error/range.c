@@ -60,9 +60,7 @@ static hlo_range product(hlo_range a, hlo_range b) {
 
 /* The operand beneath conversions and instructions that keep all elements of a value. */
 static const hlo_instr *source_of(const hlo_instr *instr) {
-    while (instr->op == HLO_OP_CONVERT || instr->op == HLO_OP_BROADCAST ||
-           instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY ||
-           (instr->op == HLO_OP_BITCAST && hlo_instr_moves(instr)))
+    while (instr->op == HLO_OP_CONVERT || hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS))
         instr = hlo_instr_operand(instr, 0);
     return instr;
 }
@@ -125,7 +123,7 @@ static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     case HLO_OP_CONVERT:
         return (hlo_range){rounded(instr->shape->type, o[0].low, anything.low),
                            rounded(instr->shape->type, o[0].high, anything.high)};
-    default: return hlo_instr_moves(instr) && instr->op != HLO_OP_PAD ? o[0] : anything;
+    default: return hlo_instr_moves_by(instr, HLO_REARRANGES) ? o[0] : anything;
     }
 }
 

@@ -11,7 +11,7 @@ static bool only_moves(const hlo_instr *value) {
 static bool is_scale_at(const hlo_instr *value, int depth) {
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
     bool moves = only_moves(value);
-    if (!depth || !value->operand_count || !(moves || hlo_ops[value->op].flags & HLO_ELEMENTWISE))
+    if (!depth || !value->operand_count || !(moves || hlo_op_is(value->op, HLO_ELEMENTWISE)))
         return false;
     for (uint32_t o = 0; o < (moves ? 1 : value->operand_count); o++)
         if (!is_scale_at(hlo_instr_operand(value, o), depth - 1)) return false;

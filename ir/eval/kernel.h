@@ -212,6 +212,10 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
                       const hlo_view *x);
 /* The reason why a computation cannot be a region; NULL when it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
+/* True if the result, in a computation that is applied to elements, is operand 0 as it is. */
+bool hlo_region_passes_on(const hlo_instr *instr);
+/* The computation that a call or fusion calls; NULL for other opcodes. */
+const hlo_computation *hlo_region_called(const hlo_instr *instr);
 /* The opcode when the region is just one binary elementwise operation on its two parameters, in
  * either order when the opcode commutes; PARAMETER when the root is parameter 1 (an assignment);
  * else HLO_OP_INVALID. */

@@ -34,13 +34,11 @@ typedef struct builder {
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };
 
-/* Of one element: what moves it leaves it where it is. */
-static bool passes_on(const hlo_instr *i) {
-    return hlo_instr_moves(i) && (i->op == HLO_OP_RESHAPE || i->op == HLO_OP_BITCAST ||
-                                  i->op == HLO_OP_COPY || i->op == HLO_OP_BROADCAST);
+bool hlo_region_passes_on(const hlo_instr *instr) {
+    return hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS);
 }
 
-static const hlo_computation *called(const hlo_instr *instr) {
+const hlo_computation *hlo_region_called(const hlo_instr *instr) {
     if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
     return NULL;
@@ -51,10 +49,10 @@ static const char *refusal(const hlo_instr *instr) {
     bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
     if (!root_tuple && (!hlo_shape_is_array(instr->shape) || hlo_shape_count(instr->shape) != 1))
         return "a computation that is applied to elements works on arrays";
-    if (instr->op == HLO_OP_PARAMETER || root_tuple || passes_on(instr)) return NULL;
+    if (instr->op == HLO_OP_PARAMETER || root_tuple || hlo_region_passes_on(instr)) return NULL;
     if (instr->op == HLO_OP_CONSTANT)
         return instr->u.literal->data ? NULL : "a constant's value is elided";
-    const hlo_computation *inner = called(instr);
+    const hlo_computation *inner = hlo_region_called(instr);
     if (inner) return inner->root->op == HLO_OP_TUPLE ? "a nested call has several results" : NULL;
     if (instr->op == HLO_OP_CONVERT) return NULL;
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
@@ -68,7 +66,7 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
     if (c->parameter_count > MAX_OPERANDS) return "a computation has too many parameters";
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
-        if (!why && called(i)) why = survey(called(i), depth + 1, count);
+        if (!why && hlo_region_called(i)) why = survey(hlo_region_called(i), depth + 1, count);
         if (why) return why;
         if (++*count > MAX_STEPS) return "a computation that is applied to elements is too long";
     }
@@ -103,10 +101,10 @@ static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *arg
             *own = new_slot(b, i->shape->type, i->u.literal->data);
         } else if (i->op == HLO_OP_TUPLE) {
             memcpy(r->roots, in, i->operand_count * sizeof in[0]);
-        } else if (passes_on(i)) {
+        } else if (hlo_region_passes_on(i)) {
             *own = in[0];
-        } else if (called(i)) {
-            *own = append(b, called(i), in);
+        } else if (hlo_region_called(i)) {
+            *own = append(b, hlo_region_called(i), in);
         } else {
             *own = new_slot(b, i->shape->type, NULL);
             step *s = &r->steps[r->step_count++];
@@ -216,6 +214,6 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
     const hlo_instr *a = hlo_instr_operand(root, 0), *b = hlo_instr_operand(root, 1);
     bool straight = is_parameter(a, 0) && is_parameter(b, 1);
     bool crossed = is_parameter(a, 1) && is_parameter(b, 0);
-    if (straight || (crossed && hlo_ops[root->op].flags & HLO_COMMUTES)) return root->op;
+    if (straight || (crossed && hlo_op_is(root->op, HLO_COMMUTES))) return root->op;
     return HLO_OP_INVALID;
 }

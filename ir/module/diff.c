@@ -88,7 +88,7 @@ static void hash_instr(hashes *h, const hlo_instr *instr) {
         hash = mix(hash, hash_literal(instr->u.literal));
     h->alone[instr->id] = mix(hash, hash_attrs(h, instr->attrs, instr->attr_count, true));
     hash = mix(hash, hash_attrs(h, instr->attrs, instr->attr_count, false));
-    const bool commutes = hlo_ops[instr->op].flags & HLO_COMMUTES;
+    const bool commutes = hlo_op_is(instr->op, HLO_COMMUTES);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++)
         sum = (commutes ? sum : mix(sum, 0)) + h->whole[hlo_instr_operand(instr, i)->id];

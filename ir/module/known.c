@@ -37,9 +37,13 @@ static bool same_cell(cell a, cell b) {
     return a.type == b.type && a.bits == b.bits;
 }
 
-bool hlo_instr_moves(const hlo_instr *instr) {
-    return hlo_ops[instr->op].flags & HLO_MOVEMENT && instr->operand_count &&
+bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds) {
+    return hlo_op_is(instr->op, kinds) && instr->operand_count &&
            instr->shape->type == hlo_instr_operand(instr, 0)->shape->type;
+}
+
+bool hlo_instr_moves(const hlo_instr *instr) {
+    return hlo_instr_moves_by(instr, HLO_MOVEMENT);
 }
 
 /* Whether elements of the one type are, bit for bit, elements of the other. */

@@ -7,6 +7,8 @@
 /* True if each element of the result is an element of operand 0, or of a pad's padding value, bit
  * for bit and of one type: opcodes that move elements, but no bitcast to another type. */
 bool hlo_instr_moves(const hlo_instr *instr);
+/* The same by the flags of HLO_MOVEMENT that `kinds` has. */
+bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds);
 /* Finds the number that element `index`, in row-major order of the dimensions, has whatever the
  * inputs are: of constants and iotas, also moved, concatenated and converted, each convert
  * rounding. False: the element is not known, or is no number that a double holds. */

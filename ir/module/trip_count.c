@@ -76,17 +76,13 @@ static form form_of(const hlo_instr *i, const scope *s, int depth) {
     case HLO_OP_GET_TUPLE_ELEMENT: return form_of_element(i, s, depth);
     case HLO_OP_CALL: return form_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
     case HLO_OP_FUSION: return form_of_call(i, HLO_ATTR_CALLS, s, depth);
-    case HLO_OP_BITCAST:
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: {
-        const hlo_instr *operand = hlo_instr_operand(i, 0);
-        return operand->shape->type == i->shape->type ? form_of(operand, s, depth) : unknown();
-    }
     case HLO_OP_ADD:
     case HLO_OP_SUBTRACT:
         return shifted(form_of(hlo_instr_operand(i, 0), s, depth),
                        form_of(hlo_instr_operand(i, 1), s, depth), i->op == HLO_OP_ADD ? 1 : -1);
-    default: return unknown();
+    default:
+        return hlo_instr_moves_by(i, HLO_KEEPS_ORDER) ? form_of(hlo_instr_operand(i, 0), s, depth)
+                                                      : unknown();
     }
 }
 

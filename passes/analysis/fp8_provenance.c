@@ -81,7 +81,7 @@ static uint32_t carrying(const hlo_instr *instr) {
     case HLO_OP_SUBTRACT:
         return (hlo_splat_source(hlo_instr_operand(instr, 1)) ? 1u : 0u) |
                (hlo_splat_source(hlo_instr_operand(instr, 0)) ? 2u : 0u);
-    default: return hlo_instr_moves(instr) || hlo_ops[instr->op].flags & HLO_COLLECTIVE;
+    default: return hlo_instr_moves(instr) || hlo_op_is(instr->op, HLO_COLLECTIVE);
     }
 }
 

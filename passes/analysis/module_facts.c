@@ -31,9 +31,9 @@ static void visit_called(void *user, hlo_computation *called) {
     effects->any_random |= effects->random[called->id];
 }
 
-static bool has_op(const hlo_module *module, uint8_t flags) {
+static bool has_op(const hlo_module *module, unsigned flags) {
     for (unsigned op = 0; op < HLO_OP_COUNT; op++)
-        if (module->op_counts[op] && hlo_ops[op].flags & flags) return true;
+        if (module->op_counts[op] && hlo_op_is(op, flags)) return true;
     return false;
 }
 
@@ -48,9 +48,9 @@ static bool runs_together(const hlo_module *module) {
 }
 
 static bool own_side_effect(const hlo_instr *instr, bool together) {
-    uint8_t flags = hlo_ops[instr->op].flags;
-    return flags & HLO_SIDE_EFFECT ||
-           (flags & HLO_COLLECTIVE && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
+    return hlo_op_is(instr->op, HLO_SIDE_EFFECT) ||
+           (hlo_op_is(instr->op, HLO_COLLECTIVE) && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) &&
+            !together) ||
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
@@ -75,7 +75,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
             hlo_instr_visit_called(instr, visit_called, &called);
             effects.side[instr->id] = own_side_effect(instr, together) || called.any_side ||
                                       ends_side_effect(instr, &effects);
-            effects.random[instr->id] = hlo_ops[instr->op].flags & HLO_NONDET || called.any_random;
+            effects.random[instr->id] = hlo_op_is(instr->op, HLO_NONDET) || called.any_random;
             side[comp->id] |= effects.side[instr->id];
             random[comp->id] |= effects.random[instr->id];
         }
@@ -94,13 +94,13 @@ unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
             bool carries = scaled || instr->op == HLO_OP_CONVERT || hlo_instr_moves(instr) ||
-                           (hlo_ops[instr->op].flags & HLO_COLLECTIVE && instr->operand_count);
+                           (hlo_op_is(instr->op, HLO_COLLECTIVE) && instr->operand_count);
             unsigned char *known = &fp8[instr->id];
             *known = fp8_kind(instr->shape->type);
             if (*known) continue;
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
             if (instr->op == HLO_OP_MULTIPLY) *known |= fp8[hlo_instr_operand(instr, 1)->id];
-            if (instr->op != HLO_OP_CONCATENATE && instr->op != HLO_OP_SELECT) continue;
+            if (!hlo_op_is(instr->op, HLO_JOINS)) continue;
             for (uint32_t i = 0; i < instr->operand_count; i++)
                 *known |= fp8[hlo_instr_operand(instr, i)->id];
         }

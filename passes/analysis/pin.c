@@ -123,9 +123,9 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
     if (!*steps || hlo_type_is_fp8(value->shape->type)) return NULL;
     --*steps;
     const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
-    const bool joins = value->op == HLO_OP_CONCATENATE || value->op == HLO_OP_SELECT;
+    const bool joins = hlo_op_is(value->op, HLO_JOINS);
     if (!scaled && !joins && value->op != HLO_OP_CONVERT &&
-        !(hlo_ops[value->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE)))
+        !hlo_op_is(value->op, HLO_MOVEMENT | HLO_COLLECTIVE))
         return NULL;
     if (value->pin) return value;
     for (uint32_t i = 0; i < (scaled || joins ? value->operand_count : value->operand_count > 0);

@@ -47,7 +47,7 @@ static hlo_sign sign_of(hlo_instr *value, unsigned *budget) {
         return HLO_SIGN_ANY;
     --*budget;
     hlo_sign s[3] = {HLO_SIGN_ANY, HLO_SIGN_ANY, HLO_SIGN_ANY};
-    bool inside = hlo_ops[value->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT);
+    bool inside = hlo_op_is(value->op, HLO_ELEMENTWISE | HLO_MOVEMENT);
     for (uint32_t i = 0; inside && i < value->operand_count && i < 3; i++)
         s[i] = sign_of(hlo_instr_operand(value, i), budget);
     switch (value->op) {

@@ -80,8 +80,7 @@ bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
         if (!hlo_shape_is_array(value->shape)) return false;
         if (value->shape->type == type || elements_fit(value, type)) return true;
         bool sign = value->op == HLO_OP_ABS || value->op == HLO_OP_NEGATE;
-        if (!sign && value->op != HLO_OP_CONVERT &&
-            (!hlo_instr_moves(value) || value->op == HLO_OP_PAD))
+        if (!sign && value->op != HLO_OP_CONVERT && !hlo_instr_moves_by(value, HLO_REARRANGES))
             return false;
         const hlo_instr *from = hlo_instr_operand(value, 0);
         if (value->op == HLO_OP_CONVERT && /* which rounds, if it is to no wider type */

@@ -97,7 +97,7 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     bool moves_anywhere = op_at_once(sender->op) == HLO_OP_COLLECTIVE_PERMUTE;
     int64_t along = moves_anywhere ? -1 : dims->count == 1 ? dims->v[0] : -2;
     path p = {.length = 0};
-    if (!(hlo_ops[sender->op].flags & HLO_COLLECTIVE) || along < -1 || each->rank > HLO_RULE_ARGS ||
+    if (!hlo_op_is(sender->op, HLO_COLLECTIVE) || along < -1 || each->rank > HLO_RULE_ARGS ||
         each->rank != all->rank || !hlo_shape_count(each))
         return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
@@ -181,12 +181,12 @@ hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert)
 
 int64_t hlo_collective_wide(const hlo_instr *value) {
     if (value->op == HLO_OP_CONVERT) return hlo_collective_quantises(value) != NULL;
-    bool sends = hlo_ops[value->op].flags & HLO_COLLECTIVE || value->op == HLO_OP_ASYNC_DONE;
+    bool sends = hlo_op_is(value->op, HLO_COLLECTIVE) || value->op == HLO_OP_ASYNC_DONE;
     if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
     const hlo_instr *v = value;
     while (hlo_op_async_pair(HLO_OP_INVALID, v->op) && v->operand_count)
         v = hlo_instr_operand(v, 0);
     v = v->operand_count ? hlo_instr_operand(v, 0) : v;
     while (hlo_chain_link(v)) v = hlo_instr_operand(v, 0);
-    return 1 + (v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT);
+    return 1 + hlo_op_is(v->op, HLO_JOINS);
 }

@@ -238,7 +238,7 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hl
             value = hlo_instr_operand(value, 0);
             continue;
         }
-        if (!(hlo_ops[value->op].flags & HLO_ELEMENTWISE) || !value->operand_count) return false;
+        if (!hlo_op_is(value->op, HLO_ELEMENTWISE) || !value->operand_count) return false;
         for (uint32_t i = 0; i < value->operand_count; i++) {
             hlo_instr *operand = hlo_instr_operand(value, i);
             if (operand->shape->rank && !holds(operand, &here, held, steps)) return false;
@@ -468,11 +468,10 @@ hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
     hlo_granularity below;
     if (is_trivial(value->shape, granularity)) return value;
     if (value->pin) return first_of(env, value, granularity);
-    if (hlo_ops[value->op].flags & HLO_ELEMENTWISE && value->op != HLO_OP_CONVERT &&
-        value->op != HLO_OP_COPY && value->operand_count)
+    if (hlo_op_is(value->op, HLO_ELEMENTWISE) && value->op != HLO_OP_CONVERT &&
+        value->operand_count)
         return pack_elementwise(env, value, granularity);
-    bool spreads = value->op == HLO_OP_BROADCAST || value->op == HLO_OP_TRANSPOSE ||
-                   value->op == HLO_OP_CONVERT || value->op == HLO_OP_COPY || is_reshape(value);
+    bool spreads = hlo_op_is(value->op, HLO_MOVES_DIMENSIONS) || value->op == HLO_OP_CONVERT;
     if (!spreads || !hlo_granularity_of_operand(value, granularity, &below))
         return first_of(env, value, granularity);
     hlo_instr *packed = hlo_granularity_compact(env, hlo_instr_operand(value, 0), &below);

@@ -171,8 +171,7 @@ static bool branch_moves(tree *t, hlo_instr *value) {
     if (!t->fuel) return false;
     t->fuel--;
     if (value->operand_count > HLO_RULE_ARGS || value->pin) return false;
-    if (value->op == HLO_OP_SELECT || value->op == HLO_OP_CONCATENATE)
-        return branches_move(t, value);
+    if (hlo_op_is(value->op, HLO_JOINS)) return branches_move(t, value);
     return hlo_chain_link(value)
                ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
                : leaf_moves(t, value);
@@ -188,8 +187,7 @@ bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out) {
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value) {
     hlo_dequantised leaf;
     if (hlo_dequantised_read(value, &leaf)) return leaf.fp8;
-    bool branches = value->op == HLO_OP_CONCATENATE || value->op == HLO_OP_SELECT;
-    if (!branches) {
+    if (!hlo_op_is(value->op, HLO_JOINS)) {
         hlo_instr *below = hlo_tree_clone_onto(env, hlo_instr_operand(value, 0));
         return below ? hlo_link_clone_onto(env, value, below) : NULL;
     }

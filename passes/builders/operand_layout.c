@@ -42,9 +42,7 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
     const hlo_ints **batch = b ? &beneath.b_batch : &beneath.a_batch;
     const hlo_ints **contracting = b ? &beneath.b_contracting : &beneath.a_contracting;
     int64_t turns = 0;
-    while (turns < HLO_CHAIN_LIMIT &&
-           ((*operand)->op == HLO_OP_TRANSPOSE || (*operand)->op == HLO_OP_COPY) &&
-           !(*operand)->pin) {
+    while (turns < HLO_CHAIN_LIMIT && hlo_op_is((*operand)->op, HLO_REORDERS) && !(*operand)->pin) {
         *batch = hlo_matmul_dims_beneath(*operand, *batch);
         *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
         *operand = hlo_instr_operand(*operand, 0);

@@ -53,7 +53,7 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "beneath") == 0) {
         const hlo_instr *transposed =
             member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
-        if ((transposed->op != HLO_OP_TRANSPOSE && transposed->op != HLO_OP_COPY) ||
+        if (!hlo_op_is(transposed->op, HLO_REORDERS) ||
             !all_in_rank(*member, transposed->shape->rank))
             return hlo_rule_refuse(env, NULL, NULL);
         *member = hlo_matmul_dims_beneath(transposed, *member);

@@ -161,7 +161,7 @@ static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value
     const hlo_instr *pinned = env->pinned;
     if (value->pin) env->pinned = value;
     bool ok = i == t->attr_count && match_operands(env, t, value, false, next);
-    if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_ops[value->op].flags & HLO_COMMUTES &&
+    if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_op_is(value->op, HLO_COMMUTES) &&
         hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
         ok = match_operands(env, t, value, true, next);
     if (!ok) env->pinned = pinned;

@@ -29,17 +29,9 @@ static bool is_wide(const hlo_instr *instr) {
     return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
 }
 
-/* True for movement that keeps all elements. */
-static bool only_moves(const hlo_instr *value) {
-    hlo_op op = value->op;
-    return hlo_instr_moves(value) &&
-           (op == HLO_OP_RESHAPE || op == HLO_OP_BITCAST || op == HLO_OP_COPY ||
-            op == HLO_OP_TRANSPOSE || op == HLO_OP_BROADCAST);
-}
-
 /* Returns the source of a value below movement and converts between wide types. */
 static const hlo_instr *source_of(const hlo_instr *value) {
-    while (only_moves(value) ||
+    while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS) ||
            (value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0))))
         value = hlo_instr_operand(value, 0);
     return value;
@@ -169,7 +161,7 @@ static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_inst
     if (hlo_known_number(s.factor, &number) && number == 1)
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, user, NULL);
     const hlo_instr *value = hlo_instr_operand(dequantised, 0);
-    while (only_moves(value)) value = hlo_instr_operand(value, 0);
+    while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
     const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
     if (!undoes(value, &s))
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s, of what %s quantises",

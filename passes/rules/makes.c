@@ -98,7 +98,7 @@ MAKE(clone_with) {
     const hlo_instr *instr = args->instr;
     const bool ends = hlo_op_async_pair(HLO_OP_INVALID, instr->op);
     const hlo_instr *sender = ends ? hlo_instr_operand(instr, 0) : instr;
-    const bool moves = hlo_ops[sender->op].flags & (HLO_MOVEMENT | HLO_COLLECTIVE) || ends;
+    const bool moves = hlo_op_is(sender->op, HLO_MOVEMENT | HLO_COLLECTIVE) || ends;
     if (!moves || !sender->operand_count || (ends && sender->operand_count != 1) ||
         !hlo_shape_same_dims(args[1].instr->shape, hlo_instr_operand(sender, 0)->shape))
         return false;
@@ -249,7 +249,7 @@ MAKE(transpose_source) {
     bool b;
     if (!decode_side(args, &m, &b)) return false;
     const hlo_instr *operand = b ? m.b : m.a;
-    if (operand->op != HLO_OP_TRANSPOSE && operand->op != HLO_OP_COPY) return false;
+    if (!hlo_op_is(operand->op, HLO_REORDERS)) return false;
     *out = hlo_instr_operand(operand, 0);
     return true;
 }

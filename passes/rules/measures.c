@@ -16,7 +16,7 @@ static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned
     if (!depth || is_leaf(env, value)) return 1;
     int64_t size = 2;
     if (value->op == HLO_OP_DOT) size = 16;
-    if (value->op == HLO_OP_TRANSPOSE || value->op == HLO_OP_COPY) size = 4;
+    if (hlo_op_is(value->op, HLO_REORDERS)) size = 4;
     if (value->op == HLO_OP_BROADCAST && hlo_instr_operand(value, 0)->shape->rank) size = 8;
     if (value->op == HLO_OP_CONVERT)
         for (const hlo_instr *v = hlo_instr_operand(value, 0); v->op == HLO_OP_BROADCAST;
@@ -47,7 +47,7 @@ MEASURE(wide_links) {
         const hlo_instr *v = hlo_instr_operand(value, i);
         for (; hlo_chain_link(v); v = hlo_instr_operand(v, 0))
             links += v->op != HLO_OP_CONVERT && hlo_types[v->shape->type].bits > 8;
-        links += v->op == HLO_OP_CONCATENATE || v->op == HLO_OP_SELECT;
+        links += hlo_op_is(v->op, HLO_JOINS);
     }
     return links;
 }

@@ -74,16 +74,9 @@ TEST(identity) {
     const hlo_instr *i = args->instr;
     const hlo_shape *s = i->shape;
     if (!i->operand_count || hlo_instr_operand(i, 0)->shape != s) return false;
-    switch (i->op) {
-    case HLO_OP_TRANSPOSE:
-    case HLO_OP_BROADCAST: return counts_up(hlo_instr_ints(i, HLO_ATTR_DIMENSIONS), s->rank);
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_BITCAST:
-    case HLO_OP_CONVERT:
-    case HLO_OP_SLICE: return true;
-    default: return false;
-    }
+    if (hlo_op_is(i->op, HLO_TRANSPOSES | HLO_REPEATS))
+        return counts_up(hlo_instr_ints(i, HLO_ATTR_DIMENSIONS), s->rank);
+    return hlo_op_is(i->op, HLO_KEEPS_ORDER) || i->op == HLO_OP_CONVERT || i->op == HLO_OP_SLICE;
 }
 
 /* ---------------------------------------------------------------------------------------- users */
@@ -183,7 +176,7 @@ TEST(covers_all_devices) {
 
 TEST(agreed) {
     const hlo_instr *sender = hlo_devices_sender(args[1].instr);
-    return hlo_ops[sender->op].flags & HLO_COLLECTIVE &&
+    return hlo_op_is(sender->op, HLO_COLLECTIVE) &&
            hlo_devices_replicated(env->context, args[0].instr, args[1].instr);
 }
 

@@ -95,7 +95,7 @@ static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     if (m->changes || !m->any) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
-            if (hlo_ops[i->op].flags & HLO_COLLECTIVE && m->reached[comp->id] &&
+            if (hlo_op_is(i->op, HLO_COLLECTIVE) && m->reached[comp->id] &&
                 m->depths[i->id] & OUTSIDE)
                 return false;
     return true;
@@ -194,7 +194,7 @@ bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_m
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
             const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
-            collective |= hlo_ops[i->op].flags & HLO_COLLECTIVE;
+            collective |= hlo_op_is(i->op, HLO_COLLECTIVE);
             manual |= hlo_manual_enters(i);
             if (!marked && sharding && strstr(sharding, "devices=")) marked = i;
         }

@@ -161,7 +161,7 @@ static bool is_plain(const hlo_instr *instr) {
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
         bool handed = i->op == HLO_OP_PARAMETER || i->op == HLO_OP_CONSTANT ||
                       i->op == HLO_OP_TUPLE || i->op == HLO_OP_GET_TUPLE_ELEMENT || is_mark(i);
-        if (!handed && !(hlo_ops[i->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT))) return false;
+        if (!handed && !hlo_op_is(i->op, HLO_ELEMENTWISE | HLO_MOVEMENT)) return false;
     }
     return true;
 }
@@ -198,8 +198,7 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_REDUCE_WINDOW:
     case HLO_OP_SORT: return is_plain(value) && agree_all(a, value, steps);
     default:
-        return hlo_ops[value->op].flags & (HLO_ELEMENTWISE | HLO_MOVEMENT) &&
-               agree_all(a, value, steps);
+        return hlo_op_is(value->op, HLO_ELEMENTWISE | HLO_MOVEMENT) && agree_all(a, value, steps);
     }
 }
 

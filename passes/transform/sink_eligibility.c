@@ -22,7 +22,7 @@ static bool is_zero(hlo_instr *value) {
 
 /* True for movement whose clone needs no other new instruction. */
 static bool is_plain(const hlo_instr *link) {
-    return hlo_chain_link(link) && link->op != HLO_OP_CONVERT && link->op != HLO_OP_PAD;
+    return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
 }
 
 /* Reads a dequantised value below movement. */
@@ -170,7 +170,7 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
     for (uint32_t i = 0; contracted && i < contracted->count; i++)
         granularity.v[contracted->v[i]] = shape->dims[contracted->v[i]];
     for (; last; last = last->before, granularity = below)
-        if (hlo_ops[last->link->op].flags & HLO_COLLECTIVE
+        if (hlo_op_is(last->link->op, HLO_COLLECTIVE)
                 ? !granularity_below_collective(w, last->link, &granularity, &below)
                 : !hlo_granularity_of_operand(last->link, &granularity, &below))
             return false;

@@ -80,7 +80,7 @@ static const hlo_instr *find_narrow(const hlo_instr *value) {
         if (is_narrow(at->shape->type)) return at;
         bool scaled = at->op == HLO_OP_MULTIPLY || at->op == HLO_OP_SUBTRACT;
         bool carries = scaled || at->op == HLO_OP_DIVIDE || at->op == HLO_OP_CONVERT ||
-                       hlo_ops[at->op].flags & HLO_MOVEMENT;
+                       hlo_op_is(at->op, HLO_MOVEMENT);
         for (uint32_t o = 0; carries && o < at->operand_count && o < 1u + scaled; o++)
             if (count < STEPS_MOST) list[count++] = hlo_instr_operand(at, o);
     }

@@ -135,7 +135,7 @@ static bool same_strides(const hlo_view *a, const hlo_view *b) {
 static int find_overwritten(const hlo_job *job) {
     const hlo_instr *instr = job->instr;
     uint32_t candidates = 0;
-    if (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) candidates = job->operand_count;
+    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) candidates = job->operand_count;
     if (instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE) candidates = 1;
     if (instr->op == HLO_OP_SCATTER && job->result_count == 1) candidates = 1;
     if (job->bounded || job->perturbed) candidates = 0;

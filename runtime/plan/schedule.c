@@ -48,7 +48,7 @@ static bool *find_live(const order *o) {
     live[place_of(o, comp->root)] = true;
     for (const hlo_instr *i = comp->last; i; i = i->prev) {
         uint32_t place = place_of(o, i);
-        if (hlo_ops[i->op].flags & HLO_SIDE_EFFECT) live[place] = true;
+        if (hlo_op_is(i->op, HLO_SIDE_EFFECT)) live[place] = true;
         if (!live[place]) continue;
         for (uint32_t k = 0; k < i->operand_count; k++)
             live[place_of(o, hlo_instr_operand(i, k))] = true;
@@ -106,7 +106,7 @@ static void find_wanted(order *o) {
     uint32_t waiting = 0;
     want(o, o->maker[place_of(o, comp->root)], &waiting);
     for (uint32_t i = 0; i < o->instr_count; i++)
-        if (hlo_ops[o->instrs[i]->op].flags & HLO_SIDE_EFFECT) want(o, o->maker[i], &waiting);
+        if (hlo_op_is(o->instrs[i]->op, HLO_SIDE_EFFECT)) want(o, o->maker[i], &waiting);
     while (waiting) {
         build_unit unit = unit_at(o, o->waiting[--waiting]);
         for (uint32_t i = 0; i < input_count(unit); i++)

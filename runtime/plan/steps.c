@@ -43,11 +43,11 @@ static bool is_alias(const hlo_instr *instr) {
     case HLO_OP_ALL_TO_ALL:
     case HLO_OP_COLLECTIVE_BROADCAST:
         if (!is_single_device(instr)) return false;
-        /* fallthrough */
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: return build_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
-    default: return false;
+        break;
+    default:
+        if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return false;
     }
+    return build_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
 static build_value element_of(build *b, const hlo_instr *instr) {
@@ -165,7 +165,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     if (!is_alias(instr)) return build_job(b, instr);
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     build_value v = *build_value_of(b, operand);
-    if (instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_COPY) return v;
+    if (hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return v;
     return relaid(b, instr, v, operand->shape, instr->shape);
 }
 

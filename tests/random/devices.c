@@ -168,7 +168,7 @@ static bool is_known(const hlo_module *module, const hlo_instr *instr) {
     case HLO_OP_PARAMETER: return hlo_shape_is_array(instr->shape) && !shared_by_some(instr);
     case HLO_OP_PARTITION_ID:
     case HLO_OP_REPLICA_ID: return true;
-    default: return !(hlo_ops[instr->op].flags & HLO_COLLECTIVE);
+    default: return !hlo_op_is(instr->op, HLO_COLLECTIVE);
     }
 }
 
@@ -246,7 +246,7 @@ static hlo_instr *copied(const spread *s, const hlo_instr *instr, int64_t device
 }
 
 static hlo_instr *made(const spread *s, hlo_instr *instr, int64_t device) {
-    if (hlo_ops[instr->op].flags & HLO_COLLECTIVE) return received(s, instr, device);
+    if (hlo_op_is(instr->op, HLO_COLLECTIVE)) return received(s, instr, device);
     if (hlo_manual_enters(instr) || hlo_manual_leaves(instr)) return handed(s, instr, device);
     if (is_mark(instr)) return operand_of(s, instr, device);
     switch (instr->op) {
@@ -295,7 +295,7 @@ static bool all_known(const hlo_module *module) {
         for (const hlo_instr *i = c->first; i; i = i->next)
             if (c == module->entry ? !is_known(module, i)
                                    : i->op == HLO_OP_PARTITION_ID || i->op == HLO_OP_REPLICA_ID ||
-                                         hlo_ops[i->op].flags & HLO_COLLECTIVE)
+                                         hlo_op_is(i->op, HLO_COLLECTIVE))
                 return false;
     return true;
 }

@@ -150,7 +150,7 @@ static bool is_host(const hlo_instr *i) {
     const char *text = hlo_instr_str(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const hlo_computation *called =
         i->op == HLO_OP_ASYNC_START ? hlo_instr_comp(i, HLO_ATTR_CALLS) : NULL;
-    return (called && !(hlo_ops[called->root->op].flags & HLO_COLLECTIVE)) ||
+    return (called && !hlo_op_is(called->root->op, HLO_COLLECTIVE)) ||
            (text && strstr(text, "_xla_compute_type=\"host\""));
 }
 

@@ -161,8 +161,7 @@ static void store_results(emit *e, const emit_index *index) {
 static emit_space source_space(const emit *e) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
-    hlo_op op = group->results[0]->op;
-    if (op != HLO_OP_TRANSPOSE && op != HLO_OP_COPY) return emit_space_of(&e->job->results[0]);
+    if (!hlo_op_is(group->results[0]->op, HLO_REORDERS)) return emit_space_of(&e->job->results[0]);
     const hlo_shape *shape = hlo_instr_operand(group->results[0], 0)->shape;
     int64_t *strides = hlo_arena_array(e->arena, shape->rank + 1, sizeof *strides);
     hlo_shape_strides(shape, strides);

@@ -349,19 +349,10 @@ static bool is_float_bits(const hlo_instr *instr) {
 
 const char *cuda_pull_refusal(const hlo_instr *instr) {
     if (!cuda_types[instr->shape->type].cell) return "has no kernel for its element type";
-    if (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) return cuda_elementwise_refusal(instr);
+    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return cuda_elementwise_refusal(instr);
     switch (instr->op) {
     case HLO_OP_CONSTANT:
-    case HLO_OP_COPY:
-    case HLO_OP_BROADCAST:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_TRANSPOSE:
-    case HLO_OP_SLICE:
-    case HLO_OP_REVERSE:
-    case HLO_OP_DYNAMIC_SLICE:
-    case HLO_OP_GATHER:
     case HLO_OP_CONCATENATE:
-    case HLO_OP_PAD:
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return NULL;
     case HLO_OP_IOTA: return instr->shape->rank ? NULL : "has no dimension";
     case HLO_OP_BITCAST:
@@ -371,7 +362,7 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
     case HLO_OP_REDUCE_WINDOW:
         if (instr->operand_count != 2) return "has no kernel for several operands";
         return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    default: return "has no kernel";
+    default: return hlo_op_is(instr->op, HLO_MOVEMENT) ? NULL : "has no kernel";
     }
 }
 
@@ -379,7 +370,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
                                bool cell) {
     const char *why = cuda_pull_refusal(instr);
     if (why) return emit_refuse(e, "%s", why);
-    if (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) return pull_elementwise(e, instr, index, cell);
+    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return pull_elementwise(e, instr, index, cell);
     switch (instr->op) {
     case HLO_OP_CONSTANT: {
         const char *value = emit_literal(e, instr->u.literal, 0);

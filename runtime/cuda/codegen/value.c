@@ -201,26 +201,14 @@ const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const 
 
 /* -------------------------------------------------------------------------------------- regions */
 
-static const hlo_computation *called(const hlo_instr *instr) {
-    if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
-    return NULL;
-}
-
-/* Of one element: what moves it leaves it where it is. */
-static bool passes_on(const hlo_instr *i) {
-    return hlo_instr_moves(i) && (i->op == HLO_OP_RESHAPE || i->op == HLO_OP_BITCAST ||
-                                  i->op == HLO_OP_COPY || i->op == HLO_OP_BROADCAST);
-}
-
 const char *cuda_region_refusal(const hlo_computation *region) {
     const char *why = hlo_region_refusal(region);
     if (why) return "applies a computation that no kernel is made of";
     for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
-        if (called(i))
-            why = cuda_region_refusal(called(i));
+        if (hlo_region_called(i))
+            why = cuda_region_refusal(hlo_region_called(i));
         else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
-                 !passes_on(i))
+                 !hlo_region_passes_on(i))
             why = cuda_elementwise_refusal(i);
         else if (i->op != HLO_OP_TUPLE)
             why = type_refusal(i->shape);
@@ -248,10 +236,10 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
             *own = emit_literal(e, i->u.literal, 0);
         else if (i->op == HLO_OP_TUPLE)
             memcpy(out, operands, i->operand_count * sizeof *operands);
-        else if (passes_on(i))
+        else if (hlo_region_passes_on(i))
             *own = operands[0];
-        else if (called(i))
-            emit_region(e, called(i), operands, own);
+        else if (hlo_region_called(i))
+            emit_region(e, hlo_region_called(i), operands, own);
         else
             *own = emit_elementwise(e, i, operands, false);
     }

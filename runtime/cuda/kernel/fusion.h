@@ -92,7 +92,7 @@ static inline bool group_is_inlined(const group_node *n) {
 }
 
 static inline bool group_is_elementwise(const hlo_instr *instr) {
-    return (hlo_ops[instr->op].flags & HLO_ELEMENTWISE) != 0;
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE);
 }
 
 /* Gives the group the rows of its first reduce. */

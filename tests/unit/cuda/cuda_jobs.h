@@ -85,7 +85,7 @@ static void jobs_of_computation(jobs *all, const hlo_computation *c, const cuda_
         for (uint32_t i = 0; i < group->input_count; i++) wanted[group->inputs[i]->id] = true;
     }
     for (const hlo_instr *i = c->last; i; i = i->prev) {
-        if (made[i->id] || (!wanted[i->id] && !(hlo_ops[i->op].flags & HLO_SIDE_EFFECT))) continue;
+        if (made[i->id] || (!wanted[i->id] && !hlo_op_is(i->op, HLO_SIDE_EFFECT))) continue;
         for (uint32_t o = 0; o < i->operand_count; o++) wanted[hlo_instr_operand(i, o)->id] = true;
         if (i->op == HLO_OP_CONSTANT || i->op == HLO_OP_PARAMETER || cuda_kernel_refusal(i))
             continue;
