@@ -22,16 +22,16 @@ static hlo_type type_of(hlo_proto *p, int number) {
     hlo_proto_fail(p, "there is no element type %d", number);
 }
 
-/* Before the elements of a tuple are written, each a message in its own; afterwards p->tuples goes
- * down again. What nests deeper than readers take is told before it is built: a constant repeats
- * the shape of each of its elements. */
+/* Counts an open tuple, each of whose elements is a message of its own; the caller counts it down
+ * when it is closed. Fails where readers refuse the depth, before the elements are built: a
+ * constant repeats the shape of each of them. */
 static void open_tuple(hlo_proto *p) {
     if (++p->tuples > HLO_WIRE_DEEPEST) hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
 }
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* In front of E(n) and S(n), and behind them. */
+/* The text of a layout around E(n) and S(n). */
 static const char *const properties[] = {
     "@tiles`T$tiles||`@tail_padding_alignment_in_elements`L($tail_padding_alignment_in_elements)`"
     "@index_primitive_type`#($index_primitive_type)`"
@@ -120,11 +120,6 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
     return hlo_shape_intern(p->module, &shape);
 }
 
-static void *copy(hlo_proto *p, const void *from, size_t count, size_t size) {
-    void *to = hlo_arena_array(p->scratch, count, size);
-    return count ? memcpy(to, from, count * size) : to;
-}
-
 static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
     Xla__LayoutProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
     xla__layout_proto__init(to);
@@ -134,8 +129,8 @@ static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
     if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
     if (!layout) return to;
     to->n_minor_to_major = shape->rank;
-    to->minor_to_major =
-        copy(p, layout->minor_to_major, shape->rank, sizeof *layout->minor_to_major);
+    to->minor_to_major = hlo_arena_copy(p->scratch, layout->minor_to_major,
+                                        shape->rank * sizeof *layout->minor_to_major);
     to->element_size_in_bits = layout->element_bits;
     to->memory_space = layout->memory_space;
     return to;
@@ -175,7 +170,7 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
 
 /* ------------------------------------------------------------------------------------ constants */
 
-/* The field that has the values of a type: `f32s`. */
+/* Finds the field with the values of a type: `f32s`. */
 static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__LiteralProto *literal,
                                                  hlo_type type) {
     char name[32];
@@ -186,10 +181,11 @@ static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__Litera
     return field;
 }
 
-/* Values in memory order, each `size` bytes wide. */
+/* The values of a message, in memory order. */
 typedef struct values {
     const ProtobufCFieldDescriptor *field;
-    size_t size, elements; /* of one element; bytes and number of a message's values */
+    size_t size; /* bytes of one element */
+    size_t elements;
 } values;
 
 static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const hlo_shape *shape) {
@@ -202,11 +198,11 @@ static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const 
     return v;
 }
 
-/* Walks the elements in logical order; the place of each in memory order. */
+/* A loop over the elements in logical order. */
 typedef struct walk {
     const hlo_shape *shape;
     int64_t strides[HLO_LARGEST_RANK], index[HLO_LARGEST_RANK];
-    int64_t place;
+    int64_t place; /* of the element in memory order */
 } walk;
 
 static void walk_begin(walk *w, const hlo_shape *shape) {
@@ -223,7 +219,7 @@ static void walk_next(walk *w) {
     }
 }
 
-/* An element of a message's values as the IR has it. */
+/* Converts an element of a message to the IR's form: pred as 0 or 1, narrow integers extended. */
 static void read_element(hlo_type type, const char *from, char *to) {
     const hlo_type_info *info = &hlo_types[type];
     memcpy(to, from, info->bytes);
@@ -250,9 +246,7 @@ static const hlo_literal *read_literal_tuple(hlo_proto *p, const Xla__LiteralPro
     if (from->n_tuple_literals != shape->rank)
         hlo_proto_fail(p, "a constant tuple has %zu elements, its shape has %u",
                        from->n_tuple_literals, shape->rank);
-    hlo_literal *literal = hlo_arena_zero(p->module->arena, sizeof *literal);
-    literal->shape = shape;
-    literal->elements = hlo_arena_array(p->module->arena, shape->rank, sizeof *literal->elements);
+    hlo_literal *literal = hlo_literal_tuple(p->module, shape);
     for (uint32_t i = 0; i < shape->rank; i++)
         literal->elements[i] =
             hlo_literal_from_proto(p, from->tuple_literals[i], shape->elements[i]);
@@ -261,12 +255,7 @@ static const hlo_literal *read_literal_tuple(hlo_proto *p, const Xla__LiteralPro
 
 const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
                                           const hlo_shape *shape) {
-    if (!from) {
-        hlo_literal *elided = hlo_arena_zero(p->module->arena, sizeof *elided);
-        elided->shape = shape;
-        elided->elided = true;
-        return elided;
-    }
+    if (!from) return hlo_literal_elided(p->module, shape);
     if (shape->type == HLO_TYPE_TUPLE) return read_literal_tuple(p, from, shape);
     const hlo_shape *stored = from->shape ? hlo_shape_from_proto(p, from->shape) : shape;
     if (!hlo_shape_compatible(stored, shape))

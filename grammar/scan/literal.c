@@ -16,7 +16,7 @@ static hlo_span span(const reader *r, const char *from, const char *to) {
     return (hlo_span){(uint32_t)(from - r->text->source), (uint32_t)(to > from ? to - from : 1)};
 }
 
-/* Past white space and comments. */
+/* Skips white space and comments. */
 static void skip(reader *r) {
     for (;;) {
         while (r->at < r->end &&
@@ -49,8 +49,8 @@ static bool fail(reader *r, const char *wanted) {
     return false;
 }
 
-/* A number or word: up to a separator, which `...`, `nan` and `inf` are behind a number with a
- * point or an exponent, and `-` behind any. */
+/* Finds the end of a number or word: a separator, `...`, `nan` or `inf` behind a number with a
+ * point or an exponent, or `-` behind any number. */
 static const char *word_end(const reader *r) {
     const char *at = r->at;
     bool point = false;
@@ -73,43 +73,15 @@ static bool bad_value(reader *r, const char *from, const char *to, const char *w
 
 /* ---------------------------------------------------------------------------------- one element */
 
-/* Digits as a uint64, which is how HLO reads integers of every type; false when they are too many.
- */
-static bool digits(const char *from, const char *to, uint64_t *out) {
-    uint64_t value = 0;
-    for (; from < to; from++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*from - '0'), &value))
-            return false;
-    *out = value;
-    return true;
-}
-
-static bool all_digits(const char *from, const char *to) {
-    for (const char *at = from; at < to; at++)
-        if (*at < '0' || *at > '9') return false;
-    return to > from;
-}
-
 static bool is(const char *from, const char *to, const char *word) {
     return (size_t)(to - from) == strlen(word) && memcmp(from, word, strlen(word)) == 0;
-}
-
-/* The number that an integer token stands for: cut to 64 bits. */
-static bool read_integer(const char *from, const char *to, int64_t *out) {
-    bool negative = *from == '-';
-    uint64_t value;
-    if (!all_digits(from + negative, to) || !digits(from + negative, to, &value)) return false;
-    if (negative && value > (uint64_t)INT64_MAX + 1) return false;
-    *out = (int64_t)(negative ? 0 - value : value);
-    return true;
 }
 
 static bool store_integer(reader *r, hlo_type type, const char *from, const char *to, void *out) {
     int64_t value;
     const hlo_type_info *info = &hlo_types[type];
-    if (!read_integer(from, to, &value)) {
-        bool number = all_digits(from + (*from == '-'), to);
+    if (!hlo_number_read_int(from, to, &value)) {
+        bool number = hlo_number_is_digits(from + (*from == '-'), to);
         return bad_value(r, from, to, number ? "is out of the range of" : "is no value of", type);
     }
     bool fits = true;
@@ -129,61 +101,9 @@ static bool store_pred(reader *r, const char *from, const char *to, void *out) {
         value = 1;
     else if (is(from, to, "false"))
         value = 0;
-    else if (!read_integer(from, to, &value))
+    else if (!hlo_number_read_int(from, to, &value))
         return bad_value(r, from, to, "is no value of", HLO_TYPE_PRED);
     *(uint8_t *)out = value != 0;
-    return true;
-}
-
-/* Decimal digits, with at most one point and an exponent: read alike by XLA and strtod(). */
-static bool is_decimal(const char *from, const char *to) {
-    const char *at = from + (*from == '-');
-    if (at == to || *at < '0' || *at > '9') return false;
-    while (at < to && *at >= '0' && *at <= '9') at++;
-    if (at < to && *at == '.') do
-            at++;
-        while (at < to && *at >= '0' && *at <= '9');
-    if (at < to && (*at == 'e' || *at == 'E')) {
-        at++;
-        if (at < to && (*at == '-' || *at == '+')) at++;
-        if (at == to) return false;
-        while (at < to && *at >= '0' && *at <= '9') at++;
-    }
-    return at == to;
-}
-
-/* Exact when at most 15 digits and a power of ten up to 22 make the number: both are doubles, and
- * one operation rounds once. Everything else is strtod()'s. */
-static bool quick_decimal(const char *from, const char *to, double *out) {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    bool negative = *from == '-';
-    uint64_t value = 0;
-    int count = 0, scale = 0;
-    bool point = false;
-    const char *at = from + negative;
-    for (; at < to && *at != 'e' && *at != 'E'; at++) {
-        if (*at == '.') {
-            point = true;
-            continue;
-        }
-        value = value * 10 + (uint64_t)(*at - '0');
-        scale -= point;
-        if (++count > 15) return false;
-    }
-    if (at < to) {
-        int exponent = 0;
-        bool minus = *++at == '-';
-        if (*at == '-' || *at == '+') at++;
-        if (to - at > 3) return false;
-        while (at < to) exponent = exponent * 10 + (*at++ - '0');
-        scale += minus ? -exponent : exponent;
-    }
-    if (scale < -22 || scale > 22) return false;
-    double number = (double)value;
-    number = scale < 0 ? number / powers[-scale] : number * powers[scale];
-    *out = negative ? -number : number;
     return true;
 }
 
@@ -217,16 +137,15 @@ static void no_infinity(reader *r, const char *from, const char *to, hlo_type ty
 static bool store_float(reader *r, hlo_type type, const char *from, const char *to, void *out) {
     double value;
     int64_t whole;
-    if (read_integer(from, to, &whole)) {
+    if (hlo_number_read_int(from, to, &whole)) {
         value = (double)whole; /* `-0` is an integer: its sign is lost */
     } else if (is(from, to, "inf") || is(from, to, "-inf")) {
         value = *from == '-' ? -INFINITY : INFINITY;
         uint64_t bits = hlo_float_encode(type, value);
         if (!isinf(hlo_float_decode(type, bits))) no_infinity(r, from, to, type, bits);
-    } else if (all_digits(from + (*from == '-'), to)) {
+    } else if (hlo_number_is_digits(from + (*from == '-'), to)) {
         return bad_value(r, from, to, "is out of the range of", type);
-    } else if (is_decimal(from, to)) {
-        if (!quick_decimal(from, to, &value)) value = strtod(from, NULL);
+    } else if (hlo_number_read_decimal(from, to, &value)) {
         if (isinf(value)) return bad_value(r, from, to, "is out of the range of", type);
     } else {
         return store_nan(type, from, to, out) || bad_value(r, from, to, "is no value of", type);
@@ -276,8 +195,7 @@ static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted
     return false;
 }
 
-/* What separates an element, or the `}`, from an element before it. XLA's reader passes over any
- * number of commas. */
+/* Reads the commas between elements, or in front of the `}`. XLA's reader takes any number. */
 static void read_commas(reader *r, bool first) {
     skip(r);
     const char *from = r->at;
@@ -292,14 +210,14 @@ static void read_commas(reader *r, bool first) {
         hlo_text_defer_error(r->text, span(r, from, from + 1), "this ',' separates nothing");
 }
 
-/* `...` in the outermost braces: the values are not told, whatever stands before it. */
+/* Reads `...` in the outermost braces: it elides all values, those before it included. */
 static bool read_dots(reader *r) {
     if (r->end - r->at < 3 || memcmp(r->at, "...", 3) != 0) return false;
     r->at += 3;
     return true;
 }
 
-/* True if `...` stands in the outermost braces, from r->at on, where `level` of them are open. */
+/* True if `...` stands in the outermost braces, behind r->at, where `level` braces are open. */
 static bool dots_follow(reader r, uint32_t level) {
     for (skip(&r); r.at < r.end && (level || *r.at == '{'); r.at++, skip(&r)) {
         if (*r.at == '{')
@@ -312,11 +230,11 @@ static bool dots_follow(reader r, uint32_t level) {
     return false;
 }
 
-/* An array's elements while they are read. */
+/* The state of reading an array's elements. */
 typedef struct elements {
     const hlo_shape *shape;
-    char *data;       /* where the next one goes; NULL: they are only checked */
-    int64_t capacity; /* for how many more */
+    char *data;       /* the place of the next element; NULL: elements are only checked */
+    int64_t capacity; /* elements that may follow */
     bool loose;       /* elements stand in the outermost braces, without the inner ones */
     bool elided;      /* `...` was read */
 } elements;
@@ -332,8 +250,8 @@ static bool read_element(reader *r, elements *e, const char *opened) {
     return true;
 }
 
-/* True if a number at r->at may do without the inner braces of its array: XLA's reader takes it
- * where there is a `...` as well. */
+/* True if the number at r->at may lack the inner braces of its array: XLA's reader takes it where
+ * the array has a `...` as well. */
 static bool is_loose(reader *r, elements *e) {
     if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
         return false;
@@ -394,7 +312,7 @@ static bool read_elements(reader *r, elements *e) {
     return true;
 }
 
-/* `{...}`, which stands for values that were not written. */
+/* Reads `{...}`, an elided value. */
 static bool read_elided(reader *r) {
     const char *from = r->at;
     if (next_is(r, '{')) {
@@ -405,15 +323,8 @@ static bool read_elided(reader *r) {
     return false;
 }
 
-static const hlo_literal *elided(reader *r, const hlo_shape *shape) {
-    hlo_literal *literal = hlo_arena_zero(r->text->module->arena, sizeof *literal);
-    literal->shape = shape;
-    literal->elided = true;
-    return literal;
-}
-
-/* A number where the braces of an array have to be: XLA's reader takes it for the first element,
- * and 0 for the others. */
+/* Reads a number in place of an array's braces: XLA's reader takes it for the first element, and 0
+ * for the others. */
 static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
     hlo_span at = span(r, r->at, word_end(r));
     if (count > 1)
@@ -431,10 +342,7 @@ static bool is_unbraced(const reader *r, const hlo_shape *shape, int64_t count) 
 static const hlo_literal *read_literal(reader *r, const hlo_shape *shape);
 
 static const hlo_literal *read_tuple(reader *r, const hlo_shape *shape) {
-    hlo_arena *arena = r->text->module->arena;
-    hlo_literal *literal = hlo_arena_zero(arena, sizeof *literal);
-    literal->shape = shape;
-    literal->elements = hlo_arena_array(arena, shape->rank, sizeof *literal->elements);
+    hlo_literal *literal = hlo_literal_tuple(r->text->module, shape);
     if (!next_is(r, '(')) return fail(r, "'('"), NULL;
     for (uint32_t i = 0; i < shape->rank; i++) {
         if (i && shape->elements[i]->type == HLO_TYPE_TUPLE)
@@ -465,7 +373,7 @@ static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
                   .capacity = count < 0 ? INT64_MAX : count};
     if (!(unbraced ? read_unbraced(r, shape, count, literal->data) : read_elements(r, &e)))
         return NULL;
-    return e.elided ? elided(r, shape) : literal;
+    return e.elided ? hlo_literal_elided(r->text->module, shape) : literal;
 }
 
 static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
@@ -476,7 +384,7 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
                        hlo_types[shape->type].name);
         return NULL;
     }
-    if (shape->rank && read_elided(r)) return elided(r, shape);
+    if (shape->rank && read_elided(r)) return hlo_literal_elided(r->text->module, shape);
     return read_array(r, shape);
 }
 
@@ -519,14 +427,13 @@ uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shap
 }
 
 const hlo_literal *hlo_text_tuple_literal(hlo_text *text, size_t from) {
-    hlo_arena *arena = text->module->arena;
     const hlo_literal **items = (const hlo_literal **)(text->literals.items + from);
     const uint32_t count = (uint32_t)((text->literals.used - from) / sizeof *items);
     const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
     for (uint32_t i = 0; i < count; i++) shapes[i] = items[i]->shape;
-    hlo_literal *tuple = hlo_arena_zero(arena, sizeof *tuple);
-    tuple->shape = hlo_shape_tuple(text->module, count, shapes);
-    tuple->elements = hlo_arena_copy(arena, items, count * sizeof *items);
+    hlo_literal *tuple =
+        hlo_literal_tuple(text->module, hlo_shape_tuple(text->module, count, shapes));
+    for (uint32_t i = 0; i < count; i++) tuple->elements[i] = items[i];
     text->literals.used = from;
     return tuple;
 }

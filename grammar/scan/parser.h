@@ -299,6 +299,15 @@ const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from);
 /* Takes the shapes from text->shapes, from byte `from` on, as a list. */
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
 
+/* --------------------------------------------------------------------------- numbers (number.c) */
+
+/* True for one digit or more and nothing else. */
+bool hlo_number_is_digits(const char *from, const char *to);
+/* Reads an integer, cut to 64 bits from 2^63 on; false: it is none, or does not fit in 64 bits. */
+bool hlo_number_read_int(const char *from, const char *to, int64_t *out);
+/* Reads a decimal number, infinite where it exceeds a double; false: it is none. */
+bool hlo_number_read_decimal(const char *from, const char *to, double *out);
+
 /* ------------------------------------------------------------------------- literals (literal.c) */
 
 /* Reads a constant's value; returns its length, *out NULL after an error and for shape NULL. */

@@ -1,5 +1,5 @@
 /* Rounding an f32 to a float of few bits. This text is C, and C++ as CUDA compiles it: kernels are
- * generated with it (runtime/cuda/codegen/helpers.cuh). */
+ * generated with it (runtime/cuda/codegen/element.cuh). */
 #ifndef HLO_IR_EVAL_ENCODE_H
 #define HLO_IR_EVAL_ENCODE_H
 

@@ -13,6 +13,20 @@ hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape) {
     return literal;
 }
 
+hlo_literal *hlo_literal_tuple(hlo_module *module, const hlo_shape *shape) {
+    hlo_literal *literal = hlo_arena_zero(module->arena, sizeof *literal);
+    literal->shape = shape;
+    literal->elements = hlo_arena_array(module->arena, shape->rank, sizeof *literal->elements);
+    return literal;
+}
+
+hlo_literal *hlo_literal_elided(hlo_module *module, const hlo_shape *shape) {
+    hlo_literal *literal = hlo_arena_zero(module->arena, sizeof *literal);
+    literal->shape = shape;
+    literal->elided = true;
+    return literal;
+}
+
 bool hlo_literal_is_splat(const hlo_literal *literal) {
     if (!literal->data) return false;
     int64_t count = hlo_shape_count(literal->shape);

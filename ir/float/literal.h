@@ -4,11 +4,15 @@
 
 #include "ir/ir.h"
 
-/* A literal for an array of `shape`; its elements are uninitialised. */
+/* Makes a literal for an array of `shape` with uninitialised elements. */
 hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
+/* Makes a literal for a tuple of `shape` with uninitialised elements. */
+hlo_literal *hlo_literal_tuple(hlo_module *module, const hlo_shape *shape);
+/* Makes a literal whose value the text or the message does not have, `{...}`. */
+hlo_literal *hlo_literal_elided(hlo_module *module, const hlo_shape *shape);
 /* True if all elements have one value; false for tuples, elided and empty literals. */
 bool hlo_literal_is_splat(const hlo_literal *literal);
-/* Element `index` of a real or integer array as a double. For values of a module, ask
+/* Returns element `index` of a real or integer array as a double. For values of a module, ask
  * hlo_known_element() and hlo_known_number() (ir/module/known.h). */
 double hlo_literal_number(const hlo_literal *literal, int64_t index);
 /* Sets element `index`, rounded to the type (float.h). */

@@ -2,6 +2,7 @@
 #include "passes/builders/granularity.h"
 #include "ir/float/literal.h"
 #include "ir/module/known.h"
+#include "passes/builders/pad_slice.h"
 
 #include <string.h>
 
@@ -29,13 +30,12 @@ static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularit
 
 /* ------------------------------------------------------------------------------------- reshapes */
 
-/* A reshape takes runs of dimensions to runs of as many elements. Within one, equal elements that
- * lie side by side stay so; where those of the result do not, the operand must be the same all
- * along. */
-
+/* A reshape maps groups of adjacent dimensions to groups with equally many elements. Equal elements
+ * that are contiguous in a group stay contiguous; where those of the result are not contiguous, the
+ * operand must be constant throughout the group. */
 typedef struct run {
     uint32_t from, from_end, to, to_end; /* dimensions */
-    bool exact;                          /* equal elements lie side by side */
+    bool exact;                          /* equal elements are contiguous */
 } run;
 
 static bool next_run(const hlo_shape *from, const hlo_shape *to, run *r) {
@@ -318,24 +318,30 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
     return packed ? grow(env, packed, extents) : NULL;
 }
 
-/* Makes the link on the compact value, with attributes to match. */
-static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
-                           const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
-                           const int64_t *list, uint32_t count) {
-    hlo_instr *operands[HLO_RULE_ARGS] = {packed};
+/* Makes a copy of `link` on compact operands, without metadata. */
+static hlo_instr *copy_link(hlo_rule_env *env, const hlo_instr *link, hlo_type type,
+                            const hlo_granularity *granularity, hlo_instr *const *operands) {
     int64_t extents[HLO_RULE_ARGS];
-    if (link->operand_count > HLO_RULE_ARGS) return NULL;
-    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    hlo_module *module = env->context->module;
-    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, packed->shape->type, 1);
     hlo_granularity_dims(link->shape, granularity, extents);
     const hlo_shape *shape =
-        hlo_shape_array(module, packed->shape->type, link->shape->rank, extents);
+        hlo_shape_array(env->context->module, type, link->shape->rank, extents);
     hlo_instr *made = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
     if (!made) return NULL;
     hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(made, link);
-    hlo_instr_set_ints(made, id, count, list);
+    return made;
+}
+
+/* Makes the link on the compact value, with the list of attribute `id` adapted. */
+static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
+                           const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
+                           const int64_t *list, uint32_t count) {
+    hlo_instr *operands[HLO_RULE_ARGS] = {packed};
+    if (link->operand_count > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, packed->shape->type, 1);
+    hlo_instr *made = copy_link(env, link, packed->shape->type, granularity, operands);
+    if (made) hlo_instr_set_ints(made, id, count, list);
     return made;
 }
 
@@ -445,7 +451,6 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
 static hlo_instr *pack_elementwise(hlo_rule_env *env, hlo_instr *value,
                                    const hlo_granularity *granularity) {
     hlo_instr *operands[HLO_RULE_ARGS];
-    int64_t extents[HLO_RULE_ARGS];
     if (value->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         operands[i] = hlo_instr_operand(value, i);
@@ -453,14 +458,7 @@ static hlo_instr *pack_elementwise(hlo_rule_env *env, hlo_instr *value,
             operands[i] = hlo_granularity_compact(env, operands[i], granularity);
         if (!operands[i]) return NULL;
     }
-    hlo_granularity_dims(value->shape, granularity, extents);
-    const hlo_shape *shape =
-        hlo_shape_array(env->context->module, value->shape->type, value->shape->rank, extents);
-    hlo_instr *made = hlo_rule_new(env, value->op, shape, value->operand_count, operands);
-    if (!made) return NULL;
-    hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(made, value);
-    return made;
+    return copy_link(env, value, value->shape->type, granularity, operands);
 }
 
 hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
@@ -481,7 +479,6 @@ hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
 hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
                                   const hlo_granularity *granularity) {
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], wide[HLO_RULE_ARGS], merged[HLO_RULE_ARGS];
-    int64_t list[3 * HLO_RULE_ARGS];
     uint32_t count = 0, rank = 0;
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t size = shape->dims[i], g = granularity->v[i], runs = parts(size, g);
@@ -491,17 +488,12 @@ hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hl
         wide[rank++] = runs > 1 ? runs : size;
         if (runs > 1 && g > 1) wide[rank++] = g;
         merged[i] = runs > 1 ? runs * g : size;
-        list[3 * i] = 0;
-        list[3 * i + 1] = size;
-        list[3 * i + 2] = 1;
     }
     packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, count, kept, 0, NULL);
     packed = hlo_granularity_make(env, HLO_OP_BROADCAST, packed, rank, wide, count, dims);
     packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, shape->rank, merged, 0, NULL);
-    if (!packed || hlo_shape_same_dims(packed->shape, shape)) return packed;
+    if (!packed) return NULL;
     const hlo_shape *cut =
         hlo_shape_array(env->context->module, packed->shape->type, shape->rank, shape->dims);
-    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, cut, 1, &packed);
-    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, list);
-    return slice;
+    return hlo_slice_prefix(env, packed, cut, &packed) ? packed : NULL;
 }

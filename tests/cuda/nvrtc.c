@@ -1,4 +1,4 @@
-/* libnvrtc, stood in for: the host's C++ compiler makes a shared object, which driver.c runs. */
+/* libnvrtc, stood in for: the host's C++ compiler makes a shared object, which kernels.c runs. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static char *read_file(const char *path, size_t *out_size) {
     return bytes;
 }
 
-/* How many arguments each kernel takes, for driver.c. */
+/* How many arguments each kernel takes, for kernels.c. */
 static void write_arguments(const char *source, FILE *out) {
     for (const char *at = source; (at = strstr(at, "__global__"));) {
         const char *open = strchr(at, '('), *close = open ? strchr(open, ')') : NULL;

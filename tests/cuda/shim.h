@@ -1,5 +1,5 @@
 // What generated kernels need to be C++ of the host's: the words of CUDA C, and what device.cuh
-// has, without the hardware's instructions. driver.c runs them, thread after thread.
+// has, without the hardware's instructions. kernels.c runs them, thread after thread.
 #include <cfenv>
 #include <cmath>
 #include <cstdio>
@@ -18,7 +18,7 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// The same as in driver.c.
+// The same as in kernels.c.
 struct standin_shim_state {
     standin_indices thread, block, block_size, grid_size;
     void (*synchronise)();

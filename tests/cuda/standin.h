@@ -37,12 +37,23 @@ enum {
 int standin_enter(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A line of the log that is no call. */
 void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Returns compute capability * 10 of the device. */
 int standin_sm(void);
+
+/* Logs a call in its function, and returns where the call is made to fail. */
+#define ENTER(...)                                                                                 \
+    do {                                                                                           \
+        int failed = standin_enter(__VA_ARGS__);                                                   \
+        if (failed) return failed;                                                                 \
+    } while (0)
 
 /* Does run(argument) in the stream's turn: now, or whenever the graph is launched that is being
  * captured. `argument`, of `size` bytes, is copied. */
 int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
                     size_t size);
+/* Waiting, allocating and asking are errors while a stream is captured: returns that error and
+ * invalidates the capture, or 0 when nothing is captured. */
+int standin_uncaptured(void);
 /* Whether these bytes lie in one piece of the device's memory that is allocated. */
 bool standin_allocated(const void *memory, size_t size);
 /* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none. In

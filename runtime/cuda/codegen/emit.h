@@ -266,8 +266,8 @@ void emit_sort(emit *e, cuda_code *code);
 const char *cuda_scatter_refusal(const hlo_instr *instr);
 const char *cuda_sort_refusal(const hlo_instr *instr);
 
-/* The texts of device.cuh, ir/float/encode.h and helpers.cuh, ended by NULL; cmake/embed.cmake
- * makes them. */
+/* The texts of device.cuh, ir/float/encode.h, element.cuh and opcodes.cuh, ended by NULL;
+ * cmake/embed.cmake makes them. */
 extern const char *const cuda_helpers[];
 
 #endif

@@ -1,0 +1,201 @@
+/* libcuda, stood in for: modules, and kernels run by the host, thread after thread. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "standin.h"
+
+typedef struct indices {
+    unsigned x, y, z;
+} indices;
+
+/* What every module has (shim.h). */
+typedef struct shim {
+    indices thread, block, block_size, grid_size;
+    void (*synchronise)(void);
+} shim;
+
+struct cuda_module {
+    void *handle;
+    shim *shim;
+    struct cuda_function *functions;
+};
+
+/* Kernels take pointers only, and no more than this. */
+enum { ARGUMENTS = 64, STACK = 1 << 16 };
+typedef void kernel(void *, ...);
+
+struct cuda_function {
+    struct cuda_function *next;
+    cuda_module *module;
+    kernel *run;
+    int arguments;
+    char name[64];
+};
+
+/* A "cubin" is a shared object of the host's. */
+static size_t image_size(const unsigned char *image) {
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)image;
+    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return 0;
+    return header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
+}
+
+static void *load_image(const void *image) {
+    size_t size = image_size(image);
+    int file = size ? memfd_create("module", 0) : -1;
+    if (file < 0) return NULL;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    void *handle =
+        write(file, image, size) == (ssize_t)size ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!handle) standin_note("%s", dlerror());
+    close(file);
+    return handle;
+}
+
+int cuModuleLoadData(cuda_module **module, const void *image) {
+    ENTER("cuModuleLoadData");
+    if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
+    void *handle = load_image(image);
+    if (!handle) return CUDA_INVALID_IMAGE;
+    *module = calloc(1, sizeof **module);
+    if (!*module) return CUDA_OUT_OF_MEMORY;
+    (*module)->handle = handle;
+    (*module)->shim = dlsym(handle, "standin_shim");
+    return (*module)->shim ? 0 : CUDA_INVALID_IMAGE;
+}
+
+int cuModuleGetFunction(cuda_function **function, cuda_module *module, const char *name) {
+    char count[128];
+    snprintf(count, sizeof count, "standin_arguments_%s", name);
+    const int *arguments = dlsym(module->handle, count);
+    ENTER("cuModuleGetFunction %s", name);
+    if (!arguments || *arguments > ARGUMENTS) return CUDA_NOT_FOUND;
+    cuda_function *f = calloc(1, sizeof *f);
+    if (!f) return CUDA_OUT_OF_MEMORY;
+    *(void **)&f->run = dlsym(module->handle, name);
+    f->module = module;
+    f->arguments = *arguments;
+    snprintf(f->name, sizeof f->name, "%s", name);
+    f->next = module->functions;
+    module->functions = f;
+    *function = f;
+    return f->run ? 0 : CUDA_NOT_FOUND;
+}
+
+int cuModuleUnload(cuda_module *module) {
+    while (module->functions) {
+        cuda_function *next = module->functions->next;
+        free(module->functions);
+        module->functions = next;
+    }
+    dlclose(module->handle);
+    free(module);
+    ENTER("cuModuleUnload");
+    return 0;
+}
+
+int cuFuncSetAttribute(cuda_function *function, int attribute, int value) {
+    ENTER("cuFuncSetAttribute %s %d = %d", function->name, attribute, value);
+    return 0;
+}
+
+typedef struct launch {
+    cuda_function *function;
+    unsigned grid, block;
+    void *arguments[ARGUMENTS];
+} launch;
+
+/* The threads of a block are fibers, so that they can wait for each other. */
+typedef struct fiber {
+    ucontext_t context;
+    bool done;
+    char *stack;
+} fiber;
+
+static struct {
+    ucontext_t home;
+    fiber *fibers;
+    unsigned count, at;
+    const launch *launch;
+} block;
+
+static void call(const launch *l) {
+    void *const *a = l->arguments;
+    l->function->run(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11],
+                     a[12], a[13], a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22],
+                     a[23], a[24], a[25], a[26], a[27], a[28], a[29], a[30], a[31], a[32], a[33],
+                     a[34], a[35], a[36], a[37], a[38], a[39], a[40], a[41], a[42], a[43], a[44],
+                     a[45], a[46], a[47], a[48], a[49], a[50], a[51], a[52], a[53], a[54], a[55],
+                     a[56], a[57], a[58], a[59], a[60], a[61], a[62], a[63]);
+}
+
+static void run_fiber(void) {
+    call(block.launch);
+    block.fibers[block.at].done = true;
+}
+
+static void synchronise(void) {
+    swapcontext(&block.fibers[block.at].context, &block.home);
+}
+
+static void prepare_fiber(fiber *f) {
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK;
+    f->context.uc_link = &block.home;
+    f->done = false;
+    makecontext(&f->context, run_fiber, 0);
+}
+
+/* From one barrier to the next, thread after thread, until all are done. */
+static void run_block(shim *s) {
+    for (unsigned i = 0; i < block.count; i++) prepare_fiber(&block.fibers[i]);
+    for (bool more = true; more;) {
+        more = false;
+        for (unsigned i = 0; i < block.count; i++) {
+            if (block.fibers[i].done) continue;
+            block.at = i;
+            s->thread.x = i;
+            swapcontext(&block.home, &block.fibers[i].context);
+            more |= !block.fibers[i].done;
+        }
+    }
+}
+
+static void run_launch(void *argument) {
+    const launch *l = argument;
+    shim *s = l->function->module->shim;
+    s->block_size = (indices){l->block, 1, 1};
+    s->grid_size = (indices){l->grid, 1, 1};
+    s->synchronise = synchronise;
+    block.launch = l;
+    block.count = l->block;
+    block.fibers = calloc(l->block, sizeof *block.fibers);
+    char *stacks = malloc((size_t)l->block * STACK);
+    for (unsigned i = 0; i < l->block; i++) block.fibers[i].stack = stacks + (size_t)i * STACK;
+    for (unsigned b = 0; b < l->grid; b++) {
+        s->block.x = b;
+        run_block(s);
+    }
+    free(stacks);
+    free(block.fibers);
+}
+
+int cuLaunchKernel(cuda_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   cuda_stream *stream, void **arguments, void **extra) {
+    ENTER("cuLaunchKernel %s grid %u block %u", function->name, grid_x, block_x);
+    if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra ||
+        grid_x == 0 || block_x == 0 || block_x > 1024)
+        return CUDA_INVALID_VALUE;
+    launch l = {function, grid_x, block_x, {0}};
+    for (int i = 0; i < function->arguments; i++) l.arguments[i] = *(void **)arguments[i];
+    return standin_enqueue(stream, run_launch, &l, sizeof l);
+}

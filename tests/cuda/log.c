@@ -1,0 +1,63 @@
+/* The log of the stand-in's calls, and calls that are made to fail. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "standin.h"
+
+enum { COUNTED = 128 };
+
+static struct {
+    const char *name;
+    long count;
+} calls[COUNTED];
+
+/* Names are the first words of formats. */
+static bool same_name(const char *a, const char *b) {
+    size_t length = strcspn(a, " ");
+    return length == strcspn(b, " ") && memcmp(a, b, length) == 0;
+}
+
+static long count_call(const char *name) {
+    for (int i = 0; i < COUNTED; i++) {
+        if (!calls[i].name) calls[i].name = name;
+        if (same_name(calls[i].name, name)) return ++calls[i].count;
+    }
+    return 0;
+}
+
+static void write_line(const char *format, va_list args) {
+    const char *path = getenv("HLO_STANDIN_LOG");
+    FILE *log = path ? fopen(path, "a") : NULL;
+    if (!log) return;
+    vfprintf(log, format, args);
+    fputc('\n', log);
+    fclose(log);
+}
+
+int standin_enter(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_line(format, args);
+    va_end(args);
+    long number = count_call(format);
+    const char *fail = getenv("HLO_STANDIN_FAIL");
+    size_t length = strcspn(format, " ");
+    if (!fail || strncmp(fail, format, length) != 0 || fail[length] != ':') return 0;
+    char *end;
+    long at = strtol(fail + length + 1, &end, 10);
+    return at == number && *end == '=' ? atoi(end + 1) : 0;
+}
+
+void standin_note(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_line(format, args);
+    va_end(args);
+}
+
+int standin_sm(void) {
+    const char *sm = getenv("HLO_STANDIN_SM");
+    return sm ? atoi(sm) : 90;
+}
