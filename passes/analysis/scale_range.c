@@ -36,10 +36,10 @@ static bool of_elements(const hlo_instr *value, magnitudes *out) {
     double number;
     *out = none;
     if (!hlo_shape_is_array(value->shape)) return false;
-    if (hlo_known_number(value, &number)) return *out = of_number(number), true;
+    if (hlo_known_number_pinned(value, &number)) return *out = of_number(number), true;
     if (value->op != HLO_OP_CONSTANT && hlo_shape_count(value->shape) > ELEMENT_LIMIT) return false;
     for (int64_t i = 0; i < hlo_shape_count(value->shape); i++) {
-        if (!hlo_known_element(value, i, &number)) return false;
+        if (!hlo_known_element_pinned(value, i, &number)) return false;
         *out = joined(*out, of_number(number));
     }
     return true;
@@ -53,7 +53,7 @@ static magnitudes of_parts(const hlo_instr *value, uint32_t from, unsigned *step
     for (uint32_t i = from; i < value->operand_count; i++) {
         double number;
         const hlo_instr *part = hlo_instr_operand(value, i);
-        const bool filler = hlo_known_number(part, &number);
+        const bool filler = hlo_known_number_pinned(part, &number);
         fillers += filler;
         if (!filler || !isnan(number)) m = joined(m, walk(part, steps));
     }
@@ -113,7 +113,7 @@ static magnitudes unrounded(const hlo_instr *value, unsigned *steps) {
 static magnitudes walk(const hlo_instr *value, unsigned *steps) {
     const hlo_type type = value->shape->type;
     double number;
-    if (hlo_type_is_fp8(type) && (!hlo_known_number(value, &number) || !isfinite(number)))
+    if (hlo_type_is_fp8(type) && (!hlo_known_number_pinned(value, &number) || !isfinite(number)))
         return (magnitudes){1, hlo_float_max(type), false, false};
     magnitudes m = unrounded(value, steps);
     if (!hlo_type_is_float(type)) return m;

@@ -295,12 +295,12 @@ TEST(alpha_free) {
 
 TEST(nonzero) {
     double number;
-    return !hlo_known_number(args->instr, &number) || (float)number != 0;
+    return !hlo_known_number_pinned(args->instr, &number) || (float)number != 0;
 }
 
 TEST(dividing) {
     double number;
-    return !hlo_known_number(args->instr, &number) || (float)(1 / number) != 0;
+    return !hlo_known_number_pinned(args->instr, &number) || (float)(1 / number) != 0;
 }
 
 TEST(a_scale_free) {
@@ -325,7 +325,7 @@ static bool commutes_with_relu(hlo_instr *factor, const hlo_binding *call, hlo_s
     double number;
     if (!decode_product(call, &m)) return false;
     if (m.epilogue == HLO_EPILOGUE_DEFAULT) return true;
-    if (hlo_known_number(factor, &number)) return number > 0 && isfinite(number);
+    if (hlo_known_number_pinned(factor, &number)) return number > 0 && isfinite(number);
     return hlo_sign_least(factor) >= least;
 }
 

@@ -124,8 +124,8 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     return NULL;
 }
 
-/* Why a dot that could be FP8 otherwise must be as it is, which comes before what rules have said;
- * no reason: it need not. */
+/* Why a dot that could be FP8 otherwise must be as it is, which comes before what rules have said,
+ * unless that is of a call that was as good as made; no reason: it need not. */
 static hlo_judgement judge_held(hlo_judge_context *j, const hlo_instr *dot) {
     const bool looked_at = dot->op == HLO_OP_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
@@ -173,7 +173,7 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
     hlo_product_read(instr, &product);
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
-    else if (held.reason != HLO_REASON_COUNT)
+    else if (held.reason != HLO_REASON_COUNT && said != HLO_REASON_SCALES_OUT_OF_RANGE)
         judgement = held;
     else if (said != HLO_REASON_COUNT)
         judgement = wide(said, NULL);
