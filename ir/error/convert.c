@@ -8,28 +8,32 @@
 
 static const double infinite = (double)INFINITY;
 
-/* To an integer or a predicate: from the converted ends of the interval. */
+static double converted(hlo_type type, double number) {
+    uint64_t cell = 0;
+    hlo_number_store(type, &cell, number);
+    return hlo_number_load(type, &cell);
+}
+
+/* To an integer or a predicate: from the converted ends of the interval, and what lies inside. */
 static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,
                            double *sigma) {
     for (int64_t i = 0; i < count; i++) {
-        uint64_t cell[3] = {0};
         sigma[i] = 0;
         if (!(s[i] > 0)) continue;
         if (isinf(s[i]) && type != HLO_TYPE_PRED) {
             sigma[i] = infinite;
             continue;
         }
-        double ends[] = {x[i], x[i] - LAMBDA * s[i], x[i] + LAMBDA * s[i]};
+        double low = x[i] - LAMBDA * s[i], high = x[i] + LAMBDA * s[i];
         if (type == HLO_TYPE_PRED) {
-            bool reaches = !(ends[1] > 0 || ends[2] < 0);
-            sigma[i] = reaches ? 1 / LAMBDA : 0;
+            sigma[i] = low > 0 || high < 0 ? 0 : 1 / LAMBDA;
             continue;
         }
-        for (int e = 0; e < 3; e++) hlo_number_store(type, &cell[e], ends[e]);
-        double value = hlo_number_load(type, &cell[0]);
-        sigma[i] = fmax(fabs(hlo_number_load(type, &cell[1]) - value),
-                        fabs(hlo_number_load(type, &cell[2]) - value)) /
-                   LAMBDA;
+        double value = converted(type, x[i]);
+        for (int t = 0; t < HLO_ERROR_TIMES; t++) {
+            double moved = converted(type, x[i] + hlo_error_times[t] * s[i]);
+            sigma[i] = fmax(sigma[i], fabs((moved - value) / hlo_error_times[t]));
+        }
     }
 }
 

@@ -8,6 +8,8 @@
 
 static const double infinite = (double)INFINITY;
 
+const double hlo_error_times[HLO_ERROR_TIMES] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
+
 /* ----------------------------------------------------------------------------------- operations */
 
 static const float zero = 0;
@@ -118,19 +120,18 @@ static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out,
 /* What operand `which` (all of them: arity) moved both ways changes. */
 static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                         int64_t count) {
-    static const double times[] = {-LAMBDA, -1, 1, LAMBDA};
     hlo_chunk moved[3];
     double out[HLO_CHUNK], rate[HLO_CHUNK] = {0};
-    for (int t = 0; t < 4; t++) {
+    for (int t = 0; t < HLO_ERROR_TIMES; t++) {
         const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
         for (uint32_t o = 0; o < r->arity; o++) {
             if (which != o && which != r->arity) continue;
-            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], times[t], count,
+            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], hlo_error_times[t], count,
                        &moved[o]);
             in[o] = &moved[o];
         }
         run_loop(r, in, count, out);
-        take_rate(a->value, out, fabs(times[t]), count, rate);
+        take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
         note_turns(r, a, which, out, count);
     }
     for (uint32_t o = 0; o < r->arity; o++)

@@ -26,6 +26,11 @@ HLO_ERROR_FORMS(FORM)
 void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma);
+/* By how many sigmas an operand is moved to find out what each of them changes. Lambda last, and 3
+ * between: of a function that jumps, or that levels off, one sigma and lambda do not tell. */
+enum { HLO_ERROR_TIMES = 6 };
+extern const double hlo_error_times[HLO_ERROR_TIMES];
+
 /* Below this size, f32 arithmetic may flush results to zero. */
 #define HLO_ERROR_FLUSHED 0x1p-126
 

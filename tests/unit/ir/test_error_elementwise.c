@@ -324,6 +324,30 @@ static void zeros_may_have_the_other_sign(void **state) {
     hlo_module_free(s.module);
 }
 
+/* A tanh of -25 is 1 where it is some sigmas higher: a jump of 2 that many sigmas away. */
+static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    static const double sigma[] = {1, 4, 20, 40};
+    setup s =
+        prepare(MODULE("(x: f32[4]) -> f32[4]", X "  ROOT %r = f32[4]{0} tanh(%x)"), &recover);
+    for (int i = 0; i < 4; i++) set(&s.operands[0], i, -25), set(&s.operand_sigmas[0], i, sigma[i]);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) < 1e-6);
+    assert_true(fabs(at(&s.sigma, 1) - 2 / HLO_ERROR_LAMBDA) < 1e-3);
+    assert_true(fabs(at(&s.sigma, 2) - 2.0 / 3) < 1e-3);
+    assert_true(fabs(at(&s.sigma, 3) - 1) < 1e-3); /* half of what there is between -1 and 1 */
+    hlo_module_free(s.module);
+    s = prepare(MODULE("(x: f32[4]) -> s32[4]", X "  ROOT %r = s32[4]{0} convert(%x)"), &recover);
+    for (int i = 0; i < 4; i++)
+        set(&s.operands[0], i, 3.5), set(&s.operand_sigmas[0], i, sigma[i] / 16);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 1 / HLO_ERROR_LAMBDA);
+    assert_true(fabs(at(&s.sigma, 1) - 1.0 / 3) < 1e-6 && fabs(at(&s.sigma, 2) - 4.0 / 3) < 1e-6);
+    hlo_module_free(s.module);
+}
+
 #define THIN(type, wide)                                                                           \
     MODULE("(q: " type "[4,1], m: " wide "[4,1]) -> " wide "[4,1]",                                \
            "  %q = " type "[4,1]{1,0} parameter(0)\n  %m = " wide "[4,1]{1,0} parameter(1)\n"      \
@@ -371,6 +395,7 @@ int main(void) {
         cmocka_unit_test(overflows_are_kept_apart),
         cmocka_unit_test(an_overflow_is_the_same_in_both),
         cmocka_unit_test(zeros_may_have_the_other_sign),
+        cmocka_unit_test(jumps_are_found_between_one_sigma_and_lambda),
         cmocka_unit_test(rows_of_one_element_are_scaled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
