@@ -17,82 +17,48 @@
 
 /* --------------------------------------------------------------------------------------- making */
 
-static hlo_instr *insert(hlo_instr *before, hlo_op op, const hlo_shape *shape, uint32_t count,
-                         hlo_instr *const *operands) {
-    hlo_instr *made = hlo_instr_new(before->parent, before, op, shape, count, operands, NULL);
-    made->offset = before->offset;
-    return made;
-}
-
-static hlo_instr *take(hlo_instr *before, hlo_instr *tuple, int64_t index) {
-    hlo_instr *made =
-        insert(before, HLO_OP_GET_TUPLE_ELEMENT, tuple->shape->elements[index], 1, &tuple);
-    hlo_instr_set_attr(made, (hlo_attr){.id = HLO_ATTR_INDEX, .u.i = index});
-    return made;
-}
-
-static hlo_instr *reshape(hlo_instr *before, hlo_instr *value, uint32_t rank, const int64_t *dims) {
-    const hlo_shape *shape =
-        hlo_shape_array(before->parent->module, value->shape->type, rank, dims);
-    return insert(before, HLO_OP_RESHAPE, shape, 1, &value);
-}
-
-/* Broadcasts `value` along `dims` of the shape. */
-static hlo_instr *broadcast(hlo_instr *before, hlo_instr *value, const hlo_shape *shape,
-                            const hlo_ints *dims) {
-    hlo_instr *made = insert(before, HLO_OP_BROADCAST, shape, 1, &value);
-    hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, dims ? dims->count : 0, dims ? dims->v : NULL);
-    return made;
-}
-
 /* Dequantises `fp8` by `scale`. */
 static hlo_instr *dequantise(hlo_instr *before, const hlo_dequantised *from, const hlo_ints *dims,
                              hlo_instr *fp8, hlo_instr *scale) {
     const hlo_shape *wide = hlo_shape_retype(before->parent->module, fp8->shape, from->to);
-    hlo_instr *value = insert(before, HLO_OP_CONVERT, wide, 1, &fp8);
+    hlo_instr *value = hlo_sink_insert(before, HLO_OP_CONVERT, wide, 1, &fp8);
     if (!scale) return value;
     bool one = hlo_shape_count(scale->shape) == 1;
-    if (one && scale->shape->rank) scale = reshape(before, scale, 0, NULL);
-    hlo_instr *operands[] = {value, broadcast(before, scale, wide, one ? NULL : dims)};
-    return insert(before, from->op, wide, 2, operands);
+    if (one && scale->shape->rank) scale = hlo_sink_reshape(before, scale, 0, NULL);
+    hlo_instr *operands[] = {value, hlo_sink_broadcast(before, scale, wide, one ? NULL : dims)};
+    return hlo_sink_insert(before, from->op, wide, 2, operands);
 }
 
 /* Makes the scale available in a computation; NULL: there is none. */
 static hlo_instr *scale_in(const hlo_sink_candidate *what, hlo_instr *before, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
     if (!scale || what->scale_index >= 0)
-        return scale ? take(before, tuple, what->scale_index) : NULL;
+        return scale ? hlo_sink_take(before, tuple, what->scale_index) : NULL;
     double number;
     hlo_known_number(scale, &number);
     return hlo_constant_scalar(before->parent, before, scale->shape->type, number);
 }
 
-/* Returns the list that holds dimension 0. */
-static const hlo_ints *stacked_dims(const hlo_sink_region *e) {
-    hlo_ints *dims = hlo_arena_zero(e->context->scratch, sizeof *dims + sizeof dims->v[0]);
-    dims->count = 1;
-    return dims;
-}
-
-static void retype(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *value) {
-    value->shape = hlo_shape_retype(e->context->module, value->shape, what->from.from);
-}
-
 /* True if the user is a link on the path to the value of the next iteration. */
 static bool is_on_path_to_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
-    if (e->elements[index].how != HLO_CARRY_PERMUTED || use != use->user->operands) return false;
-    const hlo_instr *link = hlo_instr_operand(e->called[0]->root, index);
+    if (!e->elements[index].mode->links || use != use->user->operands) return false;
+    const hlo_instr *link = hlo_sink_next(e, index);
     for (; link->op != HLO_OP_GET_TUPLE_ELEMENT; link = hlo_instr_operand(link, 0))
         if (link == use->user) return true;
     return false;
 }
 
-/* True if the user is the next iteration's state, or the update of a stacked value. */
-static bool is_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
-    const hlo_instr *root = e->called[0]->root;
-    if (hlo_sink_is_next(e, root, use, index)) return true;
-    return e->elements[index].how == HLO_CARRY_STACKED &&
-           use->user == hlo_instr_operand(root, index);
+/* True if a dynamic-slice takes one index of dimension 0, along which the scale varies, and all of
+ * the other dimensions along which it varies. */
+static bool slices(const hlo_sink_candidate *what, const hlo_instr *slice, const hlo_instr *value) {
+    if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
+    if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
+        hlo_instr_operand(slice, 1)->shape->rank)
+        return false;
+    const hlo_ints *sizes = hlo_instr_ints(slice, HLO_ATTR_DYNAMIC_SLICE_SIZES);
+    for (uint32_t i = 1; i < what->dims->count; i++)
+        if (sizes->v[what->dims->v[i]] != value->shape->dims[what->dims->v[i]]) return false;
+    return sizes->v[0] == 1;
 }
 
 /* Slices the scale along with the value. */
@@ -106,15 +72,15 @@ static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *valu
     const hlo_sink_candidate *what = &e->elements[index];
     hlo_instr *wide = NULL, *before = scale ? scale->next : value->next;
     uint32_t first_made = e->context->module->next_id;
-    retype(e, what, value);
+    hlo_sink_retype(what, value);
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
-        if (use->user->id >= first_made || is_next(e, index, use)) continue;
+        if (use->user->id >= first_made || hlo_sink_is_next(e, use, index)) continue;
         if (is_on_path_to_next(e, index, use)) {
             become_fp8(e, index, use->user, tuple, NULL, dims);
             continue;
         }
-        if (!scale && hlo_sink_slices(what, use->user, value)) {
+        if (!scale && slices(what, use->user, value)) {
             become_sliced(e, index, use->user, tuple);
             continue;
         }
@@ -153,15 +119,15 @@ static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *s
         sizes[i] = i ? scale->shape->dims[i] : 1;
     }
     const hlo_shape *one = hlo_shape_array(e->context->module, scale->shape->type, rank, sizes);
-    scale = insert(after, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands);
+    scale = hlo_sink_insert(after, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands);
     hlo_instr_set_ints(scale, HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
     hlo_instr *squeeze = slice->uses ? slice->uses->user : NULL;
     if (rank == 1 || slice->use_count != 1 || !is_squeeze(squeeze)) {
         become_fp8(e, index, slice, tuple, scale, what->dims);
         return;
     }
-    retype(e, what, slice);
-    scale = reshape(squeeze->next, scale, rank - 1, sizes + 1);
+    hlo_sink_retype(what, slice);
+    scale = hlo_sink_reshape(squeeze->next, scale, rank - 1, sizes + 1);
     become_fp8(e, index, squeeze, tuple, scale, squeezed_dims(e, what->dims));
 }
 
@@ -174,44 +140,6 @@ static void sink_in(const hlo_sink_region *e, hlo_computation *comp) {
     }
 }
 
-/* Clones the links from `link` down to the dequantised value onto the fp8 value. */
-static hlo_instr *carry(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *link,
-                        hlo_instr *before) {
-    hlo_dequantised made;
-    if (hlo_dequantised_read(link, &made)) return made.fp8;
-    hlo_instr *operands[1 + HLO_RULE_ARGS] = {carry(e, what, hlo_instr_operand(link, 0), before)};
-    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    hlo_instr *copy = hlo_instr_copy(before->parent, before, link, operands);
-    retype(e, what, copy);
-    return copy;
-}
-
-/* Returns the scale before the first iteration: of a stacked value, a 1 for each slice. */
-static hlo_instr *first_scale(const hlo_sink_region *e, const hlo_sink_candidate *what,
-                              const hlo_shape *shape) {
-    if (what->how != HLO_CARRY_STACKED) return what->from.scale;
-    hlo_type type = what->from.scale->shape->type;
-    hlo_instr *one = hlo_constant_scalar(e->user->parent, e->user, type, 1);
-    return broadcast(e->user, one,
-                     hlo_shape_array(e->context->module, type, 1, (int64_t[]){shape->dims[0]}),
-                     NULL);
-}
-
-static hlo_instr *first_fp8(const hlo_sink_region *e, const hlo_sink_candidate *what,
-                            hlo_instr *wide) {
-    if (what->how != HLO_CARRY_STACKED)
-        return what->dims ? what->from.fp8 : carry(e, what, wide, e->user);
-    hlo_instr *zero = hlo_constant_scalar(e->user->parent, e->user, what->from.from, 0);
-    const hlo_shape *shape = hlo_shape_retype(e->context->module, wide->shape, what->from.from);
-    return broadcast(e->user, zero, shape, NULL);
-}
-
-static bool carries_scale(const hlo_sink_candidate *what) {
-    if (!what->sinks || !what->from.scale) return false;
-    return what->how == HLO_CARRY_RECOMPUTED || what->how == HLO_CARRY_STACKED ||
-           what->from.scale->op != HLO_OP_CONSTANT;
-}
-
 /* Makes the tuple with fp8 values, and appends the scales. */
 static hlo_instr *make_tuple(hlo_sink_region *e) {
     hlo_arena *arena = e->context->scratch;
@@ -221,39 +149,15 @@ static hlo_instr *make_tuple(hlo_sink_region *e) {
     for (uint32_t i = 0; i < e->count; i++) {
         hlo_sink_candidate *what = &e->elements[i];
         hlo_instr *wide = hlo_instr_operand(e->tuple, i);
-        operands[i] = what->sinks ? first_fp8(e, what, wide) : wide;
-        if (!carries_scale(what)) continue;
+        hlo_instr *scale;
+        operands[i] = what->sinks ? what->mode->first(e, what, wide, &scale) : wide;
+        if (!what->sinks || !what->carries_scale) continue;
         what->scale_index = count;
-        operands[count++] = first_scale(e, what, wide->shape);
+        operands[count++] = scale;
     }
     for (uint32_t i = 0; i < count; i++) shapes[i] = operands[i]->shape;
     const hlo_shape *shape = hlo_shape_tuple(e->context->module, count, shapes);
-    return insert(e->user, HLO_OP_TUPLE, shape, count, operands);
-}
-
-/* Stacks the fp8 slice, and its scale in an array of its own. */
-static hlo_instr *stack(const hlo_sink_region *e, const hlo_sink_candidate *what, hlo_instr *update,
-                        hlo_instr *state) {
-    retype(e, what, update);
-    hlo_instr_set_operand(update, 1, carry(e, what, hlo_instr_operand(update, 1), update));
-    if (!what->from.scale) return NULL;
-    hlo_instr *all = take(update, state, what->scale_index);
-    hlo_instr *operands[] = {all, reshape(update, what->from.scale, 1, (int64_t[]){1}),
-                             hlo_instr_operand(update, 2)};
-    return insert(update, HLO_OP_DYNAMIC_UPDATE_SLICE, all->shape, 3, operands);
-}
-
-/* Returns the scale of the next iteration; NULL: none is carried. */
-static hlo_instr *next_scale(const hlo_sink_region *e, uint32_t index) {
-    const hlo_sink_candidate *what = &e->elements[index];
-    hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
-    if (what->how == HLO_CARRY_STACKED)
-        return stack(e, what, hlo_instr_operand(root, index), state);
-    if (what->how == HLO_CARRY_RECOMPUTED) {
-        hlo_instr_set_operand(root, index, carry(e, what, hlo_instr_operand(root, index), root));
-        return what->next.scale;
-    }
-    return what->scale_index >= 0 ? take(root, state, what->scale_index) : NULL;
+    return hlo_sink_insert(e->user, HLO_OP_TUPLE, shape, count, operands);
 }
 
 /* Appends the scales to the loop's next state. After the loop, an invariant element is replaced by
@@ -261,14 +165,14 @@ static hlo_instr *next_scale(const hlo_sink_region *e, uint32_t index) {
 static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
     hlo_instr *root = e->called[0]->root;
     for (uint32_t i = 0; i < e->count; i++) {
-        hlo_instr *scale = e->elements[i].sinks ? next_scale(e, i) : NULL;
+        hlo_instr *scale = e->elements[i].sinks ? e->elements[i].mode->next(e, i) : NULL;
         if (scale) hlo_instr_append_operand(root, scale);
     }
     root->shape = e->user->shape = tuple->shape;
     for (hlo_use *use = e->user->uses; use; use = use->next) {
         int64_t index = use->user->id < e->count_before ? hlo_sink_index(use->user, e->user) : -1;
         if (index < 0 || !e->elements[index].sinks) continue;
-        if (e->elements[index].how == HLO_CARRY_INVARIANT) {
+        if (e->elements[index].mode->lasts) {
             hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
             use->user->shape = tuple->shape->elements[index];
         } else {
@@ -280,9 +184,6 @@ static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
 static void sink(hlo_sink_region *e) {
     e->count_before = e->context->module->next_id;
     hlo_instr *tuple = make_tuple(e);
-    for (uint32_t i = 0; i < e->count; i++)
-        if (e->elements[i].how == HLO_CARRY_STACKED && carries_scale(&e->elements[i]))
-            e->elements[i].dims = stacked_dims(e);
     for (uint32_t i = 0; i < e->called_count; i++) {
         e->called[i]->parameters[0]->shape = tuple->shape;
         sink_in(e, e->called[i]);

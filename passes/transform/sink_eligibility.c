@@ -6,103 +6,22 @@
 #include "passes/sharding/devices.h"
 #include "passes/transform/sink_dequantise.h"
 
-enum { DEPTH_LIMIT = 64, STEP_LIMIT = 1024 };
-
-int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple) {
-    if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
-    return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
-}
-
-/* -------------------------------------------------------------------------------------- reading */
-
-static bool is_zero(hlo_instr *value) {
-    double number;
-    return hlo_type_is_wide(value->shape->type) && hlo_known_number(value, &number) && number == 0;
-}
-
-/* True for movement whose clone needs no other new instruction. */
-static bool is_plain(const hlo_instr *link) {
-    return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
-}
-
-/* Reads a dequantised value below movement. */
-static bool reads_moved(hlo_instr *value, hlo_dequantised *out) {
-    for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
-        value = hlo_instr_operand(value, 0);
-    return hlo_dequantised_read(value, out);
-}
-
-/* Reads the update of a stack: it puts a dequantised slice along dimension 0 into the element. */
-static bool reads_stack(hlo_instr *update, const hlo_instr *state, uint32_t index,
-                        hlo_sink_candidate *out) {
-    if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin ||
-        hlo_instr_operand(update, 0)->pin ||
-        hlo_sink_index(hlo_instr_operand(update, 0), state) != index ||
-        hlo_instr_operand(update, 0)->use_count != 1 || update->use_count != 1)
-        return false;
-    hlo_instr *slice = hlo_instr_operand(update, 1);
-    const hlo_shape *all = update->shape, *one = slice->shape;
-    if (!all->rank || one->dims[0] != 1 || hlo_instr_operand(update, 2)->shape->rank) return false;
-    for (uint32_t i = 1; i < all->rank; i++)
-        if (one->dims[i] != all->dims[i]) return false;
-    return reads_moved(slice, &out->from);
-}
-
-static bool is_collective(const hlo_instr *instr) {
-    return instr->operand_count == 1 && !instr->pin &&
-           (instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_TO_ALL ||
-            instr->op == HLO_OP_COLLECTIVE_PERMUTE);
-}
-
-/* Returns the start of a chain of movement and collectives that ends at `value`. */
-static const hlo_instr *moved_from(const hlo_instr *value) {
-    for (unsigned depth = 0; depth < DEPTH_LIMIT && value->operand_count; depth++) {
-        if (!is_plain(value) && !is_collective(value)) break;
-        value = hlo_instr_operand(value, 0);
-    }
-    return value;
-}
-
-/* True if the scale is a constant, to be made where it is used. */
-static bool is_constant(const hlo_sink_candidate *what) {
-    return what->from.scale && what->from.scale->op == HLO_OP_CONSTANT &&
-           what->how != HLO_CARRY_RECOMPUTED && what->how != HLO_CARRY_STACKED;
-}
-
-/* Classifies the element by its value in the next iteration. False: none of the kinds. */
-static bool read_next(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *what) {
-    const hlo_instr *state = e->called[0]->parameters[0];
-    hlo_instr *next = hlo_instr_operand(e->called[0]->root, index);
-    if (hlo_sink_index(next, state) == index) return true;
-    if (what->dims) return false;
-    if (hlo_sink_index(moved_from(next), state) == index) {
-        what->how = HLO_CARRY_PERMUTED;
-        return true;
-    }
-    what->how = HLO_CARRY_RECOMPUTED;
-    return reads_moved(next, &what->next) && hlo_dequantised_same_form(&what->from, &what->next);
-}
+enum { STEP_LIMIT = 1024 };
 
 static void read_element(const hlo_sink_region *e, uint32_t index) {
-    double number;
+    static const hlo_sink_mode *const modes[] = {&hlo_sink_stacked, &hlo_sink_invariant,
+                                                 &hlo_sink_permuted, &hlo_sink_recomputed};
+    const hlo_sink_mode *const *mode = modes;
     hlo_sink_candidate *what = &e->elements[index];
-    hlo_instr *value = hlo_instr_operand(e->tuple, index);
-    *what = (hlo_sink_candidate){.scale_index = -1, .how = HLO_CARRY_INVARIANT};
-    bool loop = e->user->op == HLO_OP_WHILE;
-    if (loop && is_zero(value)) {
-        what->how = HLO_CARRY_STACKED;
-        what->sinks = reads_stack(hlo_instr_operand(e->called[0]->root, index),
-                                  e->called[0]->parameters[0], index, what);
-        return;
-    }
-    what->sinks = reads_moved(value, &what->from) ||
-                  hlo_dequantised_read_rows(value, &what->from, &what->dims);
-    if (what->sinks && loop) what->sinks = read_next(e, index, what);
-    if (what->sinks && is_constant(what))
-        what->sinks = !what->dims && hlo_known_number(what->from.scale, &number);
+    while ((*mode)->matches && !(*mode)->matches(e, index)) mode++;
+    *what = (hlo_sink_candidate){.scale_index = -1, .mode = *mode};
+    what->sinks = (*mode)->read(e, index, what);
+    double number;
+    hlo_instr *scale = what->sinks ? what->from.scale : NULL;
+    what->carries_scale = scale && ((*mode)->varies_with || scale->op != HLO_OP_CONSTANT);
+    if (scale && !what->carries_scale) /* it is made where it is used */
+        what->sinks = !what->dims && hlo_known_number(scale, &number);
 }
-
-/* -------------------------------------------------------------------------------------- serving */
 
 /* Path of movement from an element to its use; the last link first. */
 typedef struct path {
@@ -121,7 +40,7 @@ typedef struct walk {
 static bool comes_from_fp8(const walk *w, hlo_instr *value) {
     hlo_dequantised made;
     if (value->id < w->e->known && hlo_fp8_provenance_has(w->e->provenance, value)) return true;
-    for (unsigned depth = 0; depth < DEPTH_LIMIT && hlo_chain_link(value); depth++)
+    for (unsigned depth = 0; depth < HLO_SINK_DEPTH_LIMIT && hlo_chain_link(value); depth++)
         value = hlo_instr_operand(value, 0);
     return hlo_dequantised_read(value, &made);
 }
@@ -129,7 +48,7 @@ static bool comes_from_fp8(const walk *w, hlo_instr *value) {
 /* True if `value` is an element that was a candidate and stays wide. */
 static bool stays_wide(const hlo_sink_region *e, const hlo_instr *value) {
     for (uint32_t i = 0; i < e->called_count; i++) {
-        int64_t index = hlo_sink_index(moved_from(value), e->called[i]->parameters[0]);
+        int64_t index = hlo_sink_index(hlo_sink_moved_from(value), e->called[i]->parameters[0]);
         if (index >= 0 && index < e->count) return !e->elements[index].sinks;
     }
     return false;
@@ -139,11 +58,9 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
     const hlo_sink_candidate *what = w->what;
     if (!what->from.scale) return true;
     if (!hlo_devices_replicated(w->e->context, what->from.scale, collective)) return false;
-    if (what->how == HLO_CARRY_RECOMPUTED)
-        return hlo_devices_replicated(w->e->context, what->next.scale, collective);
-    if (what->how != HLO_CARRY_STACKED) return true;
-    const hlo_instr *update = hlo_instr_operand(w->e->called[0]->root, w->index);
-    return hlo_devices_replicated(w->e->context, hlo_instr_operand(update, 2), collective);
+    return !what->mode->varies_with ||
+           hlo_devices_replicated(w->e->context, what->mode->varies_with(w->e, w->index),
+                                  collective);
 }
 
 /* Finds the granularity below an all-gather or a permute. False: the gathered scale may vary. */
@@ -160,7 +77,7 @@ static bool granularity_below_collective(const walk *w, const hlo_instr *collect
 
 /* True if the scale does not vary along the contracting dimensions of the dot. */
 static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
-    if (!w->what->from.scale || (!w->what->dims && w->what->how != HLO_CARRY_STACKED)) return true;
+    if (!w->what->from.scale || !w->what->dims) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
     const hlo_ints *contracted =
@@ -174,15 +91,13 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
                 ? !granularity_below_collective(w, last->link, &granularity, &below)
                 : !hlo_granularity_of_operand(last->link, &granularity, &below))
             return false;
-    if (!w->what->dims) return granularity.v[0] == 1;
     for (uint32_t i = 0; i < w->what->dims->count; i++)
         if (granularity.v[w->what->dims->v[i]] != 1) return false;
     return true;
 }
 
 static bool is_legal_collective(const walk *w, const hlo_instr *user) {
-    return is_collective(user) &&
-           (w->what->dims || w->what->how == HLO_CARRY_STACKED || agrees(w, user));
+    return hlo_sink_is_collective(user) && (w->what->dims || agrees(w, user));
 }
 
 static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last);
@@ -241,24 +156,6 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
     return true;
 }
 
-bool hlo_sink_slices(const hlo_sink_candidate *what, const hlo_instr *slice,
-                     const hlo_instr *value) {
-    if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
-    if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
-        hlo_instr_operand(slice, 1)->shape->rank)
-        return false;
-    const hlo_ints *sizes = hlo_instr_ints(slice, HLO_ATTR_DYNAMIC_SLICE_SIZES);
-    for (uint32_t i = 1; i < what->dims->count; i++)
-        if (sizes->v[what->dims->v[i]] != value->shape->dims[what->dims->v[i]]) return false;
-    return sizes->v[0] == 1;
-}
-
-bool hlo_sink_is_next(const hlo_sink_region *e, const hlo_instr *root, const hlo_use *use,
-                      uint32_t index) {
-    return e->user->op == HLO_OP_WHILE && root == e->called[0]->root && use->user == root &&
-           use == root->operands + index;
-}
-
 static bool is_dot_legal(walk *w, const hlo_use *use, const path *last) {
     const hlo_instr *dot = use->user;
     if (dot->operand_count != 2) return false;
@@ -273,7 +170,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     const hlo_instr *user = use->user, *value = use->def;
     if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
-        if (hlo_sink_is_next(w->e, user, use, w->index)) return true;
+        if (hlo_sink_is_next(w->e, use, w->index)) return true;
         /* An inner loop carries it on. */
         const hlo_instr *caller = w->e->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
@@ -303,7 +200,7 @@ static void check_candidate(const hlo_sink_region *e, uint32_t index) {
     hlo_sink_candidate *what = &e->elements[index];
     walk w = {e, what, index, STEP_LIMIT, false};
     bool eligible = true;
-    if (what->how == HLO_CARRY_STACKED)
+    if (what->mode->after)
         eligible = are_element_uses_legal(&w, e->user, index, NULL);
     else
         for (uint32_t i = 0; eligible && i < e->called_count; i++)
