@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/intern.h"
+
 bool hlo_value_take(const char **at, const char *mark) {
     size_t size = strlen(mark);
     if (strncmp(*at, mark, size) != 0) return false;
@@ -16,33 +18,6 @@ int64_t hlo_value_int(const char **at) {
     int64_t value = strtoll(*at, &end, 10);
     *at = end;
     return value;
-}
-
-static int64_t times(int64_t a, int64_t b) {
-    int64_t product;
-    return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;
-}
-
-/* `{{0,1},{2,3}}` */
-static hlo_device_list listed(const char *value) {
-    hlo_device_list groups = {.list = value};
-    const char *at = value + 1;
-    while (hlo_value_take(&at, "{")) {
-        int64_t size = 0;
-        while (*at && !hlo_value_take(&at, "}")) {
-            const char *before = at;
-            hlo_value_int(&at);
-            hlo_value_take(&at, ",");
-            if (at == before) return groups;
-            size++;
-        }
-        hlo_value_take(&at, ",");
-        groups.size = groups.count && groups.size != size ? -1 : size;
-        groups.empty |= size == 0;
-        groups.count++;
-        groups.devices += size;
-    }
-    return groups;
 }
 
 const char *hlo_value_past_name(const char *at) {
@@ -97,70 +72,80 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
     return NULL;
 }
 
-/* The devices along the axis that is called as `name` says. */
-static int64_t axis_size(const char *axes, const char *name) {
-    size_t length = (size_t)(hlo_value_past_name(name) - name);
-    while (*axes == '\'') {
-        const char *size = hlo_value_past_name(axes);
-        bool named = (size_t)(size - axes) == length && memcmp(axes, name, length) == 0;
-        size += *size == '=';
-        int64_t devices = hlo_value_int(&size);
-        if (named) return devices;
-        axes = size + (*size == ',');
+/* -1 when a factor is negative or the product overflows. */
+static int64_t times(int64_t a, int64_t b) {
+    int64_t product;
+    return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;
+}
+
+static int64_t product(const hlo_ints *ints) {
+    int64_t all = 1;
+    for (uint32_t i = 0; i < ints->count; i++) all = times(all, ints->v[i]);
+    return all;
+}
+
+static void measure_listed(hlo_groups *g, hlo_arena *scratch) {
+    const hlo_ints *listed = g->mesh.devices.listed;
+    g->count = g->sizes->count;
+    g->devices = listed->count;
+    for (uint32_t i = 0; i < g->sizes->count; i++) {
+        g->size = i && g->size != g->sizes->v[i] ? -1 : g->sizes->v[i];
+        g->empty |= g->sizes->v[i] == 0;
     }
-    return -1;
-}
-
-/* `mesh['a'=2,'b'=4], device_ids=(..) {'a','b':(1)2}`: a group along those axes. */
-static hlo_device_list of_mesh(const char *value) {
-    hlo_device_list groups = {.size = 1, .devices = 1};
-    const char *at = value;
-    if (!hlo_value_take(&at, "mesh["))
-        return (hlo_device_list){.count = -1, .size = -1, .devices = -1};
-    const char *axes = at;
-    while (*at == '\'') {
-        at = hlo_value_past_name(at);
-        at += *at == '=';
-        groups.devices = times(groups.devices, hlo_value_int(&at));
-        hlo_value_take(&at, ",");
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    bool *seen = hlo_arena_zero(scratch, listed->count);
+    for (uint32_t i = 0; i < listed->count && !g->misfit; i++) {
+        g->odd = listed->v[i];
+        g->misfit = g->odd < 0 || g->odd >= listed->count || seen[g->odd];
+        if (!g->misfit) seen[g->odd] = true;
     }
-    at = strrchr(at, '{');
-    for (at = at ? at + 1 : ""; *at == '\'';) {
-        int64_t size = axis_size(axes, at);
-        at = hlo_value_past_name(at);
-        if (hlo_value_take(&at, ":(")) {
-            hlo_value_int(&at);
-            hlo_value_take(&at, ")");
-            size = hlo_value_int(&at);
-        }
-        groups.size = times(groups.size, size);
-        hlo_value_take(&at, ",");
+    hlo_arena_release(scratch, mark);
+}
+
+void hlo_groups_measure(hlo_groups *g, hlo_arena *scratch) {
+    if (g->sizes) {
+        measure_listed(g, scratch);
+        return;
     }
-    groups.count = groups.size > 0 && groups.devices > 0 ? groups.devices / groups.size : -1;
-    return groups;
+    const hlo_device_array *of = &g->mesh.devices;
+    if (!g->mesh.names) {
+        g->count = of->dims->v[0];
+        g->size = of->dims->v[1];
+        g->devices = product(of->iota);
+        return;
+    }
+    g->size = 1;
+    for (uint32_t i = 0; i < g->axes->count; i++) g->size = times(g->size, g->axes->v[i].size);
+    g->devices = product(of->dims);
+    g->count = g->size > 0 && g->devices > 0 ? g->devices / g->size : -1;
 }
 
-/* `[2,4]<=[4,2]T(1,0)` */
-static hlo_device_list of_iota(const char *value) {
-    const char *at = value + 1;
-    hlo_device_list groups = {.count = hlo_value_int(&at), .devices = 1};
-    hlo_value_take(&at, ",");
-    groups.size = hlo_value_int(&at);
-    hlo_value_take(&at, "]<=[");
-    do groups.devices = times(groups.devices, hlo_value_int(&at));
-    while (hlo_value_take(&at, ","));
-    return groups;
+static const hlo_ints *copy_ints(hlo_module *to, const hlo_ints *from) {
+    return from ? hlo_ints_new(to, from->count, from->v) : NULL;
 }
 
-hlo_device_list hlo_device_list_read(const char *value) {
-    if (!value || *value == '{') return listed(value ? value : "{}");
-    return *value == '[' ? of_iota(value) : of_mesh(value);
+static void copy_mesh(hlo_module *to, hlo_mesh *m) {
+    hlo_device_array *d = &m->devices;
+    if (m->names) {
+        m->names = hlo_arena_copy(to->arena, m->names, d->dims->count * sizeof *m->names);
+        for (uint32_t i = 0; i < d->dims->count; i++)
+            m->names[i] = hlo_intern(to, m->names[i], hlo_intern_length(m->names[i]));
+    }
+    *d = (hlo_device_array){copy_ints(to, d->dims), copy_ints(to, d->listed),
+                            copy_ints(to, d->iota), copy_ints(to, d->order)};
 }
 
-bool hlo_device_list_next(const char **at, int64_t *out_device) {
-    *at += strspn(*at, "{,}");
-    if (!**at) return false;
-    const char *before = *at;
-    *out_device = hlo_value_int(at);
-    return *at != before;
+hlo_groups *hlo_groups_copy(hlo_module *to, const hlo_groups *from) {
+    hlo_groups *g = hlo_arena_copy(to->arena, from, sizeof *from);
+    g->sizes = copy_ints(to, g->sizes);
+    copy_mesh(to, &g->mesh);
+    if (g->axes)
+        g->axes =
+            hlo_arena_copy(to->arena, g->axes, sizeof *g->axes + g->axes->count * sizeof(hlo_axis));
+    return g;
+}
+
+const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *attr = hlo_instr_attr(instr, id);
+    return attr ? attr->u.groups : NULL;
 }

@@ -119,13 +119,23 @@ typedef struct hlo_shapes {
     const hlo_shape *v[];
 } hlo_shapes;
 
+/* The first member of a value that is read into a struct. Equal values of a module are one struct,
+ * which lives as long as the module. */
+typedef struct hlo_parsed {
+    const char *text; /* as it is printed; interned */
+} hlo_parsed;
+
+typedef struct hlo_groups hlo_groups;
+
 /* One attribute; `id` tells the kind (attr.def), the kind tells the member. */
 typedef struct hlo_attr {
     hlo_attr_id id;
     union {
         int64_t i;
         double f;
-        const char *str; /* interned */
+        const char *str;          /* interned */
+        const hlo_parsed *parsed; /* the first member of any of the next */
+        const hlo_groups *groups;
         const hlo_ints *ints;
         hlo_computation *comp;
         const hlo_comps *comps;
@@ -141,6 +151,12 @@ struct hlo_attrs {
     uint32_t count;
     hlo_attr v[];
 };
+
+/* The text of a value of the kinds WORD, STRING, FORM and RAW, or of one that is read into a
+ * struct. */
+static inline const char *hlo_attr_text(const hlo_attr *attr) {
+    return hlo_attrs_info[attr->id].kind == HLO_KIND_GROUPS ? attr->u.parsed->text : attr->u.str;
+}
 
 /* True if the attribute equals its default (ir/table/attr_default.def) on an `op` whose first
  * operand has the shape `operand`; NULL: the shape is not known. */
@@ -375,6 +391,7 @@ void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
 /* The value of an attribute; `missing`, or NULL, when the instruction does not have it. */
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
+/* hlo_attr_text(); NULL when the instruction does not have the attribute. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
 /* An empty list, never NULL, when the instruction does not have the attribute. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);

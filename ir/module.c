@@ -337,7 +337,7 @@ int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing) {
 
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
-    return attr ? attr->u.str : NULL;
+    return attr ? hlo_attr_text(attr) : NULL;
 }
 
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id) {

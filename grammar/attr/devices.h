@@ -3,6 +3,7 @@
 #define HLO_GRAMMAR_ATTR_DEVICES_H
 
 #include "grammar/attr/notation.h"
+#include "ir/device_list.h"
 
 /* `[R]T(P)`: the numbers from 0 on in an array of dimensions R, transposed by P, row by row. In
  * canonical form no dimension is 1, dimensions that stay adjacent are one, and rank 1 has no T. */
@@ -34,6 +35,10 @@ typedef struct hlo_tiling {
 bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t);
 /* Reads `{manual, replicated}`. */
 bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t);
+/* The iota, in the module, as that of a device array. */
+void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out);
+/* The tiling without its kinds, in the module. */
+hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
 /* True if the tiling has one place for each device. */
 bool hlo_tiling_is_whole(const hlo_tiling *t);
 /* Brings the tiling to canonical form: dimensions behind the data are sorted by kind, those of one
@@ -43,23 +48,9 @@ int hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t);
 /* Writes `devices=[2,2]<=[4]` and the kinds. */
 void hlo_tiling_put(hlo_notation *f, const hlo_tiling *t);
 
-/* An axis of a mesh. */
-typedef struct hlo_axis {
-    const char *name;
-    size_t name_size;
-    int64_t size;
-} hlo_axis;
-
-/* `mesh['a'=2,'b'=4]`. */
-typedef struct hlo_mesh {
-    hlo_axis *axes;
-    size_t count;
-} hlo_mesh;
-
-/* A part of an axis: `size` of its devices, `pre` apart. */
+/* One more axis that is referred to. */
 typedef struct hlo_axis_ref {
-    size_t axis;
-    int64_t pre, size;
+    hlo_axis at;
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
@@ -69,6 +60,6 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
  * *refs, none of which may overlap. `open`: `?` may be the last; `sorted`: they come in the order
  * of the mesh. */
 bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
-                        const char *between, bool open, bool sorted, size_t *out_count);
+                        const char *between, bool open, bool sorted, const hlo_axes **out);
 
 #endif

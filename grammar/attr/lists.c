@@ -3,43 +3,17 @@
 
 #include <string.h>
 
-/* `{{0,1},{2}}`; `pair`: each of two. */
-static bool int_lists(hlo_notation *f, bool pair) {
+/* `{{0,1},{2}}`; nothing when there is none. */
+bool hlo_notation_size_lists(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
-    hlo_notation_put(f, "{");
-    if (!hlo_notation_next(f, '}')) {
-        bool more = false;
-        do {
-            hlo_notation_ints list;
-            if (!hlo_notation_expect(f, "{")) return false;
-            const char *from = f->at - 1;
-            if (!hlo_notation_int_list(f, "}", 0, &list)) return false;
-            if (pair && list.count != 2)
-                return hlo_notation_fail(f, from, 1, "expected a pair, found %zu number%s",
-                                         list.count, list.count == 1 ? "" : "s");
-            hlo_notation_put(f, more ? ",{" : "{");
-            hlo_notation_put_ints(f, list.v, list.count);
-            hlo_notation_put(f, "}");
-            more = true;
-        } while (hlo_notation_take(f, ","));
-    }
+    if (hlo_notation_take(f, "}")) return true;
+    do {
+        hlo_notation_ints list;
+        if (!hlo_notation_expect(f, "{") || !hlo_notation_int_list(f, "}", 0, &list)) return false;
+        hlo_notation_put_index(f, f->out.size ? "," : "{", &list);
+    } while (hlo_notation_take(f, ","));
     hlo_notation_put(f, "}");
     return hlo_notation_expect_end(f, "}");
-}
-
-bool hlo_notation_pairs(hlo_notation *f) {
-    return int_lists(f, true);
-}
-
-bool hlo_notation_listed(hlo_notation *f) {
-    return int_lists(f, false);
-}
-
-/* Nothing when there is none. */
-bool hlo_notation_size_lists(hlo_notation *f) {
-    if (!int_lists(f, false)) return false;
-    if (strcmp(f->out.v, "{}") == 0) f->out.size = 0;
-    return true;
 }
 
 /* `{true,false}`; *out_any: one of them is true. */

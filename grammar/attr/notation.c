@@ -2,36 +2,39 @@
 #include "grammar/attr/notation.h"
 #include "ir/intern.h"
 
-static const char *read_value(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
-                              const char *text, hlo_module_parser *parse_module,
-                              hlo_notation *out_form) {
+static bool read_value(hlo_notation *f, hlo_attr *out) {
     static hlo_notation_reader *const readers[HLO_ATTR_COUNT] = {
 #define HLO_NOTATION(attr, reader) [HLO_ATTR_##attr] = hlo_notation_##reader,
 #include "grammar/attr/notation.def"
 #undef HLO_NOTATION
     };
-    *out_form = (hlo_notation){.scratch = scratch,
-                               .parse_module = parse_module,
-                               .from = text,
-                               .at = text,
-                               .end = text + hlo_intern_length(text),
-                               .out = {.arena = scratch}};
-    if (!readers[id](out_form)) return NULL;
-    hlo_notation_skip(out_form);
-    if (out_form->at < out_form->end) {
-        hlo_notation_unexpected(out_form, "the end of the value");
-        return NULL;
-    }
-    return hlo_intern(module, out_form->out.size ? out_form->out.v : "", out_form->out.size);
+    if (!readers[out->id](f)) return false;
+    hlo_notation_skip(f);
+    if (f->at < f->end) return hlo_notation_unexpected(f, "the end of the value");
+    if (f->parsed)
+        out->u.parsed = f->parsed;
+    else
+        out->u.str = hlo_intern(f->module, f->out.size ? f->out.v : "", f->out.size);
+    return true;
 }
 
-const char *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
-                            const char *interned, hlo_module_parser *parse_module,
-                            hlo_notation *out_form) {
-    hlo_string_cache *cache = hlo_intern_cache(module, interned);
-    if (cache->formed && cache->formed_as == id) return cache->formed;
-    const char *formed = read_value(module, scratch, id, interned, parse_module, out_form);
-    cache->formed = formed;
-    cache->formed_as = (uint8_t)id;
-    return formed;
+const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
+                                const char *interned, hlo_module_parser *parse_module,
+                                hlo_notation *out_form) {
+    const hlo_attr *known = hlo_intern_read(module, interned, id);
+    if (known) return known;
+    hlo_attr attr = {.id = id};
+    *out_form = (hlo_notation){.module = module,
+                               .scratch = scratch,
+                               .parse_module = parse_module,
+                               .from = interned,
+                               .at = interned,
+                               .end = interned + hlo_intern_length(interned),
+                               .out = {.arena = scratch}};
+    if (!read_value(out_form, &attr)) return NULL;
+    if (out_form->parsed && (known = hlo_intern_read(module, attr.u.parsed->text, id)))
+        attr = *known;
+    else if (out_form->parsed && attr.u.parsed->text != interned)
+        hlo_intern_keep_read(module, attr.u.parsed->text, attr);
+    return hlo_intern_keep_read(module, interned, attr);
 }

@@ -1,6 +1,7 @@
 /* Values of attributes that have a notation of their own: shardings, device groups, aliases, ... A
- * reader parses one, refuses malformed text, and writes the canonical form that XLA prints; the IR
- * keeps that text. notation.def says which attribute has which reader. */
+ * reader parses one, refuses malformed text, and either writes the canonical form that XLA prints,
+ * which the IR keeps, or fills a struct that is printed so. notation.def says which attribute has
+ * which reader. */
 #ifndef HLO_GRAMMAR_ATTR_NOTATION_H
 #define HLO_GRAMMAR_ATTR_NOTATION_H
 
@@ -13,20 +14,22 @@ typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *
 
 /* One value that is being read. */
 typedef struct hlo_notation {
+    hlo_module *module;
     hlo_arena *scratch;
     hlo_module_parser *parse_module;
     const char *from, *at, *end; /* the text; where reading is */
     hlo_bytes out;               /* the canonical form; empty: the default */
+    const hlo_parsed *parsed;    /* the struct that has it, of a kind that is read into one */
     const char *why;             /* the first error; NULL: none */
     size_t fault, fault_length;  /* its place, from `from` on */
 } hlo_notation;
 
-/* Returns the canonical form of interned text, interned and cached; empty when it is the default.
- * `id` has a row in notation.def. NULL when it is malformed; then `out_form` has `why`, in
- * `scratch`, and the place. */
-const char *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
-                            const char *interned, hlo_module_parser *parse_module,
-                            hlo_notation *out_form);
+/* Reads interned text as the attribute `id`, which has a row in notation.def: a FORM is the
+ * canonical form, interned, and empty when it is the default. What was read is kept. NULL when the
+ * text is malformed; then `out_form` has `why`, in `scratch`, and the place. */
+const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
+                                const char *interned, hlo_module_parser *parse_module,
+                                hlo_notation *out_form);
 
 /* ---------------------------------------------------------------------------- tokens (reader.c) */
 
@@ -62,11 +65,18 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size);
 /* A list of integers. */
 typedef struct hlo_notation_ints {
     int64_t *v;
-    size_t count;
+    size_t count, capacity;
 } hlo_notation_ints;
+/* The list, in the module. */
+const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list);
 /* Takes at least `least` integers and `close` behind them, or reports an error. */
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out);
+/* Adds them to a list. */
+bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
+                            hlo_notation_ints *out);
+/* Adds one number to a list. */
+void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
 /* Compares lists lexicographically, as XLA's maps do: negative when `a` comes first. */
 int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_ints *b);
 
@@ -103,9 +113,6 @@ typedef bool hlo_notation_reader(hlo_notation *f);
 #define HLO_NOTATION(attr, reader) hlo_notation_reader hlo_notation_##reader;
 #include "grammar/attr/notation.def"
 #undef HLO_NOTATION
-
-/* Reads groups of devices listed as `{{0,1},{2}}` (lists.c). */
-bool hlo_notation_listed(hlo_notation *f);
 
 /* `"name" {0,1}}`, behind a brace: the origin of one array; `name` NULL: none. */
 typedef struct hlo_notation_array {

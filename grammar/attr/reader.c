@@ -198,10 +198,10 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size) {
     return *out || hlo_notation_fail(f, from, 1, "this string has no end");
 }
 
-static void add(hlo_notation *f, hlo_notation_ints *list, size_t *capacity, int64_t value) {
-    if (list->count == *capacity) {
-        *capacity = *capacity ? 2 * *capacity : 8;
-        int64_t *grown = hlo_arena_array(f->scratch, *capacity, sizeof *grown);
+void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value) {
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 8;
+        int64_t *grown = hlo_arena_array(f->scratch, list->capacity, sizeof *grown);
         if (list->count) memcpy(grown, list->v, list->count * sizeof *grown);
         list->v = grown;
     }
@@ -218,15 +218,23 @@ bool hlo_notation_expect_end(hlo_notation *f, const char *close) {
 
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out) {
-    size_t capacity = 0;
     *out = (hlo_notation_ints){0};
+    return hlo_notation_more_ints(f, close, least, out);
+}
+
+bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
+                            hlo_notation_ints *out) {
     if (!least && hlo_notation_take(f, close)) return true;
     do {
         int64_t value;
         if (!hlo_notation_int(f, &value)) return false;
-        add(f, out, &capacity, value);
+        hlo_notation_add(f, out, value);
     } while (hlo_notation_take(f, ","));
     return hlo_notation_expect_end(f, close);
+}
+
+const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list) {
+    return hlo_ints_new(f->module, (uint32_t)list->count, list->v);
 }
 
 void hlo_notation_put(hlo_notation *f, const char *text) {

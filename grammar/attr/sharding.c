@@ -1,4 +1,4 @@
-/* Shardings and replica groups. */
+/* Shardings. */
 #include <string.h>
 
 #include "grammar/attr/devices.h"
@@ -7,12 +7,11 @@
 static const char *const sets[] = {"replicated", "unreduced", "manual", "metadata"};
 enum { REPLICATED_SET, UNREDUCED_SET, METADATA = 3, SETS };
 
-/* True if the newest `count` references are to every axis of the mesh, whole. */
-static bool names_all(const hlo_mesh *m, const hlo_axis_ref *refs, size_t count) {
-    if (!count || count != m->count) return false;
-    for (; count; refs = refs->next, count--)
-        if (refs->size != m->axes[refs->axis].size) return false;
-    return true;
+/* True if the axes are all of the mesh, whole. */
+static bool names_all(const hlo_mesh *m, const hlo_axes *axes) {
+    for (uint32_t i = 0; i < axes->count; i++)
+        if (axes->v[i].size != m->devices.dims->v[axes->v[i].axis]) return false;
+    return axes->count && axes->count == m->devices.dims->count;
 }
 
 /* `max{'a'}`: partial results that are not summed. Newer than jaxlib 0.10. */
@@ -31,7 +30,8 @@ static bool read_sets(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref *refs, si
     bool given[SETS] = {false};
     size_t used = 0, whole = REPLICATED_SET;
     while (hlo_notation_take(f, ",")) {
-        size_t n = first, count = 1;
+        size_t n = first;
+        const hlo_axes *axes = NULL;
         hlo_notation_next(f, '\0');
         const char *from = f->at;
         while (n < SETS && !hlo_notation_take_name(f, sets[n])) n++;
@@ -46,12 +46,12 @@ static bool read_sets(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref *refs, si
         if (n == UNREDUCED_SET) read_reduction(f);
         bool summed = !f->out.size;
         bool read = n == METADATA ? hlo_notation_metadata(f, true)
-                                  : hlo_mesh_read_axes(f, m, &refs, ", ", false, true, &count);
+                                  : hlo_mesh_read_axes(f, m, &refs, ", ", false, true, &axes);
         if (!read) return false;
-        if (count) values[n] = f->out;
-        if (n == METADATA || !count) continue;
+        if (!axes || axes->count) values[n] = f->out;
+        if (!axes || !axes->count) continue;
         used++;
-        whole = n > REPLICATED_SET && summed && names_all(m, refs, count) ? n : SETS;
+        whole = n > REPLICATED_SET && summed && names_all(m, axes) ? n : SETS;
     }
     f->out = outer;
     if (bare && used <= 1 && whole < SETS) {
@@ -79,7 +79,7 @@ static bool read_named(hlo_notation *f) {
     hlo_notation_put(f, ", ");
     for (size_t n = 0; n < METADATA; n++) {
         if (!hlo_notation_take_word(f, sets[n])) continue;
-        if (!m.count && n != REPLICATED_SET)
+        if (!m.devices.dims->count && n != REPLICATED_SET)
             return hlo_notation_fail(f, f->at - strlen(sets[n]), strlen(sets[n]),
                                      "a mesh without axes has nothing that is %s", sets[n]);
         hlo_notation_put(f, sets[n]);
@@ -91,10 +91,10 @@ static bool read_named(hlo_notation *f) {
     if (hlo_notation_take(f, "]")) return read_sets(f, &m, refs, 0, true);
     hlo_notation_put(f, "[");
     for (bool more = false; more || !hlo_notation_next(f, ']'); more = true) {
-        size_t count;
+        const hlo_axes *axes;
         if (more && !hlo_notation_take(f, ",")) break;
         hlo_notation_put(f, more ? ", " : "");
-        if (!hlo_mesh_read_axes(f, &m, &refs, ", ", true, false, &count)) return false;
+        if (!hlo_mesh_read_axes(f, &m, &refs, ", ", true, false, &axes)) return false;
     }
     hlo_notation_put(f, "]");
     return hlo_notation_expect(f, "]") && read_sets(f, &m, refs, 0, false);
@@ -238,39 +238,4 @@ bool hlo_notation_sharding(hlo_notation *f) {
     hlo_notation_put(f, "}");
     return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}")
                                      : hlo_notation_unexpected(f, "',' or '}'");
-}
-
-/* --------------------------------------------------------------------------------------- groups */
-
-/* `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
-bool hlo_notation_groups(hlo_notation *f) {
-    if (hlo_notation_next(f, '{')) return hlo_notation_listed(f);
-    if (hlo_notation_take_word(f, "mesh")) {
-        hlo_mesh m;
-        hlo_axis_ref *refs = NULL;
-        size_t count;
-        if (!hlo_mesh_read(f, &m)) return false;
-        hlo_notation_put(f, " ");
-        hlo_notation_next(f, '\0');
-        const char *from = f->at;
-        if (!hlo_mesh_read_axes(f, &m, &refs, ",", false, false, &count)) return false;
-        int64_t devices = 1;
-        for (; refs; refs = refs->next)
-            if (__builtin_mul_overflow(devices, refs->size, &devices)) devices = INT64_MAX;
-        return devices > 1 || hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                                "a group has %lld device%s, wanted several",
-                                                (long long)devices, devices == 1 ? "" : "s");
-    }
-    hlo_tiling t = {0};
-    if (!hlo_notation_next(f, '[')) return hlo_notation_unexpected(f, "'{', '[' or 'mesh['");
-    const char *from = f->at;
-    if (!hlo_tiling_read(f, false, &t)) return false;
-    if (t.dims.count != 2)
-        return hlo_notation_fail(
-            f, from, 1, "expected two dimensions, groups and devices, found %zu", t.dims.count);
-    hlo_notation_put(f, "[");
-    hlo_notation_put_ints(f, t.dims.v, 2);
-    hlo_notation_put(f, "]<=");
-    hlo_iota_put(f, &t.iota);
-    return true;
 }

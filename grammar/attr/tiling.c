@@ -75,6 +75,11 @@ void hlo_iota_put(hlo_notation *f, const hlo_iota *a) {
     hlo_notation_put(f, ")");
 }
 
+void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
+    out->iota = hlo_ints_new(f->module, (uint32_t)a->rank, a->dims);
+    out->order = a->rank > 1 ? hlo_ints_new(f->module, (uint32_t)a->rank, a->perm) : NULL;
+}
+
 /* The product; -1 when one is less than 1 or it overflows. */
 static int64_t product(const int64_t *v, size_t count) {
     int64_t all = 1;
@@ -142,8 +147,8 @@ static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_not
         stride[d] = step;
         step *= a->dims[d];
     }
-    *out = (hlo_notation_ints){hlo_arena_array(f->scratch, (size_t)count, sizeof *out->v),
-                               (size_t)count};
+    *out = (hlo_notation_ints){.v = hlo_arena_array(f->scratch, (size_t)count, sizeof *out->v),
+                               .count = (size_t)count};
     for (size_t i = 0; i < out->count; i++) {
         out->v[i] = 0;
         for (size_t k = 0; k < a->rank; k++) out->v[i] += at[k] * stride[a->perm[k]];
@@ -249,6 +254,15 @@ bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t) {
     if (hlo_notation_take(f, "<=")) return hlo_iota_read(f, &t->iota);
     if (!listed) return hlo_notation_unexpected(f, "'<='");
     return hlo_notation_int_list(f, "", 1, &t->devices);
+}
+
+hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
+    hlo_device_array d = {.dims = hlo_notation_keep(f, &t->dims)};
+    if (t->iota.rank)
+        hlo_iota_keep(f, &t->iota, &d);
+    else
+        d.listed = hlo_notation_keep(f, &t->devices);
+    return d;
 }
 
 bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {

@@ -148,6 +148,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
     case HLO_KIND_INSTRS:
         if (count) out->u.instrs = hlo_proto_instrs(p, count, place);
         return count;
+    case HLO_KIND_GROUPS:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD: out->u.str = NULL; return false;
     case HLO_KIND_ATTRS:
@@ -175,12 +176,13 @@ static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_p
     hlo_bytes_put(&text, "", 0);
     if (!hlo_text_pattern_print(p, &text, message, patterns, fit)) return false;
     out->u.str = hlo_intern(p->module, text.v, text.size);
-    if (hlo_attrs_info[out->id].kind != HLO_KIND_FORM) return true;
+    const hlo_attr_kind kind = hlo_attrs_info[out->id].kind;
+    if (kind == HLO_KIND_WORD || kind == HLO_KIND_RAW) return true;
     hlo_notation form;
-    out->u.str =
+    const hlo_attr *read =
         hlo_notation_of(p->module, p->scratch, out->id, out->u.str, p->io->parse_text, &form);
-    if (!out->u.str)
-        hlo_proto_fail(p, "%s=%.60s: %s", hlo_attrs_info[out->id].name, text.v, form.why);
+    if (!read) hlo_proto_fail(p, "%s=%.60s: %s", hlo_attrs_info[out->id].name, text.v, form.why);
+    *out = *read;
     return true;
 }
 
@@ -291,8 +293,7 @@ static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFiel
 static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
     const ProtobufCFieldDescriptor *field =
         hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
-    int64_t size;
-    while (hlo_device_list_next(&text, &size)) add_int(p, message, field, size);
+    while (*(text += strspn(text, "{,}"))) add_int(p, message, field, hlo_value_int(&text));
 }
 
 static void add_triples(hlo_proto *p, ProtobufCMessage *message,
@@ -381,6 +382,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
             *(ProtobufCMessage **)place = nested;
         }
         break;
+    case HLO_KIND_GROUPS:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD:
     case HLO_KIND_LAYOUT:
@@ -432,11 +434,11 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
             write_size_lists(p, attr->u.str, message);
         } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
-            const char *patterns[MOST_ROWS];
+            const char *patterns[MOST_ROWS], *text = hlo_attr_text(attr);
             for (size_t k = 0; k < found && k < MOST_ROWS; k++) patterns[k] = row[k].path;
-            if (!hlo_text_pattern_read(p, attr->u.str, message, patterns, found))
+            if (!hlo_text_pattern_read(p, text, message, patterns, found))
                 hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,
-                               attr->u.str);
+                               text);
         } else {
             write_typed(p, attr, row, message);
         }

@@ -8,17 +8,18 @@
 
 hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
     hlo_attr attr = {.id = id, .u.str = raw};
-    if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind != HLO_KIND_FORM) return attr;
+    if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind == HLO_KIND_RAW) return attr;
     if (id == HLO_ATTR_BACKEND_CONFIG && *raw == '{') return attr;
     hlo_notation form;
     hlo_arena_mark mark = hlo_arena_here(text->scratch);
-    attr.u.str = hlo_notation_of(text->module, text->scratch, id, raw, text->parse_module, &form);
-    if (!attr.u.str)
+    const hlo_attr *read =
+        hlo_notation_of(text->module, text->scratch, id, raw, text->parse_module, &form);
+    if (!read)
         hlo_text_error(text,
                        (hlo_span){at.offset + (uint32_t)form.fault, (uint32_t)form.fault_length},
                        "%s: %s", hlo_attrs_info[id].name, form.why);
     hlo_arena_release(text->scratch, mark);
-    return attr;
+    return read ? *read : (hlo_attr){.id = id};
 }
 
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
@@ -134,8 +135,8 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
                                   .u.ints = hlo_ints_new(text->module, 0, NULL)});
     if (collective && hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) &&
         !hlo_text_given(text, frame, HLO_ATTR_REPLICA_GROUPS))
-        push(text, (hlo_attr){.id = HLO_ATTR_REPLICA_GROUPS,
-                              .u.str = hlo_intern_string(text->module, "{}")});
+        push(text, hlo_text_formed(text, (hlo_span){0}, HLO_ATTR_REPLICA_GROUPS,
+                                   hlo_intern_string(text->module, "{}")));
     if (op == HLO_OP_OUTFEED && !hlo_text_given(text, frame, HLO_ATTR_OUTFEED_SHAPE))
         push(text, (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
                               .u.shape = (hlo_frame_operands(text, frame)[0])->shape});

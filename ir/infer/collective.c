@@ -17,23 +17,6 @@ static bool may_differ(hlo_op op) {
     return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
 }
 
-/* Every device from 0 on is named once. */
-static bool check_named(const hlo_inference *q, const char *value, const hlo_device_list *groups) {
-    size_t count = (size_t)groups->devices;
-    bool *seen = memset(hlo_infer_scratch(q, count, sizeof *seen), 0, count * sizeof *seen);
-    int64_t device;
-    for (const char *at = groups->list; hlo_device_list_next(&at, &device);) {
-        bool known = device >= 0 && (uint64_t)device < count;
-        if (!known || seen[device]) {
-            hlo_infer_fail(q, "replica %lld is %s in %s", (long long)device,
-                           known ? "named twice" : "out of range", value);
-            return false;
-        }
-        seen[device] = true;
-    }
-    return true;
-}
-
 /* Devices per group; 0 when the text leaves it to the run, or they differ, -1, with `why` set, when
  * the groups do not hold every device from 0 on once. */
 static int64_t group_size(const hlo_inference *q) {
@@ -44,28 +27,29 @@ static int64_t group_size(const hlo_inference *q) {
         return -1;
     }
     if (!attr) return 0;
-    const char *value = attr->u.str;
-    hlo_device_list groups = hlo_device_list_read(value);
-    if (groups.size < 0 && !may_differ(q->op)) {
-        hlo_infer_fail(q, "the groups of %s differ in length", value);
-        return -1;
-    }
-    if (groups.list) {
-        if (groups.empty) {
-            hlo_infer_fail(q, "a group of %s is empty", value);
-            return -1;
-        }
-        return check_named(q, value, &groups) ? (groups.size < 0 ? 0 : groups.size) : -1;
-    }
+    const hlo_groups *groups = attr->u.groups;
+    const char *value = groups->parsed.text;
     int64_t all;
-    if (groups.count < 1 || groups.size < 1 ||
-        __builtin_mul_overflow(groups.count, groups.size, &all) || all != groups.devices) {
+    if (groups->size < 0 && !may_differ(q->op)) {
+        hlo_infer_fail(q, "the groups of %s differ in length", value);
+    } else if (groups->empty) {
+        hlo_infer_fail(q, "a group of %s is empty", value);
+    } else if (groups->misfit) {
+        bool known = groups->odd >= 0 && groups->odd < groups->devices;
+        hlo_infer_fail(q, "replica %lld is %s in %s", (long long)groups->odd,
+                       known ? "named twice" : "out of range", value);
+    } else if (groups->sizes) {
+        return groups->size < 0 ? 0 : groups->size;
+    } else if (groups->count < 1 || groups->size < 1 ||
+               __builtin_mul_overflow(groups->count, groups->size, &all) ||
+               all != groups->devices) {
         hlo_infer_fail(q, "%lld groups of %lld devices are not the %lld of %s",
-                       (long long)groups.count, (long long)groups.size, (long long)groups.devices,
-                       value);
-        return -1;
+                       (long long)groups->count, (long long)groups->size,
+                       (long long)groups->devices, value);
+    } else {
+        return groups->size;
     }
-    return groups.size;
+    return -1;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -75,20 +59,18 @@ static int by_number(const void *a, const void *b) {
 
 /* Pairs of devices: nobody sends twice, nobody receives twice. */
 static bool check_pairs(const hlo_inference *q) {
-    const char *value = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.str;
-    hlo_device_list pairs = hlo_device_list_read(value);
-    int64_t *end = hlo_infer_scratch(q, (size_t)pairs.count, sizeof *end), device;
+    const hlo_groups *pairs = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.groups;
+    const int64_t count = pairs->count;
+    int64_t *end = hlo_infer_scratch(q, (size_t)count, sizeof *end);
     for (int which = 0; which < 2; which++) {
-        int64_t count = 0;
-        const char *at = pairs.list;
-        for (int64_t i = 0; hlo_device_list_next(&at, &device); i++)
-            if (i % 2 == which) end[count++] = device;
+        for (int64_t i = 0; i < count; i++) end[i] = pairs->mesh.devices.listed->v[2 * i + which];
         qsort(end, (size_t)count, sizeof *end, by_number);
         for (int64_t i = 0; i < count; i++) {
             if (end[i] < 0) return hlo_infer_fail(q, "there is no device %lld", (long long)end[i]);
             if (i && end[i] == end[i - 1])
                 return hlo_infer_fail(q, "device %lld is the %s of two pairs of %s",
-                                      (long long)end[i], which ? "target" : "source", value);
+                                      (long long)end[i], which ? "target" : "source",
+                                      pairs->parsed.text);
         }
     }
     return true;

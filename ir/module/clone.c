@@ -1,6 +1,7 @@
 /* A deep copy of a module: nothing in the copy points into the original. */
 #include <string.h>
 
+#include "ir/device_list.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
 
@@ -38,6 +39,18 @@ static const hlo_literal *copy_literal(copier *c, const hlo_literal *literal) {
     return copy;
 }
 
+/* Equal values are one struct in the copy, too. */
+static hlo_attr copy_parsed(copier *c, hlo_attr attr) {
+    const char *text = copy_string(c, attr.u.parsed->text);
+    const hlo_attr *known = hlo_intern_read(c->to, text, attr.id);
+    if (known) return *known;
+    hlo_groups *copy = hlo_groups_copy(c->to, attr.u.groups);
+    copy->parsed.text = text;
+    attr.u.groups = copy;
+    hlo_intern_keep_read(c->to, text, attr);
+    return attr;
+}
+
 static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count);
 
 static hlo_attr copy_attr(copier *c, hlo_attr attr) {
@@ -51,6 +64,7 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_BYTES:
     case HLO_KIND_FORM:
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
+    case HLO_KIND_GROUPS: return copy_parsed(c, attr);
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:

@@ -46,7 +46,9 @@ static uint64_t hash_attr(const hashes *h, const hlo_attr *attr, bool alone) {
     case HLO_KIND_STRING:
     case HLO_KIND_BYTES:
     case HLO_KIND_FORM:
-    case HLO_KIND_RAW: return XXH64(attr->u.str, hlo_intern_length(attr->u.str), hash);
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_RAW:
+        return XXH64(hlo_attr_text(attr), hlo_intern_length(hlo_attr_text(attr)), hash);
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:

@@ -109,7 +109,8 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
             break;
         } /* fallthrough */
     case HLO_KIND_WORD:
-    case HLO_KIND_RAW: hlo_put_interned(o, attr->u.str); break;
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_RAW: hlo_put_interned(o, hlo_attr_text(attr)); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
     case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;

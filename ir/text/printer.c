@@ -42,6 +42,22 @@ void hlo_put_large(hlo_printer *o, const char *bytes, size_t size) {
     o->at += size;
 }
 
+const char *hlo_print_interned(hlo_module *module, void (*put)(hlo_printer *o, const void *value),
+                               const void *value) {
+    char few[256];
+    hlo_printer o = {.buffer = few, .at = few, .end = few + sizeof few};
+    o.overflow = HLO_OVERFLOW_DROP;
+    put(&o, value);
+    const size_t size = (size_t)(o.at - o.buffer) + o.dropped;
+    if (o.dropped) {
+        o = (hlo_printer){.buffer = hlo_arena_alloc(module->arena, size)};
+        o.at = o.buffer;
+        o.end = o.buffer + size;
+        put(&o, value);
+    }
+    return hlo_intern(module, o.buffer, size);
+}
+
 void hlo_put_uint(hlo_printer *o, uint64_t value) {
     char digits[20], *at = digits + sizeof digits;
     do *--at = (char)('0' + value % 10);

@@ -73,6 +73,10 @@ static inline void hlo_put_char(hlo_printer *o, char c) {
     hlo_put(o, &c, 1);
 }
 
+/* Returns, interned, what `put` writes of a value. */
+const char *hlo_print_interned(hlo_module *module, void (*put)(hlo_printer *o, const void *value),
+                               const void *value);
+
 void hlo_put_uint(hlo_printer *o, uint64_t value);
 void hlo_put_int(hlo_printer *o, int64_t value);
 /* Separates item `index` of a list from the one before: every fifth item is numbered. */

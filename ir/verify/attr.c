@@ -268,28 +268,26 @@ static int64_t members(const checked *c, const char **out_what) {
 }
 
 /* Where the header says how many devices there are, the groups are of all of them. */
-static void check_groups(const checked *c, const char *value) {
-    hlo_device_list groups = hlo_device_list_read(value);
+static void check_groups(const checked *c, const hlo_groups *groups) {
     const char *what;
     int64_t count = members(c, &what);
     if (count <= 1 || c->instr->op == HLO_OP_COLLECTIVE_BROADCAST) return;
-    if (!groups.count && hlo_instr_int(c->instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+    if (!groups->count && hlo_instr_int(c->instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
         COMPLAIN(c, "%%%s: with use_global_device_ids the groups must be given", c->instr->name);
-    else if (groups.count && groups.devices != count)
+    else if (groups->count && groups->devices != count)
         COMPLAIN(c, "%%%s: %s is of %" PRId64 ", the module has %" PRId64 " %s", c->instr->name,
-                 value, groups.devices, count, what);
+                 groups->parsed.text, groups->devices, count, what);
 }
 
-static void check_pairs(const checked *c, const char *value) {
-    const char *what, *at = value;
-    int64_t count = members(c, &what), device;
-    if (count <= 1) return;
-    while (hlo_device_list_next(&at, &device)) {
-        if (device < count) continue;
+static void check_pairs(const checked *c, const hlo_groups *pairs) {
+    const char *what;
+    const hlo_ints *devices = pairs->mesh.devices.listed;
+    int64_t count = members(c, &what);
+    uint32_t i = 0;
+    while (i < devices->count && devices->v[i] < count) i++;
+    if (count > 1 && i < devices->count)
         COMPLAIN(c, "%%%s: %s names device %" PRId64 ", the module has %" PRId64 " %s",
-                 c->instr->name, value, device, count, what);
-        return;
-    }
+                 c->instr->name, pairs->parsed.text, devices->v[i], count, what);
 }
 
 /* --------------------------------------------------------------------------------------- others */
@@ -385,8 +383,8 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
         switch (c.attr->id) {
         case HLO_ATTR_SHARDING: check_sharding(&c, value); break;
         case HLO_ATTR_DOMAIN: check_domain(&c, value); break;
-        case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, value); break;
-        case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, value); break;
+        case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, c.attr->u.groups); break;
+        case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, c.attr->u.groups); break;
         case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, value); break;
         case HLO_ATTR_PARAMETER_REPLICATION: check_replication(&c, value); break;
         case HLO_ATTR_ORIGIN: check_origin(&c, value); break;

@@ -176,27 +176,60 @@ static bool group_axis(const char **at, mesh *m) {
     return true;
 }
 
-static const hlo_device_groups *groups_of_mesh(hlo_arena *arena, const char *at) {
-    mesh m;
-    if (!read_mesh(arena, &at, &m) || !hlo_value_take(&at, " {")) return NULL;
-    while (*at == '\'') {
-        if (!group_axis(&at, &m)) return NULL;
-        hlo_value_take(&at, ",");
-    }
-    return divide(arena, &m.all);
-}
-
 /* --------------------------------------------------------------------------------------- groups */
 
 static bool too_many(int64_t devices) {
     return devices < 0 || devices > MOST_DEVICES;
 }
 
-static const hlo_device_groups *groups_of_iota(hlo_arena *arena, const char *at) {
-    array d = {.rank = 0};
-    if (!hlo_value_take(&at, "[") || !read_dims(&at, d.dims, &d.rank) || d.rank != 2) return NULL;
-    if (!make_places(arena, &d) || !hlo_value_take(&at, "]<=[") || !read_iota(&at, &d)) return NULL;
-    group_along(&d, 1);
+static bool place_list(const hlo_ints *listed, array *d) {
+    for (int64_t i = 0; i < d->count; i++) {
+        if (listed->v[i] < 0 || listed->v[i] >= d->count) return false;
+        d->at[i] = (uint32_t)listed->v[i];
+    }
+    return true;
+}
+
+/* `[4,2]T(1,0)` */
+static bool place_iota(const hlo_ints *dims, const hlo_ints *order, array *d) {
+    int64_t step[MOST_DIMS];
+    if (dims->count > MOST_DIMS || place_count(dims->v, dims->count) != d->count) return false;
+    for (uint32_t i = 0; order && i < order->count; i++) {
+        step[i] = 1;
+        for (uint32_t k = (uint32_t)order->v[i] + 1; k < dims->count; k++) step[i] *= dims->v[k];
+    }
+    for (int64_t place = 0; order && place < d->count; place++) {
+        int64_t rest = place, device = 0;
+        for (uint32_t i = dims->count; i-- > 0;) {
+            device += rest % dims->v[order->v[i]] * step[i];
+            rest /= dims->v[order->v[i]];
+        }
+        d->at[place] = (uint32_t)device;
+    }
+    return true;
+}
+
+static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
+    if (from->dims->count > MOST_DIMS) return false;
+    *d = (array){.rank = from->dims->count};
+    memcpy(d->dims, from->dims->v, d->rank * sizeof *d->dims);
+    return make_places(arena, d) && (!from->listed || place_list(from->listed, d)) &&
+           (!from->iota || place_iota(from->iota, from->order, d));
+}
+
+static bool group_part(array *d, const hlo_axis *a) {
+    const int64_t part = a->before * a->size;
+    if (d->grouped_count == MOST_DIMS || part < 1 || d->dims[a->axis] % part) return false;
+    const int64_t behind = d->dims[a->axis] / part;
+    d->grouped[d->grouped_count++] = (stretch){dim_step(d, (uint32_t)a->axis) * behind, a->size};
+    return true;
+}
+
+static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_groups *groups) {
+    array d;
+    if (!place(arena, &groups->mesh.devices, &d)) return NULL;
+    for (uint32_t i = 0; i < groups->axes->count; i++)
+        if (!group_part(&d, &groups->axes->v[i])) return NULL;
     return divide(arena, &d);
 }
 
@@ -209,40 +242,28 @@ static hlo_device_groups *all_alone(hlo_arena *arena, int64_t count, uint32_t **
     return groups;
 }
 
-/* Returns the largest listed number plus 1; 0: the list is empty. */
-static int64_t named_devices(const char *list) {
-    int64_t device, most = -1;
-    while (hlo_device_list_next(&list, &device)) most = device > most ? device : most;
-    return most + 1;
-}
-
-/* `{{0,1},{2,3}}` */
-static const hlo_device_groups *groups_of_list(hlo_arena *arena, const char *list, int64_t count) {
-    uint32_t *of;
-    int64_t named = named_devices(list);
-    count = named > count ? named : count;
-    if (!named || too_many(count)) return NULL;
-    hlo_device_groups *groups = all_alone(arena, count, &of);
-    for (const char *at = list + 1; hlo_value_take(&at, "{"); hlo_value_take(&at, ",")) {
-        int64_t first = -1;
-        while (*at && !hlo_value_take(&at, "}")) {
-            const char *before = at;
-            int64_t device = hlo_value_int(&at);
-            if (at == before) return NULL;
-            hlo_value_take(&at, ",");
-            if (device < 0) return NULL;
-            if (first < 0) first = device;
-            of[device] = (uint32_t)first;
-        }
+/* Makes a group of each device: `count` of them, or as many as are listed. NULL: too many, none, or
+ * a number is negative. */
+static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, int64_t count,
+                                     uint32_t **out_of) {
+    const hlo_ints *listed = from->mesh.devices.listed;
+    for (uint32_t i = 0; i < listed->count; i++) {
+        if (listed->v[i] < 0 || too_many(listed->v[i])) return NULL;
+        if (listed->v[i] >= count) count = listed->v[i] + 1;
     }
-    return groups;
+    return !count || too_many(count) ? NULL : all_alone(arena, count, out_of);
 }
 
-const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const char *groups,
+const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices) {
-    if (!groups || !strcmp(groups, "{}")) return &hlo_device_groups_whole;
-    if (*groups == '[') return groups_of_iota(arena, groups);
-    return *groups == '{' ? groups_of_list(arena, groups, devices) : groups_of_mesh(arena, groups);
+    if (!groups || (groups->sizes && !groups->sizes->count)) return &hlo_device_groups_whole;
+    if (!groups->sizes) return groups_along(arena, groups);
+    uint32_t *of;
+    hlo_device_groups *made = groups->devices ? all_listed(arena, groups, devices, &of) : NULL;
+    const int64_t *listed = groups->mesh.devices.listed->v;
+    for (uint32_t i = 0; made && i < groups->sizes->count; listed += groups->sizes->v[i++])
+        for (int64_t k = 0; k < groups->sizes->v[i]; k++) of[listed[k]] = (uint32_t)*listed;
+    return made;
 }
 
 static uint32_t first_of(uint32_t *of, uint32_t device) {
@@ -250,19 +271,15 @@ static uint32_t first_of(uint32_t *of, uint32_t device) {
     return device;
 }
 
-const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const char *pairs,
+const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_groups *pairs,
                                                     int64_t devices) {
     uint32_t *of;
-    int64_t named = named_devices(pairs), from, to;
-    int64_t count = named > devices ? named : devices;
-    if (!count || too_many(count)) return NULL;
-    hlo_device_groups *groups = all_alone(arena, count, &of);
-    for (const char *at = pairs;
-         hlo_device_list_next(&at, &from) && hlo_device_list_next(&at, &to);) {
-        if (from < 0 || to < 0) return NULL;
-        of[first_of(of, (uint32_t)from)] = first_of(of, (uint32_t)to);
-    }
-    for (uint32_t i = 0; i < count; i++) of[i] = first_of(of, i);
+    const int64_t *listed = pairs->mesh.devices.listed->v;
+    hlo_device_groups *groups = all_listed(arena, pairs, devices, &of);
+    if (!groups) return NULL;
+    for (int64_t i = 0; i < pairs->count; i++)
+        of[first_of(of, (uint32_t)listed[2 * i])] = first_of(of, (uint32_t)listed[2 * i + 1]);
+    for (uint32_t i = 0; i < groups->count; i++) of[i] = first_of(of, i);
     return groups;
 }
 

@@ -2,7 +2,7 @@
 #ifndef HLO_PASSES_DIVISION_H
 #define HLO_PASSES_DIVISION_H
 
-#include "ir/ir.h"
+#include "ir/device_list.h"
 
 /* Lives in the arena that it was made in. */
 typedef struct hlo_device_groups {
@@ -13,13 +13,13 @@ typedef struct hlo_device_groups {
 /* All devices as one group. */
 extern const hlo_device_groups hlo_device_groups_whole;
 
-/* Parses replica_groups; NULL and `{}` are all devices. `devices`: their number; 0: as many as it
- * names. NULL: too many, or malformed. */
-const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const char *groups,
+/* The groups of replica_groups; NULL and `{}` are all devices. `devices`: their number; 0: as many
+ * as it names. NULL: too many, or out of range. */
+const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices);
 
 /* Finds the devices that source_target_pairs connect. NULL as above. */
-const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const char *pairs,
+const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_groups *pairs,
                                                     int64_t devices);
 
 /* Meaning of manual dimensions, where each device has an array of its own: devices with equal

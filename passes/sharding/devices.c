@@ -42,16 +42,16 @@ const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *co
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
     int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
-    const char *groups = hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS);
+    const hlo_groups *groups = hlo_instr_groups(collective, HLO_ATTR_REPLICA_GROUPS);
     bool channel = hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID);
     bool global = hlo_instr_int(collective, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0);
     bool told = partitions > 1 || replicas > 1;
     bool several = told ? partitions > 1 : module->attrs_seen[HLO_ATTR_CHANNEL_ID];
     if (several && !global && (!channel || replicas > 1)) return NULL;
     if (several && !global && !names_partitions(collective))
-        return told || hlo_device_list_read(groups).devices < 2 ? &hlo_device_groups_whole : NULL;
+        return told || !groups || groups->devices < 2 ? &hlo_device_groups_whole : NULL;
     int64_t devices = partitions * replicas > 1 ? partitions * replicas : 0;
-    const char *pairs = hlo_instr_str(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);
+    const hlo_groups *pairs = hlo_instr_groups(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);
     if (pairs) return hlo_device_groups_of_pairs(arena, pairs, devices);
     return hlo_device_groups_of_lists(arena, groups, devices);
 }

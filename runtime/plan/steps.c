@@ -26,9 +26,8 @@ static bool is_single_device(const hlo_instr *collective) {
             attr->u.i > 1)
             return false;
     }
-    hlo_device_list groups =
-        hlo_device_list_read(hlo_instr_str(collective, HLO_ATTR_REPLICA_GROUPS));
-    return groups.devices == 0 || groups.devices == 1;
+    const hlo_groups *groups = hlo_instr_groups(collective, HLO_ATTR_REPLICA_GROUPS);
+    return !groups || groups->devices == 0 || groups->devices == 1;
 }
 
 /* Whether the instruction's value is its first operand's, as it is in memory. */

@@ -42,16 +42,16 @@ static hlo_instr *emit(const spread *s, hlo_op op, const hlo_shape *shape, uint3
 
 /* Of groups that are listed, or in their order (`[2,2]<=[4]`). False: in another form, or the
  * device is in none. */
-static bool group_of(const char *text, int64_t device, members *out) {
-    hlo_device_list groups = hlo_device_list_read(text);
-    const char *at = groups.list;
-    bool in_order = *text == '[' && !strchr(text, 'T');
-    if (!(at || in_order) || groups.size < 1 || groups.size > DEVICES_MOST) return false;
-    for (int64_t g = 0; g < groups.count; g++) {
-        *out = (members){.count = groups.size, .self = -1};
-        for (int64_t i = 0; i < groups.size; i++) {
-            out->v[i] = g * groups.size + i;
-            if (at && !hlo_device_list_next(&at, &out->v[i])) return false;
+static bool group_of(const hlo_groups *groups, int64_t device, members *out) {
+    const hlo_device_array *of = &groups->mesh.devices;
+    bool in_order = !groups->sizes && !groups->mesh.names && !of->order;
+    if (!(groups->sizes || in_order) || groups->size < 1 || groups->size > DEVICES_MOST)
+        return false;
+    for (int64_t g = 0; g < groups->count; g++) {
+        *out = (members){.count = groups->size, .self = -1};
+        for (int64_t i = 0; i < groups->size; i++) {
+            int64_t at = g * groups->size + i;
+            out->v[i] = of->listed ? of->listed->v[at] : at;
             if (out->v[i] == device) out->self = i;
         }
         if (out->self >= 0) return true;
@@ -62,13 +62,13 @@ static bool group_of(const char *text, int64_t device, members *out) {
 /* With global ids, and for an all-to-all over partitions, groups are of devices. Otherwise they are
  * of replicas, each over all partitions if there is a channel and within each if there is none. */
 static bool members_of(const spread *s, const hlo_instr *instr, int64_t device, members *out) {
-    const char *text = hlo_instr_str(instr, HLO_ATTR_REPLICA_GROUPS);
+    const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
     bool partitions = hlo_devices_partitions(s->module) > 1;
     bool channel = hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID);
     bool global = hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ||
                   (channel && instr->op == HLO_OP_ALL_TO_ALL);
-    bool some = hlo_device_list_read(text).count > 0;
-    if (some && (global || !partitions)) return group_of(text, device, out);
+    bool some = groups && groups->count > 0;
+    if (some && (global || !partitions)) return group_of(groups, device, out);
     if (partitions && !channel) {
         *out = (members){.count = 1, .v = {device}};
         return true;
@@ -121,10 +121,10 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
 /* Zeros are where no pair ends, as if what the device has were masked: elsewhere they may be scaled
  * as that is. */
 static hlo_instr *permute(const spread *s, const hlo_instr *instr, int64_t device) {
-    const char *at = hlo_device_list_read(hlo_instr_str(instr, HLO_ATTR_SOURCE_TARGET_PAIRS)).list;
-    int64_t from, to;
-    while (at && hlo_device_list_next(&at, &from) && hlo_device_list_next(&at, &to))
-        if (to == device) return operand_of(s, instr, from);
+    const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
+    const int64_t *at = pairs->mesh.devices.listed->v;
+    for (int64_t i = 0; i < pairs->count; i++)
+        if (at[2 * i + 1] == device) return operand_of(s, instr, at[2 * i]);
     const hlo_shape *mask = hlo_shape_retype(s->module, instr->shape, HLO_TYPE_PRED);
     hlo_instr *none = hlo_constant_scalar(s->comp, NULL, HLO_TYPE_PRED, 0);
     hlo_instr *zero = hlo_constant_scalar(s->comp, NULL, instr->shape->type, 0);

@@ -8,65 +8,102 @@
 
 #include <cmocka.h>
 
+#include "grammar/attr/notation.h"
 #include "ir/arena.h"
 #include "ir/device_list.h"
+#include "ir/intern.h"
 
-static void assert_groups(const char *value, int64_t count, int64_t size, int64_t devices) {
-    hlo_device_list groups = hlo_device_list_read(value);
-    assert_int_equal(groups.count, count);
-    assert_int_equal(groups.size, size);
-    assert_int_equal(groups.devices, devices);
+typedef struct fixture {
+    hlo_module *module;
+    hlo_arena *scratch;
+} fixture;
+
+static int set_up(void **state) {
+    static fixture f;
+    static jmp_buf recover;
+    if (setjmp(recover)) return 1;
+    f = (fixture){hlo_module_new(&recover), hlo_arena_new(&recover)};
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    hlo_module_free(f->module);
+    hlo_arena_free(f->scratch);
+    return 0;
+}
+
+static const hlo_attr *read_as(fixture *f, hlo_attr_id id, const char *value) {
+    hlo_notation form;
+    const char *text = hlo_intern_string(f->module, value);
+    return hlo_notation_of(f->module, f->scratch, id, text, NULL, &form);
+}
+
+static const hlo_groups *groups_of(fixture *f, const char *value) {
+    const hlo_attr *attr = read_as(f, HLO_ATTR_REPLICA_GROUPS, value);
+    assert_non_null(attr);
+    return attr->u.groups;
+}
+
+static void assert_groups(fixture *f, const char *value, int64_t count, int64_t size,
+                          int64_t devices) {
+    const hlo_groups *groups = groups_of(f, value);
+    assert_string_equal(groups->parsed.text, value);
+    assert_int_equal(groups->count, count);
+    assert_int_equal(groups->size, size);
+    assert_int_equal(groups->devices, devices);
 }
 
 static void listed_groups(void **state) {
-    (void)state;
-    assert_groups(NULL, 0, 0, 0);
-    assert_groups("{}", 0, 0, 0);
-    assert_groups("{{0,2},{1,3}}", 2, 2, 4);
-    assert_groups("{{0},{1,2}}", 2, -1, 3);
-    assert_true(hlo_device_list_read("{{0},{}}").empty);
-    assert_false(hlo_device_list_read("{{0},{1}}").empty);
+    fixture *f = *state;
+    assert_groups(f, "{}", 0, 0, 0);
+    assert_groups(f, "{{0,2},{1,3}}", 2, 2, 4);
+    assert_groups(f, "{{0},{1,2}}", 2, -1, 3);
+    assert_true(groups_of(f, "{{0},{}}")->empty);
+    assert_false(groups_of(f, "{{0},{1}}")->empty);
 }
 
 static void counted_groups(void **state) {
-    (void)state;
-    assert_groups("[2,4]<=[8]", 2, 4, 8);
-    assert_groups("[2,4]<=[4,2]T(1,0)", 2, 4, 8);
-    assert_groups("[2,4]<=[4,4]T(1,0)", 2, 4, 16);
-    assert_null(hlo_device_list_read("[2,4]<=[8]").list);
-    assert_int_equal(hlo_device_list_read("[1,1]<=[4000000000,4000000000]T(1,0)").devices, -1);
+    fixture *f = *state;
+    assert_groups(f, "[2,4]<=[8]", 2, 4, 8);
+    assert_groups(f, "[2,4]<=[4,2]T(1,0)", 2, 4, 8);
+    assert_groups(f, "[2,4]<=[4,4]T(1,0)", 2, 4, 16);
+    assert_groups(f, "[1,1]<=[4000000000,4000000000]T(1,0)", 1, 1, -1);
+    assert_null(groups_of(f, "[2,4]<=[8]")->sizes);
 }
 
 static void groups_along_axes(void **state) {
-    (void)state;
-    assert_groups("mesh['a'=2,'b'=4] {'b'}", 2, 4, 8);
-    assert_groups("mesh['a'=2,'b'=4] {'a','b'}", 1, 8, 8);
-    assert_groups("mesh['a'=2,'b'=4] {'b':(2)2}", 4, 2, 8);
-    assert_groups("mesh['a'=2,'b'=4], device_ids=(7,6,5,4,3,2,1,0) {'a'}", 4, 2, 8);
+    fixture *f = *state;
+    assert_groups(f, "mesh['a'=2,'b'=4] {'b'}", 2, 4, 8);
+    assert_groups(f, "mesh['a'=2,'b'=4] {'a','b'}", 1, 8, 8);
+    assert_groups(f, "mesh['a'=2,'b'=4] {'b':(2)2}", 4, 2, 8);
+    assert_groups(f, "mesh['a'=2,'b'=4], device_ids=(7,6,5,4,3,2,1,0) {'a'}", 4, 2, 8);
+    assert_groups(f, "mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'a'}", 4, 2, 8);
 }
 
-static void their_devices(void **state) {
-    (void)state;
-    static const int64_t wanted[] = {0, 2, 1, 30};
-    const char *at = hlo_device_list_read("{{0,2},{1,30}}").list;
-    int64_t device;
-    for (size_t i = 0; i < 4; i++) {
-        assert_true(hlo_device_list_next(&at, &device));
-        assert_int_equal(device, wanted[i]);
+static void misfits(void **state) {
+    static const struct {
+        const char *value;
+        int64_t odd;
+    } wanted[] = {{"{{0,2},{1,30}}", 30}, {"{{0,1},{1,2}}", 1}, {"{{0,-2}}", -2}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const hlo_groups *groups = groups_of(*state, wanted[i].value);
+        assert_true(groups->misfit);
+        assert_int_equal(groups->odd, wanted[i].odd);
     }
-    assert_false(hlo_device_list_next(&at, &device));
+    assert_false(groups_of(*state, "{{0,2},{1,3}}")->misfit);
 }
 
-static void malformed_text_ends(void **state) {
-    (void)state;
-    static const char *const values[] = {"{{x",    "{{0,x},{1}}",    "[",
-                                         "mesh['", "mesh['a'=2] {'", "?"};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        int64_t device;
-        hlo_device_list groups = hlo_device_list_read(values[i]);
-        for (const char *at = groups.list ? groups.list : ""; hlo_device_list_next(&at, &device);) {
-        }
-    }
+/* Equal values are one struct, however they are written, and as different attributes are not. */
+static void equal_values(void **state) {
+    fixture *f = *state;
+    const hlo_attr *pairs = read_as(f, HLO_ATTR_SOURCE_TARGET_PAIRS, "{{0,1}}");
+    const hlo_groups *groups = groups_of(f, "{ {0, 1} }");
+    assert_ptr_equal(groups, groups_of(f, "{{0,1}}"));
+    assert_ptr_equal(pairs, read_as(f, HLO_ATTR_SOURCE_TARGET_PAIRS, "{{0,1}}"));
+    assert_ptr_not_equal(pairs->u.groups, groups);
+    assert_null(read_as(f, HLO_ATTR_SOURCE_TARGET_PAIRS, "{{0,1},{2}}"));
 }
 
 static void entries_of_attributes(void **state) {
@@ -89,9 +126,12 @@ static void entries_of_attributes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listed_groups),       cmocka_unit_test(counted_groups),
-        cmocka_unit_test(groups_along_axes),   cmocka_unit_test(their_devices),
-        cmocka_unit_test(malformed_text_ends), cmocka_unit_test(entries_of_attributes),
+        cmocka_unit_test_setup_teardown(listed_groups, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counted_groups, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(groups_along_axes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(misfits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(equal_values, set_up, tear_down),
+        cmocka_unit_test(entries_of_attributes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

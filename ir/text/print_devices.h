@@ -1,0 +1,11 @@
+/* Values that are read into structs, as text; ir/device_list.h has the structs. */
+#ifndef HLO_IR_TEXT_PRINT_DEVICES_H
+#define HLO_IR_TEXT_PRINT_DEVICES_H
+
+#include "ir/device_list.h"
+#include "ir/text/printer.h"
+
+/* Writes an hlo_groups. */
+void hlo_put_groups(hlo_printer *o, const void *groups);
+
+#endif
