@@ -160,14 +160,16 @@ static const char *read_gemm(const json_t *json, hlo_config *config) {
 const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_config) {
     *out_config = (hlo_config){0};
     if (!text) return "backend_config is missing";
-    json_t *json = hlo_json_text(arena, text, JSON_DECODE_ANY);
-    if (json_is_string(json)) {
-        const char *inside = json_string_value(json);
-        bool starved;
-        json_t *read = hlo_json_read(inside, strlen(inside), 0, NULL, &starved);
-        json_decref(json);
+    json_t *json;
+    if (text[strspn(text, " ")] == '"') { /* an object in a string */
+        json_t *list = hlo_json_text(arena, hlo_arena_format(arena, "[%s]", text));
+        const char *inside = json_string_value(json_array_get(list, 0));
+        bool starved = false;
+        json = inside ? hlo_json_read(inside, strlen(inside), 0, NULL, &starved) : NULL;
+        json_decref(list);
         if (starved) hlo_arena_exhausted(arena);
-        json = read;
+    } else {
+        json = hlo_json_text(arena, text);
     }
     const char *why = "backend_config is not a JSON object";
     if (json_is_object(json)) {

@@ -49,6 +49,8 @@ def commands(work, model, other):
         yield f"remarks-{form}", opt, ["--remarks=all", f"--remarks-format={form}", f"--remarks-file={out}", "--lint", other, "-o", "/dev/null"], [out], 0
     yield "report", opt, [f"--report={out}", model, "-o", "/dev/null"], [out], 0
     yield "gates", opt, ["--expect-fp8=2", "--fail-on-missed", f"--baseline={work}/baseline.json", model, "-o", out], [out], 3
+    for name in "number", "string":
+        yield f"baseline-{name}", opt, [f"--baseline={work}/{name}.json", model, "-o", "/dev/null"], [], 1
     yield "min-gain", opt, ["--min-gain=1000", "--merge-dots", "--allow-bias-rounding", "--cuda=12.9", model, "-o", out], [out], 0
     yield "rules", opt, [f"--rules={work}/quiet.rules", model, "-o", out], [out], 0
     yield "wrong-rules", opt, [f"--rules={work}/wrong.rules", model, "-o", out], [], 1
@@ -86,6 +88,9 @@ def prepare(args, model):
     do("hlo-fp8-opt", "--passes=", "--format=pb", model, "-o", work / "model.pb")
     subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
     do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")
+    # Tokens that end where jansson's buffer of 16 bytes is full, and where the doubled one is.
+    (work / "number.json").write_text("{" + ",".join(f'"{n}":{"1" * n}' for n in (15, 31, 63)) + "}")
+    (work / "string.json").write_text("[" + ",".join('"' + "a" * (n - 1) + '"' for n in (15, 31, 63)) + "]")
     (work / "a b \udcff.hlo").write_bytes(text)
     do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
     do("hlo-fp8-opt", model, "-o", work / "doubled.hlo")
