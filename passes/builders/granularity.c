@@ -325,11 +325,7 @@ static hlo_instr *copy_link(hlo_rule_env *env, const hlo_instr *link, hlo_type t
     hlo_granularity_dims(link->shape, granularity, extents);
     const hlo_shape *shape =
         hlo_shape_array(env->context->module, type, link->shape->rank, extents);
-    hlo_instr *made = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
-    if (!made) return NULL;
-    hlo_instr_drop_attr(made, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(made, link);
-    return made;
+    return hlo_rule_clone(env, link, shape, operands);
 }
 
 /* Makes the link on the compact value, with the list of attribute `id` adapted. */

@@ -36,16 +36,12 @@ hlo_instr *hlo_pad_value_clone_onto(hlo_rule_env *env, hlo_instr *pad_value, hlo
     return value;
 }
 
-/* Clones `like` with other operands; the one at `moved` has the new type. */
-static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
-                           uint32_t moved) {
-    const hlo_shape *shape =
-        hlo_shape_retype(env->context->module, like->shape, operands[moved]->shape->type);
-    hlo_instr *copy = hlo_rule_new(env, like->op, shape, like->operand_count, operands);
-    if (!copy) return NULL;
-    hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(copy, like);
-    copy->offset = like->offset;
+/* Clones `like` with other operands, in the type. */
+static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
+                           hlo_type type) {
+    const hlo_shape *shape = hlo_shape_retype(env->context->module, like->shape, type);
+    hlo_instr *copy = hlo_rule_clone(env, like, shape, operands);
+    if (copy) copy->offset = like->offset;
     return copy;
 }
 
@@ -67,7 +63,7 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
     if (link->op == HLO_OP_PAD)
         operands[1] = hlo_pad_value_clone_onto(env, operands[1], value->shape->type);
     if (link->op == HLO_OP_PAD && !operands[1]) return NULL;
-    return carry_as(env, link, operands, 0);
+    return clone_as(env, link, operands, value->shape->type);
 }
 
 /* --------------------------------------------------------------------------------- asynchronous */
@@ -109,16 +105,11 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
     hlo_type from = hlo_instr_operand(start, 0)->shape->type, to = value->shape->type;
     const hlo_shape *shape = with_type(module, start->shape, from, to);
     env->before = start;
-    hlo_instr *sent = hlo_rule_new(env, start->op, shape, 1, &value);
+    hlo_instr *sent = hlo_rule_clone(env, start, shape, &value);
     env->before = place;
     if (!sent) return NULL;
-    hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(sent, start);
-    hlo_instr *got =
-        hlo_rule_new(env, done->op, hlo_shape_retype(module, done->shape, to), 1, &sent);
+    hlo_instr *got = hlo_rule_clone(env, done, hlo_shape_retype(module, done->shape, to), &sent);
     if (!got) return NULL;
-    hlo_instr_drop_attr(got, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(got, done);
     if (start->op != HLO_OP_ASYNC_START) return got;
     hlo_computation *called = wrapped_on(start, from, to);
     hlo_instr_set_comp(sent, HLO_ATTR_CALLS, called);
@@ -184,6 +175,17 @@ bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out) {
     return true;
 }
 
+hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_instr **operands,
+                               hlo_type type) {
+    for (uint32_t i = 0; i < join->operand_count; i++) {
+        hlo_instr *operand = hlo_instr_operand(join, i);
+        if (!i && join->op == HLO_OP_SELECT) operands[i] = operand;
+        if (!operands[i]) operands[i] = hlo_pad_value_clone_onto(env, operand, type);
+        if (!operands[i]) return NULL;
+    }
+    return clone_as(env, join, operands, type);
+}
+
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value) {
     hlo_dequantised leaf;
     if (hlo_dequantised_read(value, &leaf)) return leaf.fp8;
@@ -191,21 +193,14 @@ hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value) {
         hlo_instr *below = hlo_tree_clone_onto(env, hlo_instr_operand(value, 0));
         return below ? hlo_link_clone_onto(env, value, below) : NULL;
     }
-    hlo_instr *operands[HLO_RULE_ARGS];
-    uint32_t first = value->op == HLO_OP_SELECT, moved = first;
-    if (first) operands[0] = hlo_instr_operand(value, 0);
-    for (uint32_t i = first; i < value->operand_count; i++) {
+    hlo_instr *operands[HLO_RULE_ARGS] = {NULL};
+    hlo_type type = HLO_TYPE_INVALID;
+    for (uint32_t i = value->op == HLO_OP_SELECT; i < value->operand_count; i++) {
         hlo_instr *branch = hlo_instr_operand(value, i);
         if (is_pad_value(branch)) continue;
         operands[i] = hlo_tree_clone_onto(env, branch);
         if (!operands[i]) return NULL;
-        moved = i;
+        type = operands[i]->shape->type;
     }
-    for (uint32_t i = first; i < value->operand_count; i++) {
-        hlo_instr *branch = hlo_instr_operand(value, i);
-        if (!is_pad_value(branch)) continue;
-        operands[i] = hlo_pad_value_clone_onto(env, branch, operands[moved]->shape->type);
-        if (!operands[i]) return NULL;
-    }
-    return carry_as(env, value, operands, moved);
+    return hlo_join_clone_onto(env, value, operands, type);
 }

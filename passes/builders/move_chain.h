@@ -20,6 +20,11 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below);
  * cannot be made. */
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 
+/* Clones a concatenate or a select onto the fp8 values `operands`, whose type is `type`; the
+ * operands at NULL are pad values, or a select's predicate. NULL: it cannot be made. */
+hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_instr **operands,
+                               hlo_type type);
+
 /* Clones `done` and its start onto the fp8 value, each in its place, so that they still overlap
  * with the instructions between them. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);

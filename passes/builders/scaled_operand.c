@@ -33,37 +33,49 @@ static hlo_granularity wanted(const hlo_instr *dot, unsigned side, hlo_scale_mod
     return granularity;
 }
 
-/* -------------------------------------------------------------------------------------- reading */
+/* ------------------------------------------------------------------------------------- planning */
 
-typedef struct reader {
-    unsigned steps;
-    const hlo_instr *bad; /* a factor that changes where it must not */
-} reader;
-
-/* Facts of a value that is fp8 times factors. */
-typedef struct facts {
+/* A value that is an fp8 value times factors, on the way down to the fp8 value. */
+typedef struct step {
+    hlo_instr *value;
+    hlo_granularity granularity; /* of the factors */
+    uint32_t index;              /* of the value among its user's operands */
     bool scaled;
-    hlo_type type; /* of the fp8 value */
-} facts;
+    hlo_type type;      /* of the fp8 value */
+    struct step *below; /* of the operand that comes from fp8, the first one; NULL: it is fp8 */
+    struct step *next;  /* of the user's next operand that comes from fp8 */
+} step;
 
-static bool reads(reader *r, hlo_instr *value, const hlo_granularity *granularity, facts *out);
+typedef struct plan {
+    unsigned count;
+    step steps[STEP_LIMIT];
+} plan;
 
-/* Reads a product, whose fp8 value may be on either side, or a quotient. */
-static bool reads_factor(reader *r, const hlo_instr *value, const hlo_granularity *granularity,
-                         facts *out) {
-    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        hlo_instr *factor = hlo_instr_operand(value, !i);
-        if (!reads(r, hlo_instr_operand(value, i), granularity, out)) continue;
-        out->scaled = true;
-        if (hlo_granularity_holds(factor, granularity)) return true;
-        r->bad = factor;
+static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity);
+
+static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularity *granularity) {
+    step *below = plan_value(p, hlo_instr_operand(s->value, index), granularity);
+    if (!below) return NULL;
+    below->index = index;
+    s->type = below->type;
+    s->scaled |= below->scaled;
+    return below;
+}
+
+/* Plans a product, whose fp8 value may be on either side, or a quotient. */
+static bool plan_factor(plan *p, step *s) {
+    for (uint32_t i = 0; i < (s->value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+        s->below = plan_operand(p, s, i, &s->granularity);
+        s->scaled = true;
+        if (s->below && hlo_granularity_holds(hlo_instr_operand(s->value, !i), &s->granularity))
+            return true;
     }
     return false;
 }
 
 /* True if a pad value is 0, or NaN, or an unscaled value of the fp8 type. */
-static bool fills(hlo_instr *pad_value, const facts *f) {
-    return hlo_pad_value_moves(pad_value, f->scaled, f->type);
+static bool fills(hlo_instr *pad_value, const step *s) {
+    return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
 
 static bool is_pad_value(hlo_instr *value) {
@@ -71,90 +83,75 @@ static bool is_pad_value(hlo_instr *value) {
     return hlo_known_number(value, &number);
 }
 
-static bool reads_select(reader *r, const hlo_instr *value, const hlo_granularity *granularity,
-                         facts *out) {
-    hlo_instr *on = hlo_instr_operand(value, 1), *off = hlo_instr_operand(value, 2);
-    bool second = is_pad_value(on);
-    hlo_instr *pad_value = second ? on : off;
-    return is_pad_value(pad_value) && reads(r, second ? off : on, granularity, out) &&
-           fills(pad_value, out);
+static bool plan_select(plan *p, step *s) {
+    uint32_t pad = is_pad_value(hlo_instr_operand(s->value, 1)) ? 1 : 2;
+    hlo_instr *pad_value = hlo_instr_operand(s->value, pad);
+    return is_pad_value(pad_value) && (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) &&
+           fills(pad_value, s);
 }
 
 /* Where a run of equal elements lies in several parts, their factors must be the same; that is seen
- * when they are made. Parts may be fillers, but not all. */
-static bool reads_parts(reader *r, const hlo_instr *value, const hlo_granularity *granularity,
-                        facts *out) {
-    int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = granularity->v[dim];
-    bool any = false;
+ * when they are made. Parts may be pad values, but not all. */
+static bool plan_parts(plan *p, step *s) {
+    const hlo_instr *value = s->value;
+    int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
+    step **end = &s->below;
     if (value->operand_count > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
-        facts part;
         hlo_instr *operand = hlo_instr_operand(value, i);
         if (g < value->shape->dims[dim] && i + 1 < value->operand_count &&
             operand->shape->dims[dim] % g)
             return false;
         if (is_pad_value(operand)) continue;
-        if (!reads(r, operand, granularity, &part)) return false;
-        if (any && part.type != out->type) return false;
-        part.scaled |= any && out->scaled;
-        *out = part;
-        any = true;
+        *end = plan_operand(p, s, i, &s->granularity);
+        if (!*end || (*end)->type != s->below->type) return false;
+        end = &(*end)->next;
     }
-    for (uint32_t i = 0; any && i < value->operand_count; i++) {
+    for (uint32_t i = 0; s->below && i < value->operand_count; i++) {
         hlo_instr *operand = hlo_instr_operand(value, i);
-        if (is_pad_value(operand) && !fills(operand, out)) return false;
+        if (is_pad_value(operand) && !fills(operand, s)) return false;
     }
-    return any;
+    return s->below != NULL;
 }
 
-static bool reads(reader *r, hlo_instr *value, const hlo_granularity *granularity, facts *out) {
-    if (r->steps++ >= STEP_LIMIT || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
-        value->shape->rank > HLO_RULE_ARGS || hlo_shape_count(value->shape) < 1)
-        return false;
+static bool plan_link(plan *p, step *s) {
+    const hlo_instr *link = s->value;
     hlo_granularity below;
-    if (hlo_type_is_fp8_operand(value->shape->type)) {
-        *out = (facts){.type = value->shape->type};
-        return true;
-    }
-    if (!hlo_type_is_wide(value->shape->type) || value->pin) return false;
+    return (link->op == HLO_OP_CONVERT || hlo_instr_moves(link)) &&
+           hlo_granularity_of_operand(link, &s->granularity, &below) &&
+           (s->below = plan_operand(p, s, 0, &below)) &&
+           (link->op != HLO_OP_PAD || fills(hlo_instr_operand(link, 1), s));
+}
+
+static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
+    if (p->count == STEP_LIMIT) return NULL;
+    step *s = &p->steps[p->count++];
+    hlo_type type = value->shape->type;
+    if (!hlo_shape_is_array(value->shape) || value->shape->dynamic ||
+        value->shape->rank > HLO_RULE_ARGS || hlo_shape_count(value->shape) < 1)
+        return NULL;
+    *s = (step){.value = value, .granularity = *granularity, .type = type};
+    if (hlo_type_is_fp8_operand(type)) return s;
+    if (!hlo_type_is_wide(type) || value->pin) return NULL;
     switch (value->op) {
     case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: return reads_factor(r, value, granularity, out);
-    case HLO_OP_SELECT: return reads_select(r, value, granularity, out);
-    case HLO_OP_CONCATENATE: return reads_parts(r, value, granularity, out);
-    default: break;
+    case HLO_OP_DIVIDE: return plan_factor(p, s) ? s : NULL;
+    case HLO_OP_SELECT: return plan_select(p, s) ? s : NULL;
+    case HLO_OP_CONCATENATE: return plan_parts(p, s) ? s : NULL;
+    default: return plan_link(p, s) ? s : NULL;
     }
-    if (value->op != HLO_OP_CONVERT && !hlo_instr_moves(value)) return false;
-    return hlo_granularity_of_operand(value, granularity, &below) &&
-           reads(r, hlo_instr_operand(value, 0), &below, out) &&
-           (value->op != HLO_OP_PAD || fills(hlo_instr_operand(value, 1), out));
 }
 
-bool hlo_scaled_operand_matches(const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
-                                const hlo_instr **out_bad) {
-    reader r = {0};
-    facts found;
+/* Plans an operand of a dot. NULL: it is no fp8 value times factors of the mode's granularity. */
+static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
     hlo_instr *value = hlo_instr_operand(dot, side);
-    if (value->shape->rank > HLO_RULE_ARGS) return false;
+    if (value->shape->rank > HLO_RULE_ARGS) return NULL;
     hlo_granularity granularity = wanted(dot, side, mode);
-    bool readable = reads(&r, value, &granularity, &found);
-    *out_bad = readable ? NULL : r.bad;
-    return readable;
+    p->count = 0;
+    return plan_value(p, value, &granularity);
 }
 
 /* --------------------------------------------------------------------------------------- making */
-
-/* An fp8 value and its compact factor; NULL: none, or not requested. */
-typedef struct pieces {
-    hlo_instr *fp8, *scale;
-} pieces;
-
-typedef struct maker {
-    hlo_rule_env *env;
-    bool fp8; /* which of the two is made */
-} maker;
-
-static bool make(const maker *k, hlo_instr *value, const hlo_granularity *granularity, pieces *out);
 
 static hlo_instr *as_f32(hlo_rule_env *env, hlo_instr *value) {
     if (!value || value->shape->type == HLO_TYPE_F32) return value;
@@ -172,26 +169,6 @@ static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_ins
     if (!x || !y || (!hlo_shape_same_dims(x->shape, y->shape))) return NULL;
     hlo_instr *operands[] = {x, y};
     return hlo_rule_new(env, op, x->shape, 2, operands);
-}
-
-static bool make_factor(const maker *k, const hlo_instr *value, const hlo_granularity *granularity,
-                        pieces *out) {
-    for (uint32_t i = 0; i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        reader r = {0};
-        facts found;
-        hlo_instr *from = hlo_instr_operand(value, i), *factor = hlo_instr_operand(value, !i);
-        if (!reads(&r, from, granularity, &found) || !hlo_granularity_holds(factor, granularity))
-            continue;
-        if (!make(k, from, granularity, out)) return false;
-        if (k->fp8) return true;
-        hlo_instr *packed = as_f32(k->env, hlo_granularity_compact(k->env, factor, granularity));
-        if (!packed) return false;
-        if (!out->scale && value->op == HLO_OP_DIVIDE)
-            out->scale = ones(k->env, packed->shape->rank, packed->shape->dims);
-        out->scale = out->scale ? multiplied(k->env, value->op, out->scale, packed) : packed;
-        return out->scale != NULL;
-    }
-    return false;
 }
 
 /* True if opcode, shape, operands and `dimensions` alone determine the value. */
@@ -223,130 +200,89 @@ static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
     return true;
 }
 
-/* Clones the link onto fp8 operands. */
-static hlo_instr *again(hlo_rule_env *env, const hlo_instr *link, hlo_instr *const *operands,
-                        hlo_type type) {
-    const hlo_shape *shape = hlo_shape_retype(env->context->module, link->shape, type);
-    hlo_instr *copy = hlo_rule_new(env, link->op, shape, link->operand_count, operands);
-    if (!copy) return NULL;
-    hlo_instr_drop_attr(copy, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(copy, link);
-    return copy;
+/* Makes the fp8 value, moved as planned. NULL: it cannot be made. */
+static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
+    hlo_instr *value = s->value, *operands[HLO_RULE_ARGS] = {NULL};
+    if (!s->below) return value;
+    for (const step *part = s->below; part; part = part->next)
+        if (!(operands[part->index] = make_fp8(env, part))) return NULL;
+    if (hlo_op_is(value->op, HLO_JOINS)) return hlo_join_clone_onto(env, value, operands, s->type);
+    bool factor = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
+    hlo_instr *below = operands[s->below->index];
+    return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-static bool make_select(const maker *k, const hlo_instr *value, const hlo_granularity *granularity,
-                        pieces *out) {
-    hlo_instr *operands[] = {hlo_instr_operand(value, 0), hlo_instr_operand(value, 1),
-                             hlo_instr_operand(value, 2)};
-    uint32_t at = is_pad_value(operands[1]) ? 2 : 1;
-    if (!make(k, operands[at], granularity, out)) return false;
-    if (!k->fp8) return true;
-    hlo_type type = out->fp8->shape->type;
-    operands[at] = out->fp8;
-    operands[3 - at] = hlo_pad_value_clone_onto(k->env, operands[3 - at], type);
-    out->fp8 = operands[3 - at] ? again(k->env, value, operands, type) : NULL;
-    return out->fp8 != NULL;
+static bool make_scale(hlo_rule_env *env, const step *s, hlo_instr **out);
+
+static bool scale_by_factor(hlo_rule_env *env, const step *s, hlo_instr **scale) {
+    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
+    factor = as_f32(env, hlo_granularity_compact(env, factor, &s->granularity));
+    if (!factor) return false;
+    if (!*scale && s->value->op == HLO_OP_DIVIDE)
+        *scale = ones(env, factor->shape->rank, factor->shape->dims);
+    *scale = *scale ? multiplied(env, s->value->op, *scale, factor) : factor;
+    return *scale != NULL;
 }
 
-/* Joins the factors of the parts, `scales`; pad values have none. */
-static bool join_scales(const maker *k, const hlo_instr *value, const hlo_granularity *granularity,
-                        hlo_instr **scales, pieces *out) {
+/* Joins the factors of the parts; pad values have none. */
+static bool join_scales(hlo_rule_env *env, const step *s, hlo_instr **out) {
+    const hlo_instr *value = s->value;
+    hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
-    bool apart = granularity->v[dim] < value->shape->dims[dim], any = false, alike = true;
-    for (uint32_t i = 0, parts = 0; i < value->operand_count; i++) {
-        if (is_pad_value(hlo_instr_operand(value, i))) continue;
-        if (!parts++) out->scale = scales[i];
-        any |= scales[i] != NULL;
-        alike &= scales[i] && out->scale ? same(scales[i], out->scale, SAME_DEPTH)
-                                         : scales[i] == out->scale;
+    bool apart = s->granularity.v[dim] < value->shape->dims[dim], any = false, alike = true;
+    for (const step *part = s->below; part; part = part->next)
+        if (!make_scale(env, part, &scales[part->index])) return false;
+    *out = scales[s->below->index];
+    for (const step *part = s->below; part; part = part->next) {
+        hlo_instr *scale = scales[part->index];
+        any |= scale != NULL;
+        alike &= scale && *out ? same(scale, *out, SAME_DEPTH) : scale == *out;
     }
     if (!any || (!apart && alike)) return true;
     if (!apart) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
-        hlo_granularity_dims(hlo_instr_operand(value, i)->shape, granularity, extents);
-        if (!scales[i]) scales[i] = ones(k->env, value->shape->rank, extents);
+        hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
+        if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
         if (!scales[i]) return false;
     }
-    hlo_granularity_dims(value->shape, granularity, extents);
+    hlo_granularity_dims(value->shape, &s->granularity, extents);
     const hlo_shape *shape =
-        hlo_shape_array(k->env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
-    out->scale = hlo_rule_new(k->env, HLO_OP_CONCATENATE, shape, value->operand_count, scales);
-    if (out->scale) hlo_instr_set_ints(out->scale, HLO_ATTR_DIMENSIONS, 1, &dim);
-    return out->scale != NULL;
+        hlo_shape_array(env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
+    *out = hlo_rule_new(env, HLO_OP_CONCATENATE, shape, value->operand_count, scales);
+    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, 1, &dim);
+    return *out != NULL;
 }
 
-static bool make_parts(const maker *k, const hlo_instr *value, const hlo_granularity *granularity,
-                       pieces *out) {
-    hlo_instr *fp8[HLO_RULE_ARGS], *scales[HLO_RULE_ARGS] = {NULL};
-    hlo_type type = HLO_TYPE_INVALID;
-    for (uint32_t i = 0; i < value->operand_count; i++) {
-        pieces part = {0};
-        if (is_pad_value(hlo_instr_operand(value, i))) continue;
-        if (!make(k, hlo_instr_operand(value, i), granularity, &part)) return false;
-        fp8[i] = part.fp8;
-        scales[i] = part.scale;
-        if (k->fp8) type = part.fp8->shape->type;
-    }
-    if (!k->fp8) return join_scales(k, value, granularity, scales, out);
-    for (uint32_t i = 0; i < value->operand_count; i++) {
-        hlo_instr *part = hlo_instr_operand(value, i);
-        if (is_pad_value(part)) fp8[i] = hlo_pad_value_clone_onto(k->env, part, type);
-        if (!fp8[i]) return false;
-    }
-    out->fp8 = again(k->env, value, fp8, type);
-    return out->fp8 != NULL;
-}
-
-/* Makes the fp8 value or the factor, in the order of reads(). */
-static bool make(const maker *k, hlo_instr *value, const hlo_granularity *granularity,
-                 pieces *out) {
-    hlo_granularity below;
-    *out = (pieces){.fp8 = value};
-    if (hlo_type_is_fp8_operand(value->shape->type)) return true;
-    switch (value->op) {
-    case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: return make_factor(k, value, granularity, out);
-    case HLO_OP_SELECT: return make_select(k, value, granularity, out);
-    case HLO_OP_CONCATENATE: return make_parts(k, value, granularity, out);
-    default: break;
-    }
-    if (!hlo_granularity_of_operand(value, granularity, &below) ||
-        !make(k, hlo_instr_operand(value, 0), &below, out))
-        return false;
-    if (k->fp8) {
-        out->fp8 = hlo_link_clone_onto(k->env, value, out->fp8);
-        return out->fp8 != NULL;
-    }
-    if (out->scale && value->op != HLO_OP_CONVERT)
-        out->scale = hlo_granularity_carry(k->env, value, granularity, out->scale);
-    else
-        return true;
-    return out->scale != NULL;
+/* Makes the compact product of the factors; `*out` NULL: there is none. */
+static bool make_scale(hlo_rule_env *env, const step *s, hlo_instr **out) {
+    hlo_op op = s->value->op;
+    *out = NULL;
+    if (!s->below) return true;
+    if (op == HLO_OP_CONCATENATE) return join_scales(env, s, out);
+    if (!make_scale(env, s->below, out)) return false;
+    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, out);
+    if (!*out || op == HLO_OP_SELECT || op == HLO_OP_CONVERT) return true;
+    *out = hlo_granularity_carry(env, s->value, &s->granularity, *out);
+    return *out != NULL;
 }
 
 hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                      hlo_scale_mode mode) {
-    hlo_granularity granularity = wanted(dot, side, mode);
-    maker k = {.env = env, .fp8 = true};
-    pieces out;
-    return make(&k, hlo_instr_operand(dot, side), &granularity, &out) ? out.fp8 : NULL;
+    plan p;
+    const step *s = plan_side(&p, dot, side, mode);
+    return s ? make_fp8(env, s) : NULL;
 }
 
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out) {
-    hlo_granularity granularity = wanted(dot, side, mode);
-    maker k = {.env = env};
-    pieces made;
-    if (!make(&k, hlo_instr_operand(dot, side), &granularity, &made)) return false;
-    *out = made.scale;
-    return true;
+    plan p;
+    const step *s = plan_side(&p, dot, side, mode);
+    return s && make_scale(env, s, out);
 }
 
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const hlo_instr *bad;
     const hlo_rule_mark mark = hlo_rule_here(env);
     hlo_instr *packed;
-    if (!hlo_scaled_operand_matches(dot, side, HLO_SCALE_SCALAR, &bad)) return false;
     /* Making the factors shows whether those of all parts are equal. */
     bool scalar = compact_scale(env, dot, side, HLO_SCALE_SCALAR, &packed);
     hlo_rule_back(env, mark);
@@ -354,12 +290,9 @@ bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsig
 }
 
 hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const hlo_instr *bad;
     bool scalar = hlo_scaled_operand_is_scalar(env, dot, side);
-    hlo_scale_mode mode = scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC;
-    return hlo_scaled_operand_matches(dot, side, mode, &bad)
-               ? hlo_scaled_operand_values(env, dot, side, mode)
-               : NULL;
+    return hlo_scaled_operand_values(env, dot, side,
+                                     scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC);
 }
 
 /* -------------------------------------------------------------------------------------- placing */

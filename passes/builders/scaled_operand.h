@@ -6,19 +6,15 @@
 
 #include "passes/engine/engine.h"
 
-/* True if operand `side` (0 or 1) of `dot` is an fp8 value times factors of the granularity of
- * `mode`. Otherwise `*out_bad` is a finer factor, or NULL if there is another obstacle. */
-bool hlo_scaled_operand_matches(const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
-                                const hlo_instr **out_bad);
-
-/* Makes the fp8 value of an operand that matches the mode, moved as the operand is. NULL: it cannot
- * be made. */
+/* Makes the fp8 value of operand `side` (0 or 1) of `dot`, moved as the operand is. NULL: it cannot
+ * be made, or the operand does not match the mode: it is no fp8 value times factors of the mode's
+ * granularity. */
 hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                      hlo_scale_mode mode);
 
 /* Makes the product of the factors of an operand that matches the mode, in f32 and in the
  * dimensions of hlo_scale_dims(). `*out` NULL: there is no factor, and the mode is SCALAR. False:
- * it cannot be made. */
+ * it does not match, or they cannot be made. */
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out);
 

@@ -114,6 +114,9 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* place.c: makes an instruction before env->before, with metadata and offset of env->like. */
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands);
+/* Makes an instruction in the same way, with the opcode and attributes of `like`. */
+hlo_instr *hlo_rule_clone(hlo_rule_env *env, const hlo_instr *like, const hlo_shape *shape,
+                          hlo_instr *const *operands);
 /* A point in the planning of a firing: counts of new instructions and of moves. */
 typedef struct hlo_rule_mark {
     uint32_t made, moves;

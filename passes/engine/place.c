@@ -99,6 +99,15 @@ hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, ui
     return instr;
 }
 
+hlo_instr *hlo_rule_clone(hlo_rule_env *env, const hlo_instr *like, const hlo_shape *shape,
+                          hlo_instr *const *operands) {
+    hlo_instr *instr = hlo_rule_new(env, like->op, shape, like->operand_count, operands);
+    if (!instr) return NULL;
+    hlo_instr_drop_attr(instr, HLO_ATTR_METADATA);
+    hlo_instr_copy_attrs(instr, like);
+    return instr;
+}
+
 static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,
                     uint32_t *budget) {
     if (value == from) return true;

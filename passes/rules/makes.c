@@ -117,17 +117,9 @@ MAKE(sent_scale) {
     return *out != NULL;
 }
 
-/* Reads the mode that the rule names. False: the operand is not scaled so. */
-static bool scale_mode(const hlo_binding *args, hlo_scale_mode *out) {
-    const hlo_instr *bad;
-    *out = hlo_scale_mode_find(args[2].word);
-    return *out != HLO_SCALE_MODE_COUNT &&
-           hlo_scaled_operand_matches(args[0].instr, (unsigned)args[1].number, *out, &bad);
-}
-
 MAKE(unscaled) {
-    hlo_scale_mode mode;
-    if (!scale_mode(args, &mode)) return false;
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
+    if (mode == HLO_SCALE_MODE_COUNT) return false;
     *out = hlo_scaled_operand_values(env, args[0].instr, (unsigned)args[1].number, mode);
     return *out != NULL;
 }
@@ -138,8 +130,8 @@ MAKE(unscaled_rows) {
 }
 
 MAKE(scales) {
-    hlo_scale_mode mode;
-    return scale_mode(args, &mode) &&
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
+    return mode != HLO_SCALE_MODE_COUNT &&
            hlo_scaled_operand_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
 }
 
@@ -204,10 +196,8 @@ MAKE(max_over) {
     if (!hlo_reduces_by_max(reduce) || rank > HLO_RULE_ARGS) return false;
     hlo_instr *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
     for (uint32_t i = 0; i < rank; i++) dims[i] = i;
-    *out = hlo_rule_new(env, HLO_OP_REDUCE, reduce->shape, 2, operands);
+    *out = hlo_rule_clone(env, reduce, reduce->shape, operands);
     if (!*out) return false;
-    hlo_instr_drop_attr(*out, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(*out, reduce);
     hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, rank, dims);
     return true;
 }
