@@ -46,7 +46,7 @@ struct hlo_strings {
     uint32_t open_used; /* units of it */
 };
 
-enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, LONGEST = 1 << 30 };
+enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, MOST_RESERVED = 1 << 17, LONGEST = 1 << 30 };
 
 static entry *entry_of(const char *interned) {
     return (entry *)(interned - offsetof(entry, text));
@@ -103,8 +103,8 @@ void hlo_strings_free(struct hlo_strings *strings) {
     if (strings) free(strings->slots);
 }
 
-static void grow(hlo_arena *arena, struct hlo_strings *strings) {
-    size_t mask = strings->mask * 2 + 1;
+/* Makes the table one of mask + 1 slots. */
+static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
     slot *slots = new_slots(arena, mask + 1);
     for (size_t i = 0; i <= strings->mask; i++) {
         slot s = strings->slots[i];
@@ -116,6 +116,12 @@ static void grow(hlo_arena *arena, struct hlo_strings *strings) {
     free(strings->slots);
     strings->slots = slots;
     strings->mask = mask;
+}
+
+void hlo_strings_reserve(hlo_module *module, size_t count) {
+    size_t mask = module->strings->mask;
+    while (count * 2 > mask && mask < MOST_RESERVED) mask = mask * 2 + 1;
+    if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
 /* Names that differ in their last digit are neighbours in the table: most names are numbered, and
@@ -146,7 +152,7 @@ const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length,
     memcpy(e->text, bytes, length);
     e->text[length] = '\0';
     strings->slots[at] = (slot){hash, number};
-    if (++strings->count * 2 > strings->mask) grow(module->arena, strings);
+    if (++strings->count * 2 > strings->mask) resize(module->arena, strings, strings->mask * 2 + 1);
     return e->text;
 }
 

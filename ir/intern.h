@@ -50,6 +50,8 @@ void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
 
 /* The tables of a module; module.c makes and frees them. */
 struct hlo_strings *hlo_strings_new(hlo_arena *arena);
+/* Makes room for `count` strings, as far as that is cheap; more may follow. */
+void hlo_strings_reserve(hlo_module *module, size_t count);
 void hlo_strings_free(struct hlo_strings *strings); /* what is not in the arena; NULL is allowed */
 /* Drops the binding of every string: no instruction or computation has any of the names. */
 void hlo_strings_free_names(struct hlo_strings *strings);

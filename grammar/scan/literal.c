@@ -18,6 +18,7 @@ static hlo_span span(const reader *r, const char *from, const char *to) {
 
 /* Skips white space and comments. */
 static void skip(reader *r) {
+    if (r->at<r->end && * r->at> '/') return;
     for (;;) {
         while (r->at < r->end &&
                (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r'))

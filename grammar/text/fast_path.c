@@ -36,21 +36,32 @@ void hlo_text_known_shapes(hlo_text *text, bool named) {
     }
 }
 
-void hlo_text_known_signature(hlo_text *text) {
+/* The result of `(name: shape, name: shape) -> shape {` at *at, which goes to its `{`; NULL if a
+ * shape was not read before. */
+static const hlo_shape *known_signature(hlo_text *text, const char **at, hlo_span *out_result_at) {
     static const char arrow[] = ") -> ";
-    const char *at = hlo_text_gap(hlo_text_scan_place(text));
-    if (*at++ != '(') return;
-    while (*at != ')') {
-        if (!known_item(text, true, &at) || (*at != ')' && *at != ',')) return;
-        if (*at == ',' && *++at == ')') return;
+    if (**at != '(') return NULL;
+    ++*at;
+    while (**at != ')') {
+        if (!known_item(text, true, at) || (**at != ')' && **at != ',')) return NULL;
+        if (**at == ',' && *++*at == ')') return NULL;
     }
-    if (strncmp(at, arrow, sizeof arrow - 1) != 0) return;
-    const char *from = at += sizeof arrow - 1;
-    const hlo_shape *result = hlo_text_known_shape(text, &at);
-    if (!result || at[0] != ' ' || at[1] != '{') return;
-    const hlo_span result_at = {(uint32_t)(from - text->source), (uint32_t)(at - from)};
+    if (strncmp(*at, arrow, sizeof arrow - 1) != 0) return NULL;
+    const char *from = *at += sizeof arrow - 1;
+    const hlo_shape *result = hlo_text_known_shape(text, at);
+    if (!result || (*at)[0] != ' ' || (*at)[1] != '{') return NULL;
+    *out_result_at = (hlo_span){(uint32_t)(from - text->source), (uint32_t)(*at - from)};
+    ++*at;
+    return result;
+}
+
+void hlo_text_known_signature(hlo_text *text) {
+    const char *at = hlo_text_gap(hlo_text_scan_place(text));
+    hlo_span result_at;
+    const hlo_shape *result = known_signature(text, &at, &result_at);
+    if (!result) return;
     hlo_text_body_result(text, result_at, result);
-    hlo_text_scan_from(text, at + 1);
+    hlo_text_scan_from(text, at);
 }
 
 void hlo_text_plain_attrs(hlo_text *text) {
@@ -67,7 +78,12 @@ void hlo_text_plain_attrs(hlo_text *text) {
 static void take_operand(hlo_text *text, hlo_operand_name name) {
     const char *from = text->source + name.at.offset, *bare = from + (*from == '%');
     const size_t length = name.at.length - (size_t)(bare - from);
-    hlo_text_operand(text, name.at, NULL, hlo_intern_end(text->module, bare, length, name.begun));
+    const char *interned = hlo_intern_end(text->module, bare, length, name.begun);
+    hlo_instr *instr = bare > from ? hlo_text_find_instr(text, interned) : NULL;
+    if (instr)
+        hlo_text_operand_instr(text, instr);
+    else
+        hlo_text_operand(text, name.at, NULL, interned);
 }
 
 void hlo_text_operand_names(hlo_text *text) {
@@ -118,10 +134,38 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root) 
     text->end = line->end;
 }
 
+/* Ends the body at a `}` in front of a computation of known signature, and begins the body of that
+ * one: the parser is between instructions of a body before and after. */
+static void begin_next_body(hlo_text *text) {
+    static const char word[] = "ENTRY ";
+    const char *close = hlo_text_scan_place(text);
+    if (*close != '}' || text->bodies.used != sizeof(hlo_body)) return;
+    const char *from = hlo_text_gap(close + 1);
+    const bool entry = strncmp(from, word, sizeof word - 1) == 0;
+    if (entry) from += sizeof word - 1;
+    if (*from != '%' || !hlo_text_begins_name(from[1])) return;
+    const char *end = from + 1;
+    while (hlo_text_in_name(*end)) end++;
+    const char *at = hlo_text_gap(end);
+    hlo_span result_at;
+    const hlo_shape *result = known_signature(text, &at, &result_at);
+    if (!result) return;
+    hlo_text_body_end(text, (hlo_span){(uint32_t)(close - text->source), 1});
+    hlo_text_computation_done(text);
+    text->depth--;
+    hlo_text_body_begin(text, (hlo_span){(uint32_t)(from - text->source), (uint32_t)(end - from)},
+                        hlo_intern(text->module, from + 1, (size_t)(end - from) - 1), entry);
+    hlo_text_body_result(text, result_at, result);
+    text->depth++;
+    text->end = (uint32_t)(at + 1 - text->source);
+    hlo_text_scan_from(text, hlo_text_gap(at + 1));
+}
+
 void hlo_text_lines(hlo_text *text, hlo_span at, const char *defined, bool root) {
     for (;;) {
         hlo_text_line(text, at, defined, root);
         hlo_text_instr_end(text);
+        if (!text->errors) begin_next_body(text);
         const char *from = hlo_text_scan_place(text);
         root = *from == 'R';
         if (root) from += sizeof "ROOT " - 1;

@@ -32,6 +32,9 @@ static void begin_stacks(hlo_text *text) {
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
 
+/* Of the text, for each of its strings: fewer than in most modules. */
+enum { BYTES_PER_STRING = 80 };
+
 static hlo_status read_text(reading *r, hlo_content *content, const char *name, uint32_t line,
                             unsigned *errors_left, const hlo_diag_sink *sink) {
     const size_t size = content->size;
@@ -58,6 +61,7 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
     text.known = hlo_attr_cache_new(text.scratch);
     module->source = text.source = hlo_content_take(content, module->arena);
     module->source_size = size;
+    hlo_strings_reserve(module, size / BYTES_PER_STRING);
     hlo_text_scan_begin(&text);
     int failed = hlo_yyparse(&text);
     if (failed || text.errors) return HLO_INVALID_INPUT;

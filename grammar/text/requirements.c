@@ -20,23 +20,11 @@ static hlo_instr *operand(const hlo_text *text, const hlo_frame *frame, size_t i
     return (hlo_frame_operands(text, frame))[index];
 }
 
-/* One dimension; of some opcodes the first of several is read. */
-static void demand_dimension(hlo_text *text, hlo_frame *frame, hlo_op op) {
-    static const struct {
-        uint8_t op;
-        bool first;
-    } rows[] = {
-#define HLO_PERMISSIVE_COUNT(id, least, step)
-#define HLO_ONE_DIMENSION(id, first) {HLO_OP_##id, first},
-#include "grammar/text/permissive.def"
-#undef HLO_ONE_DIMENSION
-#undef HLO_PERMISSIVE_COUNT
-    };
-    size_t row = 0;
-    while (row < sizeof rows / sizeof *rows && rows[row].op != op) row++;
+/* One dimension; with `first` the first of several is read. */
+static void demand_dimension(hlo_text *text, hlo_frame *frame, bool first) {
     hlo_attr *dims = hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS);
-    if (row == sizeof rows / sizeof *rows || !dims || dims->u.ints->count == 1) return;
-    if (!dims->u.ints->count || !rows[row].first) {
+    if (!dims || dims->u.ints->count == 1) return;
+    if (!dims->u.ints->count || !first) {
         refuse(text, frame, "'dimensions' must name one dimension");
         return;
     }
@@ -113,7 +101,17 @@ static void demand_tuple(hlo_text *text, hlo_frame *frame, const hlo_shape *shap
 }
 
 void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
-    demand_dimension(text, frame, op);
+    switch (op) {
+#define HLO_PERMISSIVE_COUNT(id, least, step)
+#define HLO_ONE_DIMENSION(id, first)                                                               \
+    case HLO_OP_##id:                                                                              \
+        demand_dimension(text, frame, first);                                                      \
+        break;
+#include "grammar/text/permissive.def"
+#undef HLO_ONE_DIMENSION
+#undef HLO_PERMISSIVE_COUNT
+    default: break;
+    }
     switch (op) {
     case HLO_OP_ALL_REDUCE:
     case HLO_OP_ALL_REDUCE_START:
