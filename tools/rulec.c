@@ -75,9 +75,9 @@ static void put_number(FILE *out, double number) {
 static void put_terms(FILE *out, const hlo_rules *r, unsigned file) {
     EACH(term, "hlo_rule_term") {
         const hlo_rule_term *t = &r->terms[i];
-        fprintf(out, "    {%u, %u, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind,
-                t->rest, t->slot, t->code, t->shape_code, t->arg_count, t->first_arg, t->attr_count,
-                t->first_attr);
+        fprintf(out, "    {%u, %u, %d, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind,
+                t->rest, t->anywhere, t->slot, t->code, t->shape_code, t->arg_count, t->first_arg,
+                t->attr_count, t->first_attr);
         put_number(out, t->number);
         fputs(", ", out);
         put_string(out, t->word);

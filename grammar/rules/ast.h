@@ -30,7 +30,7 @@ typedef enum node_kind {
     NODE_NUMBER,
     NODE_WORD,
     NODE_NONE,
-    NODE_REST /* `...`: the operands from here on are not looked at */
+    NODE_REST /* `...`: there may be more operands here */
 } node_kind;
 
 typedef struct ints {

@@ -45,6 +45,7 @@ typedef struct hlo_rule_term {
     uint8_t kind;       /* hlo_term_kind */
     uint8_t shape_kind; /* hlo_rule_shape */
     bool rest;          /* OP, patterns: there may be more operands than arguments */
+    bool anywhere;      /* likewise: the one argument may be any of them */
     int16_t slot; /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;

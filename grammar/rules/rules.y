@@ -243,7 +243,12 @@ primary: T_VAR { $$ = NODE(NODE_VAR, @1); $$->name = $1; }
 args: %empty { $$ = NULL; }
     | "..." { $$ = NODE(NODE_REST, @1); }
     | arglist { $$ = $1; }
-    | arglist ',' "..." { $$ = $1; APPEND(node, $$, NODE(NODE_REST, @3)); };
+    | arglist ',' "..." { $$ = $1; APPEND(node, $$, NODE(NODE_REST, @3)); }
+    | "..." ',' pattern ',' "..." {
+        $$ = NODE(NODE_REST, @1);
+        APPEND(node, $$, $3);
+        APPEND(node, $$, NODE(NODE_REST, @5));
+    };
 
 arglist: pattern { $$ = $1; } | arglist ',' pattern { $$ = $1; APPEND(node, $$, $3); };
 

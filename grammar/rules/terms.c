@@ -6,7 +6,8 @@
 uint32_t rules_push_args(rules_parser *p, const let_frame *f, const node *list, term_mode m,
                          uint32_t *out_count) {
     uint32_t indices[HLO_RULE_ARGS], count = 0;
-    for (const node *a = list; a && a->kind != NODE_REST; a = a->next) {
+    for (const node *a = list; a; a = a->next) {
+        if (a->kind == NODE_REST) continue;
         if (count == HLO_RULE_ARGS) {
             rules_fault(p, a->where, "too many arguments");
             break;
@@ -111,6 +112,7 @@ static uint32_t lower_op(rules_parser *p, const let_frame *f, const node *n, hlo
     hlo_rule_term *t = rules_term_at(p, index);
     t->code = (uint16_t)op;
     t->rest = rest;
+    t->anywhere = rest && n->args->kind == NODE_REST && count;
     t->first_arg = first;
     t->arg_count = count;
     t->first_attr = attrs;

@@ -146,6 +146,14 @@ static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_
     return match_goals(env, next);
 }
 
+/* Tries each operand as the one argument. */
+static bool match_any_operand(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
+                              const goal *next) {
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (match_term(env, arg_of(env, t, 0), hlo_instr_operand(value, i), next)) return true;
+    return false;
+}
+
 static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                      const goal *next) {
     if (value->op != t->code || value->operand_count < t->arg_count ||
@@ -160,7 +168,8 @@ static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value
     }
     const hlo_instr *pinned = env->pinned;
     if (value->pin) env->pinned = value;
-    bool ok = i == t->attr_count && match_operands(env, t, value, false, next);
+    bool ok = i == t->attr_count && (t->anywhere ? match_any_operand(env, t, value, next)
+                                                 : match_operands(env, t, value, false, next));
     if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_op_is(value->op, HLO_COMMUTES) &&
         hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
         ok = match_operands(env, t, value, true, next);
