@@ -39,9 +39,23 @@ static bool same_cell(cell a, cell b) {
     return a.type == b.type && a.bits == b.bits;
 }
 
+bool hlo_instr_is_mark(const hlo_instr *instr) {
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding") &&
+           instr->operand_count == 1;
+}
+
+/* A mark of what is handed into a manual region, or comes out of one, stays next to that. */
+static bool copies(const hlo_instr *instr) {
+    const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
+    return hlo_instr_is_mark(instr) && !(sharding && strstr(sharding, "manual")) &&
+           hlo_shape_is_array(instr->shape) &&
+           hlo_shape_same_dims(instr->shape, hlo_instr_operand(instr, 0)->shape);
+}
+
 bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds) {
-    return hlo_op_is(instr->op, kinds) && instr->operand_count &&
-           instr->shape->type == hlo_instr_operand(instr, 0)->shape->type;
+    return (hlo_op_is(instr->op, kinds) || (kinds & HLO_COPIES && copies(instr))) &&
+           instr->operand_count && instr->shape->type == hlo_instr_operand(instr, 0)->shape->type;
 }
 
 bool hlo_instr_moves(const hlo_instr *instr) {

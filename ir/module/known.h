@@ -4,8 +4,11 @@
 
 #include "ir/ir.h"
 
+/* True for a custom call that only marks its operand with a sharding. */
+bool hlo_instr_is_mark(const hlo_instr *instr);
 /* True if each element of the result is an element of operand 0, or of a pad's padding value, bit
- * for bit and of one type: opcodes that move elements, but no bitcast to another type. */
+ * for bit and of one type: opcodes that move elements, but no bitcast to another type; and marks.
+ */
 bool hlo_instr_moves(const hlo_instr *instr);
 /* True if the instruction moves elements, in a way that `kinds` has of HLO_MOVEMENT. */
 bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds);

@@ -81,7 +81,9 @@ static uint32_t carrying(const hlo_instr *instr) {
     case HLO_OP_SUBTRACT:
         return (hlo_splat_source(hlo_instr_operand(instr, 1)) ? 1u : 0u) |
                (hlo_splat_source(hlo_instr_operand(instr, 0)) ? 2u : 0u);
-    default: return hlo_instr_moves(instr) || hlo_op_is(instr->op, HLO_COLLECTIVE);
+    default:
+        return hlo_instr_moves(instr) || hlo_instr_is_mark(instr) ||
+               hlo_op_is(instr->op, HLO_COLLECTIVE);
     }
 }
 
@@ -172,6 +174,13 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
             value = hlo_instr_operand(from, (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0));
             continue;
         case HLO_OP_OPT_BARRIER: from = value; break;
+        case HLO_OP_CUSTOM_CALL:
+            if (hlo_instr_moves(value)) {
+                value = from;
+                continue;
+            }
+            from = value;
+            break;
         case HLO_OP_ADD:
         case HLO_OP_SUBTRACT: *out_reason = HLO_REASON_DEQUANTISE_NOT_RECOGNISED; return value;
         case HLO_OP_WHILE:

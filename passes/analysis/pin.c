@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/device_list.h"
+#include "ir/module/known.h"
 #include "passes/analysis/module_facts.h"
 
 /* ----------------------------------------------------------------------------------- attributes */
@@ -125,7 +126,7 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
     const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
     const bool joins = hlo_op_is(value->op, HLO_JOINS);
     if (!scaled && !joins && value->op != HLO_OP_CONVERT &&
-        !hlo_op_is(value->op, HLO_MOVEMENT | HLO_COLLECTIVE))
+        !hlo_op_is(value->op, HLO_MOVEMENT | HLO_COLLECTIVE) && !hlo_instr_is_mark(value))
         return NULL;
     if (value->pin) return value;
     for (uint32_t i = 0; i < (scaled || joins ? value->operand_count : value->operand_count > 0);

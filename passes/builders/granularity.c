@@ -199,6 +199,7 @@ static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
     }
     case HLO_OP_CONVERT:
     case HLO_OP_COPY: *out_below = *granularity; return true;
+    case HLO_OP_CUSTOM_CALL: *out_below = *granularity; return hlo_instr_moves(link);
     case HLO_OP_RESHAPE:
     case HLO_OP_BITCAST: return below_reshape(link, granularity, out_below);
     case HLO_OP_SLICE: return below_slice(link, granularity, out_below);
@@ -219,7 +220,7 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* `held`: NULL, or the first that another memory space holds is noted there and passed. */
 static bool passes(const hlo_instr *link, const hlo_instr **held) {
-    if (!link->pin || !held || link->pin != HLO_PIN_SPACE) return !link->pin;
+    if (!held || link->pin != HLO_PIN_SPACE) return !link->pin;
     if (!*held) *held = link;
     return true;
 }
@@ -392,21 +393,21 @@ static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
 
 hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
                                  const hlo_granularity *granularity, hlo_instr *packed) {
-    int64_t extents[HLO_RULE_ARGS], order[HLO_RULE_ARGS];
+    int64_t extents[HLO_RULE_ARGS];
     const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
     uint32_t rank = link->shape->rank;
     hlo_granularity_dims(link->shape, granularity, extents);
     switch (link->op) {
     case HLO_OP_BROADCAST:
     case HLO_OP_TRANSPOSE:
-        memcpy(order, dims->v, dims->count * sizeof *order);
-        return hlo_granularity_make(env, link->op, packed, rank, extents, dims->count, order);
+        return hlo_granularity_make(env, link->op, packed, rank, extents, dims->count, dims->v);
     case HLO_OP_CONVERT: {
         const hlo_shape *shape =
             hlo_shape_retype(env->context->module, packed->shape, link->shape->type);
         return shape == packed->shape ? packed
                                       : hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &packed);
     }
+    case HLO_OP_CUSTOM_CALL:
     case HLO_OP_COPY: return packed;
     case HLO_OP_RESHAPE:
     case HLO_OP_BITCAST: return carry_reshape(env, link, granularity, packed);

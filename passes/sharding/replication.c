@@ -19,6 +19,7 @@
  * are not, by what is supposed, are taken back until nothing changes any more. */
 #include <string.h>
 
+#include "ir/module/known.h"
 #include "passes/sharding/devices.h"
 #include "passes/sharding/manual.h"
 
@@ -130,16 +131,10 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* True for a custom call that only marks a sharding. */
-static bool is_mark(const hlo_instr *instr) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding");
-}
-
 /* What goes into a manual region, comes out of one, or is only marked with a sharding. */
 static bool agree_handed(const hlo_replication *a, const hlo_instr *value, int64_t index,
                          unsigned *steps) {
-    if (is_mark(value)) return agree_all(a, value, steps);
+    if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
     hlo_arena_mark mark = hlo_arena_here(a->arena);
     if (hlo_manual_leaves(value)) return keep_together(a, hlo_manual_joined(a->arena, value), mark);
     bool tuple = value->shape->type == HLO_TYPE_TUPLE;
@@ -160,7 +155,8 @@ static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
         bool handed = i->op == HLO_OP_PARAMETER || i->op == HLO_OP_CONSTANT ||
-                      i->op == HLO_OP_TUPLE || i->op == HLO_OP_GET_TUPLE_ELEMENT || is_mark(i);
+                      i->op == HLO_OP_TUPLE || i->op == HLO_OP_GET_TUPLE_ELEMENT ||
+                      hlo_instr_is_mark(i);
         if (!handed && !hlo_op_is(i->op, HLO_ELEMENTWISE | HLO_MOVEMENT)) return false;
     }
     return true;
