@@ -128,6 +128,7 @@ static hlo_status print_one(const opt_job *job, const hlo_module *module, FILE *
     if (strcmp(format, "text") == 0) {
         hlo_print_options shown;
         hlo_print_options_init(&shown, (hlo_print_form)job->options.values[OPTION_PRINT].number);
+        shown.sink = &options_sink;
         return hlo_module_print(module, &shown, out);
     }
     return hlo_module_print_proto(

@@ -53,6 +53,7 @@ typedef struct hlo_print_options {
     bool large_constants;      /* values of more than ten elements; else {...} */
     bool canonical;            /* tmp_N as names of instructions; called computations in place of
                                   their names */
+    const hlo_diag_sink *sink; /* is told why a module is not printed; NULL: nobody is */
 } hlo_print_options;
 
 typedef enum hlo_print_form {
@@ -68,14 +69,14 @@ void hlo_print_options_init(hlo_print_options *options, hlo_print_form form);
 
 /* Prints the module to `out`. `options` NULL: in XLA's long form, which hlo_module_parse() and XLA
  * read back as an equal module. Forms that omit parts are for people, and read back as another
- * module or not at all. HLO_INVALID_INPUT: `out` cannot be written to (disk full).
- * HLO_OUT_OF_MEMORY, also when a canonical print, which repeats a body at each call, would nest
- * more than 1000 bodies or hold more than 2^22 instructions. */
+ * module or not at all. HLO_INVALID_INPUT: `out` cannot be written to (disk full); or a canonical
+ * print, which repeats a body at each call, would nest more than 1000 bodies or hold more than 2^22
+ * instructions, of which the sink is told. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
 
 /* Prints the module, as hlo_module_print() does, to a string of *out_size bytes and a NUL. On
- * HLO_OK the caller frees *out_text with free(). HLO_OUT_OF_MEMORY, as for hlo_module_print();
- * *out_text is NULL then. */
+ * HLO_OK the caller frees *out_text with free(). On HLO_INVALID_INPUT, a canonical print that is
+ * too large, and HLO_OUT_OF_MEMORY *out_text is NULL. */
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size);
 

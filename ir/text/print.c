@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "ir/async.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
 #include "ir/text/print_order.h"
 #include "ir/text/printer.h"
 
@@ -295,6 +297,10 @@ typedef struct extents {
     extent now;
 } extents;
 
+static bool is_small(const extent *e) {
+    return e->depth <= MOST_DEPTH && e->instrs <= MOST_INSTRS;
+}
+
 static void add_called(void *user, hlo_computation *called) {
     extents *e = user;
     const extent *inner = &e->of[called->id];
@@ -302,25 +308,37 @@ static void add_called(void *user, hlo_computation *called) {
     e->now.instrs += inner->instrs;
 }
 
-static hlo_status check_extent(const hlo_module *module) {
-    extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
-    bool fits = e.of != NULL;
-    for (const hlo_computation *comp = module->first; fits && comp; comp = comp->next) {
-        e.now = (extent){.depth = 1, .instrs = comp->instr_count};
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            hlo_instr_visit_called(instr, add_called, &e);
-        e.of[comp->id] = e.now;
-        fits = e.now.depth <= MOST_DEPTH && e.now.instrs <= MOST_INSTRS;
+/* Finds the first instruction with which a canonical print is too large; NULL: it is not. */
+static const hlo_instr *find_excess(const hlo_module *module, extents *e) {
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        e->now = (extent){.depth = 1, .instrs = comp->instr_count};
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_instr_visit_called(instr, add_called, e);
+            if (!is_small(&e->now)) return instr;
+        }
+        e->of[comp->id] = e->now;
     }
+    return NULL;
+}
+
+static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *sink) {
+    extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
+    if (!e.of) return HLO_OUT_OF_MEMORY;
+    const hlo_instr *excess = find_excess(module, &e);
     free(e.of);
-    return fits ? HLO_OK : HLO_OUT_OF_MEMORY;
+    if (!excess) return HLO_OK;
+    hlo_diag_emit(module, sink, HLO_ERROR, excess->offset, hlo_intern_length(excess->name),
+                  "a canonical print repeats a body at each call: from here on it has more than %s",
+                  e.now.depth > MOST_DEPTH ? "1000 bodies in each other" : "2^22 instructions");
+    return HLO_INVALID_INPUT;
 }
 
 /* Prints the module to the buffer; HLO_OUT_OF_MEMORY when there is none for the printer's tables.
  */
 static hlo_status print(hlo_printer *o, const hlo_module *module) {
-    if (o->options->canonical && check_extent(module) != HLO_OK) return HLO_OUT_OF_MEMORY;
     const bool canonical = o->options->canonical;
+    const hlo_status status = canonical ? check_extent(module, o->options->sink) : HLO_OK;
+    if (status != HLO_OK) return status;
     o->shapes = calloc(HLO_SHAPE_TEXTS, sizeof *o->shapes);
     o->numbers = canonical ? calloc((size_t)module->next_id + 1, sizeof *o->numbers) : NULL;
     const bool whole = o->shapes && (o->numbers || !canonical);
@@ -357,7 +375,7 @@ hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options 
     if (status != HLO_OK || o.failed) {
         free(o.buffer);
         *out_text = NULL;
-        return HLO_OUT_OF_MEMORY;
+        return status == HLO_OK ? HLO_OUT_OF_MEMORY : status;
     }
     *out_size = (size_t)(o.at - o.buffer) - 1;
     *out_text = o.buffer;
