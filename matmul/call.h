@@ -1,4 +1,6 @@
-/* The fused FP8 matmul: what a `__cublas$lt$matmul$f8` custom call means, in one struct.
+/* The fused FP8 matmul: what a `__cublas$lt$matmul$f8` custom call means, in one struct. A typed
+ * `hlofp8.matmul` call means the same: it has the same operands and results, and the config as
+ * typed attributes, so that XLA hands it to a function that is registered under that name.
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
@@ -146,7 +148,10 @@ typedef struct hlo_epilogue_info {
 } hlo_epilogue_info;
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
-/* True if `instr` is an FP8 matmul call; true if it is XLA's call on wider types. */
+/* The targets of FP8 matmul calls. */
+extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[];
+/* True if `instr` is an FP8 matmul call, of either target; true if it is XLA's call on wider types.
+ */
 bool hlo_matmul_is_call(const hlo_instr *instr);
 bool hlo_matmul_is_wide_call(const hlo_instr *instr);
 
@@ -202,6 +207,11 @@ const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_in
  * it apart. */
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like);
+
+/* Makes a typed `hlofp8.matmul` call of an FP8 call, or, with `typed` false, the reverse: the
+ * instruction, its operands and its results stay. The call must be one that hlo_matmul_decode()
+ * reads. Returns whether it was not so before. */
+bool hlo_matmul_set_typed(hlo_instr *call, bool typed);
 
 /* The get-tuple-element of result `index` of a call: an existing one, or a new one right after the
  * call. */

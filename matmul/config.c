@@ -1,4 +1,4 @@
-/* The JSON of a matmul call's backend_config. */
+/* See config.h. */
 #include "matmul/config.h"
 
 #include <ctype.h>
@@ -9,6 +9,7 @@
 
 #include "hlo/suggest.h"
 #include "matmul/json.h"
+#include "matmul/mlir.h"
 
 /* -------------------------------------------------------------------------------------- reading */
 
@@ -25,17 +26,6 @@ static bool read_integer(const json_t *json, int64_t *out_value) {
     long long value = strtoll(text, &end, 10);
     if (*end || errno) return false;
     *out_value = value;
-    return true;
-}
-
-static bool read_dims(const json_t *numbers, const char *key, hlo_config_dims *out_dims) {
-    const json_t *list = json_object_get(numbers, key);
-    if (!list) return true;
-    size_t count = json_array_size(list);
-    if (!json_is_array(list) || count > HLO_CONFIG_DIMS) return false;
-    out_dims->count = (uint32_t)count;
-    for (size_t i = 0; i < count; i++)
-        if (!read_integer(json_array_get(list, i), &out_dims->v[i])) return false;
     return true;
 }
 
@@ -59,54 +49,84 @@ static bool read_text_number(const char *text, double *out_value) {
            strspn(text, "+-.0123456789Ee") == strlen(text);
 }
 
+/* The functions read_KIND() read the value of a key, NULL when it is absent. They return NULL, or
+ * the fault (static). */
+
 /* Also in quotes, which protobuf allows for any number. */
-static bool read_number(const json_t *config, const char *key, double *out_value) {
-    const json_t *json = json_object_get(config, key);
-    if (json_is_string(json)) return read_text_number(json_string_value(json), out_value);
-    if (json && !json_is_number(json)) return false;
-    *out_value = json_number_value(json);
-    return true;
-}
-
-/* Identifier characters only, in lower case. */
-static bool read_word(const char *text, char *out_word) {
-    size_t length = text ? strlen(text) : 0;
-    if (!length || length >= HLO_CONFIG_WORD) return false;
-    for (size_t i = 0; i <= length; i++) {
-        if (text[i] && !isalnum((unsigned char)text[i]) && text[i] != '_') return false;
-        out_word[i] = (char)tolower((unsigned char)text[i]);
-    }
-    return true;
-}
-
-static const char *read_precision(const json_t *json, hlo_config *config) {
-    strcpy(config->precision[0], "default");
-    strcpy(config->precision[1], "default");
-    if (!json) return NULL;
-    if (!json_is_object(json)) return "precision_config is not an object";
-    const json_t *operands = json_object_get(json, "operand_precision");
-    if (operands && (!json_is_array(operands) || json_array_size(operands) > 2))
-        return "operand_precision is not a list of at most two words";
-    for (size_t i = 0; i < json_array_size(operands); i++)
-        if (!read_word(json_string_value(json_array_get(operands, i)), config->precision[i]))
-            return "operand_precision is not a list of at most two words";
-    const json_t *algorithm = json_object_get(json, "algorithm");
-    if (!algorithm) return NULL;
-    const char *word = json_string_value(algorithm);
-    if (!word || strncmp(word, "ALG_", 4) != 0 || !read_word(word + 4, config->algorithm))
-        return "algorithm is not one of XLA's ALG_ words";
-    if (strcmp(config->algorithm, "unset") == 0) *config->algorithm = '\0';
+static const char *read_NUMBER(const json_t *json, double *out_value) {
+    if (json_is_string(json) ? !read_text_number(json_string_value(json), out_value)
+                             : json && !json_is_number(json))
+        return "alpha or beta is not a number";
+    if (!json_is_string(json)) *out_value = json_number_value(json);
     return NULL;
 }
 
-/* The word of scale.def under that key, SCALAR when there is none. */
-static bool read_mode(const json_t *config, const char *key, hlo_scale_mode *out_mode) {
-    const json_t *json = json_object_get(config, key);
+static const char *read_ZERO(const json_t *json, double *unused) {
+    (void)unused;
+    double value;
+    const char *wrong = read_NUMBER(json, &value);
+    return wrong || value == 0 ? wrong : "alpha is not real";
+}
+
+static const char *read_DIMS(const json_t *list, hlo_config_dims *out_dims) {
+    static const char wrong[] =
+        "dot_dimension_numbers holds something that is not a list of integers";
+    if (!list) return NULL;
+    size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > HLO_CONFIG_DIMS) return wrong;
+    out_dims->count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        if (!read_integer(json_array_get(list, i), &out_dims->v[i])) return wrong;
+    return NULL;
+}
+
+/* `length` identifier characters, in lower case. */
+static bool read_word(const char *text, size_t length, char *out_word) {
+    if (!length || length >= HLO_CONFIG_WORD) return false;
+    for (size_t i = 0; i < length; i++) {
+        if (!isalnum((unsigned char)text[i]) && text[i] != '_') return false;
+        out_word[i] = (char)tolower((unsigned char)text[i]);
+    }
+    out_word[length] = '\0';
+    return true;
+}
+
+/* A list of words, or, as MLIR's attributes know no such list, one text with commas. */
+static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
+    static const char wrong[] = "operand_precision is not a list of at most two words";
+    const char *text = json_string_value(json);
+    size_t count = json_array_size(json);
+    strcpy(out_words[0], "default");
+    strcpy(out_words[1], "default");
+    if (!json) return NULL;
+    if (!text && (!json_is_array(json) || count > 2)) return wrong;
+    for (size_t i = 0; i < (text ? 2 : count); i++) {
+        const char *word = text ? text : json_string_value(json_array_get(json, i));
+        size_t length = word ? strcspn(word, text ? "," : "") : 0;
+        if (!read_word(word, length, out_words[i])) return wrong;
+        if (!text) continue;
+        if (i == 1 && text[length]) return wrong;
+        if (!text[length]) break;
+        text += length + 1;
+    }
+    return NULL;
+}
+
+static const char *read_ALGORITHM(const json_t *json, char *out_word) {
+    if (!json) return NULL;
+    const char *word = json_string_value(json);
+    if (!word || strncmp(word, "ALG_", 4) != 0 || !read_word(word + 4, strlen(word + 4), out_word))
+        return "algorithm is not one of XLA's ALG_ words";
+    if (strcmp(out_word, "unset") == 0) *out_word = '\0';
+    return NULL;
+}
+
+static const char *read_MODE(const json_t *json, hlo_scale_mode *out_mode) {
     *out_mode = HLO_SCALE_SCALAR;
     if (json)
         *out_mode = json_is_string(json) ? hlo_scale_mode_find(json_string_value(json))
                                          : HLO_SCALE_MODE_COUNT;
-    return *out_mode != HLO_SCALE_MODE_COUNT;
+    return *out_mode == HLO_SCALE_MODE_COUNT ? "no scale mode is called so" : NULL;
 }
 
 /* Why `word` is no epilogue, with the one that may have been meant. */
@@ -126,40 +146,72 @@ static const char *no_epilogue(const char *word) {
     return "no epilogue is called so";
 }
 
-static const char *read_gemm(const json_t *json, hlo_config *config) {
-    double imaginary;
-    if (!read_number(json, "alpha_real", &config->alpha) ||
-        !read_number(json, "alpha_imag", &imaginary) || !read_number(json, "beta", &config->beta))
-        return "alpha or beta is not a number";
-    if (imaginary != 0) return "alpha is not real";
-
-    const json_t *numbers = json_object_get(json, "dot_dimension_numbers");
-    if (!json_is_object(numbers)) return "dot_dimension_numbers is missing";
-    if (!read_dims(numbers, "lhs_batch_dimensions", &config->a_batch) ||
-        !read_dims(numbers, "lhs_contracting_dimensions", &config->a_contracting) ||
-        !read_dims(numbers, "rhs_batch_dimensions", &config->b_batch) ||
-        !read_dims(numbers, "rhs_contracting_dimensions", &config->b_contracting))
-        return "dot_dimension_numbers holds something that is not a list of integers";
-
-    const json_t *epilogue = json_object_get(json, "epilogue");
-    config->epilogue = HLO_EPILOGUE_DEFAULT;
-    if (epilogue) {
-        if (!json_is_string(epilogue)) return "epilogue is not a word";
-        config->epilogue = hlo_epilogue_find(json_string_value(epilogue));
-        if (config->epilogue == HLO_EPILOGUE_COUNT) return no_epilogue(json_string_value(epilogue));
-    }
-    if (!read_mode(json, "lhs_scale_mode", &config->a_mode) ||
-        !read_mode(json, "rhs_scale_mode", &config->b_mode))
-        return "no scale mode is called so";
-    const json_t *amax = json_object_get(json, "damax_output");
-    if (amax && !json_is_boolean(amax)) return "damax_output is not true or false";
-    config->amax = json_is_true(amax);
-    return read_precision(json_object_get(json, "precision_config"), config);
+static const char *read_EPILOGUE(const json_t *json, hlo_epilogue *out_epilogue) {
+    *out_epilogue = HLO_EPILOGUE_DEFAULT;
+    if (!json) return NULL;
+    if (!json_is_string(json)) return "epilogue is not a word";
+    *out_epilogue = hlo_epilogue_find(json_string_value(json));
+    return *out_epilogue == HLO_EPILOGUE_COUNT ? no_epilogue(json_string_value(json)) : NULL;
 }
 
-const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_config) {
+static const char *read_FLAG(const json_t *json, bool *out_flag) {
+    *out_flag = json_is_true(json);
+    return json && !json_is_boolean(json) ? "damax_output is not true or false" : NULL;
+}
+
+typedef enum group { GROUP_GEMM, GROUP_NUMBERS, GROUP_PRECISION, GROUP_COUNT } group;
+
+static const char *const group_names[GROUP_COUNT] = {
+    [GROUP_NUMBERS] = "dot_dimension_numbers", [GROUP_PRECISION] = "precision_config"};
+
+static const char *read_gemm(const json_t *const groups[GROUP_COUNT], hlo_config *config) {
+    const char *wrong = NULL;
+#define READ_STRIDE(json, member) NULL
+#define READ_FALSE(json, member) NULL
+#define READ_NUMBER read_NUMBER
+#define READ_ZERO read_ZERO
+#define READ_DIMS read_DIMS
+#define READ_WORDS(json, member) read_WORDS(json, *(member))
+#define READ_ALGORITHM(json, member) read_ALGORITHM(json, *(member))
+#define READ_EPILOGUE read_EPILOGUE
+#define READ_FLAG read_FLAG
+#define READ_MODE read_MODE
+#define HLO_CONFIG(group, key, kind, member)                                                       \
+    if (!wrong) wrong = READ_##kind(json_object_get(groups[GROUP_##group], key), &config->member);
+#include "matmul/table/config.def"
+#undef HLO_CONFIG
+    return wrong;
+}
+
+static const char *read_json(const json_t *json, hlo_config *config) {
+    if (!json_is_object(json)) return "backend_config is not a JSON object";
+    const json_t *gemm = json_object_get(json, "gemm_backend_config");
+    if (!json_is_object(gemm)) return "backend_config has no gemm_backend_config";
+    const json_t *groups[GROUP_COUNT] = {gemm};
+    for (int i = GROUP_GEMM + 1; i < GROUP_COUNT; i++)
+        groups[i] = json_object_get(gemm, group_names[i]);
+    if (!json_is_object(groups[GROUP_NUMBERS])) return "dot_dimension_numbers is missing";
+    if (groups[GROUP_PRECISION] && !json_is_object(groups[GROUP_PRECISION]))
+        return "precision_config is not an object";
+    return read_gemm(groups, config);
+}
+
+static const char *read_typed(hlo_arena *arena, const char *text, hlo_config *config) {
+    bool starved;
+    json_t *json = hlo_mlir_read(text, &starved);
+    if (starved) hlo_arena_exhausted(arena);
+    if (!json)
+        return "backend_config is no dictionary of strings, flags, numbers and arrays of integers";
+    const char *wrong = read_gemm((const json_t *[]){json, json, json}, config);
+    json_decref(json);
+    return wrong;
+}
+
+const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed,
+                            hlo_config *out_config) {
     *out_config = (hlo_config){0};
     if (!text) return "backend_config is missing";
+    if (typed) return read_typed(arena, text, out_config);
     json_t *json;
     if (text[strspn(text, " ")] == '"') { /* an object in a string */
         json_t *list = hlo_json_text(arena, hlo_arena_format(arena, "[%s]", text));
@@ -171,12 +223,7 @@ const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_
     } else {
         json = hlo_json_text(arena, text);
     }
-    const char *why = "backend_config is not a JSON object";
-    if (json_is_object(json)) {
-        const json_t *gemm = json_object_get(json, "gemm_backend_config");
-        why = json_is_object(gemm) ? read_gemm(gemm, out_config)
-                                   : "backend_config has no gemm_backend_config";
-    }
+    const char *why = read_json(json, out_config);
     json_decref(json);
     return why;
 }
@@ -189,38 +236,28 @@ static char *upper(hlo_arena *arena, const char *word) {
     return text;
 }
 
-/* `{highest,default}` as `"HIGHEST","DEFAULT"`. Words beyond the two operands say nothing. */
-static const char *format_precision(hlo_arena *arena, const char *precision) {
-    if (!precision) return "\"DEFAULT\",\"DEFAULT\"";
-    char *out = hlo_arena_alloc(arena, 4 * strlen(precision) + 1), *to = out;
-    bool inside = false;
-    int words = 0;
-    for (const char *from = precision; *from || inside; from++) {
-        bool letter = isalnum((unsigned char)*from) || *from == '_';
-        if (letter && !inside && ++words > 2) break;
-        if (letter && !inside && to > out) *to++ = ',';
-        if (letter != inside) *to++ = '"';
-        inside = letter;
-        if (letter) *to++ = (char)toupper((unsigned char)*from);
-        if (!*from) break;
+/* `{highest,default}` as `HIGHEST,DEFAULT`, with `quote` around each word. Words beyond the two
+ * operands say nothing. */
+static const char *format_words(hlo_arena *arena, const char *precision, const char *quote) {
+    const char *from = precision ? precision : "default,default", *text = "";
+    for (int words = 0; words < 2; words++) {
+        from += strcspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        size_t length = 0;
+        while (isalnum((unsigned char)from[length]) || from[length] == '_') length++;
+        if (!length) break;
+        text = hlo_arena_format(arena, "%s%s%s%.*s%s", text, words ? "," : "", quote, (int)length,
+                                from, quote);
+        from += length;
     }
-    *to = '\0';
-    return out;
+    return upper(arena, text);
 }
 
-static const char *format_dims(hlo_arena *arena, const hlo_ints *dims) {
-    const char *text = "";
+static const char *format_dims(hlo_arena *arena, const hlo_ints *dims, bool typed) {
+    const char *text = "", *quote = typed ? "" : "\"";
     for (uint32_t i = 0; i < dims->count; i++)
-        text = hlo_arena_format(arena, "%s%s\"%lld\"", text, i ? "," : "", (long long)dims->v[i]);
+        text = hlo_arena_format(arena, "%s%s%s%lld%s", text, i ? typed ? ", " : "," : "", quote,
+                                (long long)dims->v[i], quote);
     return text;
-}
-
-static const char *format_modes(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form) {
-    if (matmul->a_mode == HLO_SCALE_SCALAR && matmul->b_mode == HLO_SCALE_SCALAR)
-        return form == HLO_SCALES_USED ? ",\"scale_mode\":1" : "";
-    return hlo_arena_format(arena, ",\"lhs_scale_mode\":\"%s\",\"rhs_scale_mode\":\"%s\"",
-                            hlo_scale_modes[matmul->a_mode].name,
-                            hlo_scale_modes[matmul->b_mode].name);
 }
 
 static const char *format_number(hlo_arena *arena, double value) {
@@ -230,22 +267,77 @@ static const char *format_number(hlo_arena *arena, double value) {
     return hlo_arena_format(arena, "%.17g", value);
 }
 
+static const char *format_algorithm(hlo_arena *arena, const char *algorithm) {
+    return hlo_arena_format(arena, "\"ALG_%s\"", algorithm ? upper(arena, algorithm) : "UNSET");
+}
+
+static const char *format_word(hlo_arena *arena, const char *word) {
+    return hlo_arena_format(arena, "\"%s\"", word);
+}
+
+/* Adds a key to JSON, in its group, which is opened and closed as they come; NULL: it is left out.
+ */
+static void put_json(hlo_arena *arena, const char **text, group *open, group in, const char *key,
+                     const char *value) {
+    if (!value) return;
+    if (*open != in && *open != GROUP_GEMM) *text = hlo_arena_format(arena, "%s}", *text);
+    const char *comma = (*text)[strlen(*text) - 1] == '{' ? "" : ",";
+    if (*open != in && in != GROUP_GEMM) {
+        *text = hlo_arena_format(arena, "%s%s\"%s\":{", *text, comma, group_names[in]);
+        comma = "";
+    }
+    *open = in;
+    *text = hlo_arena_format(arena, "%s%s\"%s\":%s", *text, comma, key, value);
+}
+
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride) {
-    const char *algorithm = matmul->algorithm ? upper(arena, matmul->algorithm) : "UNSET";
-    return hlo_arena_format(
-        arena,
-        "{\"gemm_backend_config\":{\"alpha_real\":%s,\"alpha_imag\":0,\"beta\":%s,"
-        "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[%s],"
-        "\"rhs_contracting_dimensions\":[%s],\"lhs_batch_dimensions\":[%s],"
-        "\"rhs_batch_dimensions\":[%s]},"
-        "\"precision_config\":{\"operand_precision\":[%s],\"algorithm\":\"ALG_%s\"},"
-        "\"epilogue\":\"%s\",\"damax_output\":%s,\"lhs_stride\":\"%lld\",\"rhs_stride\":\"%lld\","
-        "\"grad_x\":false,\"grad_y\":false%s}}",
-        format_number(arena, matmul->alpha), format_number(arena, matmul->beta),
-        format_dims(arena, matmul->a_contracting), format_dims(arena, matmul->b_contracting),
-        format_dims(arena, matmul->a_batch), format_dims(arena, matmul->b_batch),
-        format_precision(arena, matmul->precision), algorithm, hlo_epilogue_name(matmul->epilogue),
-        matmul->amax ? "true" : "false", (long long)a_stride, (long long)b_stride,
-        format_modes(arena, matmul, form));
+    const struct config_strides { int64_t a, b; } strides = {a_stride, b_stride};
+    const bool scalars = matmul->a_mode == HLO_SCALE_SCALAR && matmul->b_mode == HLO_SCALE_SCALAR;
+    const char *text = "{\"gemm_backend_config\":{";
+    group open = GROUP_GEMM;
+#define FORMAT_NUMBER(member) format_number(arena, matmul->member)
+#define FORMAT_ZERO(member) "0"
+#define FORMAT_STRIDE(member) hlo_arena_format(arena, "\"%lld\"", (long long)strides.member)
+#define FORMAT_FALSE(member) "false"
+#define FORMAT_DIMS(member)                                                                        \
+    hlo_arena_format(arena, "[%s]", format_dims(arena, matmul->member, false))
+#define FORMAT_WORDS(member)                                                                       \
+    hlo_arena_format(arena, "[%s]", format_words(arena, matmul->member, "\""))
+#define FORMAT_ALGORITHM(member) format_algorithm(arena, matmul->member)
+#define FORMAT_EPILOGUE(member) format_word(arena, hlo_epilogue_name(matmul->member))
+#define FORMAT_FLAG(member) (matmul->member ? "true" : "false")
+#define FORMAT_MODE(member)                                                                        \
+    (scalars ? NULL : format_word(arena, hlo_scale_modes[matmul->member].name))
+#define HLO_CONFIG(group, key, kind, member)                                                       \
+    put_json(arena, &text, &open, GROUP_##group, key, FORMAT_##kind(member));
+#include "matmul/table/config.def"
+#undef HLO_CONFIG
+    const char *mode = scalars && form == HLO_SCALES_USED ? ",\"scale_mode\":1" : "";
+    return hlo_arena_format(arena, "%s%s}}", text, mode);
+}
+
+static void put_typed(hlo_arena *arena, const char **text, const char *key, const char *value) {
+    if (!value) return;
+    *text = hlo_arena_format(arena, "%s%s%s = %s", *text, **text ? ", " : "", key, value);
+}
+
+char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul) {
+    const char *text = "";
+#define TYPED_NUMBER(member) hlo_mlir_number(arena, matmul->member)
+#define TYPED_ZERO(member) NULL
+#define TYPED_STRIDE(member) NULL
+#define TYPED_FALSE(member) NULL
+#define TYPED_DIMS(member)                                                                         \
+    hlo_arena_format(arena, "array<i64%s%s>", matmul->member->count ? ": " : "",                   \
+                     format_dims(arena, matmul->member, true))
+#define TYPED_WORDS(member) format_word(arena, format_words(arena, matmul->member, ""))
+#define TYPED_ALGORITHM FORMAT_ALGORITHM
+#define TYPED_EPILOGUE FORMAT_EPILOGUE
+#define TYPED_FLAG FORMAT_FLAG
+#define TYPED_MODE(member) format_word(arena, hlo_scale_modes[matmul->member].name)
+#define HLO_CONFIG(group, key, kind, member) put_typed(arena, &text, key, TYPED_##kind(member));
+#include "matmul/table/config.def"
+#undef HLO_CONFIG
+    return hlo_arena_format(arena, "{%s}", text);
 }

@@ -1,4 +1,5 @@
-/* backend_config of a matmul call: its JSON as a plain struct that owns nothing. */
+/* backend_config of a matmul call, JSON or the attributes of a typed call, as a plain struct that
+ * owns nothing. Both have the keys of table/config.def. */
 #ifndef HLO_MATMUL_CONFIG_H
 #define HLO_MATMUL_CONFIG_H
 
@@ -21,11 +22,11 @@ typedef struct hlo_config {
     hlo_scale_mode a_mode, b_mode;
 } hlo_config;
 
-/* Reads the config from the text of an instruction's backend_config: a JSON object, or a string
- * that holds one. Absent keys have protobuf's default (0, empty); keys without a member in the
- * struct are ignored. Returns NULL, or the fault (static). Without memory it jumps to the recovery
- * point of `arena`. */
-const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_config);
+/* Reads the config from the text of an instruction's backend_config: of a `typed` call an attribute
+ * dictionary (mlir.h), else a JSON object, or a string that holds one. Absent keys have protobuf's
+ * default (0, empty); keys without a member in the struct are ignored. Returns NULL, or the fault
+ * (static). Without memory it jumps to the recovery point of `arena`. */
+const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed, hlo_config *out_config);
 
 /* The config as compact JSON. The strides are the elements of one matrix of A and of B. scale_mode
  * is written in the `used` form only: XLA of 2024, which has the other form, does not have the
@@ -34,5 +35,7 @@ const char *hlo_config_read(hlo_arena *arena, const char *text, hlo_config *out_
  * refuses a call with these keys, but would read an unknown scale_mode as scalars. In `arena`. */
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride);
+/* The config as the attributes of a typed call, each key that it has always there. In `arena`. */
+char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul);
 
 #endif

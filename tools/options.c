@@ -383,6 +383,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
+    out->emit = (hlo_emit_form)values[OPTION_EMIT].number;
     out->allow_bias_rounding = values[OPTION_ALLOW_BIAS_ROUNDING].given;
     out->merge_dots = values[OPTION_MERGE_DOTS].given;
     out->framework_files =

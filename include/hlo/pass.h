@@ -16,6 +16,15 @@ extern "C" {
     "*/site-packages/*,*/dist-packages/*,<*,fp8_ops.py,linear.py,linen/*,dtypes.py,"               \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
+/* The form in which a rewritten module has its FP8 matmuls (docs/emit.md). */
+typedef enum hlo_emit_form {
+    HLO_EMIT_CUBLAS, /* calls of `__cublas$lt$matmul$f8` */
+    HLO_EMIT_FFI,    /* the same calls as typed calls of `hlofp8.matmul`, which XLA executes where a
+                        function is registered under that name */
+    HLO_EMIT_QDQ,    /* plain HLO that XLA's GPU compiler makes FP8 calls of */
+    HLO_EMIT_DQ      /* plain HLO on wide values, for any platform */
+} hlo_emit_form;
+
 /* Options of a run of passes. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
@@ -26,6 +35,8 @@ typedef struct hlo_pass_options {
                                    sm_90, in a form that XLA refuses to read */
     bool scales_used;    /* --scale-operands=used: only the scale operands that have a meaning;
                             default false: all four */
+    hlo_emit_form emit;  /* form of every FP8 call of the output, also of those that the input has;
+                            default HLO_EMIT_CUBLAS. Verdicts tell of the calls */
     double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays
                             wide; 0: all become FP8 that can. Default 0 */
     const char *rules;   /* a file of further rewrite rules (docs/rules.md): they run after the

@@ -55,8 +55,7 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
     return b;
 }
 
-/* The transform spans the innermost dimensions, as many as fft_length has: real to complex halves
- * the last. */
+/* Over the innermost dimensions, as many as fft_length has: real to complex halves the last. */
 const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);

@@ -1,4 +1,4 @@
-/* Attributes, checks and messages for shape rules. */
+/* What the shape rules share: attributes, checks and messages. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* See journal.h. */
+/* What was made since, to be unmade. */
 #include "ir/module/journal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"

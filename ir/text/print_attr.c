@@ -27,7 +27,7 @@ static void put_ints(hlo_printer *o, const hlo_ints *ints) {
 }
 
 static void put_slices(hlo_printer *o, const hlo_ints *ints) {
-    bool strides = false; /* strides are printed for all dimensions or for none */
+    bool strides = false; /* all are shown, or none */
     for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
     hlo_put_char(o, '{');
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
@@ -66,7 +66,7 @@ static void put_double(hlo_printer *o, double value) {
     hlo_put_float(o, HLO_TYPE_F64, bits);
 }
 
-/* Returns the length of the quoted string or the braces that begin at `at`. */
+/* The length of the quoted string or the braces that begin at `at`. */
 static size_t enclosed_size(const char *at) {
     const char *from = at;
     int depth = 0;
@@ -125,7 +125,7 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
             if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
             o->put_called(o, attr->u.comps->v[i]);
         }
-        if (o->options->canonical) hlo_put_line(o, 0); /* at any depth, as XLA does */
+        if (o->options->canonical) hlo_put_line(o, 0); /* however deep, as XLA has it */
         hlo_put_char(o, '}');
         break;
     case HLO_KIND_INSTRS:
@@ -202,7 +202,7 @@ static bool is_left_out(const hlo_print_options *options, const hlo_attr *attr) 
            (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
 }
 
-/* Searches for each next attribute: instructions have so few that sorting would cost more. */
+/* Instructions have few attributes: a search for each next one costs less than sorting. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
                            int before, const char *first, const char *others) {
     bool any = false;

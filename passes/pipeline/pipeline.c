@@ -13,6 +13,7 @@
 #include "ir/text/diag.h"
 #include "ir/verify/verify.h"
 #include "passes/analysis/pin.h"
+#include "passes/emit/emit.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/rules/library.h"
@@ -229,7 +230,8 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     const hlo_pass_options *options = context->options;
     hlo_status status = HLO_OK;
     if (r->reports) hlo_report_open(context);
-    if (*options->passes) hlo_pin_module(context->module, context->scratch);
+    if (*options->passes || options->emit != HLO_EMIT_CUBLAS)
+        hlo_pin_module(context->module, context->scratch);
     if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
@@ -257,6 +259,17 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
+/* Calls that passes have not looked at stay as they are, unless a form is asked for. */
+static hlo_status emit(run *r) {
+    const hlo_pass_options *options = r->context.options;
+    if (!*options->passes && options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
+    uint64_t before = r->context.changes;
+    hlo_status status = hlo_emit(&r->context);
+    const bool changed = r->context.changes != before;
+    if (status == HLO_OK && changed && !options->verify_none) status = verify(r, "emit");
+    return status;
+}
+
 /* Runs until every fused matmul gains enough. A gain is only known at the end, and a result of one
  * matmul (FP8, say) may be part of another's gain: so all passes run again without the slow ones.
  */
@@ -270,6 +283,7 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
         status = restart(r, original, recover);
         if (status == HLO_OK) status = run_all(r, recover);
     }
+    if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
     warn_unpartitioned(r);
     note_idle_rules(r);
@@ -327,6 +341,7 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     if (after && strcmp(after, "all") != 0 && !find_pass(after, strlen(after)))
         return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
     if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
+    if (options->emit > HLO_EMIT_DQ) return refuse(options, "no form of output has that number");
     if (!hlo_target_find(options->target))
         return refuse(options, "no target is called sm_%d", options->target);
     if (!(options->min_gain >= 0)) return refuse(options, "a gain is not negative");
@@ -369,7 +384,8 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                 &r.context.rules);
     r.context.rules_source = r.rules;
     if (status == HLO_OK && options->rules) status = check_phases(&r);
-    const bool nothing = !*options->passes && !out_report && options->verify_none;
+    const bool nothing = !*options->passes && !out_report && options->verify_none &&
+                         options->emit == HLO_EMIT_CUBLAS;
     if (status != HLO_OK || nothing) {
         hlo_module_free(r.rules);
         return status;

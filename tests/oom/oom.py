@@ -52,6 +52,9 @@ def commands(work, model, other):
     for name in "number", "string":
         yield f"baseline-{name}", opt, [f"--baseline={work}/{name}.json", model, "-o", "/dev/null"], [], 1
     yield "min-gain", opt, ["--min-gain=1000", "--merge-dots", "--allow-bias-rounding", "--cuda=12.9", model, "-o", out], [out], 0
+    for form in ("ffi", "qdq", "dq"):
+        yield f"emit-{form}", opt, [f"--emit={form}", model, "-o", out], [out], 0
+    yield "emit-read", opt, [work / "typed.hlo", "-o", out], [out], 0
     yield "rules", opt, [f"--rules={work}/quiet.rules", model, "-o", out], [out], 0
     yield "wrong-rules", opt, [f"--rules={work}/wrong.rules", model, "-o", out], [], 1
     yield "diff", opt, ["--diff", model, other, "-o", out], [out], 3
@@ -85,6 +88,7 @@ def prepare(args, model):
     def do(program, *rest):
         subprocess.run([args.bin / program, *rest], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    do("hlo-fp8-opt", "--emit=ffi", model, "-o", work / "typed.hlo")
     do("hlo-fp8-opt", "--passes=", "--format=pb", model, "-o", work / "model.pb")
     subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
     do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")

@@ -1,0 +1,196 @@
+/* See mlir.h. The notation: MLIR's language reference, "Dictionary Attribute" and what it names. */
+#include "matmul/mlir.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *skip_space(const char *at) {
+    while (isspace((unsigned char)*at)) at++;
+    return at;
+}
+
+/* Steps over `word` and what space is before it; false, and nothing is stepped over, where
+ * something else stands. */
+static bool take(const char **at, const char *word) {
+    const char *from = skip_space(*at);
+    if (strncmp(from, word, strlen(word)) != 0) return false;
+    *at = from + strlen(word);
+    return true;
+}
+
+static size_t name_length(const char *at) {
+    size_t length = 0;
+    if (!isalpha((unsigned char)*at) && *at != '_') return 0;
+    while (isalnum((unsigned char)at[length]) || (at[length] && strchr("_$.", at[length])))
+        length++;
+    return length;
+}
+
+static int digit_of(char c) {
+    const char digits[] = "0123456789abcdef", *found = strchr(digits, tolower((unsigned char)c));
+    return c && found ? (int)(found - digits) : -1;
+}
+
+/* The text between quotes, with `\` before a character that stands for itself or for what C has it
+ * stand for, or before two hexadecimal digits. To be freed; NULL: it is none, or no memory. */
+static char *read_quoted(const char **at) {
+    static const char escapes[] = "\"\"\\\\n\nt\t";
+    char *text = malloc(strlen(*at) + 1), *to = text;
+    const char *from = *at + 1;
+    for (; text && *from && *from != '"'; from++) {
+        const char *escape = strchr(escapes, from[1]);
+        if (*from != '\\') {
+            *to++ = *from;
+        } else if (from[1] && escape && (escape - escapes) % 2 == 0) {
+            *to++ = escape[1];
+            from++;
+        } else if (digit_of(from[1]) >= 0 && digit_of(from[2]) >= 0) {
+            *to++ = (char)(16 * digit_of(from[1]) + digit_of(from[2]));
+            from += 2;
+        } else {
+            break;
+        }
+    }
+    if (text && *from == '"') {
+        *to = '\0';
+        *at = from + 1;
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+/* A type behind a number, `: f64`, says nothing that is not known. */
+static bool take_type(const char **at) {
+    if (!take(at, ":")) return true;
+    *at = skip_space(*at);
+    size_t length = name_length(*at);
+    *at += length;
+    return length > 0;
+}
+
+/* Digits of 64 bits stand for the double that has these bits, if a float's type is behind them. */
+static json_t *read_bits(const char **at) {
+    char *end;
+    uint64_t bits = strtoull(*at, &end, 16);
+    if (end - *at != 18) return NULL;
+    *at = end;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    if (!take(at, ":") || !take(at, "f64")) return NULL;
+    if (isnan(value)) return json_string("NaN");
+    if (isinf(value)) return json_string(value < 0 ? "-Infinity" : "Infinity");
+    return json_real(value);
+}
+
+/* Of 18 digits at most, which 64 bits hold. (errno is hlo_json_starved()'s.) */
+static json_t *read_integer(const char **at) {
+    const char *digits = *at + (**at == '-');
+    char *end;
+    size_t count = strspn(digits, "0123456789");
+    if (count == 0 || count > 18) return NULL;
+    long long value = strtoll(*at, &end, 10);
+    *at = end;
+    return json_integer(value);
+}
+
+static json_t *read_number(const char **at) {
+    if (strncmp(*at, "0x", 2) == 0) return read_bits(at);
+    size_t length = strspn(*at, "+-0123456789.eE");
+    json_t *number;
+    if (memchr(*at, '.', length)) {
+        char *end;
+        number = json_real(strtod(*at, &end));
+        if (end != *at + length) {
+            json_decref(number);
+            return NULL;
+        }
+        *at = end;
+    } else {
+        number = read_integer(at);
+    }
+    if (number && take_type(at)) return number;
+    json_decref(number);
+    return NULL;
+}
+
+/* What stands behind `array<`: a type, and behind a colon the elements. */
+static json_t *read_array(const char **at) {
+    *at = skip_space(*at);
+    size_t length = name_length(*at);
+    json_t *array = length ? json_array() : NULL;
+    *at += length;
+    for (bool more = array && take(at, ":"); more; more = take(at, ",")) {
+        *at = skip_space(*at);
+        json_t *element = read_integer(at);
+        if (!element || json_array_append_new(array, element) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    if (array && take(at, ">")) return array;
+    json_decref(array);
+    return NULL;
+}
+
+static json_t *read_value(const char **at) {
+    *at = skip_space(*at);
+    if (take(at, "array<")) return read_array(at);
+    if (take(at, "true")) return json_true();
+    if (take(at, "false")) return json_false();
+    if (**at != '"') return read_number(at);
+    char *text = read_quoted(at);
+    json_t *string = text ? json_string(text) : NULL;
+    free(text);
+    return string;
+}
+
+/* A name, perhaps in quotes. To be freed. */
+static char *read_key(const char **at) {
+    *at = skip_space(*at);
+    if (**at == '"') return read_quoted(at);
+    size_t length = name_length(*at);
+    char *name = length ? strndup(*at, length) : NULL;
+    *at += length;
+    return name;
+}
+
+static bool read_entry(const char **at, json_t *into) {
+    char *key = read_key(at);
+    json_t *value = key && take(at, "=") ? read_value(at) : NULL;
+    bool good = value && !json_object_get(into, key);
+    if (!good || json_object_set_new(into, key, value) != 0) {
+        if (!good) json_decref(value);
+        good = false;
+    }
+    free(key);
+    return good;
+}
+
+json_t *hlo_mlir_read(const char *text, bool *out_starved) {
+    hlo_json_watch();
+    json_t *object = json_object();
+    const char *at = text;
+    bool good = object && take(&at, "{");
+    if (good && !take(&at, "}")) {
+        do good = read_entry(&at, object);
+        while (good && take(&at, ","));
+        good = good && take(&at, "}");
+    }
+    good = good && !*skip_space(at);
+    *out_starved = hlo_json_starved();
+    if (good && !*out_starved) return object;
+    json_decref(object);
+    return NULL;
+}
+
+char *hlo_mlir_number(hlo_arena *arena, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (!isfinite(value))
+        return hlo_arena_format(arena, "0x%016llX : f64", (unsigned long long)bits);
+    char *text = hlo_arena_format(arena, "%e : f64", value);
+    return strtod(text, NULL) == value ? text : hlo_arena_format(arena, "%.16e : f64", value);
+}

@@ -1,0 +1,15 @@
+/* The attribute dictionary of a typed custom call, in MLIR's notation: `{beta = 0.0 : f64}`. */
+#ifndef HLO_MATMUL_MLIR_H
+#define HLO_MATMUL_MLIR_H
+
+#include "matmul/json.h"
+
+/* Reads a dictionary of strings, flags, numbers and arrays of integers, as a JSON object of the
+ * same keys. NULL: it is none; or memory ran out, and *out_starved is true. The caller releases the
+ * object with json_decref(). */
+json_t *hlo_mlir_read(const char *text, bool *out_starved);
+
+/* Numbers as MLIR writes them, `1.000000e+00 : f64`, so that they are read as the same double. */
+char *hlo_mlir_number(hlo_arena *arena, double value);
+
+#endif

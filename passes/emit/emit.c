@@ -1,0 +1,164 @@
+/* See emit.h. */
+#include "passes/emit/emit.h"
+
+#include <math.h>
+
+#include "ir/intern.h"
+#include "ir/module/known.h"
+#include "ir/text/diag.h"
+#include "passes/analysis/pin.h"
+#include "passes/emit/spell.h"
+
+/* What becomes of the call in a form. Returns the number of changes; -1: it has to stay. */
+typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater);
+
+static int make_library_call(hlo_instr *call, const hlo_matmul *matmul,
+                             hlo_spell_greater *greater) {
+    (void)matmul, (void)greater;
+    return hlo_matmul_set_typed(call, false);
+}
+
+static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater) {
+    (void)matmul, (void)greater;
+    return hlo_matmul_set_typed(call, true);
+}
+
+/* True if `user` has a factor that is no finite number, whatever the inputs are. */
+static bool is_endless(const hlo_instr *user) {
+    double number;
+    if (user->op != HLO_OP_MULTIPLY && user->op != HLO_OP_DIVIDE) return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (hlo_known_number(hlo_instr_operand(user, i), &number) && !isfinite(number)) return true;
+    return false;
+}
+
+/* True if XLA's rewriter would fail on a wide result without a barrier, whatever it is moved or
+ * converted to first. It fails on a scale that is computed from the magnitudes of what it scales,
+ * and on an infinite one. */
+static bool needs_barrier(const hlo_instr *value, int depth) {
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (user->op == HLO_OP_ABS || user->op == HLO_OP_REDUCE || is_endless(user)) return true;
+        if ((user->op == HLO_OP_CONVERT || hlo_ops[user->op].flags & HLO_MOVEMENT) && depth > 0 &&
+            needs_barrier(user, depth - 1))
+            return true;
+    }
+    return false;
+}
+
+/* The result at `index` of the call's tuple; nothing is in the workspace. */
+static hlo_instr *result_at(hlo_instr *call, const hlo_matmul *m, const hlo_spelled *spelled,
+                            int index) {
+    if (index == 0) return spelled->d;
+    if (index == hlo_matmul_aux_index(m)) return spelled->aux;
+    if (index == hlo_matmul_amax_index(m)) return spelled->amax;
+    hlo_instr *zero = hlo_constant_scalar(call->parent, call, HLO_TYPE_S8, 0);
+    return hlo_instr_new(call->parent, call, HLO_OP_BROADCAST, call->shape->elements[index], 1,
+                         &zero, NULL);
+}
+
+static void put_element(hlo_instr *element, hlo_instr *value) {
+    hlo_instr_inherit(value, element);
+    hlo_instr_replace_uses(element, value);
+    hlo_instr_remove(element);
+}
+
+/* Removes a call without users, and constants that only it had, as scales of 1 are. */
+static void drop(hlo_instr *call) {
+    hlo_instr *operands[8];
+    const uint32_t count = call->operand_count;
+    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(call, i);
+    hlo_instr_remove(call);
+    for (uint32_t i = 0; i < count; i++)
+        if (operands[i]->op == HLO_OP_CONSTANT && operands[i]->parent &&
+            operands[i]->pin == HLO_PIN_NONE && !hlo_instr_user_count(operands[i]))
+            hlo_instr_remove(operands[i]);
+}
+
+static void put_results(hlo_instr *call, const hlo_matmul *m, const hlo_spelled *spelled) {
+    if (call->shape->type != HLO_TYPE_TUPLE) {
+        hlo_instr_inherit(spelled->d, call);
+        hlo_instr_replace_uses(call, spelled->d);
+        drop(call);
+        return;
+    }
+    for (hlo_use *use = call->uses, *next; use; use = next) {
+        next = use->next;
+        if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT) continue;
+        int index = (int)hlo_instr_int(use->user, HLO_ATTR_INDEX, 0);
+        put_element(use->user, result_at(call, m, spelled, index));
+    }
+    if (hlo_instr_user_count(call)) {
+        hlo_instr *results[4];
+        for (uint32_t i = 0; i < call->shape->rank; i++)
+            results[i] = result_at(call, m, spelled, (int)i);
+        hlo_instr_replace_uses(call, hlo_instr_new(call->parent, call, HLO_OP_TUPLE, call->shape,
+                                                   call->shape->rank, results, NULL));
+    }
+    drop(call);
+}
+
+static bool stays(const hlo_instr *call) {
+    if (call->pin != HLO_PIN_NONE) return true;
+    for (const hlo_use *use = call->uses; use; use = use->next)
+        if (use->user->pin != HLO_PIN_NONE) return true;
+    return hlo_pin_is_scheduled(call->parent->module);
+}
+
+static int make_plain(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater,
+                      bool fusible) {
+    if (stays(call)) return -1;
+    hlo_spelled spelled = hlo_spell(call, matmul, fusible, greater);
+    bool barrier = false;
+    for (const hlo_use *use = call->uses; use; use = use->next)
+        barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user, 4);
+    if (fusible && barrier && !hlo_type_is_fp8(matmul->d->type))
+        spelled.d = hlo_instr_new(call->parent, call, HLO_OP_OPT_BARRIER, spelled.d->shape, 1,
+                                  &spelled.d, NULL);
+    put_results(call, matmul, &spelled);
+    return 1;
+}
+
+static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater) {
+    return make_plain(call, matmul, greater, true);
+}
+
+static int make_dequantised(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater) {
+    return make_plain(call, matmul, greater, false);
+}
+
+static make_form *const forms[] = {
+#define HLO_EMIT_FORM(id, make) [HLO_EMIT_##id] = make,
+#include "passes/emit/emit.def"
+#undef HLO_EMIT_FORM
+};
+
+static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call) {
+    const char *why = hlo_pin_is_scheduled(context->module) ? "the module is scheduled"
+                                                            : "it is pinned to its place";
+    hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
+                  hlo_intern_length(call->name), "the call '%s' cannot be written as plain HLO: %s",
+                  call->name, why);
+    return HLO_INVALID_INPUT;
+}
+
+hlo_status hlo_emit(hlo_pass_context *context) {
+    make_form *const make = forms[context->options->emit];
+    hlo_module *module = context->module;
+    const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
+    hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
+    hlo_spell_greater greater = {0};
+    uint32_t count = 0;
+    for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (hlo_matmul_is_call(instr)) calls[count++] = instr;
+    for (uint32_t i = 0; i < count; i++) {
+        hlo_matmul matmul;
+        const char *why;
+        if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
+        int changes = make(calls[i], &matmul, &greater);
+        if (changes < 0) return refuse(context, calls[i]);
+        context->changes += (uint64_t)changes;
+    }
+    return HLO_OK;
+}

@@ -1,0 +1,315 @@
+/* See spell.h. What XLA's rewriter makes calls of: docs/emit.md. */
+#include "passes/emit/spell.h"
+
+#include <math.h>
+
+#include "ir/float/float.h"
+#include "ir/intern.h"
+
+typedef struct speller {
+    hlo_module *module;
+    hlo_instr *call;
+    const hlo_matmul *m;
+    hlo_spell_greater *greater;
+    bool fusible, blocks; /* blocks: a scale stands within the sum */
+    hlo_type type;        /* of what is computed; wide */
+} speller;
+
+static hlo_instr *make(speller *s, hlo_op op, const hlo_shape *shape, uint32_t count,
+                       hlo_instr *const *operands) {
+    hlo_instr *instr = hlo_instr_new(s->call->parent, s->call, op, shape, count, operands, NULL);
+    instr->offset = s->call->offset;
+    const hlo_attr *metadata = hlo_instr_attr(s->call, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(instr, *metadata);
+    return instr;
+}
+
+static hlo_instr *unary(speller *s, hlo_op op, hlo_instr *x) {
+    return make(s, op, x->shape, 1, &x);
+}
+
+static hlo_instr *binary(speller *s, hlo_op op, hlo_instr *x, hlo_instr *y) {
+    return make(s, op, x->shape, 2, (hlo_instr *[]){x, y});
+}
+
+static hlo_instr *converted(speller *s, hlo_instr *x, hlo_type type) {
+    if (x->shape->type == type) return x;
+    return make(s, HLO_OP_CONVERT, hlo_shape_retype(s->module, x->shape, type), 1, &x);
+}
+
+/* `x`, whose dimensions are the dimensions `dims` of the result. */
+static hlo_instr *spread(speller *s, hlo_instr *x, const hlo_shape *shape, uint32_t count,
+                         const int64_t *dims) {
+    hlo_instr *wide =
+        make(s, HLO_OP_BROADCAST, hlo_shape_retype(s->module, shape, x->shape->type), 1, &x);
+    hlo_instr_set_ints(wide, HLO_ATTR_DIMENSIONS, count, dims);
+    return wide;
+}
+
+static hlo_instr *splat(speller *s, hlo_instr *scalar, const hlo_shape *shape) {
+    return spread(s, scalar, shape, 0, NULL);
+}
+
+static hlo_instr *number(speller *s, hlo_type type, double value) {
+    return hlo_constant_scalar(s->call->parent, s->call, type, value);
+}
+
+/* `value` wherever x has an element. */
+static hlo_instr *numbers(speller *s, const hlo_instr *x, double value) {
+    return splat(s, number(s, x->shape->type, value), x->shape);
+}
+
+static hlo_instr *times_number(speller *s, hlo_instr *x, double value) {
+    return value == 1 ? x : binary(s, HLO_OP_MULTIPLY, x, numbers(s, x, value));
+}
+
+/* x times a scalar of f32, which is rounded to x's type first; NULL: 1. */
+static hlo_instr *times(speller *s, hlo_instr *x, hlo_instr *scale) {
+    if (!scale) return x;
+    hlo_instr *typed = converted(s, scale, x->shape->type);
+    return binary(s, HLO_OP_MULTIPLY, x, splat(s, typed, x->shape));
+}
+
+static hlo_instr *reshaped(speller *s, hlo_instr *x, uint32_t rank, const int64_t *dims) {
+    const hlo_shape *shape = hlo_shape_array(s->module, x->shape->type, rank, dims);
+    return shape == x->shape ? x : make(s, HLO_OP_RESHAPE, shape, 1, &x);
+}
+
+/* ------------------------------------------------------------------------------------- operands */
+
+/* Each scale of blocks as often as it counts: f32[size,k]. */
+static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t size,
+                              int64_t k) {
+    const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
+    if (across == 1) { /* [k/along, size] */
+        const int64_t turned[] = {scale->shape->dims[1], scale->shape->dims[0]};
+        scale = make(s, HLO_OP_TRANSPOSE, hlo_shape_array(s->module, HLO_TYPE_F32, 2, turned), 1,
+                     &scale);
+        hlo_instr_set_ints(scale, HLO_ATTR_DIMENSIONS, 2, (const int64_t[]){1, 0});
+    }
+    const int64_t rows = scale->shape->dims[0], steps = scale->shape->dims[1];
+    const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
+    scale = spread(s, scale, hlo_shape_array(s->module, HLO_TYPE_F32, 4, each), 2,
+                   (const int64_t[]){0, 2});
+    scale = reshaped(s, scale, 2, all);
+    if (all[0] == size && all[1] == k) return scale;
+    const int64_t kept[] = {size, k};
+    scale = make(s, HLO_OP_SLICE, hlo_shape_array(s->module, HLO_TYPE_F32, 2, kept), 1, &scale);
+    hlo_instr_set_ints(scale, HLO_ATTR_SLICE, 6, (const int64_t[]){0, size, 1, 0, k, 1});
+    return scale;
+}
+
+/* A matrix [size,k] as the operand's dimensions have it, of which `at` is the contracting one. */
+static hlo_instr *placed(speller *s, hlo_instr *matrix, const hlo_shape *like, int64_t at) {
+    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < like->rank; i++) {
+        order[i] = i < at ? i : i - 1;
+        if (i != at) dims[count++] = like->dims[i];
+    }
+    order[at] = count;
+    dims[count] = like->dims[at];
+    matrix = reshaped(s, matrix, like->rank, dims);
+    if (order[at] == at) return matrix;
+    matrix = make(s, HLO_OP_TRANSPOSE,
+                  hlo_shape_array(s->module, HLO_TYPE_F32, like->rank, like->dims), 1, &matrix);
+    hlo_instr_set_ints(matrix, HLO_ATTR_DIMENSIONS, like->rank, order);
+    return matrix;
+}
+
+/* bf16 and f32 have every fp8 value. */
+static hlo_instr *operand(speller *s, bool b) {
+    const hlo_matmul *m = s->m;
+    hlo_instr *x = b ? m->b : m->a;
+    if (s->fusible) return x;
+    x = converted(s, x, s->blocks ? HLO_TYPE_F32 : HLO_TYPE_BF16);
+    const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
+    if (!hlo_scale_modes[mode].along) return x;
+    const hlo_matmul_sizes size = hlo_matmul_extents(m);
+    hlo_instr *scale =
+        every_scale(s, b ? m->b_scale : m->a_scale, mode, b ? size.n : size.m, size.k);
+    const int64_t at = (b ? m->b_contracting : m->a_contracting)->v[0];
+    return binary(s, HLO_OP_MULTIPLY, x, placed(s, scale, x->shape, at));
+}
+
+/* ---------------------------------------------------------------------------------- the product */
+
+static hlo_instr *dot(speller *s) {
+    const hlo_matmul *m = s->m;
+    hlo_instr *operands[] = {operand(s, false), operand(s, true)};
+    hlo_instr *result =
+        make(s, HLO_OP_DOT, hlo_shape_retype(s->module, m->d, s->type), 2, operands);
+    const struct {
+        hlo_attr_id id;
+        const hlo_ints *dims;
+    } lists[] = {{HLO_ATTR_LHS_BATCH_DIMS, m->a_batch},
+                 {HLO_ATTR_LHS_CONTRACTING_DIMS, m->a_contracting},
+                 {HLO_ATTR_RHS_BATCH_DIMS, m->b_batch},
+                 {HLO_ATTR_RHS_CONTRACTING_DIMS, m->b_contracting}};
+    for (int i = 0; i < 4; i++)
+        if (lists[i].dims->count)
+            hlo_instr_set_ints(result, lists[i].id, lists[i].dims->count, lists[i].dims->v);
+    if (s->fusible) /* with an algorithm the dot is no other backend's */
+        hlo_instr_set_str(result, HLO_ATTR_ALGORITHM,
+                          m->algorithm   ? m->algorithm
+                          : m->precision ? "dot_any_f8_any_f8_f32"
+                                         : "dot_any_f8_any_f8_f32_fast_accum");
+    else if (m->precision)
+        hlo_instr_set_str(result, HLO_ATTR_OPERAND_PRECISION, m->precision);
+    return result;
+}
+
+/* The product of all scalar factors, f32[]; NULL: 1. */
+static hlo_instr *scalar_factor(speller *s) {
+    const hlo_matmul *m = s->m;
+    hlo_instr *a = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL;
+    hlo_instr *b = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
+    hlo_instr *both = a && b ? binary(s, HLO_OP_MULTIPLY, a, b) : a ? a : b;
+    if (m->alpha == 1) return both;
+    hlo_instr *alpha = number(s, HLO_TYPE_F32, m->alpha);
+    return both ? binary(s, HLO_OP_MULTIPLY, both, alpha) : alpha;
+}
+
+/* x times a scale for each row of A, or column of B. */
+static hlo_instr *times_rows(speller *s, hlo_instr *x, bool b) {
+    const hlo_matmul *m = s->m;
+    if ((b ? m->b_mode : m->a_mode) != HLO_SCALE_OUTER_VEC) return x;
+    const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
+    const uint32_t first = b ? x->shape->rank - b_free : m->a_batch->count;
+    const uint32_t end = b ? x->shape->rank : x->shape->rank - b_free;
+    int64_t dims[HLO_LARGEST_RANK];
+    for (uint32_t i = first; i < end; i++) dims[i - first] = i;
+    hlo_instr *scale =
+        reshaped(s, b ? m->b_scale : m->a_scale, end - first, x->shape->dims + first);
+    return binary(s, HLO_OP_MULTIPLY, x, spread(s, scale, x->shape, end - first, dims));
+}
+
+static hlo_instr *product(speller *s) {
+    const hlo_matmul *m = s->m;
+    if (m->alpha == 0) { /* then nothing is multiplied: an infinity is no NaN */
+        const hlo_shape *shape = hlo_shape_retype(s->module, m->d, s->type);
+        return splat(s, number(s, s->type, 0), shape);
+    }
+    hlo_instr *x = times(s, dot(s), scalar_factor(s));
+    return times_rows(s, times_rows(s, x, false), true);
+}
+
+/* --------------------------------------------------------------------------------- the epilogue */
+
+/* No call adds a vector of f16 to f32; bf16 it does. */
+static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
+    if (!s->m->bias) return x;
+    if (s->m->bias->shape->type == HLO_TYPE_F16) x = converted(s, x, HLO_TYPE_F16);
+    const hlo_shape *shape = x->shape;
+    const uint32_t b_free =
+        s->m->b->shape->rank - s->m->b_batch->count - s->m->b_contracting->count;
+    int64_t dims[HLO_LARGEST_RANK];
+    for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
+    hlo_instr *bias = converted(s, s->m->bias, shape->type);
+    bias = reshaped(s, bias, b_free, shape->dims + (shape->rank - b_free));
+    return binary(s, HLO_OP_ADD, x, spread(s, bias, shape, b_free, dims));
+}
+
+/* XLA's rewriter wants the matrix behind the vector. It is added in its own type, which is D's. */
+static hlo_instr *plus_addend(speller *s, hlo_instr *x) {
+    hlo_instr *c = s->m->c;
+    if (!c || s->m->beta == 0) return x;
+    if (!s->fusible) x = converted(s, x, c->shape->type);
+    c = times_number(s, times(s, converted(s, c, x->shape->type), s->m->c_scale), s->m->beta);
+    return binary(s, HLO_OP_ADD, x, c);
+}
+
+static hlo_instr *gelu(speller *s, hlo_instr *x) {
+    hlo_instr *cube = binary(s, HLO_OP_MULTIPLY, binary(s, HLO_OP_MULTIPLY, x, x), x);
+    hlo_instr *inner = binary(s, HLO_OP_ADD, x, times_number(s, cube, 0.044715));
+    hlo_instr *tanh = unary(s, HLO_OP_TANH, times_number(s, inner, 0.7978845608028654));
+    hlo_instr *factor = binary(s, HLO_OP_ADD, tanh, numbers(s, tanh, 1));
+    return binary(s, HLO_OP_MULTIPLY, x, times_number(s, factor, 0.5));
+}
+
+static hlo_instr *activated(speller *s, hlo_instr *x) {
+    switch (hlo_epilogues[s->m->epilogue].activation) {
+    case HLO_ACTIVATION_RELU: return binary(s, HLO_OP_MAXIMUM, x, numbers(s, x, 0));
+    case HLO_ACTIVATION_GELU: return gelu(s, x);
+    default: return x;
+    }
+}
+
+/* Makes a computation that finds the greater of two, before those that may call it. */
+static hlo_computation *make_greater(speller *s, hlo_type type, const char *thread) {
+    hlo_computation *caller = s->call->parent, *made = hlo_computation_new(s->module, "max");
+    const hlo_shape *scalar = hlo_shape_array(s->module, type, 0, NULL);
+    hlo_instr *operands[2];
+    for (int i = 0; i < 2; i++) {
+        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
+        hlo_instr_set_parameter(operands[i], i);
+    }
+    hlo_computation_set_root(made,
+                             hlo_instr_new(made, NULL, HLO_OP_MAXIMUM, scalar, 2, operands, NULL));
+    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
+    for (hlo_computation *next; caller != made; caller = next) {
+        next = caller->next;
+        hlo_computation_move_last(caller);
+    }
+    return made;
+}
+
+static hlo_computation *greater(speller *s, hlo_type type) {
+    hlo_computation **kept = &s->greater->of[type];
+    const char *thread = hlo_computation_thread(s->call->parent);
+    if (!*kept || hlo_computation_thread(*kept) != thread) *kept = make_greater(s, type, thread);
+    return *kept;
+}
+
+static hlo_instr *greatest(speller *s, hlo_instr *x) {
+    const hlo_shape *scalar = hlo_shape_array(s->module, x->shape->type, 0, NULL);
+    hlo_instr *operands[] = {unary(s, HLO_OP_ABS, x), number(s, x->shape->type, 0)};
+    hlo_instr *amax = make(s, HLO_OP_REDUCE, scalar, 2, operands);
+    int64_t dims[HLO_LARGEST_RANK];
+    for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
+    hlo_instr_set_ints(amax, HLO_ATTR_DIMENSIONS, x->shape->rank, dims);
+    hlo_instr_set_comp(amax, HLO_ATTR_TO_APPLY, greater(s, x->shape->type));
+    return converted(s, amax, HLO_TYPE_F32);
+}
+
+static hlo_instr *narrowed(speller *s, hlo_instr *x) {
+    const hlo_type type = s->m->d->type;
+    if (!hlo_type_is_fp8(type)) return converted(s, x, type);
+    const double most = hlo_float_max(type);
+    x = times(s, x, s->m->d_scale);
+    hlo_instr *bounds[] = {numbers(s, x, -most), x, numbers(s, x, most)};
+    return converted(s, make(s, HLO_OP_CLAMP, x->shape, 3, bounds), type);
+}
+
+/* f16 may overflow before the scales are there, and rows have scales of f32. */
+static hlo_type type_of(const hlo_matmul *m, bool fusible) {
+    hlo_type type = m->d->type;
+    if (hlo_type_is_fp8(type)) type = m->c ? m->c->shape->type : HLO_TYPE_F32;
+    const bool scalars = m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR;
+    return fusible && scalars && type == HLO_TYPE_BF16 ? type : HLO_TYPE_F32;
+}
+
+hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
+                      hlo_spell_greater *greater_of) {
+    const bool blocks =
+        hlo_scale_modes[matmul->a_mode].along || hlo_scale_modes[matmul->b_mode].along;
+    speller s = {.module = call->parent->module,
+                 .call = call,
+                 .m = matmul,
+                 .greater = greater_of,
+                 .fusible = fusible && !blocks && isfinite(matmul->alpha),
+                 .blocks = blocks};
+    s.type = type_of(matmul, s.fusible);
+    hlo_spelled out = {0};
+    hlo_instr *x = plus_addend(&s, plus_bias(&s, product(&s)));
+    if (hlo_epilogues[matmul->epilogue].aux) {
+        /* XLA makes a call with an auxiliary result of it, and fails, where it sees both uses. */
+        out.aux = converted(&s, x, matmul->aux->type);
+        if (s.fusible) out.aux = unary(&s, HLO_OP_OPT_BARRIER, out.aux);
+        x = converted(&s, out.aux, s.type);
+    }
+    x = activated(&s, x);
+    if (matmul->amax) out.amax = greatest(&s, x);
+    out.d = narrowed(&s, x);
+    return out;
+}

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""What hlo-fp8-opt makes of each module of the corpus, against what XLA's GPU compiler makes of it.
+
+Prints a table of all modules: dots, FP8 calls, calls that have each epilogue, an abs-max, an fp8 result. XLA's
+part of it is the models' summary.json. Fails where a module has fewer FP8 calls, fewer abs-maxima or fewer fp8
+results than XLA makes, where an epilogue that XLA folds in is missing, or where the count of FP8 calls is not the
+one expected: XLA's, but for the modules of DIFFERENT, which say why ours is another. A rule that stops firing is
+seen here. The output, in both forms of the call, must be a module that jaxlib reads.
+
+With --handover each row also says whether XLA's GPU compiler takes the output (test_handover.py is the test of
+it): `yes`, with all FP8 calls kept; `-` where it does not compile the original in the same way. And how many FP8 calls
+stock XLA, no pass disabled and no flag set, makes of the output with --emit=qdq, and how many typed calls it keeps with
+--emit=ffi (test_emit.py is the test of it): as many as we make, but for the modules of FEWER.
+"""
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+from jaxlib import _hlo
+
+import _script
+import test_emit
+import test_handover
+
+# Module: (our count, why).
+DIFFERENT = {
+    "rowwise_before": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
+    "qkv_shared": (3, "XLA merges the three dots of one operand before it looks for fp8, and none is left"),
+}
+
+# Module: (what XLA makes of --emit=qdq, why).
+FEWER = {
+    "qkv_shared": (1, "XLA merges the three dots of one operand into one"),
+}
+
+CALL = re.compile(r' = (\((?P<d>\w+)\[.*?custom_call_target="__cublas\$lt\$matmul\$f8".*)')
+EPILOGUE = re.compile(r'"epilogue":"(\w+)"')
+DOT = re.compile(r"^\s*(?:ROOT )?%\S+ = \S+ dot\(", re.M)
+
+
+def rewrite(program, path, form):
+    """The rewritten module and what was said on the way; no module when it was refused, by us or by jaxlib."""
+    command = [program, "--verify-each", "--scale-operands=" + form, path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return None, f"status {done.returncode}\n{done.stderr}"
+    try:
+        _hlo.hlo_module_from_text(done.stdout)
+    except Exception as refusal:  # jaxlib's own, which is no subclass of anything that says more
+        return None, f"jaxlib refuses the output with --scale-operands={form}: {refusal}"
+    return done.stdout, done.stderr
+
+
+class Calls:
+    """What the FP8 calls of a module have."""
+
+    def __init__(self, count, epilogues, amax, fp8_results):
+        self.count, self.epilogues, self.amax, self.fp8_results = count, epilogues, amax, fp8_results
+
+    @classmethod
+    def of_text(cls, text):
+        calls = [match for match in CALL.finditer(text)]
+        epilogues = collections.Counter(EPILOGUE.search(call[1])[1] for call in calls)
+        return cls(len(calls), epilogues, sum('"damax_output":true' in call[1] for call in calls),
+                   sum(call["d"].startswith("f8") for call in calls))
+
+    @classmethod
+    def of_summary(cls, facts):
+        return cls(facts["fp8"], collections.Counter(facts["epilogue"]), facts["damax"].get("true", 0),
+                   facts["fp8_out"])
+
+    def lacks(self, other):
+        """What the other one has and this one has not. DEFAULT folds nothing in, and a gelu that XLA has not
+        folded in may be one here."""
+        wrong = []
+        for name in ("count", "amax", "fp8_results"):
+            if getattr(self, name) < getattr(other, name):
+                wrong.append(f"{name} {getattr(self, name)}, XLA {getattr(other, name)}")
+        left = self.epilogues - other.epilogues
+        for epilogue, count in (other.epilogues - self.epilogues).items():
+            for more in [e for e in left if richer(e, epilogue)]:
+                taken = min(count, left[more])
+                left[more] -= taken
+                count -= taken
+            if epilogue != "DEFAULT" and count:
+                wrong.append(f"{count} {epilogue} less than XLA")
+        return wrong
+
+    def __str__(self):
+        words = [f"{count} {name}" for name, count in sorted(self.epilogues.items()) if name != "DEFAULT"]
+        words += [f"{self.amax} amax"] * bool(self.amax) + [f"{self.fp8_results} fp8 out"] * bool(self.fp8_results)
+        return ", ".join(words)
+
+
+def richer(epilogue, other):
+    """Whether the epilogue does what the other does, and more."""
+    return set(other.split("_")) < set(epilogue.split("_"))
+
+
+def check(program, path, name, facts):
+    """The row of one module, ours and XLA's calls, and what is wrong."""
+    ours = [rewrite(program, path, form) for form in ("used", "all")]
+    for text, said in ours:
+        if not text:
+            return None, None, 0, [said]
+    calls, theirs = Calls.of_text(ours[1][0]), Calls.of_summary(facts)
+    wrong = calls.lacks(theirs)
+    expected, _ = DIFFERENT.get(name, (theirs.count, ""))
+    if calls.count != expected:
+        wrong.append(f"{expected} FP8 calls expected")
+    return calls, theirs, len(DOT.findall(ours[1][0])), wrong
+
+
+def taken(args, name):
+    """What XLA's GPU compiler says of the output in the form that it reads."""
+    try:
+        problems = test_handover.check(name, "sm_90", args)
+    except test_handover.Refused as refused:
+        problems = [str(refused)]
+    return "-" if problems is None else "NO: " + "; ".join(problems) if problems else "yes"
+
+
+def emitted(args, name):
+    """What stock XLA makes of --emit=qdq and keeps of --emit=ffi, and what is wrong with that."""
+    ours, fused, said = test_emit.fused(args, name)
+    ours, (_, kept, told) = sum(ours.values()), test_emit.kept(args, name)
+    if fused is None or kept is None:
+        return "NO", 0, [said + told]
+    fused = sum(fused.values())
+    wrong = [f"XLA makes {fused} calls of --emit=qdq"] * (fused != FEWER.get(name, (ours,))[0])
+    wrong += [f"XLA keeps {kept} typed calls"] * (kept != ours)
+    return f"{fused} {kept}", fused, wrong
+
+
+def main():
+    parser = _script.parser(pathlib.Path)
+    parser.add_argument("--handover", action="store_true", help="ask XLA's GPU compiler of each output as well")
+    args = parser.parse_args()
+    summary = json.loads((args.models / "summary.json").read_text())
+    bad, sums = 0, collections.Counter()
+    print(f"{'module':24} {'dots':>5} {'XLA':>5} {'ours':>5} {'left':>5}  {'taken':5} {'qdq ffi':7} folded in, XLA | ours")
+    for name, facts in summary.items():
+        calls, theirs, left, wrong = check(args.bin / "hlo-fp8-opt", args.models / f"{name}.hlo", name, facts)
+        bad += bool(wrong)
+        forms, fused, problems = emitted(args, name) if args.handover else ("", 0, [])
+        bad += bool(problems)
+        sums["fused"] += fused
+        wrong += problems
+        note = "WRONG: " + "; ".join(wrong) if wrong else DIFFERENT.get(name, (0, ""))[1]
+        if not calls:
+            print(f"{name:24} {note}")
+            continue
+        sums.update(dots=facts["dots"], theirs=theirs.count, ours=calls.count, left=left)
+        handed = taken(args, name) if args.handover else ""
+        bad += handed.startswith("NO")
+        folded = f"{theirs} | {calls}" if str(theirs) or str(calls) else ""
+        print(f"{name:24} {facts['dots']:5} {theirs.count:5} {calls.count:5} {left:5}  {handed:5} {forms:>7} {folded}  {note}".rstrip())
+    print(f"{'in all':24} {sums['dots']:5} {sums['theirs']:5} {sums['ours']:5} {sums['left']:5}         {sums['fused']:5}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

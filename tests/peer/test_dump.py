@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Folders that XLA's GPU compiler has dumped, every pass of it: where the history says that FP8 is lost, it is.
+
+As a user runs XLA, Triton takes each dot before the FP8 rewriter does: seed_scaled's with what dequantises its operands, seed_matmul's
+with fp8 operands as they are. With Triton's matmuls off, XLA's dot merger is what costs qkv_shared its FP8 calls, and the rewriter leaves rowwise_before's matmul wide; encoder_qdq_fwd keeps
+six of eight. The outcome at the last stage is what summary.json counts.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+import jsonschema
+
+import _script
+
+HERE = pathlib.Path(__file__).parent
+SCHEMA = HERE.parents[1] / "docs" / "history.schema.json"
+WANTED = {
+    "qkv_shared": (3, [("dot-merger", "merged: of 3 matmuls 1 are left")] * 2 + [("cublas-gemm-rewriter", "made a cuBLASLt call on wide types")]),
+    "rowwise_before": (1, [("cublas-gemm-rewriter", "made a cuBLASLt call on wide types")]),
+    "encoder_qdq_fwd": (8, []),
+}
+TRITON = "triton-gemm-rewriter", "taken into a Triton fusion that multiplies wide types"
+BY_DEFAULT = {"seed_scaled": ("wide", TRITON), "dense_qdq_fwd": ("wide", TRITON), "seed_matmul": ("fp8", None)}
+
+
+def history(args, name, flags):
+    folder = args.work / (name + "".join(flags))
+    subprocess.run([sys.executable, HERE / "_xla_gpu.py", "--keep", folder, "--xla-flags=" + " ".join(["--xla_dump_hlo_pass_re=.*", *flags]),
+                    args.models / f"{name}.hlo"], check=True, stdout=subprocess.DEVNULL)
+    told = subprocess.run([args.bin / "hlo-fp8-opt", "--remarks-format=json", folder], check=True, capture_output=True)
+    document = json.loads(told.stdout)
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()), cls=jsonschema.Draft202012Validator)
+    [module] = document["modules"]
+    assert module["target"].endswith("_gpu"), module["target"]
+    return module
+
+
+def check_default(args):
+    for name, (outcome, loss) in BY_DEFAULT.items():
+        [matmul] = history(args, name, ["--xla_gpu_enable_triton_gemm=true"])["matmuls"]
+        found = matmul["loss"] and (matmul["loss"]["pass"], matmul["loss"]["how"])
+        assert (matmul["outcome"], found, matmul["fusion"]) == (outcome, loss, "a Triton fusion"), (name, matmul)
+
+
+def main():
+    args = _script.parser(pathlib.Path).parse_args()
+    summary = json.loads((args.models / "summary.json").read_text())
+    for name, (matmuls, losses) in WANTED.items():
+        module = history(args, name, [])
+        assert len(module["stages"]) > 30 and module["stages"][0] == "before_optimizations", module["stages"]
+        assert module["stages"][-1].endswith("after_optimizations"), module["stages"]
+        assert len(module["matmuls"]) == matmuls, module["matmuls"]
+        found = [(m["loss"]["pass"], m["loss"]["how"]) for m in module["matmuls"] if m["loss"]]
+        assert sorted(found) == sorted(losses), (name, found)
+        fp8 = sum(m["outcome"] in ("fp8", "missed") for m in module["matmuls"])
+        assert fp8 == summary[name]["fp8"], (name, fp8)
+    check_default(args)
+    print(f"{len(WANTED)} folders: {', '.join(WANTED)}; as XLA runs by default {', '.join(BY_DEFAULT)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Stock XLA takes what `hlo-fp8-opt --emit=` makes, no pass disabled, no flag set.
+
+--emit=ffi: its GPU compiler keeps every call, and then asks for the function that is to be called.
+--emit=qdq: its GPU compiler makes as many FP8 calls as there were, with the same epilogues, but for LIKE.
+--emit=qdq, --emit=dq: its CPU backend computes of them what hlo-fp8-run computes, and that is what hlo-fp8-run
+computes of the module before, each within the bound that is derived from the data. A module of f16 whose unscaled
+products are beyond f16 is one of them.
+"""
+import collections
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import _script
+import _xla_cpu
+import _xla_gpu
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'emit')
+MODELS = ('seed_scaled', 'seed_relu_damax', 'scaled_relu_amax', 'bias_relu', 'bias_gelu_tanh', 'residual', 'batched',
+          'rowwise_before', 'unaligned', 'amax_of_wide', 'scan_layers', 'seed_current_scaling')
+GOLDENS = ('epilogues', 'f16', 'measured')
+# Where the epilogues of XLA's calls are not ours: the matmul of f16 is one of f32, and rounded behind the call.
+LIKE = {'f16': ('DEFAULT',)}
+CALL = {'cublas': r'custom_call_target="__cublas\$lt\$matmul\$f8"', 'ffi': r'custom_call_target="hlofp8\.matmul"'}
+
+
+def path_of(args, name):
+    return os.path.join(GOLDEN if name in GOLDENS else args.models, name + '.hlo')
+
+
+def emit(args, name, form):
+    """The path of the module in that form, and its text."""
+    out = os.path.join(args.work, f'{name}.{form}.hlo')
+    subprocess.run([os.path.join(args.bin, 'hlo-fp8-opt'), '--emit=' + form, path_of(args, name), '-o', out], check=True)
+    with open(out) as f:
+        return out, f.read()
+
+
+def gpu(path):
+    """What XLA's GPU compiler leaves of a module, and what it says."""
+    done = subprocess.run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), '--default-flags', path],
+                          capture_output=True, text=True)
+    return done.stdout, done.stderr
+
+
+def epilogues(text):
+    calls = [line for line in text.splitlines() if re.search(CALL['cublas'], line)]
+    return collections.Counter(re.search(r'"epilogue":"(\w+)"', line)[1] for line in calls)
+
+
+def fused(args, name):
+    """FP8 calls by epilogue: ours, and those that XLA makes of the module with --emit=qdq."""
+    _, ours = emit(args, name, 'cublas')
+    path, _ = emit(args, name, 'qdq')
+    text, said = gpu(path)
+    if not text or said:
+        return epilogues(ours), None, said
+    return epilogues(ours), epilogues(text), ''
+
+
+def kept(args, name):
+    """Typed calls of ours, and those that XLA has kept up to the point where it wants their function."""
+    path, ours = emit(args, name, 'ffi')
+    text, said = gpu(path)
+    wanted = len(re.findall(CALL['ffi'], ours))
+    if wanted and 'No FFI handler registered for hlofp8.matmul' not in said:
+        return wanted, None, said
+    return wanted, len(re.findall(CALL['ffi'], text)), ''
+
+
+def check_gpu(args, name):
+    ours, theirs, said = fused(args, name)
+    if theirs is None:
+        return ['XLA refuses --emit=qdq: ' + said[-300:]]
+    wanted = LIKE.get(name, tuple(sorted(ours.elements())))
+    problems = []
+    if tuple(sorted(theirs.elements())) != wanted:
+        problems.append(f'--emit=qdq: XLA makes {dict(theirs)}, we {dict(ours)}')
+    ours, theirs, said = kept(args, name)
+    if theirs != ours:
+        problems.append(f'--emit=ffi: of {ours} calls XLA keeps {theirs} {said[-300:]}')
+    return problems
+
+
+def check_cpu(args, name):
+    problems = []
+    model, inputs = path_of(args, name), os.path.join(args.work, name + '.in.npz')
+    for form in ('qdq', 'dq'):
+        path, _ = emit(args, name, form)
+        outputs = os.path.join(args.work, f'{name}.{form}.npz')
+        with contextlib.redirect_stdout(io.StringIO()):
+            _xla_cpu.main([path, '--save-inputs', inputs, '--outputs', outputs])
+        for wanted in (outputs, model):
+            done = subprocess.run([os.path.join(args.bin, 'hlo-fp8-run'), path, '--inputs=' + inputs,
+                                   '--compare=' + wanted], capture_output=True, text=True)
+            if done.returncode:
+                problems.append(f'--emit={form} and {wanted}: {done.stdout}{done.stderr}')
+    return problems
+
+
+def main():
+    parser = _script.parser()
+    parser.add_argument('names', nargs='*', help='models; some by default')
+    args = parser.parse_args()
+    if not _xla_gpu.find_plugin():
+        print('jax-cuda13-pjrt is not installed: `tools/dev deps`, or pip install --no-deps -r '
+              'tests/peer/requirements-gpu.txt')
+        return 1
+    failed = 0
+    names = args.names or MODELS + GOLDENS
+    for name in names:
+        problems = check_gpu(args, name) + check_cpu(args, name)
+        failed += bool(problems)
+        if problems:
+            print(f'{name}: ' + '\n    '.join(problems))
+    print(f'{len(names) - failed} passed, {failed} failed')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

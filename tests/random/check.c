@@ -1,0 +1,407 @@
+/* See check.h. */
+#include "tests/random/check.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+#include "ir/float/float.h"
+#include "ir/module/known.h"
+#include "matmul/product.h"
+#include "passes/rules/library.h"
+#include "passes/verdict/report.h"
+#include "tests/random/devices.h"
+#include "tests/random/places.h"
+
+static const hlo_rule *rule_at(int index, const hlo_rules **out_rules) {
+    for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) {
+        *out_rules = hlo_rules_builtin[i];
+        if (index < (int)(*out_rules)->rule_count) return &(*out_rules)->rules[index];
+        index -= (int)(*out_rules)->rule_count;
+    }
+    return NULL;
+}
+
+const char *rule_name(int index) {
+    const hlo_rules *rules;
+    const hlo_rule *rule = rule_at(index, &rules);
+    return rule ? rule->name : NULL;
+}
+
+bool rule_only_remarks(int index) {
+    const hlo_rules *rules;
+    const hlo_rule *rule = rule_at(index, &rules);
+    return rule && rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
+}
+
+/* -1: no such rule. */
+int rule_index(const char *name) {
+    const char *other;
+    for (int i = 0; (other = rule_name(i)); i++)
+        if (!strcmp(other, name)) return i;
+    return -1;
+}
+
+hlo_module *read_module(const char *text, const char *name) {
+    hlo_module *module;
+    if (hlo_module_parse(text, strlen(text), name, NULL, &module) != HLO_OK) return NULL;
+    if (hlo_module_verify(module, NULL, NULL) == HLO_OK) return module;
+    hlo_module_free(module);
+    return NULL;
+}
+
+hlo_pass_options draw_options(dice *d) {
+    static const int targets[] = {80, 89, 90, 90, 90, 90, 90, 100, 120};
+    static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
+    options.target = DICE_PICK(d, targets);
+    options.cuda_minor = DICE_PICK(d, minors);
+    if (dice_chance(d, 4)) options.cuda_major = 11;
+    options.scales_used = dice_chance(d, 50);
+    options.allow_bias_rounding = dice_chance(d, 15);
+    options.merge_dots = dice_chance(d, 15);
+    if (dice_chance(d, 3)) options.min_gain = 1.5;
+    options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;
+    return options;
+}
+
+/* --------------------------------------------------------------------------------------- values */
+
+static hlo_type type_of(const hlo_array *array) {
+    return hlo_type_find(array->type, strlen(array->type));
+}
+
+static void scale_array(const hlo_array *array, double factor) {
+    hlo_type type = type_of(array);
+    size_t width = hlo_types[type].bytes;
+    for (char *at = array->data; at < (char *)array->data + array->size; at += width)
+        hlo_number_store(type, at, hlo_number_load(type, at) * factor);
+}
+
+/* A factor, and of what does not divide 0 as well. The least keeps products of two scales out of
+ * the subnormal numbers, and the largest out of the infinite, of which docs/numerics.md promises
+ * nothing; what one scale is multiplied with to make another is not that far. */
+static double draw_factor(dice *d, bool may_be_zero, bool near) {
+    static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
+                                     20, 2000, 0.01, 1e-5, 1e-15, 1e12};
+    size_t first = may_be_zero ? 0 : 2, count = sizeof factors / sizeof *factors - (near ? 3 : 0);
+    return factors[first + (size_t)dice_below(d, count - first)];
+}
+
+/* NaNs, or infinities, which are NaN where a type has none. */
+static void put_nonfinite(const hlo_array *array, bool endless, dice *d) {
+    hlo_type type = type_of(array);
+    size_t width = hlo_types[type].bytes, count = array->size / width;
+    if (!count) return;
+    char *data = array->data;
+    for (int i = 1 + dice_below(d, 3); i > 0; i--)
+        hlo_number_store(type, data + width * (size_t)dice_below(d, count),
+                         !endless             ? (double)NAN
+                         : dice_chance(d, 30) ? -(double)INFINITY
+                                              : (double)INFINITY);
+}
+
+static void make_positive(const hlo_array *array) {
+    hlo_type type = type_of(array);
+    size_t width = hlo_types[type].bytes;
+    for (char *at = array->data; at < (char *)array->data + array->size; at += width)
+        hlo_number_store(type, at, fabs(hlo_number_load(type, at)));
+}
+
+hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
+    hlo_arrays *inputs;
+    if (hlo_arrays_draw(module, seed, NULL, &inputs) != HLO_OK) return NULL;
+    dice d = {.state = seed}, other = {.state = seed ^ UINT64_MAX / 3};
+    bool with_nan = dice_chance(&d, 6), infinite = dice_chance(&d, 4);
+    bool positive = dice_chance(&other, 10), endless = dice_chance(&other, 6);
+    const hlo_computation *entry = module->entry;
+    for (uint32_t i = 0; i < entry->parameter_count && i < hlo_arrays_count(inputs); i++) {
+        const hlo_array *array = hlo_arrays_at(inputs, i);
+        char kind = *entry->parameters[i]->name;
+        if (!hlo_type_is_float(type_of(array))) continue;
+        bool scales = kind == 'm' || kind == 'd' || kind == 'n';
+        if (positive) make_positive(array);
+        if (scales && infinite)
+            scale_array(array, dice_chance(&d, 50) ? INFINITY : NAN);
+        else if (scales && dice_chance(&d, 50))
+            scale_array(array, draw_factor(&d, kind == 'm', kind == 'n'));
+        else if (hlo_type_is_fp8(type_of(array)) && dice_chance(&d, 15))
+            scale_array(array, draw_factor(&d, true, false));
+        if (with_nan && !scales) put_nonfinite(array, false, &d);
+        if (endless && !scales && dice_chance(&other, 50)) put_nonfinite(array, true, &other);
+    }
+    return inputs;
+}
+
+static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, bool judge) {
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.bounds = options.roundings_may_be_dropped = judge;
+    hlo_plan *plan;
+    hlo_arrays *outputs = NULL;
+    if (hlo_plan_new(module, &options, NULL, &plan) != HLO_OK) return NULL;
+    if (hlo_plan_run(plan, inputs, NULL, &outputs) != HLO_OK) outputs = NULL;
+    hlo_plan_free(plan);
+    return outputs;
+}
+
+static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, char *why) {
+    FILE *out = fmemopen(why, WHY_SIZE, "w");
+    if (!out) return HLO_OUT_OF_MEMORY;
+    hlo_status status = hlo_arrays_compare(expected, found, out);
+    fclose(out);
+    return status;
+}
+
+static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_arrays *inputs,
+                        char *why) {
+    hlo_arrays *expected = inputs ? execute(before, inputs, true) : NULL;
+    outcome result = OUTCOME_NO_CASE;
+    if (expected) {
+        hlo_arrays *found = execute(after, inputs, false);
+        result = OUTCOME_SAME;
+        snprintf(why, WHY_SIZE, "the rewritten module does not run");
+        if (!found || compare(expected, found, why) != HLO_OK) result = OUTCOME_DIFFERENT;
+        hlo_arrays_free(found);
+    }
+    hlo_arrays_free(expected);
+    hlo_arrays_free(inputs);
+    return result;
+}
+
+/* The inputs of check_values(), but numbers that bf16 holds: a bias among them is not rounded. */
+static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
+    hlo_arrays *inputs = draw_inputs(module, seed);
+    for (size_t i = 0; inputs && i < hlo_arrays_count(inputs); i++) {
+        const hlo_array *array = hlo_arrays_at(inputs, i);
+        hlo_type type = type_of(array);
+        if (type != HLO_TYPE_F32 && type != HLO_TYPE_F16) continue;
+        size_t width = hlo_types[type].bytes;
+        for (char *at = array->data; at < (char *)array->data + array->size; at += width) {
+            double value = hlo_number_load(type, at);
+            hlo_number_store(
+                type, at, hlo_float_decode(HLO_TYPE_BF16, hlo_float_encode(HLO_TYPE_BF16, value)));
+        }
+    }
+    return inputs;
+}
+
+/* Compares on inputs drawn from the seed; on coarse ones, if asked. What several devices compute is
+ * compared as what one computes. */
+static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
+                          bool coarse, char *why) {
+    hlo_module *all_before = on_one_device(before);
+    hlo_module *all_after = all_before ? on_one_device(after) : NULL;
+    if (all_after) before = all_before, after = all_after;
+    hlo_arrays *inputs = coarse ? draw_coarse(before, seed) : draw_inputs(before, seed);
+    outcome result = check_on(before, after, inputs, why);
+    hlo_module_free(all_before);
+    hlo_module_free(all_after);
+    return result;
+}
+
+outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t seed, char *why) {
+    return compare_on(before, after, seed, false, why);
+}
+
+/* ------------------------------------------------------------------------------------ rewriting */
+
+void count_rules(const hlo_report *report, uint64_t *fired) {
+    for (const tally *t = report->rules.first; t; t = t->next) {
+        int index = rule_index(t->name);
+        if (index >= 0 && index < RULES_MOST) fired[index] += t->times;
+    }
+}
+
+static void count(const hlo_report *report, census *counts) {
+    count_rules(report, counts->fired);
+    for (size_t i = 0; i < hlo_report_count(report); i++) {
+        const hlo_verdict *v = hlo_report_verdict(report, i);
+        counts->verdicts[v->kind]++;
+        if (v->reason) counts->reasons[hlo_reason_find(v->reason)]++;
+    }
+}
+
+static void keep_first(void *user, const hlo_diag *diag) {
+    if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
+}
+
+/* The products of a module, in all of it and in what the entry reaches. */
+typedef struct product_count {
+    uint32_t dots, others, reached;
+    bool calls; /* inlining may repeat them */
+} product_count;
+
+static void note_called(void *reached, hlo_computation *called) {
+    ((bool *)reached)[called->id] = true;
+}
+
+static product_count count_products(const hlo_module *module) {
+    product_count count = {0};
+    bool *reached = calloc(module->next_computation_id, 1);
+    if (!reached) abort();
+    reached[module->entry->id] = true;
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
+        for (hlo_instr *i = comp->first; i; i = i->next) {
+            bool dot = i->op == HLO_OP_DOT || hlo_matmul_is_call(i);
+            bool other = !dot && hlo_product_kind_of(i) != HLO_PRODUCT_NONE;
+            count.calls |= i->op == HLO_OP_CALL && !hlo_instr_attr(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
+            count.dots += dot;
+            count.others += other;
+            count.reached += reached[comp->id] && (dot || other);
+            if (reached[comp->id]) hlo_instr_visit_called(i, note_called, reached);
+        }
+    free(reached);
+    return count;
+}
+
+/* Whether each product has one verdict, none is computed twice, and no rule has touched what it
+ * does not know. Those that have become one call are told of each. */
+static bool products_told(const hlo_module *before, const hlo_module *after,
+                          const hlo_report *report, char *why) {
+    product_count was = count_products(before), is = count_products(after);
+    size_t told = hlo_report_count(report);
+    if (told < is.reached || (!was.calls && told != was.reached))
+        snprintf(why, WHY_SIZE, "%u products, then %u, have %zu verdicts", was.reached, is.reached,
+                 told);
+    else if (!was.calls && is.dots > was.dots)
+        snprintf(why, WHY_SIZE, "%u matmuls became %u", was.dots, is.dots);
+    else if (!was.calls && is.others != was.others)
+        snprintf(why, WHY_SIZE, "%u other products became %u", was.others, is.others);
+    else
+        return true;
+    return false;
+}
+
+/* Whether a value has the bytes of another type's: coarse inputs make no coarse ones of these. */
+static bool has_bits(const hlo_module *module) {
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = i->next)
+            if (i->op == HLO_OP_BITCAST && !hlo_instr_moves(i)) return true;
+    return false;
+}
+
+outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
+                      census *counts, char *why) {
+    hlo_module *after;
+    if (hlo_module_clone(module, &after) != HLO_OK) return OUTCOME_NO_CASE;
+    const hlo_diag_sink sink = {.emit = keep_first, .user = why};
+    hlo_pass_options with_sink = *options;
+    with_sink.sink = &sink;
+    hlo_report *report = NULL;
+    *why = 0;
+    hlo_status status = hlo_module_optimize(after, &with_sink, &report);
+    outcome result = status == HLO_OK              ? OUTCOME_SAME
+                     : status == HLO_INVALID_INPUT ? OUTCOME_NO_CASE
+                                                   : OUTCOME_NO_END;
+    if (status == HLO_OK) {
+        if (counts) count(report, counts);
+        /* A bias that is computed would be rounded; in drawn modules they are parameters. */
+        bool coarse = options->allow_bias_rounding, compared = report->rules.first;
+        compared = compared && (!coarse || (seed % 2 && !has_bits(module)));
+        if (compared) result = compare_on(module, after, seed, coarse, why);
+        if (counts) counts->rewrites += compared;
+        if (!products_told(module, after, report, why)) result = OUTCOME_DIFFERENT;
+        if (!places_kept(module, after, why, WHY_SIZE)) result = OUTCOME_DIFFERENT;
+        hlo_report_free(report);
+    }
+    hlo_module_free(after);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------- reducing */
+
+static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
+    for (hlo_computation *c = module->first; c; c = c->next)
+        for (hlo_instr *i = c->first; i; i = i->next)
+            if (!index--) return i;
+    return NULL;
+}
+
+/* Way 0 and up: an operand instead of the instruction, if it has the same shape; way -1: a
+ * parameter. A tuple that is the root is left with the operand alone. */
+static bool simplify(hlo_module *module, uint32_t index, int way) {
+    hlo_instr *i = instr_at(module, index);
+    if (!i || (!i->use_count && i->parent->root != i) || i->op == HLO_OP_PARAMETER) return false;
+    hlo_computation *comp = i->parent;
+    if (comp != module->entry) return false; /* a loop might never end */
+    if (way < 0) {
+        if (!hlo_shape_is_array(i->shape) || comp->root == i) return false;
+        char name[16];
+        snprintf(name, sizeof name, "r%u", comp->parameter_count);
+        hlo_instr *p = hlo_instr_new(comp, i, HLO_OP_PARAMETER, i->shape, 0, NULL, name);
+        hlo_instr_set_parameter(p, comp->parameter_count);
+        hlo_instr_replace_uses(i, p);
+        return true;
+    }
+    if ((uint32_t)way >= i->operand_count) return false;
+    hlo_instr *from = hlo_instr_operand(i, (uint32_t)way);
+    bool root = i == module->entry->root && i->op == HLO_OP_TUPLE && i->operand_count > 1;
+    if (root) {
+        hlo_instr *one = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
+                                       hlo_shape_tuple(module, 1, &from->shape), 1, &from, NULL);
+        hlo_computation_set_root(comp, one);
+        return true;
+    }
+    if (from->shape != i->shape) return false;
+    hlo_instr_replace_uses(i, from);
+    return true;
+}
+
+/* The module without it, if that still fails; the caller frees it. */
+static hlo_module *attempt(const hlo_module *module, uint32_t index, int way,
+                           const hlo_pass_options *options, uint64_t seed) {
+    hlo_module *smaller;
+    if (hlo_module_clone(module, &smaller) != HLO_OK) return NULL;
+    hlo_pass_options tidy;
+    hlo_pass_options_init(&tidy);
+    tidy.passes = "dce";
+    char why[WHY_SIZE];
+    if (simplify(smaller, index, way) && hlo_module_optimize(smaller, &tidy, NULL) == HLO_OK &&
+        hlo_module_verify(smaller, NULL, NULL) == HLO_OK &&
+        check_rewrite(smaller, options, seed, NULL, why) >= OUTCOME_NO_END)
+        return smaller;
+    hlo_module_free(smaller);
+    return NULL;
+}
+
+hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *options,
+                          uint64_t seed) {
+    enum { WAYS = 4, TRIES = 3000 };
+    hlo_module *best;
+    if (hlo_module_clone(module, &best) != HLO_OK) return NULL;
+    int tries = 0;
+    for (bool better = true; better && tries < TRIES;) {
+        better = false;
+        for (uint32_t index = 0; instr_at(best, index); index++)
+            for (int way = -1; way < WAYS && tries < TRIES; way++, tries++) {
+                hlo_module *smaller = attempt(best, index, way, options, seed);
+                if (!smaller) continue;
+                hlo_module_free(best);
+                best = smaller;
+                better = true;
+            }
+    }
+    return best;
+}
+
+void limit_seconds(int seconds) {
+    const struct itimerval limit = {.it_value = {.tv_sec = seconds}};
+    setitimer(ITIMER_PROF, &limit, NULL);
+}
+
+void use_processor(int job) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) || !CPU_COUNT(&all)) return;
+    CPU_ZERO(&one);
+    size_t skip = (size_t)(job % CPU_COUNT(&all));
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && !skip--) CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}

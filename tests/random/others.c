@@ -1,0 +1,213 @@
+/* Products that no rule rewrites, beside dots that one does: ragged, scaled and narrow ones,
+ * convolutions, calls of libraries, fusions. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "tests/random/gen.h"
+
+typedef struct others {
+    dice *dice;
+    FILE *body, *called, *results, *shapes; /* of the entry; computations; the entry's tuple */
+    const char *wide;
+    int parameters, values, fusions, count;
+    int m, n, k, groups;
+} others;
+
+/* The number of the value that is written. */
+static int emit(others *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int emit(others *o, const char *format, ...) {
+    fprintf(o->body, "  %%v%d = ", o->values);
+    va_list args;
+    va_start(args, format);
+    vfprintf(o->body, format, args);
+    va_end(args);
+    fputc('\n', o->body);
+    return o->values++;
+}
+
+static int parameter2(others *o, const char *type, int rows, int columns) {
+    return emit(o, "%s[%d,%d] parameter(%d)", type, rows, columns, o->parameters++);
+}
+
+static int parameter3(others *o, const char *type, int depth, int rows, int columns) {
+    return emit(o, "%s[%d,%d,%d] parameter(%d)", type, depth, rows, columns, o->parameters++);
+}
+
+static void add_result(others *o, const char *shape, int value) {
+    fprintf(o->shapes, o->count ? ", %s" : "%s", shape);
+    fprintf(o->results, o->count ? ", %%v%d" : "%%v%d", value);
+    o->count++;
+}
+
+static void add_matrix(others *o, const char *type, int value) {
+    char shape[48];
+    snprintf(shape, sizeof shape, "%s[%d,%d]", type, o->m, o->n);
+    add_result(o, shape, value);
+}
+
+static const char *some_fp8(others *o) {
+    return dice_chance(o->dice, 80) ? "f8e4m3fn" : "f8e5m2";
+}
+
+/* A matrix of wide values that comes from the type, scaled or not. */
+static int dequantised(others *o, const char *type, int rows, int columns) {
+    int stored = parameter2(o, type, rows, columns);
+    int value = emit(o, "%s[%d,%d] convert(%%v%d)", o->wide, rows, columns, stored);
+    if (dice_chance(o->dice, 40)) return value;
+    int scale = emit(o, "%s[] parameter(%d)", o->wide, o->parameters++);
+    scale = emit(o, "%s[%d,%d] broadcast(%%v%d), dimensions={}", o->wide, rows, columns, scale);
+    return emit(o, "%s[%d,%d] multiply(%%v%d, %%v%d)", o->wide, rows, columns, value, scale);
+}
+
+static void add_dot(others *o, int a, int b) {
+    add_matrix(o, o->wide,
+               emit(o,
+                    "%s[%d,%d] dot(%%v%d, %%v%d), lhs_contracting_dims={1}, "
+                    "rhs_contracting_dims={1}",
+                    o->wide, o->m, o->n, a, b));
+}
+
+static void quantised(others *o) {
+    int a = dequantised(o, some_fp8(o), o->m, o->k);
+    add_dot(o, a, dequantised(o, "f8e4m3fn", o->n, o->k));
+}
+
+static void narrow(others *o) {
+    static const char *const types[] = {"s4", "u4", "s2", "f4e2m1fn"};
+    int a = dequantised(o, some_fp8(o), o->m, o->k);
+    add_dot(o, a, dequantised(o, DICE_PICK(o->dice, types), o->n, o->k));
+}
+
+/* By whoever's kernel: of converted values, or of fp8 as it is. */
+static void fusion(others *o) {
+    static const char *const makers[] = {"",
+                                         "__triton_gemm",
+                                         "__triton_nested_gemm_fusion",
+                                         "__cudnn$fusion",
+                                         "__cudnn$fusion",
+                                         "__onednn_fusion"};
+    const char *maker = DICE_PICK(o->dice, makers), *type = some_fp8(o);
+    const bool bare = dice_chance(o->dice, 25);
+    int f = o->fusions++;
+    fprintf(o->called,
+            "%%fused%d {\n  %%a%d = %s[%d,%d] parameter(0)\n  %%b%d = f8e4m3fn[%d,%d] "
+            "parameter(1)\n",
+            f, f, type, o->m, o->k, f, o->n, o->k);
+    if (!bare)
+        fprintf(o->called,
+                "  %%c%d = %s[%d,%d] convert(%%a%d)\n  %%d%d = %s[%d,%d] convert(%%b%d)\n", f,
+                o->wide, o->m, o->k, f, f, o->wide, o->n, o->k, f);
+    fprintf(o->called,
+            "  ROOT %%e%d = %s[%d,%d] dot(%%%c%d, %%%c%d), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={1}\n}\n",
+            f, o->wide, o->m, o->n, bare ? 'a' : 'c', f, bare ? 'b' : 'd', f);
+    int a = parameter2(o, type, o->m, o->k), b = parameter2(o, "f8e4m3fn", o->n, o->k);
+    char config[128] = "kind=kLoop";
+    if (*maker)
+        snprintf(config, sizeof config,
+                 "kind=kCustom, backend_config={\"fusion_backend_config\":{\"kind\":\"%s\"}}",
+                 maker);
+    add_matrix(o, o->wide,
+               emit(o, "%s[%d,%d] fusion(%%v%d, %%v%d), calls=%%fused%d, %s", o->wide, o->m, o->n,
+                    a, b, f, config));
+}
+
+static void ragged(others *o) {
+    bool wide = dice_chance(o->dice, 30);
+    int a = parameter2(o, wide ? o->wide : some_fp8(o), o->m, o->k);
+    int b = parameter3(o, wide ? o->wide : "f8e4m3fn", o->groups, o->k, o->n);
+    int sizes = emit(o, "s32[%d] parameter(%d)", o->groups, o->parameters++);
+    add_matrix(o, o->wide,
+               emit(o,
+                    "%s[%d,%d] ragged-dot(%%v%d, %%v%d, %%v%d), lhs_contracting_dims={1}, "
+                    "rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",
+                    o->wide, o->m, o->n, a, b, sizes));
+}
+
+static void scaled(others *o) {
+    int a = parameter2(o, some_fp8(o), o->m, 64), b = parameter2(o, "f8e4m3fn", o->n, 64);
+    int s = parameter2(o, "f8e8m0fnu", o->m, 2), t = parameter2(o, "f8e8m0fnu", o->n, 2);
+    const bool call = dice_chance(o->dice, 50);
+    const char *op = call ? "custom-call" : "scaled-dot";
+    const char *attrs = call ? "custom_call_target=\"__op$block_scaled_dot\""
+                             : "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    add_matrix(o, o->wide,
+               emit(o, "%s[%d,%d] %s(%%v%d, %%v%d, %%v%d, %%v%d), %s", o->wide, o->m, o->n, op, a,
+                    b, s, t, attrs));
+}
+
+static void convolution(others *o) {
+    int a = parameter3(o, o->wide, 2, o->m, o->k), b = parameter3(o, o->wide, 1, o->k, o->n);
+    char shape[48];
+    snprintf(shape, sizeof shape, "%s[2,%d,%d]", o->wide, o->m, o->n);
+    add_result(o, shape,
+               emit(o, "%s convolution(%%v%d, %%v%d), window={size=1}, dim_labels=b0f_0io->b0f",
+                    shape, a, b));
+}
+
+/* A call that could have been FP8. */
+static void library(others *o) {
+    int a = parameter2(o, "bf16", o->m, o->k), b = parameter2(o, "bf16", o->n, o->k);
+    int call = emit(o,
+                    "(bf16[%d,%d], s8[1024]) custom-call(%%v%d, %%v%d), "
+                    "custom_call_target=\"__cublas$lt$matmul\", backend_config={"
+                    "\"gemm_backend_config\":{\"alpha_real\":1,\"alpha_imag\":0,\"beta\":0,"
+                    "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],"
+                    "\"rhs_contracting_dimensions\":[\"1\"],\"lhs_batch_dimensions\":[],"
+                    "\"rhs_batch_dimensions\":[]},\"epilogue\":\"DEFAULT\"}}",
+                    o->m, o->n, a, b);
+    add_matrix(o, "bf16",
+               emit(o, "bf16[%d,%d] get-tuple-element(%%v%d), index=0", o->m, o->n, call));
+}
+
+/* Libraries for CPUs. */
+static void cpu_call(others *o) {
+    static const char *const targets[] = {"__onednn$matmul", "__xla_cpu_runtime_EigenMatMulF32"};
+    int a = parameter2(o, "f32", o->m, o->k), b = parameter2(o, "f32", o->k, o->n);
+    add_matrix(o, "f32",
+               emit(o, "f32[%d,%d] custom-call(%%v%d, %%v%d), custom_call_target=\"%s\"", o->m,
+                    o->n, a, b, DICE_PICK(o->dice, targets)));
+}
+
+static void attention(others *o) {
+    char shape[48];
+    snprintf(shape, sizeof shape, "bf16[2,%d,4,%d]", o->m, o->k);
+    int v[3];
+    for (int i = 0; i < 3; i++) v[i] = emit(o, "%s parameter(%d)", shape, o->parameters++);
+    int call = emit(o,
+                    "(%s, u8[0]) custom-call(%%v%d, %%v%d, %%v%d), "
+                    "custom_call_target=\"__cudnn$fmhaSoftmax\", "
+                    "backend_config={\"cudnn_fmha_backend_config\":{\"intermediate_tensor_shape\":"
+                    "{\"element_type\":\"BF16\",\"dimensions\":[\"2\",\"4\",\"%d\",\"%d\"]}}}",
+                    shape, v[0], v[1], v[2], o->m, o->m);
+    add_result(o, shape, emit(o, "%s get-tuple-element(%%v%d), index=0", shape, call));
+}
+
+char *random_others(dice *d) {
+    static const char *const wides[] = {"f32", "bf16", "f16"};
+    static const int sizes[] = {16, 32, 48, 17};
+    static void (*const kinds[])(others *) = {quantised, narrow,      fusion,   /* which run here */
+                                              ragged,    scaled,      cpu_call, /* and do not */
+                                              attention, convolution, library};
+    const size_t all = sizeof kinds / sizeof *kinds, running = 4;
+    char *parts[4] = {0}, *text = NULL;
+    size_t size[5];
+    others o = {.dice = d, .wide = DICE_PICK(d, wides)};
+    FILE **files[] = {&o.body, &o.called, &o.results, &o.shapes};
+    for (int i = 0; i < 4; i++)
+        if (!(*files[i] = open_memstream(&parts[i], &size[i]))) abort();
+    bool runs = dice_chance(d, 40);
+    for (int i = 1 + dice_below(d, 5); i > 0; i--) {
+        o.m = DICE_PICK(d, sizes), o.n = DICE_PICK(d, sizes), o.k = DICE_PICK(d, sizes);
+        o.groups = 1 + dice_below(d, 4);
+        kinds[dice_below(d, runs ? running : all)](&o);
+    }
+    for (int i = 0; i < 4; i++) fclose(*files[i]);
+    FILE *out = open_memstream(&text, &size[4]);
+    if (!out) abort();
+    fprintf(out, "HloModule others\n%sENTRY %%entry {\n%s  ROOT %%all = (%s) tuple(%s)\n}\n",
+            parts[1], parts[0], parts[3], parts[2]);
+    fclose(out);
+    for (int i = 0; i < 4; i++) free(parts[i]);
+    return text;
+}

@@ -1,0 +1,136 @@
+/* What the other draws seldom have, in a module beside them. */
+#include "tests/random/gen.h"
+
+enum { BLOCK = 128, LONG = 2 * BLOCK };
+
+static array stored(gen *g, const char *type, int rows, int columns) {
+    const int dims[] = {rows, columns};
+    array a = gen_parameter(g, 'p', gen_shape("f8e4m3fn", 2, dims));
+    return gen_convert(g, a, type);
+}
+
+/* Of operands whose last dimension is contracted. */
+static array multiplied(gen *g, array a, array b) {
+    const int dims[] = {a.dims[0], b.dims[0]};
+    return gen_emit(g, gen_shape(a.type, 2, dims),
+                    "dot(%s, %s), lhs_contracting_dims={1}, rhs_contracting_dims={1}", a.name,
+                    b.name);
+}
+
+static array plain(gen *g, const char *type) {
+    static const int sizes[] = {16, 32, 48};
+    array a = stored(g, type, DICE_PICK(&g->dice, sizes), 32);
+    return multiplied(g, a, stored(g, type, DICE_PICK(&g->dice, sizes), 32));
+}
+
+static array times_vector(gen *g, array v, int along) {
+    array s = gen_parameter(g, 'm', gen_shape(v.type, 1, v.dims + along));
+    s = gen_emit(g, v, "broadcast(%s), dimensions={%d}", s.name, along);
+    return gen_binary(g, "multiply", v, s, true);
+}
+
+static void give_fp8(gen *g, array v) {
+    gen_result(g, gen_convert(g, gen_clamped(g, v, 448), "f8e4m3fn"));
+}
+
+/* A scale for each run of 128 in a row, or for 128 rows of them. */
+static array times_blocks(gen *g, array v, bool square) {
+    const int rows = v.dims[0], runs = v.dims[1] / BLOCK;
+    const int few[] = {square ? rows / BLOCK : rows, runs};
+    const int squares[] = {few[0], BLOCK, runs, BLOCK}, strips[] = {rows, runs, BLOCK};
+    array s = gen_parameter(g, 'm', gen_shape(v.type, 2, few));
+    array wide = square ? gen_shape(v.type, 4, squares) : gen_shape(v.type, 3, strips);
+    wide = gen_emit(g, wide, "broadcast(%s), dimensions={%s}", s.name, square ? "0,2" : "0,1");
+    s = gen_emit(g, v, "reshape(%s)", wide.name);
+    return gen_binary(g, "multiply", v, s, true);
+}
+
+static void blocks(gen *g) {
+    const int which = dice_below(&g->dice, 3); /* side with squares; 2: none */
+    array a = stored(g, g->wide, which == 0 ? LONG : 16, LONG);
+    array b = stored(g, g->wide, which == 1 ? LONG : 32, LONG);
+    a = times_blocks(g, a, which == 0);
+    array d = multiplied(g, a, times_blocks(g, b, which == 1));
+    if (dice_chance(&g->dice, 40)) {
+        gen_epilogue(g, d);
+        return;
+    }
+    if (dice_chance(&g->dice, 60)) {
+        array zeros = gen_splat(g, gen_constant(g, d.type, 0), d);
+        d = gen_binary(g, "maximum", d, zeros, true);
+    }
+    if (dice_chance(&g->dice, 35))
+        give_fp8(g, d);
+    else
+        gen_result(g, d);
+}
+
+static void rows(gen *g) {
+    array d = times_vector(g, plain(g, g->wide), dice_below(&g->dice, 2));
+    if (dice_chance(&g->dice, 50)) d = times_vector(g, d, dice_below(&g->dice, 2));
+    gen_result(g, d);
+}
+
+static void sliced(gen *g) {
+    array d = plain(g, g->wide), cut = d;
+    cut.dims[0] -= 2;
+    cut = gen_emit(g, cut, "slice(%s), slice={[0:%d], [0:%d]}", d.name, cut.dims[0], cut.dims[1]);
+    gen_result(g, gen_amax(g, cut, -1));
+    give_fp8(g, cut);
+}
+
+static void scaled_by_itself(gen *g) {
+    array d = plain(g, g->wide), most = gen_amax(g, d, -1);
+    array s = gen_binary(g, "divide", gen_constant(g, d.type, 448), most, false);
+    give_fp8(g, gen_binary(g, "multiply", d, gen_splat(g, s, d), true));
+    gen_result(g, most);
+}
+
+static void gelu_observed(gen *g) {
+    array d = plain(g, g->wide);
+    gen_result(g, d);
+    give_fp8(g, gen_gelu(g, d));
+}
+
+static void wide_bias(gen *g) {
+    array d = plain(g, "f32");
+    array v = gen_parameter(g, 'p', gen_shape("f32", 1, d.dims + 1));
+    v = gen_emit(g, d, "broadcast(%s), dimensions={1}", v.name);
+    gen_result(g, gen_binary(g, "add", d, v, true));
+}
+
+/* The output scale is what an effect gives, behind the abs-max. */
+static void effect(gen *g) {
+    array d = plain(g, g->wide);
+    gen_result(g, gen_amax(g, d, -1));
+    array s = gen_parameter(g, 'm', gen_shape(d.type, 0, NULL));
+    if (!g->devices)
+        s = gen_emit(g, s,
+                     "custom-call(%s), custom_call_target=\"watch\", "
+                     "custom_call_has_side_effect=true",
+                     s.name);
+    give_fp8(g, gen_binary(g, "multiply", d, gen_splat(g, s, d), true));
+}
+
+static void converted_relu(gen *g) {
+    array d = gen_convert(g, plain(g, "bf16"), "f32");
+    array zeros = gen_splat(g, gen_constant(g, "f32", 0), d);
+    gen_result(g, gen_convert(g, gen_binary(g, "maximum", d, zeros, true), "bf16"));
+}
+
+static void copied(gen *g) {
+    array d = plain(g, g->wide);
+    d = gen_emit(g, d, "copy(%s)", d.name);
+    gen_result(g, gen_emit(g, d, "copy(%s)", d.name));
+}
+
+void gen_rare(gen *g) {
+    static const struct {
+        void (*make)(gen *);
+        int often;
+    } kinds[] = {{blocks, 8}, {rows, 4},   {wide_bias, 4},        {gelu_observed, 4}, {sliced, 2},
+                 {effect, 3}, {copied, 1}, {scaled_by_itself, 2}, {converted_relu, 2}};
+    int at = dice_below(&g->dice, 30), kind = 0;
+    while (at >= kinds[kind].often) at -= kinds[kind++].often;
+    kinds[kind].make(g);
+}
