@@ -120,32 +120,25 @@ void hlo_groups_measure(hlo_groups *g, hlo_arena *scratch) {
     g->count = g->size > 0 && g->devices > 0 ? g->devices / g->size : -1;
 }
 
-static const hlo_ints *copy_ints(hlo_module *to, const hlo_ints *from) {
-    return from ? hlo_ints_new(to, from->count, from->v) : NULL;
-}
-
-static void copy_mesh(hlo_module *to, hlo_mesh *m) {
-    hlo_device_array *d = &m->devices;
-    if (m->names) {
-        m->names = hlo_arena_copy(to->arena, m->names, d->dims->count * sizeof *m->names);
-        for (uint32_t i = 0; i < d->dims->count; i++)
-            m->names[i] = hlo_intern(to, m->names[i], hlo_intern_length(m->names[i]));
-    }
-    *d = (hlo_device_array){copy_ints(to, d->dims), copy_ints(to, d->listed),
-                            copy_ints(to, d->iota), copy_ints(to, d->order)};
-}
-
-hlo_groups *hlo_groups_copy(hlo_module *to, const hlo_groups *from) {
-    hlo_groups *g = hlo_arena_copy(to->arena, from, sizeof *from);
-    g->sizes = copy_ints(to, g->sizes);
-    copy_mesh(to, &g->mesh);
-    if (g->axes)
-        g->axes =
-            hlo_arena_copy(to->arena, g->axes, sizeof *g->axes + g->axes->count * sizeof(hlo_axis));
-    return g;
-}
-
 const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? attr->u.groups : NULL;
+}
+
+const char *const hlo_sharding_words[] = {"maximal", "manual", "unreduced", "replicated",
+                                          "unknown"};
+const hlo_sharding_kind hlo_sharding_sets[] = {HLO_SHARDING_REPLICATED, HLO_SHARDING_UNREDUCED,
+                                               HLO_SHARDING_MANUAL};
+
+const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr) {
+    const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_SHARDING);
+    return attr ? attr->u.sharding : NULL;
+}
+
+bool hlo_sharding_has(const hlo_sharding *s, hlo_sharding_kind kind) {
+    bool has = s->kind == kind || (s->kinds && hlo_ints_contain(s->kinds, kind));
+    for (size_t i = 0; i < HLO_SHARDING_SETS; i++)
+        has |= s->sets[i] && hlo_sharding_sets[i] == kind;
+    for (uint32_t i = 0; s->v && i < s->count && !has; i++) has = hlo_sharding_has(s->v[i], kind);
+    return has;
 }

@@ -45,6 +45,7 @@ typedef struct hlo_axis {
 
 typedef struct hlo_axes {
     uint32_t count;
+    bool open; /* `?` stands behind them */
     hlo_axis v[];
 } hlo_axes;
 
@@ -65,11 +66,48 @@ struct hlo_groups {
     int64_t odd;
 };
 
+/* The first four are also the kinds of the last dimensions of a tiling, in canonical order. */
+typedef enum hlo_sharding_kind {
+    HLO_SHARDING_MAXIMAL,
+    HLO_SHARDING_MANUAL,
+    HLO_SHARDING_UNREDUCED,
+    HLO_SHARDING_REPLICATED,
+    HLO_SHARDING_UNKNOWN,
+    HLO_SHARDING_TILED,        /* `{devices=[2,2]<=[4]}` */
+    HLO_SHARDING_NAMED,        /* `{mesh['a'=4], [{'a'}]}` */
+    HLO_SHARDING_MAXIMAL_MESH, /* `{maximal_mesh[device_id=3]}` */
+    HLO_SHARDING_TUPLE,
+    HLO_SHARDING_DOMAIN /* a tuple of two, of its entry and exit */
+} hlo_sharding_kind;
+/* The words for the first five. */
+extern const char *const hlo_sharding_words[HLO_SHARDING_TILED];
+
+/* The sets of axes that a sharding with a mesh may name, in printing order. */
+enum { HLO_SHARDING_SETS = 3 };
+extern const hlo_sharding_kind hlo_sharding_sets[HLO_SHARDING_SETS];
+
+struct hlo_sharding {
+    hlo_parsed parsed;
+    hlo_sharding_kind kind;
+    hlo_mesh mesh;
+    int64_t device;         /* of a maximal one */
+    const hlo_ints *kinds;  /* tiled: of the last dimensions; NULL: they have none */
+    const hlo_axes **dims;  /* named: `count`, the axes along each dimension */
+    const hlo_sharding **v; /* of a tuple: `count` */
+    uint32_t count;
+    const hlo_axes *sets[HLO_SHARDING_SETS]; /* with a mesh; NULL: no axes */
+    const char *reduction;                   /* of unreduced axes: `max` or `min`; NULL: sum */
+    const char *group;                       /* `as` or `like`; NULL: in no group */
+    int64_t group_id;
+    const char *metadata; /* its text, with braces; interned; NULL: none */
+};
+
 /* Sets the members that are known from the others. */
 void hlo_groups_measure(hlo_groups *groups, hlo_arena *scratch);
-/* A deep copy, for another module. */
-hlo_groups *hlo_groups_copy(hlo_module *to, const hlo_groups *from);
 /* The value of the attribute; NULL when the instruction does not have it. */
 const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id);
+const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr);
+/* True if the sharding, or one in a tuple, is of the kind, or has a part that is. */
+bool hlo_sharding_has(const hlo_sharding *sharding, hlo_sharding_kind kind);
 
 #endif

@@ -190,25 +190,6 @@ hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned) {
     return &e->cached->cache;
 }
 
-struct hlo_read {
-    struct hlo_read *next;
-    hlo_attr attr;
-};
-
-const hlo_attr *hlo_intern_read(hlo_module *module, const char *interned, hlo_attr_id id) {
-    const struct hlo_read *r = hlo_intern_cache(module, interned)->read;
-    while (r && r->attr.id != id) r = r->next;
-    return r ? &r->attr : NULL;
-}
-
-const hlo_attr *hlo_intern_keep_read(hlo_module *module, const char *interned, hlo_attr attr) {
-    hlo_string_cache *cache = hlo_intern_cache(module, interned);
-    struct hlo_read *r = hlo_arena_alloc(module->arena, sizeof *r);
-    *r = (struct hlo_read){cache->read, attr};
-    cache->read = r;
-    return &r->attr;
-}
-
 void hlo_strings_free_names(struct hlo_strings *strings) {
     for (size_t i = 0; i <= strings->mask; i++) {
         if (!strings->slots[i].entry) continue;

@@ -28,16 +28,12 @@ typedef struct hlo_string_cache {
     hlo_computation *comp;  /* the computation of that name in the text */
     const hlo_shape *shape; /* the shape that is written so */
     const void *config;     /* the backend_config that matmul/ has read from the string */
-    struct hlo_read *read;  /* the values that attributes have which are written so */
+    hlo_attr read;          /* the attribute whose value it was read as last; all zero: none */
     uint32_t suffix;        /* the last N tried for `name.N` */
     uint8_t op, attr;       /* opcode and attribute of that name, plus one; 0: not looked up yet */
 } hlo_string_cache;
 /* The cache of a string, made on first use; valid until the module is freed. */
 hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);
-/* The attribute `id` whose value was read from a string; NULL: none was yet. */
-const hlo_attr *hlo_intern_read(hlo_module *module, const char *interned, hlo_attr_id id);
-/* Keeps an attribute as the one that a string is read as. */
-const hlo_attr *hlo_intern_keep_read(hlo_module *module, const char *interned, hlo_attr attr);
 
 /* Instructions have unique names, and so have computations; one of each may share a name. */
 typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;

@@ -119,13 +119,13 @@ typedef struct hlo_shapes {
     const hlo_shape *v[];
 } hlo_shapes;
 
-/* The first member of a value that is read into a struct. Equal values of a module are one struct,
- * which lives as long as the module. */
+/* The first member of a value that is read into a struct, once for each of a module. */
 typedef struct hlo_parsed {
     const char *text; /* as it is printed; interned */
 } hlo_parsed;
 
 typedef struct hlo_groups hlo_groups;
+typedef struct hlo_sharding hlo_sharding;
 
 /* One attribute; `id` tells the kind (attr.def), the kind tells the member. */
 typedef struct hlo_attr {
@@ -136,6 +136,7 @@ typedef struct hlo_attr {
         const char *str;          /* interned */
         const hlo_parsed *parsed; /* the first member of any of the next */
         const hlo_groups *groups;
+        const hlo_sharding *sharding;
         const hlo_ints *ints;
         hlo_computation *comp;
         const hlo_comps *comps;
@@ -155,7 +156,9 @@ struct hlo_attrs {
 /* The text of a value of the kinds WORD, STRING, FORM and RAW, or of one that is read into a
  * struct. */
 static inline const char *hlo_attr_text(const hlo_attr *attr) {
-    return hlo_attrs_info[attr->id].kind == HLO_KIND_GROUPS ? attr->u.parsed->text : attr->u.str;
+    const hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+    const bool parsed = kind == HLO_KIND_GROUPS || kind == HLO_KIND_SHARDING;
+    return parsed ? attr->u.parsed->text : attr->u.str;
 }
 
 /* True if the attribute equals its default (ir/table/attr_default.def) on an `op` whose first
@@ -306,8 +309,11 @@ struct hlo_module {
     bool attrs_seen[HLO_ATTR_COUNT];  /* an instruction has or has had the attribute */
     bool spaces_seen;                 /* a shape has a memory space */
     hlo_journal *journal;             /* the open log; NULL: none */
-    struct hlo_strings *strings;      /* interned */
-    struct hlo_shapeset *shapes;      /* interned */
+    /* Reads canonical text as a value that is a struct; NULL: the module was not read, and has
+     * none. */
+    const hlo_attr *(*read)(hlo_module *module, hlo_attr_id id, const char *interned);
+    struct hlo_strings *strings; /* interned */
+    struct hlo_shapeset *shapes; /* interned */
 };
 
 /* An empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */

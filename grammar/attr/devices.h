@@ -1,4 +1,4 @@
-/* Values that name devices: iotas, tilings and meshes, read, and written in canonical form. */
+/* Values that name devices: iotas, tilings and meshes, read, in canonical form. */
 #ifndef HLO_GRAMMAR_ATTR_DEVICES_H
 #define HLO_GRAMMAR_ATTR_DEVICES_H
 
@@ -14,20 +14,15 @@ typedef struct hlo_iota {
 
 /* Reads `[2,2]T(1,0)` or `[4]`. */
 bool hlo_iota_read(hlo_notation *f, hlo_iota *out);
-/* Writes an iota. */
-void hlo_iota_put(hlo_notation *f, const hlo_iota *a);
 
 enum { HLO_MOST_TILE_KINDS = 64 };
-
-/* Kinds of the last dimensions of a tiling, in canonical order. */
-enum { HLO_TILE_MAXIMAL, HLO_TILE_MANUAL, HLO_TILE_UNREDUCED, HLO_TILE_REPLICATED, HLO_TILE_KINDS };
 
 /* `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of its last dimensions. */
 typedef struct hlo_tiling {
     hlo_notation_ints dims;
-    hlo_notation_ints devices; /* listed */
-    hlo_iota iota;             /* rank 0: the devices are listed */
-    uint8_t kinds[HLO_MOST_TILE_KINDS];
+    hlo_notation_ints devices;          /* listed */
+    hlo_iota iota;                      /* rank 0: the devices are listed */
+    int64_t kinds[HLO_MOST_TILE_KINDS]; /* hlo_sharding_kind */
     size_t kind_count;
 } hlo_tiling;
 
@@ -43,10 +38,8 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
 bool hlo_tiling_is_whole(const hlo_tiling *t);
 /* Brings the tiling to canonical form: dimensions behind the data are sorted by kind, those of one
  * kind joined, those of one device dropped. Returns the kind that the whole tiling amounts to, else
- * HLO_TILE_KINDS. */
-int hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t);
-/* Writes `devices=[2,2]<=[4]` and the kinds. */
-void hlo_tiling_put(hlo_notation *f, const hlo_tiling *t);
+ * HLO_SHARDING_TILED. */
+hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t);
 
 /* One more axis that is referred to. */
 typedef struct hlo_axis_ref {
@@ -54,12 +47,11 @@ typedef struct hlo_axis_ref {
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
-/* Reads and writes a mesh, behind the word, with its device numbers. */
+/* Reads a mesh, behind the word, with its device numbers. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
-/* Reads and writes axes up to the closing brace, with `between` between them, and adds them to
- * *refs, none of which may overlap. `open`: `?` may be the last; `sorted`: they come in the order
- * of the mesh. */
-bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
-                        const char *between, bool open, bool sorted, const hlo_axes **out);
+/* Reads axes up to the closing brace, and adds them to *refs, none of which may overlap. `open`:
+ * `?` may be the last; `sorted`: they come in the order of the mesh. */
+bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
+                        bool sorted, const hlo_axes **out);
 
 #endif

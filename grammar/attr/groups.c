@@ -5,8 +5,7 @@
 static bool keep(hlo_notation *f, hlo_groups groups) {
     hlo_groups_measure(&groups, f->scratch);
     groups.parsed.text = hlo_print_interned(f->module, hlo_put_groups, &groups);
-    f->parsed = hlo_arena_copy(f->module->arena, &groups, sizeof groups);
-    return true;
+    return hlo_notation_made(f, f->id, &groups.parsed, sizeof groups);
 }
 
 /* `{{0,1},{2}}`; `pair`: each of two. */
@@ -42,7 +41,7 @@ static bool read_axes(hlo_notation *f) {
     if (!hlo_mesh_read(f, &groups.mesh)) return false;
     hlo_notation_next(f, '\0');
     const char *from = f->at;
-    if (!hlo_mesh_read_axes(f, &groups.mesh, &refs, ",", false, false, &groups.axes)) return false;
+    if (!hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes)) return false;
     int64_t devices = 1;
     for (uint32_t i = 0; i < groups.axes->count; i++)
         if (__builtin_mul_overflow(devices, groups.axes->v[i].size, &devices)) devices = INT64_MAX;
@@ -63,7 +62,7 @@ bool hlo_notation_groups(hlo_notation *f) {
     if (t.dims.count != 2)
         return hlo_notation_fail(
             f, from, 1, "expected two dimensions, groups and devices, found %zu", t.dims.count);
-    hlo_axes *axes = hlo_arena_alloc(f->module->arena, sizeof *axes + sizeof *axes->v);
+    hlo_axes *axes = hlo_arena_zero(f->module->arena, sizeof *axes + sizeof *axes->v);
     axes->count = 1;
     axes->v[0] = (hlo_axis){.axis = 1, .before = 1, .size = t.dims.v[1]};
     return keep(f, (hlo_groups){.mesh.devices = hlo_tiling_keep(f, &t), .axes = axes});

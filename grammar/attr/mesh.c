@@ -6,16 +6,6 @@
 #include "hlo/suggest.h"
 #include "ir/intern.h"
 
-/* Names are bytes between single quotes. */
-static void put_axis_name(hlo_notation *f, const char *name) {
-    hlo_notation_put(f, "'");
-    for (size_t i = 0; i < hlo_intern_length(name); i++) {
-        if (strchr("'\\", name[i]) || !name[i]) hlo_notation_put(f, "\\");
-        hlo_bytes_put(&f->out, name[i] ? &name[i] : "0", 1);
-    }
-    hlo_notation_put(f, "'");
-}
-
 /* Reads the name of an axis, which is interned. */
 static bool axis_name(hlo_notation *f, const char **out) {
     const char *name;
@@ -39,12 +29,7 @@ static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     if (hlo_notation_next(f, '[')) {
         hlo_iota ids;
         if (!hlo_iota_read(f, &ids)) return false;
-        if (ids.rank > 1) {
-            hlo_iota_keep(f, &ids, &m->devices);
-            hlo_notation_put(f, ", device_ids=(");
-            hlo_iota_put(f, &ids);
-            hlo_notation_put(f, ")");
-        }
+        if (ids.rank > 1) hlo_iota_keep(f, &ids, &m->devices);
         return hlo_notation_expect(f, ")");
     }
     const char *from = f->at;
@@ -56,11 +41,7 @@ static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     if (all != (int64_t)ids.count)
         return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are named",
                                  (long long)all, ids.count);
-    if (is_in_order(&ids)) return true;
-    m->devices.listed = hlo_notation_keep(f, &ids);
-    hlo_notation_put(f, ", device_ids=(");
-    hlo_notation_put_ints(f, ids.v, ids.count);
-    hlo_notation_put(f, ")");
+    if (!is_in_order(&ids)) m->devices.listed = hlo_notation_keep(f, &ids);
     return true;
 }
 
@@ -69,7 +50,6 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     enum { MOST_AXES = 256 };
     const char *names[MOST_AXES];
     hlo_notation_ints sizes = {0};
-    hlo_notation_put(f, "mesh[");
     if (!hlo_notation_expect(f, "[")) return false;
     for (bool more = false; more || !hlo_notation_next(f, ']'); more = true) {
         if (more && !hlo_notation_take(f, ",")) break;
@@ -85,12 +65,8 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
             if (*name == names[i])
                 return hlo_notation_fail(f, from, hlo_intern_length(*name) + 2,
                                          "the mesh has two axes '%s'", *name);
-        if (more) hlo_notation_put(f, ",");
-        put_axis_name(f, *name);
-        hlo_bytes_format(&f->out, "=%lld", (long long)size);
         hlo_notation_add(f, &sizes, size);
     }
-    hlo_notation_put(f, "]");
     *out = (hlo_mesh){
         .devices.dims = hlo_notation_keep(f, &sizes),
         .names = hlo_arena_copy(f->module->arena, names, (sizes.count + 1) * sizeof *names)};
@@ -119,7 +95,6 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
     int64_t whole = m->devices.dims->v[a->axis];
     a->before = 1;
     a->size = whole;
-    put_axis_name(f, name);
     if (hlo_notation_take(f, ":")) {
         if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &a->before) ||
             !hlo_notation_expect(f, ")") || !hlo_notation_int(f, &a->size))
@@ -130,7 +105,6 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
             return hlo_notation_fail(f, from, (size_t)(f->at - from),
                                      "(%lld)%lld is no part of an axis of %lld devices",
                                      (long long)a->before, (long long)a->size, (long long)whole);
-        hlo_bytes_format(&f->out, ":(%lld)%lld", (long long)a->before, (long long)a->size);
     }
     for (const hlo_axis_ref *r = *refs; r; r = r->next)
         if (r->at.axis == a->axis && a->before < r->at.before * r->at.size &&
@@ -147,25 +121,23 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
 }
 
 /* The newest `count` references, oldest first. */
-static const hlo_axes *keep_axes(hlo_notation *f, const hlo_axis_ref *refs, uint32_t count) {
+static const hlo_axes *keep_axes(hlo_notation *f, const hlo_axis_ref *refs, uint32_t count,
+                                 bool open) {
     hlo_axes *axes = hlo_arena_alloc(f->module->arena, sizeof *axes + count * sizeof *axes->v);
     axes->count = count;
+    axes->open = open;
     for (; count; refs = refs->next) axes->v[--count] = refs->at;
     return axes;
 }
 
-bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
-                        const char *between, bool open, bool sorted, const hlo_axes **out) {
+bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
+                        bool sorted, const hlo_axes **out) {
     uint32_t count = 0;
+    bool unknown = false;
     if (!hlo_notation_expect(f, "{")) return false;
-    hlo_notation_put(f, "{");
     for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
         if (more && !hlo_notation_take(f, ",")) break;
-        if (more) hlo_notation_put(f, between);
-        if (open && hlo_notation_take(f, "?")) {
-            hlo_notation_put(f, "?");
-            break;
-        }
+        if (open && (unknown = hlo_notation_take(f, "?"))) break;
         const hlo_axis *before = count ? &(*refs)->at : NULL;
         hlo_notation_next(f, '\0');
         const char *from = f->at;
@@ -178,8 +150,7 @@ bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
                                      "the axes do not come in the order of the mesh");
         count++;
     }
-    hlo_notation_put(f, "}");
-    *out = keep_axes(f, *refs, count);
+    *out = keep_axes(f, *refs, count, unknown);
     return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}")
                                      : hlo_notation_unexpected(f, "',' or '}'");
 }

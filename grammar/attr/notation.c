@@ -21,10 +21,10 @@ static bool read_value(hlo_notation *f, hlo_attr *out) {
 const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form) {
-    const hlo_attr *known = hlo_intern_read(module, interned, id);
-    if (known) return known;
-    hlo_attr attr = {.id = id};
-    *out_form = (hlo_notation){.module = module,
+    hlo_attr *read = &hlo_intern_cache(module, interned)->read, attr = {.id = id};
+    if (read->id == id) return read;
+    *out_form = (hlo_notation){.id = id,
+                               .module = module,
                                .scratch = scratch,
                                .parse_module = parse_module,
                                .from = interned,
@@ -32,9 +32,11 @@ const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr
                                .end = interned + hlo_intern_length(interned),
                                .out = {.arena = scratch}};
     if (!read_value(out_form, &attr)) return NULL;
-    if (out_form->parsed && (known = hlo_intern_read(module, attr.u.parsed->text, id)))
-        attr = *known;
-    else if (out_form->parsed && attr.u.parsed->text != interned)
-        hlo_intern_keep_read(module, attr.u.parsed->text, attr);
-    return hlo_intern_keep_read(module, interned, attr);
+    *read = attr;
+    return read;
+}
+
+const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char *interned) {
+    hlo_notation form;
+    return hlo_notation_of(module, module->arena, id, interned, NULL, &form);
 }

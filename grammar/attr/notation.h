@@ -14,12 +14,13 @@ typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *
 
 /* One value that is being read. */
 typedef struct hlo_notation {
+    hlo_attr_id id;
     hlo_module *module;
     hlo_arena *scratch;
     hlo_module_parser *parse_module;
     const char *from, *at, *end; /* the text; where reading is */
     hlo_bytes out;               /* the canonical form; empty: the default */
-    const hlo_parsed *parsed;    /* the struct that has it, of a kind that is read into one */
+    const hlo_parsed *parsed;    /* of a kind that is read into a struct, that */
     const char *why;             /* the first error; NULL: none */
     size_t fault, fault_length;  /* its place, from `from` on */
 } hlo_notation;
@@ -30,6 +31,9 @@ typedef struct hlo_notation {
 const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form);
+
+/* hlo_notation_of() of a value without modules in it: hlo_module.read. */
+const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char *interned);
 
 /* ---------------------------------------------------------------------------- tokens (reader.c) */
 
@@ -65,7 +69,7 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size);
 /* A list of integers. */
 typedef struct hlo_notation_ints {
     int64_t *v;
-    size_t count, capacity;
+    size_t count;
 } hlo_notation_ints;
 /* The list, in the module. */
 const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list);
@@ -75,6 +79,9 @@ bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
 /* Adds them to a list. */
 bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
                             hlo_notation_ints *out);
+/* Returns the list with room for an item more: its items are `size` bytes, and were added one by
+ * one. */
+void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size);
 /* Adds one number to a list. */
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
 /* Compares lists lexicographically, as XLA's maps do: negative when `a` comes first. */
@@ -87,6 +94,10 @@ typedef struct hlo_notation_link {
 typedef int hlo_notation_order(const hlo_notation_link *a, const hlo_notation_link *b);
 /* Sorts a list; the sort is stable. */
 hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order *order);
+
+/* Makes a struct, of `size` bytes and with its text, what was read as the attribute `id`. Equal
+ * ones of a module are kept once. */
+bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value, size_t size);
 
 /* Writes text to the value. */
 void hlo_notation_put(hlo_notation *f, const char *text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hlo/suggest.h"
+#include "ir/intern.h"
 
 bool hlo_notation_fail(hlo_notation *f, const char *at, size_t length, const char *format, ...) {
     if (f->why) return false;
@@ -198,13 +199,14 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size) {
     return *out || hlo_notation_fail(f, from, 1, "this string has no end");
 }
 
+void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size) {
+    if (count & (count - 1)) return list;
+    void *grown = hlo_arena_array(f->scratch, count ? 2 * count : 1, size);
+    return count ? memcpy(grown, list, count * size) : grown;
+}
+
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value) {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 8;
-        int64_t *grown = hlo_arena_array(f->scratch, list->capacity, sizeof *grown);
-        if (list->count) memcpy(grown, list->v, list->count * sizeof *grown);
-        list->v = grown;
-    }
+    list->v = hlo_notation_grow(f, list->v, list->count, sizeof *list->v);
     list->v[list->count++] = value;
 }
 
@@ -231,6 +233,14 @@ bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
         hlo_notation_add(f, out, value);
     } while (hlo_notation_take(f, ","));
     return hlo_notation_expect_end(f, close);
+}
+
+bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value, size_t size) {
+    hlo_attr *read = &hlo_intern_cache(f->module, value->text)->read;
+    if (read->id != id)
+        *read = (hlo_attr){id, {.parsed = hlo_arena_copy(f->module->arena, value, size)}};
+    f->parsed = read->u.parsed;
+    return true;
 }
 
 const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list) {

@@ -1,4 +1,4 @@
-/* Notations that are records of `name=value`: statistics, accuracy, sparsity, domains, configs. */
+/* Notations that are records of `name=value`: statistics, accuracy, sparsity, configs. */
 #include "grammar/attr/notation.h"
 
 #include <string.h>
@@ -132,49 +132,5 @@ bool hlo_notation_config(hlo_notation *f) {
         hlo_bytes_put(&f->out, text, size);
     else if (size)
         hlo_bytes_quote(&f->out, text, size);
-    return true;
-}
-
-bool hlo_notation_domain(hlo_notation *f) {
-    static const char *const names[] = {"entry", "exit"};
-    hlo_bytes values[2] = {{0}};
-    bool kind = false;
-    if (!hlo_notation_expect(f, "{")) return false;
-    while (!hlo_notation_take(f, "}")) {
-        hlo_notation_skip(f);
-        const char *from = f->at, *text;
-        size_t size, n = hlo_notation_take_name(f, "entry")  ? 0
-                         : hlo_notation_take_name(f, "exit") ? 1
-                                                             : 2;
-        if (n < 2) {
-            if (values[n].size)
-                return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice",
-                                         names[n]);
-            f->out = (hlo_bytes){.arena = f->scratch};
-            if (!hlo_notation_sharding(f)) return false;
-            values[n] = f->out;
-        } else if (kind || !hlo_notation_take_name(f, "kind")) {
-            return hlo_notation_unexpected(f, "'kind=', 'entry=' or 'exit='");
-        } else {
-            hlo_notation_skip(f);
-            from = f->at;
-            if (!hlo_notation_string(f, &text, &size)) return false;
-            if (size != 8 || memcmp(text, "sharding", 8) != 0)
-                return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                         "the kind of a domain is \"sharding\"");
-            kind = true;
-        }
-        hlo_notation_take(f, ",");
-    }
-    for (size_t n = 0; n < 2; n++)
-        if (!values[n].size)
-            return hlo_notation_fail(f, f->from, 1, "the domain has no '%s='", names[n]);
-    if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain has no 'kind='");
-    f->out = (hlo_bytes){.arena = f->scratch};
-    hlo_notation_put(f, "{kind=\"sharding\", entry=");
-    hlo_bytes_put(&f->out, values[0].v, values[0].size);
-    hlo_notation_put(f, ", exit=");
-    hlo_bytes_put(&f->out, values[1].v, values[1].size);
-    hlo_notation_put(f, "}");
     return true;
 }

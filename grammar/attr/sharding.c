@@ -1,11 +1,26 @@
-/* Shardings. */
+/* Shardings, and the domains between two. */
 #include <string.h>
 
 #include "grammar/attr/devices.h"
+#include "ir/intern.h"
+#include "ir/text/print_devices.h"
 
-/* The sets of axes in a sharding by names, each at most once, in printing order. */
-static const char *const sets[] = {"replicated", "unreduced", "manual", "metadata"};
-enum { REPLICATED_SET, UNREDUCED_SET, METADATA = 3, SETS };
+static bool keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s) {
+    s.parsed.text = hlo_print_interned(f->module, hlo_put_sharding, &s);
+    return hlo_notation_made(f, id, &s.parsed, sizeof s);
+}
+
+/* Reads metadata; `list`: it is always a list. */
+static bool read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
+    hlo_bytes outer = f->out;
+    f->out = (hlo_bytes){.arena = f->scratch};
+    const bool read = hlo_notation_metadata(f, list);
+    if (read) s->metadata = hlo_intern(f->module, f->out.v, f->out.size);
+    f->out = outer;
+    return read;
+}
+
+/* ---------------------------------------------------------------------------------- with a mesh */
 
 /* True if the axes are all of the mesh, whole. */
 static bool names_all(const hlo_mesh *m, const hlo_axes *axes) {
@@ -15,126 +30,121 @@ static bool names_all(const hlo_mesh *m, const hlo_axes *axes) {
 }
 
 /* `max{'a'}`: partial results that are not summed. Newer than jaxlib 0.10. */
-static void read_reduction(hlo_notation *f) {
+static void read_reduction(hlo_notation *f, hlo_sharding *s) {
     static const char *const words[] = {"max", "min", "sum"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (hlo_notation_take_word(f, words[i]) && strcmp(words[i], "sum") != 0)
-            hlo_notation_put(f, words[i]);
+            s->reduction = words[i];
 }
 
-/* `from`: the first set that may stand here. `bare`: the sharding names no dimension, and where one
- * of the sets is the whole mesh, or none is given, one word says so. */
-static bool read_sets(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref *refs, size_t first,
-                      bool bare) {
-    hlo_bytes outer = f->out, values[SETS] = {{0}};
-    bool given[SETS] = {false};
-    size_t used = 0, whole = REPLICATED_SET;
+/* Reads sets of axes, each at most once, and metadata. `axes`: sets may stand here. */
+static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool axes) {
+    bool given[HLO_SHARDING_SETS + 1] = {false};
     while (hlo_notation_take(f, ",")) {
-        size_t n = first;
-        const hlo_axes *axes = NULL;
+        size_t n = axes ? 0 : HLO_SHARDING_SETS;
         hlo_notation_next(f, '\0');
-        const char *from = f->at;
-        while (n < SETS && !hlo_notation_take_name(f, sets[n])) n++;
-        if (n == SETS)
-            return hlo_notation_unexpected(f, first ? "'metadata='"
+        const char *from = f->at, *name = "metadata";
+        for (; n < HLO_SHARDING_SETS; n++)
+            if (hlo_notation_take_name(f, name = hlo_sharding_words[hlo_sharding_sets[n]])) break;
+        if (n == HLO_SHARDING_SETS && !hlo_notation_take_name(f, name = "metadata"))
+            return hlo_notation_unexpected(f, !axes ? "'metadata='"
                                                     : "'replicated=', 'unreduced=', 'manual=' or "
                                                       "'metadata='");
-        if (given[n])
-            return hlo_notation_fail(f, from, strlen(sets[n]), "'%s' is given twice", sets[n]);
+        if (given[n]) return hlo_notation_fail(f, from, strlen(name), "'%s' is given twice", name);
         given[n] = true;
-        f->out = (hlo_bytes){.arena = f->scratch};
-        if (n == UNREDUCED_SET) read_reduction(f);
-        bool summed = !f->out.size;
-        bool read = n == METADATA ? hlo_notation_metadata(f, true)
-                                  : hlo_mesh_read_axes(f, m, &refs, ", ", false, true, &axes);
-        if (!read) return false;
-        if (!axes || axes->count) values[n] = f->out;
-        if (!axes || !axes->count) continue;
-        used++;
-        whole = n > REPLICATED_SET && summed && names_all(m, axes) ? n : SETS;
+        if (n == HLO_SHARDING_SETS) {
+            if (!read_metadata(f, true, s)) return false;
+            continue;
+        }
+        if (hlo_sharding_sets[n] == HLO_SHARDING_UNREDUCED) read_reduction(f, s);
+        if (!hlo_mesh_read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
+        if (!s->sets[n]->count) s->sets[n] = NULL;
     }
-    f->out = outer;
-    if (bare && used <= 1 && whole < SETS) {
-        hlo_notation_put(f, sets[whole]);
-        values[whole].size = 0;
-    } else if (bare) {
-        hlo_notation_put(f, "[]");
-    }
-    for (size_t n = 0; n < SETS; n++) {
-        if (!values[n].size) continue;
-        hlo_bytes_format(&f->out, ", %s=", sets[n]);
-        hlo_bytes_put(&f->out, values[n].v, values[n].size);
-    }
-    hlo_notation_put(f, "}");
     return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}")
                                      : hlo_notation_unexpected(f, "',' or '}'");
 }
 
+/* One word is for a sharding that names no dimension, where a set is the whole mesh or there is no
+ * set. */
+static void drop_sets(hlo_sharding *s) {
+    size_t used = 0, last = 0;
+    for (size_t n = 0; n < HLO_SHARDING_SETS; n++)
+        if (s->sets[n]) used++, last = n;
+    const hlo_sharding_kind kind = hlo_sharding_sets[last];
+    if (used > 1 ||
+        (used && (kind == HLO_SHARDING_REPLICATED || !names_all(&s->mesh, s->sets[last]) ||
+                  (kind == HLO_SHARDING_UNREDUCED && s->reduction))))
+        return;
+    s->kind = kind;
+    s->sets[last] = NULL;
+}
+
+/* Reads `{'a'}, {}]`. */
+static bool read_dims(hlo_notation *f, hlo_sharding *s, hlo_axis_ref **refs) {
+    for (bool more = false; more || !hlo_notation_next(f, ']'); more = true) {
+        if (more && !hlo_notation_take(f, ",")) break;
+        s->dims = hlo_notation_grow(f, s->dims, s->count, sizeof *s->dims);
+        if (!hlo_mesh_read_axes(f, &s->mesh, refs, true, false, &s->dims[s->count++])) return false;
+    }
+    s->dims = hlo_arena_copy(f->module->arena, s->dims, s->count * sizeof *s->dims);
+    return hlo_notation_expect(f, "]");
+}
+
 /* Behind `mesh`. */
-static bool read_named(hlo_notation *f) {
-    hlo_mesh m;
+static bool read_named(hlo_notation *f, hlo_sharding *s) {
     hlo_axis_ref *refs = NULL;
-    if (!hlo_mesh_read(f, &m)) return false;
+    s->kind = HLO_SHARDING_NAMED;
+    if (!hlo_mesh_read(f, &s->mesh)) return false;
     hlo_notation_take(f, ",");
-    hlo_notation_put(f, ", ");
-    for (size_t n = 0; n < METADATA; n++) {
-        if (!hlo_notation_take_word(f, sets[n])) continue;
-        if (!m.devices.dims->count && n != REPLICATED_SET)
-            return hlo_notation_fail(f, f->at - strlen(sets[n]), strlen(sets[n]),
-                                     "a mesh without axes has nothing that is %s", sets[n]);
-        hlo_notation_put(f, sets[n]);
-        return read_sets(f, NULL, NULL, METADATA, false);
+    for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
+        const char *word = hlo_sharding_words[hlo_sharding_sets[n]];
+        if (!hlo_notation_take_word(f, word)) continue;
+        s->kind = hlo_sharding_sets[n];
+        if (!s->mesh.devices.dims->count && s->kind != HLO_SHARDING_REPLICATED)
+            return hlo_notation_fail(f, f->at - strlen(word), strlen(word),
+                                     "a mesh without axes has nothing that is %s", word);
+        return read_sets(f, s, NULL, false);
     }
     if (!hlo_notation_next(f, '['))
         return hlo_notation_unexpected(f, "'[', 'replicated', 'unreduced' or 'manual'");
     hlo_notation_expect(f, "[");
-    if (hlo_notation_take(f, "]")) return read_sets(f, &m, refs, 0, true);
-    hlo_notation_put(f, "[");
-    for (bool more = false; more || !hlo_notation_next(f, ']'); more = true) {
-        const hlo_axes *axes;
-        if (more && !hlo_notation_take(f, ",")) break;
-        hlo_notation_put(f, more ? ", " : "");
-        if (!hlo_mesh_read_axes(f, &m, &refs, ", ", true, false, &axes)) return false;
-    }
-    hlo_notation_put(f, "]");
-    return hlo_notation_expect(f, "]") && read_sets(f, &m, refs, 0, false);
+    if (!hlo_notation_take(f, "]")) return read_dims(f, s, &refs) && read_sets(f, s, refs, true);
+    if (!read_sets(f, s, refs, true)) return false;
+    drop_sets(s);
+    return true;
 }
 
 /* Behind `maximal_mesh`. */
-static bool read_maximal_mesh(hlo_notation *f) {
-    int64_t device;
-    if (!hlo_notation_expect(f, "[") || !hlo_notation_expect_name(f, "device_id") ||
-        !hlo_notation_int(f, &device) || !hlo_notation_expect(f, "]"))
-        return false;
-    hlo_bytes_format(&f->out, "maximal_mesh[device_id=%lld]", (long long)device);
-    return read_sets(f, NULL, NULL, METADATA, false);
+static bool read_maximal_mesh(hlo_notation *f, hlo_sharding *s) {
+    s->kind = HLO_SHARDING_MAXIMAL_MESH;
+    return hlo_notation_expect(f, "[") && hlo_notation_expect_name(f, "device_id") &&
+           hlo_notation_int(f, &s->device) && hlo_notation_expect(f, "]") &&
+           read_sets(f, s, NULL, false);
 }
 
+/* ------------------------------------------------------------------------------- without a mesh */
+
 typedef struct parts {
-    const char *word; /* replicated, manual, ...; NULL: tiles */
     hlo_tiling tiles;
-    hlo_notation_ints device;
-    bool last_replicated, last_kinds, grouped, like;
-    int64_t group;
-    hlo_bytes metadata;
+    size_t devices; /* named */
+    bool last_replicated, last_kinds;
     const char *from; /* its brace */
 } parts;
 
-static bool read_part(hlo_notation *f, parts *p) {
-    static const char *const words[] = {"replicated", "maximal", "manual", "unknown", "unreduced"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (hlo_notation_take_word(f, words[i])) {
-            p->word = words[i];
+static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
+    for (int kind = 0; kind < HLO_SHARDING_TILED; kind++)
+        if (hlo_notation_take_word(f, hlo_sharding_words[kind])) {
+            s->kind = (hlo_sharding_kind)kind;
             return true;
         }
     if (hlo_notation_take_name(f, "device")) {
-        p->device.v = hlo_arena_alloc(f->scratch, sizeof *p->device.v);
-        p->device.count = 1;
-        return hlo_notation_int(f, p->device.v);
+        p->devices = 1;
+        return hlo_notation_int(f, &s->device);
     }
     if (hlo_notation_take_name(f, "devices")) {
         if (!hlo_tiling_read(f, true, &p->tiles)) return false;
-        p->device = p->tiles.devices;
+        p->devices = p->tiles.devices.count;
+        if (p->devices) s->device = p->tiles.devices.v[0];
         return true;
     }
     if (hlo_notation_take_name(f, "last_tile_dims")) {
@@ -144,9 +154,8 @@ static bool read_part(hlo_notation *f, parts *p) {
     if (hlo_notation_take_word(f, "last_tile_dim_replicate")) return p->last_replicated = true;
     bool like = hlo_notation_take_word(f, "shard_like");
     if (like || hlo_notation_take_word(f, "shard_as")) {
-        p->grouped = true;
-        p->like = like;
-        return hlo_notation_int(f, &p->group);
+        s->group = like ? "like" : "as";
+        return hlo_notation_int(f, &s->group_id);
     }
     if (!hlo_notation_take_name(f, "metadata"))
         return hlo_notation_unknown(
@@ -154,12 +163,7 @@ static bool read_part(hlo_notation *f, parts *p) {
             "'replicated' 'maximal' 'manual' 'unknown' 'unreduced' 'devices=' "
             "'device=' 'last_tile_dims=' 'last_tile_dim_replicate' "
             "'shard_like' 'shard_as' 'metadata=' 'mesh' 'maximal_mesh'");
-    hlo_bytes outer = f->out;
-    f->out = (hlo_bytes){.arena = f->scratch};
-    bool read = hlo_notation_metadata(f, false);
-    p->metadata = f->out;
-    f->out = outer;
-    return read;
+    return read_metadata(f, false, s);
 }
 
 static bool check_tiles(hlo_notation *f, parts *p) {
@@ -173,7 +177,7 @@ static bool check_tiles(hlo_notation *f, parts *p) {
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims and last_tile_dim_replicate exclude each other");
     if (p->last_replicated) {
-        t->kinds[0] = HLO_TILE_REPLICATED;
+        t->kinds[0] = HLO_SHARDING_REPLICATED;
         t->kind_count = 1;
     }
     if (t->kind_count > t->dims.count)
@@ -182,60 +186,94 @@ static bool check_tiles(hlo_notation *f, parts *p) {
     return true;
 }
 
-static bool put_parts(hlo_notation *f, parts *p) {
-    static const char *const words[] = {NULL, "manual", "unreduced", "replicated"};
-    size_t named = p->device.count;
-    if (!p->word) {
+static bool join_parts(hlo_notation *f, parts *p, hlo_sharding *s) {
+    if (s->kind == HLO_SHARDING_TILED) {
+        hlo_tiling *t = &p->tiles;
         if (!check_tiles(f, p)) return false;
-        int kind =
-            hlo_tiling_is_whole(&p->tiles) ? hlo_tiling_normalise(f, &p->tiles) : HLO_TILE_KINDS;
-        if (kind != HLO_TILE_KINDS) p->word = words[kind];
-    } else if (strcmp(p->word, "maximal") == 0) {
-        if (named != 1)
+        if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalise(f, t);
+        if (s->kind != HLO_SHARDING_TILED) return true;
+        s->mesh.devices = hlo_tiling_keep(f, t);
+        if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
+    } else if (s->kind == HLO_SHARDING_MAXIMAL) {
+        if (p->devices != 1)
             return hlo_notation_fail(f, p->from, 1,
-                                     "a maximal sharding is on one device, found %zu", named);
-    } else if (named || p->tiles.dims.count) {
-        return hlo_notation_fail(f, p->from, 1, "a sharding that is %s has no devices", p->word);
+                                     "a maximal sharding is on one device, found %zu", p->devices);
+    } else if (p->devices || p->tiles.dims.count) {
+        return hlo_notation_fail(f, p->from, 1, "a sharding that is %s has no devices",
+                                 hlo_sharding_words[s->kind]);
     }
-    hlo_notation_put(f, p->word ? p->word : "");
-    if (!p->word) hlo_tiling_put(f, &p->tiles);
-    if (p->word && strcmp(p->word, "maximal") == 0)
-        hlo_bytes_format(&f->out, " device=%lld", (long long)p->device.v[0]);
-    if (p->grouped)
-        hlo_bytes_format(&f->out, " shard_%s %lld", p->like ? "like" : "as", (long long)p->group);
-    if (p->metadata.size) {
-        hlo_notation_put(f, " metadata=");
-        hlo_bytes_put(&f->out, p->metadata.v, p->metadata.size);
-    }
-    hlo_notation_put(f, "}");
     return true;
 }
 
 static bool read_one(hlo_notation *f) {
+    hlo_sharding s = {.kind = HLO_SHARDING_TILED};
     parts p = {0};
     if (!hlo_notation_expect(f, "{")) return false;
     p.from = f->at - 1;
-    hlo_notation_put(f, "{");
-    if (hlo_notation_take_word(f, "mesh")) return read_named(f);
-    if (hlo_notation_take_word(f, "maximal_mesh")) return read_maximal_mesh(f);
-    while (!hlo_notation_take(f, "}"))
-        if (!read_part(f, &p)) return false;
-    return put_parts(f, &p);
+    bool mesh = hlo_notation_take_word(f, "mesh");
+    if (mesh || hlo_notation_take_word(f, "maximal_mesh")) {
+        if (!(mesh ? read_named(f, &s) : read_maximal_mesh(f, &s))) return false;
+    } else {
+        while (!hlo_notation_take(f, "}"))
+            if (!read_part(f, &p, &s)) return false;
+        if (!join_parts(f, &p, &s)) return false;
+    }
+    return keep(f, HLO_ATTR_SHARDING, s);
 }
 
 bool hlo_notation_sharding(hlo_notation *f) {
+    hlo_sharding s = {.kind = HLO_SHARDING_TUPLE};
     hlo_notation ahead = *f;
     bool tuple = hlo_notation_take(&ahead, "{") &&
                  (hlo_notation_next(&ahead, '{') || hlo_notation_next(&ahead, '}'));
     if (!tuple) return read_one(f);
     hlo_notation_expect(f, "{");
-    hlo_notation_put(f, "{");
     for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
         if (more && !hlo_notation_take(f, ",")) break;
-        hlo_notation_put(f, more ? ", " : "");
         if (!read_one(f)) return false;
+        s.v = hlo_notation_grow(f, s.v, s.count, sizeof *s.v);
+        s.v[s.count++] = (const hlo_sharding *)f->parsed;
     }
-    hlo_notation_put(f, "}");
-    return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}")
+    s.v = hlo_arena_copy(f->module->arena, s.v, s.count * sizeof *s.v);
+    return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}") && keep(f, HLO_ATTR_SHARDING, s)
                                      : hlo_notation_unexpected(f, "',' or '}'");
+}
+
+bool hlo_notation_domain(hlo_notation *f) {
+    static const char *const names[] = {"entry", "exit"};
+    const hlo_sharding *sides[2] = {NULL};
+    bool kind = false;
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (!hlo_notation_take(f, "}")) {
+        hlo_notation_skip(f);
+        const char *from = f->at, *text;
+        size_t size, n = hlo_notation_take_name(f, "entry")  ? 0
+                         : hlo_notation_take_name(f, "exit") ? 1
+                                                             : 2;
+        if (n < 2) {
+            if (sides[n])
+                return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice",
+                                         names[n]);
+            if (!hlo_notation_sharding(f)) return false;
+            sides[n] = (const hlo_sharding *)f->parsed;
+        } else if (kind || !hlo_notation_take_name(f, "kind")) {
+            return hlo_notation_unexpected(f, "'kind=', 'entry=' or 'exit='");
+        } else {
+            hlo_notation_skip(f);
+            from = f->at;
+            if (!hlo_notation_string(f, &text, &size)) return false;
+            if (size != 8 || memcmp(text, "sharding", 8) != 0)
+                return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                         "the kind of a domain is \"sharding\"");
+            kind = true;
+        }
+        hlo_notation_take(f, ",");
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (!sides[n]) return hlo_notation_fail(f, f->from, 1, "the domain has no '%s='", names[n]);
+    if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain has no 'kind='");
+    return keep(f, HLO_ATTR_DOMAIN,
+                (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
+                               .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
+                               .count = 2});
 }

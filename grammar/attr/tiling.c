@@ -6,7 +6,7 @@
 
 enum { LARGEST_LIST = 1 << 20 };
 
-static const char *const kinds[] = {"maximal", "manual", "unreduced", "replicated"};
+enum { KINDS = HLO_SHARDING_REPLICATED + 1 };
 
 static bool is_permutation(hlo_notation *f, const int64_t *perm, size_t count) {
     bool *seen = hlo_arena_zero(f->scratch, count);
@@ -63,16 +63,6 @@ bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
         if (dims.v[i] < 1) return true;
     normalise_iota(out);
     return true;
-}
-
-void hlo_iota_put(hlo_notation *f, const hlo_iota *a) {
-    hlo_notation_put(f, "[");
-    hlo_notation_put_ints(f, a->dims, a->rank);
-    hlo_notation_put(f, "]");
-    if (a->rank == 1) return;
-    hlo_notation_put(f, "T(");
-    hlo_notation_put_ints(f, a->perm, a->rank);
-    hlo_notation_put(f, ")");
 }
 
 void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
@@ -212,38 +202,37 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
     t->dims.v = dims;
 }
 
-int hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
+hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
     for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];
     int64_t tiled = product(t->dims.v, data);
-    if (!t->kind_count) return HLO_TILE_KINDS;
-    if (alike && tiled == 1 && t->kinds[0] != HLO_TILE_MAXIMAL) return t->kinds[0];
+    if (!t->kind_count) return HLO_SHARDING_TILED;
+    if (alike && tiled == 1 && t->kinds[0] != HLO_SHARDING_MAXIMAL)
+        return (hlo_sharding_kind)t->kinds[0];
     size_t *order = hlo_arena_array(f->scratch, rank, sizeof *order), done = 0, replicated = 0;
     for (size_t i = 0; i < data; i++) order[done++] = i;
-    uint8_t found[HLO_TILE_KINDS];
-    int64_t sizes[HLO_TILE_KINDS];
+    int64_t found[KINDS], sizes[KINDS];
     size_t count = 0;
-    for (uint8_t kind = 0; kind < HLO_TILE_KINDS; kind++) {
+    for (int64_t kind = 0; kind < KINDS; kind++) {
         int64_t size = 1;
         for (size_t i = 0; i < t->kind_count; i++)
             if (t->kinds[i] == kind) {
                 order[done++] = data + i;
                 size *= t->dims.v[data + i];
-                replicated += kind == HLO_TILE_REPLICATED;
+                replicated += kind == HLO_SHARDING_REPLICATED;
             }
         if (size == 1) continue;
         found[count] = kind;
         sizes[count++] = size;
     }
-    bool sort = count && found[count - 1] == HLO_TILE_REPLICATED;
+    bool sort = count && found[count - 1] == HLO_SHARDING_REPLICATED;
     reorder(f, t, order, sort ? replicated : 0);
-    memcpy(t->kinds, found, count);
+    memcpy(t->kinds, found, count * sizeof *found);
     for (size_t i = 0; i < count; i++) t->dims.v[kept++] = sizes[i];
     t->dims.count = kept;
     t->kind_count = count;
-    return count == 1 && found[0] == HLO_TILE_REPLICATED && tiled == 1 ? HLO_TILE_REPLICATED
-                                                                       : HLO_TILE_KINDS;
+    return sort && count == 1 && tiled == 1 ? HLO_SHARDING_REPLICATED : HLO_SHARDING_TILED;
 }
 
 /* `[2,2]<=[4]` or, when `listed`, also `[2,2]0,1,2,3`. */
@@ -270,9 +259,9 @@ bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
     if (!hlo_notation_expect(f, "{")) return false;
     for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
         if (more && !hlo_notation_take(f, ",")) break;
-        uint8_t kind = 0;
-        while (kind < HLO_TILE_KINDS && !hlo_notation_take_word(f, kinds[kind])) kind++;
-        if (kind == HLO_TILE_KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
+        int64_t kind = 0;
+        while (kind < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[kind])) kind++;
+        if (kind == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
             return hlo_notation_unexpected(f, "'manual', 'replicated', 'unreduced' or 'maximal'");
         t->kinds[t->kind_count++] = kind;
     }
@@ -284,25 +273,4 @@ bool hlo_tiling_is_whole(const hlo_tiling *t) {
     int64_t all = product(t->dims.v, t->dims.count);
     int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
     return all > 0 && all == named;
-}
-
-void hlo_tiling_put(hlo_notation *f, const hlo_tiling *t) {
-    hlo_notation_put(f, "devices=[");
-    hlo_notation_put_ints(f, t->dims.v, t->dims.count);
-    hlo_notation_put(f, t->iota.rank ? "]<=" : "]");
-    if (t->iota.rank)
-        hlo_iota_put(f, &t->iota);
-    else
-        hlo_notation_put_ints(f, t->devices.v, t->devices.count);
-    if (!t->kind_count) return;
-    if (t->kind_count == 1 && t->kinds[0] == HLO_TILE_REPLICATED) {
-        hlo_notation_put(f, " last_tile_dim_replicate");
-        return;
-    }
-    hlo_notation_put(f, " last_tile_dims=");
-    for (size_t i = 0; i < t->kind_count; i++) {
-        hlo_notation_put(f, i ? ", " : "{");
-        hlo_notation_put(f, kinds[t->kinds[i]]);
-    }
-    hlo_notation_put(f, "}");
 }

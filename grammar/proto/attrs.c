@@ -149,6 +149,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
         if (count) out->u.instrs = hlo_proto_instrs(p, count, place);
         return count;
     case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD: out->u.str = NULL; return false;
     case HLO_KIND_ATTRS:
@@ -383,6 +384,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
         }
         break;
     case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD:
     case HLO_KIND_LAYOUT:

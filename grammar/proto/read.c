@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/attr/notation.h"
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
 #include "ir/intern.h"
@@ -371,6 +372,7 @@ static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const c
     hlo_module *module = r->module = hlo_module_new(&recover);
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
+    module->read = hlo_notation_read;
     module->file = hlo_intern_string(module, name);
     module->source = NULL;
     r->p = (hlo_proto){

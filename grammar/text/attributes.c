@@ -42,7 +42,8 @@ static const char *owner_name(const hlo_frame *frame) {
 static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
     case HLO_KIND_FORM: return !attr.u.str;
-    case HLO_KIND_GROUPS: return !attr.u.parsed;
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING: return !attr.u.parsed;
     case HLO_KIND_COMPUTATION: return !attr.u.comp;
     case HLO_KIND_COMPUTATIONS: return !attr.u.comps;
     case HLO_KIND_INSTRS: return !attr.u.instrs;

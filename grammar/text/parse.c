@@ -1,6 +1,7 @@
 /* The entry: a module from a text. */
 #include "grammar/text/parse.h"
 
+#include "grammar/attr/notation.h"
 #include "grammar/text/actions.h"
 #include "hlo.tab.h"
 #include "ir/intern.h"
@@ -43,6 +44,7 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
     hlo_module *module = r->module = hlo_module_new(&recover);
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
+    module->read = hlo_notation_read;
     module->file = hlo_intern_string(module, name);
     module->source_line = line;
     hlo_text text = {.module = module,

@@ -1,7 +1,6 @@
 /* A deep copy of a module: nothing in the copy points into the original. */
 #include <string.h>
 
-#include "ir/device_list.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
 
@@ -39,16 +38,11 @@ static const hlo_literal *copy_literal(copier *c, const hlo_literal *literal) {
     return copy;
 }
 
-/* Equal values are one struct in the copy, too. */
-static hlo_attr copy_parsed(copier *c, hlo_attr attr) {
+static hlo_attr read_again(copier *c, hlo_attr attr) {
     const char *text = copy_string(c, attr.u.parsed->text);
-    const hlo_attr *known = hlo_intern_read(c->to, text, attr.id);
-    if (known) return *known;
-    hlo_groups *copy = hlo_groups_copy(c->to, attr.u.groups);
-    copy->parsed.text = text;
-    attr.u.groups = copy;
-    hlo_intern_keep_read(c->to, text, attr);
-    return attr;
+    const hlo_attr *read = c->to->read(c->to, attr.id, text);
+    if (!read) hlo_arena_exhausted(c->to->arena); /* its text is canonical: it can be read */
+    return *read;
 }
 
 static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count);
@@ -64,7 +58,8 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_BYTES:
     case HLO_KIND_FORM:
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
-    case HLO_KIND_GROUPS: return copy_parsed(c, attr);
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING: return read_again(c, attr);
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:
@@ -167,6 +162,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
         .instrs = hlo_arena_zero(to->arena, from->next_id * sizeof *c.instrs),
         .comps = hlo_arena_zero(to->arena, from->next_computation_id * sizeof *c.comps),
     };
+    to->read = from->read;
     to->name = copy_string(&c, from->name);
     to->file = copy_string(&c, from->file);
     to->source =

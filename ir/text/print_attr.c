@@ -1,5 +1,5 @@
 /* Attributes as text. */
-#include "ir/text/printer.h"
+#include "ir/text/print_devices.h"
 
 /* Writes a literal with its shape before each array. */
 static void put_shaped_literal(hlo_printer *o, const hlo_literal *literal) {
@@ -66,35 +66,17 @@ static void put_double(hlo_printer *o, double value) {
     hlo_put_float(o, HLO_TYPE_F64, bits);
 }
 
-/* The length of the quoted string or the braces that begin at `at`. */
-static size_t enclosed_size(const char *at) {
-    const char *from = at;
-    int depth = 0;
-    do {
-        if (*at == '"' || *at == '\'') {
-            for (char quote = *at++; *at && *at != quote; at++) at += *at == '\\' && at[1];
-        } else {
-            depth += (*at == '{') - (*at == '}');
-        }
-        at += *at != '\0';
-    } while (depth && *at);
-    return (size_t)(at - from);
-}
-
-/* Writes a sharding without the metadata in it. */
-static void put_without_metadata(hlo_printer *o, const char *text) {
-    static const char name[] = "metadata={";
-    for (const char *at = text; *at;) {
-        const char *named = at + strspn(at, ", ");
-        size_t size = *at == '"' || *at == '\'' ? enclosed_size(at) : 1;
-        if (named != at && strncmp(named, name, sizeof name - 1) == 0) {
-            at = named + sizeof name - 2;
-            at += enclosed_size(at);
-        } else {
-            hlo_put(o, at, size);
-            at += size;
-        }
+/* XLA prints domains without metadata. */
+static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
+    static const hlo_print_options none = {0};
+    if (attr->id != HLO_ATTR_DOMAIN && o->options->metadata) {
+        hlo_put_interned(o, attr->u.parsed->text);
+        return;
     }
+    const hlo_print_options *options = o->options;
+    o->options = &none;
+    hlo_put_sharding(o, attr->u.sharding);
+    o->options = options;
 }
 
 static void put_value(hlo_printer *o, const hlo_attr *attr) {
@@ -103,14 +85,10 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_BOOL: hlo_put_string(o, attr->u.i ? "true" : "false"); break;
     case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
     case HLO_KIND_FORM:
-        if (attr->id == HLO_ATTR_DOMAIN ||
-            (attr->id == HLO_ATTR_SHARDING && !o->options->metadata)) {
-            put_without_metadata(o, attr->u.str);
-            break;
-        } /* fallthrough */
     case HLO_KIND_WORD:
-    case HLO_KIND_GROUPS:
-    case HLO_KIND_RAW: hlo_put_interned(o, hlo_attr_text(attr)); break;
+    case HLO_KIND_RAW: hlo_put_interned(o, attr->u.str); break;
+    case HLO_KIND_GROUPS: hlo_put_interned(o, attr->u.parsed->text); break;
+    case HLO_KIND_SHARDING: put_sharding(o, attr); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
     case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;

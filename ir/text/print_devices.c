@@ -23,6 +23,14 @@ static void put_places(hlo_printer *o, const hlo_device_array *d) {
     hlo_put_char(o, ')');
 }
 
+/* `[2,4]<=[8]`, or `[2,2]0,2,1,3` */
+static void put_array(hlo_printer *o, const hlo_device_array *d) {
+    hlo_put_char(o, '[');
+    put_numbers(o, d->dims);
+    hlo_put_string(o, d->iota ? "]<=" : "]");
+    put_places(o, d);
+}
+
 static void put_axis_name(hlo_printer *o, const char *name) {
     hlo_put_char(o, '\'');
     for (size_t i = 0; i < hlo_intern_length(name); i++) {
@@ -59,6 +67,7 @@ static void put_axes(hlo_printer *o, const hlo_mesh *m, const hlo_axes *axes, co
         hlo_put_char(o, ')');
         hlo_put_int(o, a->size);
     }
+    if (axes->open) hlo_put_string(o, axes->count ? ", ?" : "?");
     hlo_put_char(o, '}');
 }
 
@@ -85,9 +94,87 @@ void hlo_put_groups(hlo_printer *o, const void *groups) {
         hlo_put_char(o, ' ');
         put_axes(o, &g->mesh, g->axes, ",");
     } else {
-        hlo_put_char(o, '[');
-        put_numbers(o, g->mesh.devices.dims);
-        HLO_PUT(o, "]<=");
-        put_places(o, &g->mesh.devices);
+        put_array(o, &g->mesh.devices);
     }
+}
+
+/* `mesh['a'=2], [{'a'}], manual={'b'}` */
+static void put_named(hlo_printer *o, const hlo_sharding *s) {
+    put_mesh(o, &s->mesh);
+    HLO_PUT(o, ", ");
+    if (s->kind != HLO_SHARDING_NAMED) {
+        hlo_put_string(o, hlo_sharding_words[s->kind]);
+        return;
+    }
+    hlo_put_char(o, '[');
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (i) HLO_PUT(o, ", ");
+        put_axes(o, &s->mesh, s->dims[i], ", ");
+    }
+    hlo_put_char(o, ']');
+    for (size_t i = 0; i < HLO_SHARDING_SETS; i++) {
+        if (!s->sets[i]) continue;
+        HLO_PUT(o, ", ");
+        hlo_put_string(o, hlo_sharding_words[hlo_sharding_sets[i]]);
+        hlo_put_char(o, '=');
+        if (hlo_sharding_sets[i] == HLO_SHARDING_UNREDUCED && s->reduction)
+            hlo_put_string(o, s->reduction);
+        put_axes(o, &s->mesh, s->sets[i], ", ");
+    }
+}
+
+/* `devices=[2,2]<=[4] last_tile_dims={manual}` */
+static void put_tiles(hlo_printer *o, const hlo_sharding *s) {
+    HLO_PUT(o, "devices=");
+    put_array(o, &s->mesh.devices);
+    if (!s->kinds) return;
+    if (s->kinds->count == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED) {
+        HLO_PUT(o, " last_tile_dim_replicate");
+        return;
+    }
+    for (uint32_t i = 0; i < s->kinds->count; i++) {
+        hlo_put_string(o, i ? ", " : " last_tile_dims={");
+        hlo_put_string(o, hlo_sharding_words[s->kinds->v[i]]);
+    }
+    hlo_put_char(o, '}');
+}
+
+static void put_tuple(hlo_printer *o, const hlo_sharding *s) {
+    const bool domain = s->kind == HLO_SHARDING_DOMAIN;
+    hlo_put_string(o, domain ? "{kind=\"sharding\", entry=" : "{");
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (i) hlo_put_string(o, domain ? ", exit=" : ", ");
+        hlo_put_sharding(o, s->v[i]);
+    }
+    hlo_put_char(o, '}');
+}
+
+void hlo_put_sharding(hlo_printer *o, const void *sharding) {
+    const hlo_sharding *s = sharding;
+    const bool maximal_mesh = s->kind == HLO_SHARDING_MAXIMAL_MESH;
+    if (s->kind >= HLO_SHARDING_TUPLE) {
+        put_tuple(o, s);
+        return;
+    }
+    hlo_put_char(o, '{');
+    if (s->mesh.names)
+        put_named(o, s);
+    else if (s->kind == HLO_SHARDING_TILED)
+        put_tiles(o, s);
+    else
+        hlo_put_string(o, maximal_mesh ? "maximal_mesh[device_id=" : hlo_sharding_words[s->kind]);
+    if (s->kind == HLO_SHARDING_MAXIMAL) HLO_PUT(o, " device=");
+    if (maximal_mesh || s->kind == HLO_SHARDING_MAXIMAL) hlo_put_int(o, s->device);
+    if (maximal_mesh) hlo_put_char(o, ']');
+    if (s->group) {
+        HLO_PUT(o, " shard_");
+        hlo_put_string(o, s->group);
+        hlo_put_char(o, ' ');
+        hlo_put_int(o, s->group_id);
+    }
+    if (s->metadata && o->options->metadata) {
+        hlo_put_string(o, maximal_mesh || s->mesh.names ? ", metadata=" : " metadata=");
+        hlo_put_interned(o, s->metadata);
+    }
+    hlo_put_char(o, '}');
 }

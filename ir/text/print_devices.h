@@ -7,5 +7,7 @@
 
 /* Writes an hlo_groups. */
 void hlo_put_groups(hlo_printer *o, const void *groups);
+/* Writes an hlo_sharding; its metadata as the printer's options say. */
+void hlo_put_sharding(hlo_printer *o, const void *sharding);
 
 #endif

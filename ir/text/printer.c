@@ -47,11 +47,11 @@ const char *hlo_print_interned(hlo_module *module, void (*put)(hlo_printer *o, c
     char few[256];
     hlo_printer o = {.buffer = few, .at = few, .end = few + sizeof few};
     o.overflow = HLO_OVERFLOW_DROP;
+    o.options = &hlo_print_long_form;
     put(&o, value);
     const size_t size = (size_t)(o.at - o.buffer) + o.dropped;
     if (o.dropped) {
-        o = (hlo_printer){.buffer = hlo_arena_alloc(module->arena, size)};
-        o.at = o.buffer;
+        o.at = o.buffer = hlo_arena_alloc(module->arena, size);
         o.end = o.buffer + size;
         put(&o, value);
     }

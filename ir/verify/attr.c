@@ -74,177 +74,101 @@ static int64_t partitions(const checked *c) {
     return count > 1 ? count : 0;
 }
 
-static bool check_device(const checked *c, const char *text, int size, int64_t device) {
+static bool check_device(const checked *c, const char *text, int64_t device) {
     int64_t count = partitions(c);
     if (device >= 0 && (!count || device < count)) return true;
     if (count)
-        COMPLAIN(c, "%%%s: %.*s is on device %" PRId64 ", the header has num_partitions=%" PRId64,
-                 c->instr->name, size, text, device, count);
+        COMPLAIN(c, "%%%s: %s is on device %" PRId64 ", the header has num_partitions=%" PRId64,
+                 c->instr->name, text, device, count);
     else
-        COMPLAIN(c, "%%%s: %.*s is on device %" PRId64 ", which is negative", c->instr->name, size,
-                 text, device);
+        COMPLAIN(c, "%%%s: %s is on device %" PRId64 ", which is negative", c->instr->name, text,
+                 device);
     return false;
 }
 
-/* The listed devices at `at`: `wanted` of them, each once. */
-static void check_list(const checked *c, const char *text, int size, const char *at,
-                       int64_t wanted) {
-    size_t count = 0, capacity = 1;
-    for (const char *p = at; (*p >= '0' && *p <= '9') || *p == ',' || *p == '-'; p++)
-        capacity += *p == ',';
-    int64_t *devices = hlo_arena_array(c->v->scratch, capacity, sizeof *devices);
-    do {
-        devices[count] = hlo_value_int(&at);
-        if (!check_device(c, text, size, devices[count++])) return;
-    } while (hlo_value_take(&at, ","));
-    if ((int64_t)count != wanted) {
-        COMPLAIN(c, "%%%s: %.*s has %" PRId64 " tiles for %zu devices", c->instr->name, size, text,
-                 wanted, count);
+/* Of the listed devices there are `wanted`, each once. */
+static void check_list(const checked *c, const char *text, const hlo_ints *list, int64_t wanted) {
+    int64_t *devices = hlo_arena_copy(c->v->scratch, list->v, list->count * sizeof *devices);
+    for (uint32_t i = 0; i < list->count; i++)
+        if (!check_device(c, text, devices[i])) return;
+    if (list->count != wanted) {
+        COMPLAIN(c, "%%%s: %s has %" PRId64 " tiles for %u devices", c->instr->name, text, wanted,
+                 list->count);
         return;
     }
-    qsort(devices, count, sizeof *devices, by_number);
-    for (size_t i = 1; i < count; i++)
+    qsort(devices, list->count, sizeof *devices, by_number);
+    for (uint32_t i = 1; i < list->count; i++)
         if (devices[i] == devices[i - 1]) {
-            COMPLAIN(c, "%%%s: %.*s names device %" PRId64 " twice", c->instr->name, size, text,
+            COMPLAIN(c, "%%%s: %s names device %" PRId64 " twice", c->instr->name, text,
                      devices[i]);
             return;
         }
 }
 
-/* The product of the numbers up to the bracket; -1 when one is less than 1 or it overflows. */
-static int64_t product(const char **at, uint32_t *out_count) {
+/* The product of the numbers; -1 when one is less than 1 or it overflows. */
+static int64_t product(const hlo_ints *ints) {
     int64_t all = 1;
-    *out_count = 0;
-    do {
-        int64_t number = hlo_value_int(at);
-        if (number < 1 || all < 0 || __builtin_mul_overflow(all, number, &all)) all = -1;
-        ++*out_count;
-    } while (hlo_value_take(at, ","));
-    hlo_value_take(at, "]");
+    for (uint32_t i = 0; i < ints->count; i++)
+        if (ints->v[i] < 1 || all < 0 || __builtin_mul_overflow(all, ints->v[i], &all)) all = -1;
     return all;
 }
 
-static void check_rank(const checked *c, const char *text, int size, const hlo_shape *shape,
-                       uint32_t rank) {
+static void check_rank(const checked *c, const char *text, const hlo_shape *shape, uint32_t rank) {
     if (!hlo_shape_is_array(shape) || shape->rank == rank) return;
-    COMPLAIN(c, "%%%s: %.*s tiles %u dimension%s, %s has %u", c->instr->name, size, text, rank,
+    COMPLAIN(c, "%%%s: %s tiles %u dimension%s, %s has %u", c->instr->name, text, rank,
              rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
 }
 
-/* `{devices=[2,2]<=[4] last_tile_dims={..}}`, after `devices=[`. */
-static void check_tiles(const checked *c, const char *text, int size, const char *at,
-                        const hlo_shape *shape) {
-    static const char kinds[] = " last_tile_dims={";
-    uint32_t rank, ignored, kept;
-    int64_t tiles = product(&at, &rank);
-    const char *devices = at, *end = text + size;
-    int64_t named = tiles;
-    if (hlo_value_take(&at, "<=[")) {
-        named = product(&at, &ignored);
-    }
-    at += strcspn(at, " }");
-    kept = rank - (strncmp(at, " last_tile_dim_replicate", 24) == 0);
-    if (hlo_value_take(&at, kinds))
-        for (kept--; at < end && *at != '}'; at++) kept -= *at == ',';
-    check_rank(c, text, size, shape, kept);
-    if (tiles < 1) {
-        COMPLAIN(c, "%%%s: %.*s has a dimension without tiles", c->instr->name, size, text);
-    } else if (*devices != '<') {
-        check_list(c, text, size, devices, tiles);
-    } else if (named != tiles) {
-        COMPLAIN(c, "%%%s: %.*s has %" PRId64 " tiles for %" PRId64 " devices", c->instr->name,
-                 size, text, tiles, named);
-    } else {
-        check_device(c, text, size, tiles - 1);
-    }
+/* The devices of a mesh, or of tiles. */
+static bool check_array(const checked *c, const hlo_sharding *s) {
+    const hlo_device_array *d = &s->mesh.devices;
+    const char *text = s->parsed.text, *name = c->instr->name;
+    int64_t all = product(d->dims), named = d->iota ? product(d->iota) : all;
+    if (all < 1)
+        COMPLAIN(c, "%%%s: %s has %s", name, text,
+                 s->mesh.names ? "an axis without devices" : "a dimension without tiles");
+    else if (d->listed)
+        check_list(c, text, d->listed, all);
+    else if (named != all && s->mesh.names)
+        COMPLAIN(c, "%%%s: %s has a mesh of %" PRId64 " devices, and names %" PRId64, name, text,
+                 all, named);
+    else if (named != all)
+        COMPLAIN(c, "%%%s: %s has %" PRId64 " tiles for %" PRId64 " devices", name, text, all,
+                 named);
+    else if (!s->mesh.names || !d->iota)
+        check_device(c, text, all - 1);
+    return all >= 1;
 }
 
-/* Behind `mesh[`. */
-static void check_mesh(const checked *c, const char *text, int size, const char *at,
-                       const hlo_shape *shape) {
-    const char *end = text + size;
-    uint32_t rank = 0;
-    int64_t all = 1;
-    while (*at == '\'') {
-        at = hlo_value_past_name(at);
-        at += *at == '=';
-        int64_t devices = hlo_value_int(&at);
-        if (devices < 1 || all < 0 || __builtin_mul_overflow(all, devices, &all)) all = -1;
-        hlo_value_take(&at, ",");
+static void check_one_sharding(const checked *c, const hlo_sharding *s, const hlo_shape *shape) {
+    const char *text = s->parsed.text;
+    if (s->kind == HLO_SHARDING_MAXIMAL || s->kind == HLO_SHARDING_MAXIMAL_MESH) {
+        check_device(c, text, s->device);
+    } else if (s->kind == HLO_SHARDING_TILED) {
+        check_rank(c, text, shape, s->mesh.devices.dims->count - (s->kinds ? s->kinds->count : 0));
+        check_array(c, s);
+    } else if (s->mesh.names && check_array(c, s) && s->count) { /* else whatever the rank is */
+        check_rank(c, text, shape, s->count);
     }
-    hlo_value_take(&at, "]");
-    if (all < 1) {
-        COMPLAIN(c, "%%%s: %.*s has an axis without devices", c->instr->name, size, text);
-        return;
-    }
-    if (hlo_value_take(&at, ", device_ids=(") && *at != '[') {
-        check_list(c, text, size, at, all);
-        at += strcspn(at, ")");
-    } else if (*at == '[') {
-        at++;
-        uint32_t ignored;
-        int64_t named = product(&at, &ignored);
-        if (named != all)
-            COMPLAIN(c, "%%%s: %.*s has a mesh of %" PRId64 " devices, and names %" PRId64,
-                     c->instr->name, size, text, all, named);
-        at += strcspn(at, ")");
-        hlo_value_take(&at, ")");
-    } else {
-        check_device(c, text, size, all - 1);
-    }
-    hlo_value_take(&at, ")");
-    if (!hlo_value_take(&at, ", [")) return;
-    for (; at < end && *at != ']'; at++) rank += *at == '{';
-    if (rank) check_rank(c, text, size, shape, rank); /* none: whatever the rank is */
-}
-
-/* Bytes up to the brace that closes the one at `at`. */
-static int braced_size(const char *at) {
-    int depth = 0;
-    for (int i = 0; at[i]; i++) {
-        if (at[i] == '"') {
-            for (i++; at[i] && at[i] != '"'; i++) i += at[i] == '\\' && at[i + 1];
-            if (!at[i]) return i;
-        }
-        depth += (at[i] == '{') - (at[i] == '}');
-        if (!depth) return i + 1;
-    }
-    return (int)strlen(at);
-}
-
-static void check_one_sharding(const checked *c, const char *text, int size,
-                               const hlo_shape *shape) {
-    const char *at = text + 1;
-    if (hlo_value_take(&at, "maximal device=") || hlo_value_take(&at, "maximal_mesh[device_id="))
-        check_device(c, text, size, hlo_value_int(&at));
-    else if (hlo_value_take(&at, "devices=["))
-        check_tiles(c, text, size, at, shape);
-    else if (hlo_value_take(&at, "mesh["))
-        check_mesh(c, text, size, at, shape);
 }
 
 /* One for the result, or one for each leaf of it. */
-static void check_sharding(const checked *c, const char *text) {
+static void check_sharding(const checked *c, const hlo_sharding *s) {
     const hlo_shape *shape = c->instr->shape;
-    if (text[1] != '{' && text[1] != '}') {
-        check_one_sharding(c, text, braced_size(text), shape);
+    if (s->kind != HLO_SHARDING_TUPLE) {
+        check_one_sharding(c, s, shape);
         return;
     }
-    uint32_t count = 0, leaves = leaves_of(shape);
+    uint32_t leaves = leaves_of(shape);
     const hlo_shape **leaf = hlo_arena_array(c->v->scratch, leaves, sizeof(const hlo_shape *));
     put_leaves(shape, leaf);
-    for (const char *at = text + 1; *at == '{'; count++) {
-        int size = braced_size(at);
-        if (count < leaves) check_one_sharding(c, at, size, leaf[count]);
-        at += size;
-        hlo_value_take(&at, ", ");
-    }
+    for (uint32_t i = 0; i < s->count && i < leaves; i++) check_one_sharding(c, s->v[i], leaf[i]);
     if (shape->type != HLO_TYPE_TUPLE)
         COMPLAIN(c, "%%%s: the sharding is a tuple, the result is %s", c->instr->name,
                  hlo_verify_text(c->v, shape));
-    else if (count != leaves && (leaves || count > 1))
-        COMPLAIN(c, "%%%s: the sharding has %u element%s, %s has %u", c->instr->name, count,
-                 count == 1 ? "" : "s", hlo_verify_text(c->v, shape), leaves);
+    else if (s->count != leaves && (leaves || s->count > 1))
+        COMPLAIN(c, "%%%s: the sharding has %u element%s, %s has %u", c->instr->name, s->count,
+                 s->count == 1 ? "" : "s", hlo_verify_text(c->v, shape), leaves);
 }
 
 /* --------------------------------------------------------------------------------------- groups */
@@ -368,21 +292,15 @@ static void check_origin(const checked *c, const char *value) {
                  hlo_verify_text(c->v, c->instr->shape));
 }
 
-static void check_domain(const checked *c, const char *value) {
-    static const char *const sides[] = {", entry=", ", exit="};
-    for (size_t i = 0; i < 2; i++) {
-        const char *at = strstr(value, sides[i]);
-        if (at) check_sharding(c, at + strlen(sides[i]));
-    }
-}
-
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
     for (uint32_t i = 0; i < instr->attr_count; i++) {
         checked c = {v, instr, &instr->attrs[i]};
         const char *value = c.attr->u.str;
         switch (c.attr->id) {
-        case HLO_ATTR_SHARDING: check_sharding(&c, value); break;
-        case HLO_ATTR_DOMAIN: check_domain(&c, value); break;
+        case HLO_ATTR_SHARDING: check_sharding(&c, c.attr->u.sharding); break;
+        case HLO_ATTR_DOMAIN:
+            for (uint32_t k = 0; k < 2; k++) check_sharding(&c, c.attr->u.sharding->v[k]);
+            break;
         case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, c.attr->u.groups); break;
         case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, c.attr->u.groups); break;
         case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, value); break;

@@ -27,16 +27,6 @@ typedef struct array {
     uint32_t grouped_count;
 } array;
 
-/* Parses numbers up to the end of the list. False: there are more than MOST_DIMS. */
-static bool read_dims(const char **at, int64_t *dims, uint32_t *rank) {
-    *rank = 0;
-    do {
-        if (*rank == MOST_DIMS) return false;
-        dims[(*rank)++] = hlo_value_int(at);
-    } while (hlo_value_take(at, ","));
-    return true;
-}
-
 /* Returns the number of places; 0: none, or too many. */
 static int64_t place_count(const int64_t *dims, uint32_t rank) {
     int64_t count = 1;
@@ -63,42 +53,6 @@ static void group_along(array *d, uint32_t dim) {
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
 }
 
-/* `[4,2]T(1,0)`, or `[8]`, behind the bracket. */
-static bool read_iota(const char **at, array *d) {
-    int64_t dims[MOST_DIMS], order[MOST_DIMS], step[MOST_DIMS];
-    uint32_t rank, ordered = 0;
-    if (!read_dims(at, dims, &rank) || place_count(dims, rank) != d->count) return false;
-    hlo_value_take(at, "]");
-    if (!hlo_value_take(at, "T(")) return true;
-    if (!read_dims(at, order, &ordered) || ordered != rank) return false;
-    hlo_value_take(at, ")");
-    for (uint32_t i = 0; i < rank; i++) {
-        if (order[i] < 0 || order[i] >= rank) return false;
-        step[i] = 1;
-        for (uint32_t k = (uint32_t)order[i] + 1; k < rank; k++) step[i] *= dims[k];
-    }
-    for (int64_t place = 0; place < d->count; place++) {
-        int64_t rest = place, device = 0;
-        for (uint32_t i = rank; i-- > 0;) {
-            device += rest % dims[order[i]] * step[i];
-            rest /= dims[order[i]];
-        }
-        d->at[place] = (uint32_t)device;
-    }
-    return true;
-}
-
-/* `0,2,1,3` */
-static bool read_list(const char **at, array *d) {
-    for (int64_t i = 0; i < d->count; i++) {
-        int64_t device = hlo_value_int(at);
-        if (device < 0 || device >= d->count) return false;
-        d->at[i] = (uint32_t)device;
-        hlo_value_take(at, ",");
-    }
-    return true;
-}
-
 static const hlo_device_groups *divide(hlo_arena *arena, const array *d) {
     uint32_t *of = hlo_arena_zero(arena, (size_t)d->count * sizeof *of);
     for (int64_t place = 0; place < d->count; place++) {
@@ -114,68 +68,6 @@ static const hlo_device_groups *divide(hlo_arena *arena, const array *d) {
     return groups;
 }
 
-/* --------------------------------------------------------------------------------------- meshes */
-
-typedef struct mesh {
-    const char *axes; /* `'a'=2,'b'=4` */
-    array all;
-} mesh;
-
-/* Returns the number of the named axis; the mesh's rank: there is no such axis. */
-static uint32_t axis_named(const mesh *m, const char *name) {
-    size_t length = (size_t)(hlo_value_past_name(name) - name);
-    const char *at = m->axes;
-    uint32_t axis = 0;
-    for (; axis < m->all.rank; axis++) {
-        const char *end = hlo_value_past_name(at);
-        if ((size_t)(end - at) == length && !memcmp(at, name, length)) break;
-        at = end + (*end == '=');
-        hlo_value_int(&at);
-        hlo_value_take(&at, ",");
-    }
-    return axis;
-}
-
-/* `'a'=2,'b'=4]` */
-static bool read_axes(hlo_arena *arena, const char **at, mesh *m) {
-    *m = (mesh){.axes = *at};
-    while (**at == '\'') {
-        if (m->all.rank == MOST_DIMS) return false;
-        *at = hlo_value_past_name(*at);
-        *at += **at == '=';
-        m->all.dims[m->all.rank++] = hlo_value_int(at);
-        hlo_value_take(at, ",");
-    }
-    return hlo_value_take(at, "]") && make_places(arena, &m->all);
-}
-
-/* `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))` */
-static bool read_mesh(hlo_arena *arena, const char **at, mesh *m) {
-    if (!hlo_value_take(at, "mesh[") || !read_axes(arena, at, m)) return false;
-    if (!hlo_value_take(at, ", device_ids=(")) return true;
-    bool good = hlo_value_take(at, "[") ? read_iota(at, &m->all) : read_list(at, &m->all);
-    return good && hlo_value_take(at, ")");
-}
-
-/* `'a'`, or a part of an axis, `'b':(2)4`. */
-static bool group_axis(const char **at, mesh *m) {
-    uint32_t axis = axis_named(m, *at);
-    array *d = &m->all;
-    if (axis == d->rank || d->grouped_count == MOST_DIMS) return false;
-    *at = hlo_value_past_name(*at);
-    if (!hlo_value_take(at, ":(")) {
-        group_along(d, axis);
-        return true;
-    }
-    int64_t before = hlo_value_int(at);
-    hlo_value_take(at, ")");
-    int64_t size = hlo_value_int(at);
-    if (before < 1 || size < 1 || d->dims[axis] % (before * size)) return false;
-    int64_t behind = d->dims[axis] / (before * size);
-    d->grouped[d->grouped_count++] = (stretch){dim_step(d, axis) * behind, size};
-    return true;
-}
-
 /* --------------------------------------------------------------------------------------- groups */
 
 static bool too_many(int64_t devices) {
@@ -183,6 +75,7 @@ static bool too_many(int64_t devices) {
 }
 
 static bool place_list(const hlo_ints *listed, array *d) {
+    if (listed->count != d->count) return false;
     for (int64_t i = 0; i < d->count; i++) {
         if (listed->v[i] < 0 || listed->v[i] >= d->count) return false;
         d->at[i] = (uint32_t)listed->v[i];
@@ -218,8 +111,10 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
 }
 
 static bool group_part(array *d, const hlo_axis *a) {
-    const int64_t part = a->before * a->size;
-    if (d->grouped_count == MOST_DIMS || part < 1 || d->dims[a->axis] % part) return false;
+    int64_t part;
+    if (d->grouped_count == MOST_DIMS || a->before < 1 || a->size < 1 ||
+        __builtin_mul_overflow(a->before, a->size, &part) || d->dims[a->axis] % part)
+        return false;
     const int64_t behind = d->dims[a->axis] / part;
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, (uint32_t)a->axis) * behind, a->size};
     return true;
@@ -285,36 +180,113 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* Parses the meaning of subgroup dimensions: `{manual, replicated}`. */
-static void group_kinds(const char *at, array *d, uint32_t count, hlo_handed asked) {
-    for (uint32_t i = 0; i < count && *at && *at != '}'; i++) {
-        bool manual = asked == HLO_GET && !strncmp(at, "manual", 6);
-        if (manual || !strncmp(at, "replicated", 10)) group_along(d, d->rank - count + i);
-        at += strcspn(at, ",}");
-        at += strspn(at, ", ");
-    }
-}
-
-/* `{devices=[2,2]<=[4] last_tile_dim_replicate}`, behind the first bracket. */
-static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const char *at,
+/* `{devices=[2,2]<=[4] last_tile_dim_replicate}` */
+static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sharding *s,
                                                   hlo_handed asked) {
-    array d = {.rank = 0};
-    if (!read_dims(&at, d.dims, &d.rank) || !hlo_value_take(&at, "]") || !make_places(arena, &d))
-        return NULL;
-    if (!(hlo_value_take(&at, "<=[") ? read_iota(&at, &d) : read_list(&at, &d))) return NULL;
-    if (hlo_value_take(&at, " last_tile_dim_replicate")) {
-        group_along(&d, d.rank - 1);
-    } else if (hlo_value_take(&at, " last_tile_dims={")) {
-        uint32_t kinds = 1;
-        for (const char *c = at; *c && *c != '}'; c++) kinds += *c == ',';
-        if (kinds > d.rank) return NULL;
-        group_kinds(at, &d, kinds, asked);
+    array d;
+    if (!place(arena, &s->mesh.devices, &d)) return NULL;
+    for (uint32_t i = 0; s->kinds && i < s->kinds->count; i++) {
+        bool manual = asked == HLO_GET && s->kinds->v[i] == HLO_SHARDING_MANUAL;
+        if (manual || s->kinds->v[i] == HLO_SHARDING_REPLICATED)
+            group_along(&d, d.rank - s->kinds->count + i);
     }
     return divide(arena, &d);
 }
 
+/* Groups the devices that are at the same place along the tiled axes. */
+static const hlo_device_groups *share_places(hlo_arena *arena, array *d, const bool *tiled) {
+    for (uint32_t i = 0; i < d->rank; i++)
+        if (!tiled[i]) group_along(d, i);
+    return divide(arena, d);
+}
+
+/* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
+static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sharding *s,
+                                                 hlo_handed asked) {
+    array d;
+    bool tiled[MOST_DIMS] = {0};
+    if (!place(arena, &s->mesh.devices, &d) || hlo_sharding_has(s, HLO_SHARDING_UNREDUCED) ||
+        (asked == HLO_HAVE && hlo_sharding_has(s, HLO_SHARDING_MANUAL)))
+        return NULL;
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t k = 0; k < s->dims[i]->count; k++) tiled[s->dims[i]->v[k].axis] = true;
+    return share_places(arena, &d, tiled);
+}
+
+const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const hlo_sharding *s,
+                                                       hlo_handed asked) {
+    switch (s->kind) {
+    case HLO_SHARDING_REPLICATED: return &hlo_device_groups_whole;
+    case HLO_SHARDING_MANUAL:
+        return asked == HLO_GET && !s->mesh.names ? &hlo_device_groups_whole : NULL;
+    case HLO_SHARDING_TILED: return sharding_of_tiles(arena, s, asked);
+    case HLO_SHARDING_NAMED: return sharding_of_mesh(arena, s, asked);
+    default: return NULL;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- Shardy */
+
+/* `0,2,1,3` */
+static bool read_list(const char **at, array *d) {
+    for (int64_t i = 0; i < d->count; i++) {
+        int64_t device = hlo_value_int(at);
+        if (device < 0 || device >= d->count) return false;
+        d->at[i] = (uint32_t)device;
+        hlo_value_take(at, ",");
+    }
+    return true;
+}
+
+typedef struct mesh {
+    const char *axes; /* `'a'=2,'b'=4` */
+    array all;
+} mesh;
+
+/* Returns the number of the named axis; the mesh's rank: there is no such axis. */
+static uint32_t axis_named(const mesh *m, const char *name) {
+    size_t length = (size_t)(hlo_value_past_name(name) - name);
+    const char *at = m->axes;
+    uint32_t axis = 0;
+    for (; axis < m->all.rank; axis++) {
+        const char *end = hlo_value_past_name(at);
+        if ((size_t)(end - at) == length && !memcmp(at, name, length)) break;
+        at = end + (*end == '=');
+        hlo_value_int(&at);
+        hlo_value_take(&at, ",");
+    }
+    return axis;
+}
+
+/* `'a'=2,'b'=4]` */
+static bool read_axes(hlo_arena *arena, const char **at, mesh *m) {
+    *m = (mesh){.axes = *at};
+    while (**at == '\'') {
+        if (m->all.rank == MOST_DIMS) return false;
+        *at = hlo_value_past_name(*at);
+        *at += **at == '=';
+        m->all.dims[m->all.rank++] = hlo_value_int(at);
+        hlo_value_take(at, ",");
+    }
+    return hlo_value_take(at, "]") && make_places(arena, &m->all);
+}
+
+/* `'a'`, or a part of an axis, `'b':(2)4`. */
+static bool group_axis(const char **at, mesh *m) {
+    uint32_t axis = axis_named(m, *at);
+    if (axis == m->all.rank) return false;
+    hlo_axis part = {axis, 1, m->all.dims[axis]};
+    *at = hlo_value_past_name(*at);
+    if (hlo_value_take(at, ":(")) {
+        part.before = hlo_value_int(at);
+        hlo_value_take(at, ")");
+        part.size = hlo_value_int(at);
+    }
+    return group_part(&m->all, &part);
+}
+
 /* `{'a'}, {}]`: those that are at the same place along the axes that are named. */
-static const hlo_device_groups *share_places(hlo_arena *arena, const char **at, mesh *m) {
+static const hlo_device_groups *share_named(hlo_arena *arena, const char **at, mesh *m) {
     bool tiled[MOST_DIMS] = {0};
     for (; **at && **at != ']'; *at = **at == '\'' ? hlo_value_past_name(*at) : *at + 1) {
         if (**at != '\'') continue;
@@ -322,33 +294,8 @@ static const hlo_device_groups *share_places(hlo_arena *arena, const char **at, 
         if (axis == m->all.rank) return NULL;
         tiled[axis] = true;
     }
-    for (uint32_t i = 0; i < m->all.rank; i++)
-        if (!tiled[i]) group_along(&m->all, i);
-    return hlo_value_take(at, "]") ? divide(arena, &m->all) : NULL;
+    return hlo_value_take(at, "]") ? share_places(arena, &m->all, tiled) : NULL;
 }
-
-/* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
-static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const char *at,
-                                                 hlo_handed asked) {
-    mesh m;
-    if (!read_mesh(arena, &at, &m)) return NULL;
-    if (hlo_value_take(&at, ", replicated")) return &hlo_device_groups_whole;
-    if (!hlo_value_take(&at, ", [")) return NULL;
-    if (strstr(at, "unreduced") || (strstr(at, "manual") && asked == HLO_HAVE)) return NULL;
-    return share_places(arena, &at, &m);
-}
-
-const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const char *sharding,
-                                                       hlo_handed asked) {
-    const char *at = sharding;
-    if (!hlo_value_take(&at, "{")) return NULL;
-    if (hlo_value_take(&at, "replicated") || (asked == HLO_GET && hlo_value_take(&at, "manual")))
-        return strchr("} ", *at) ? &hlo_device_groups_whole : NULL;
-    if (hlo_value_take(&at, "devices=[")) return sharding_of_tiles(arena, at, asked);
-    return sharding_of_mesh(arena, at, asked);
-}
-
-/* --------------------------------------------------------------------------------------- Shardy */
 
 /* As shardings of HLO are written: names in single quotes, and no spaces but in these. NULL: a name
  * has such a quote. */
@@ -411,7 +358,7 @@ const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, const cha
     mesh m;
     const char *at = respelt(arena, shardings);
     if (!read_shardy(arena, meshes, number, &at, &m)) return NULL;
-    const hlo_device_groups *groups = share_places(arena, &at, &m);
+    const hlo_device_groups *groups = share_named(arena, &at, &m);
     if (hlo_value_take(&at, ",replicated=")) at = past_item(at);
     if (!hlo_value_take(&at, ">")) return NULL; /* sums that are not made yet */
     return m.all.rank ? groups : &hlo_device_groups_whole;

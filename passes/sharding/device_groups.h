@@ -26,8 +26,8 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
  * arrays (HLO_HAVE), or those that would have equal parts, if the arrays were one (HLO_GET). */
 typedef enum hlo_handed { HLO_HAVE, HLO_GET } hlo_handed;
 /* Groups devices that have equal parts by a sharding of an array. NULL as above. */
-const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const char *sharding,
-                                                       hlo_handed asked);
+const hlo_device_groups *
+hlo_device_groups_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, hlo_handed asked);
 
 /* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
  * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. NULL as above. */

@@ -46,9 +46,9 @@ static uint8_t deeper(uint8_t depths) {
 /* Shardy's leaves one region; the older one may leave several, and its result's sharding says
  * whether it is in one still. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
-    const char *sharding = hlo_instr_str(leaves, HLO_ATTR_SHARDING);
+    const hlo_sharding *sharding = hlo_instr_sharding(leaves);
     bool older = calls(leaves, "SPMDShardToFullShape");
-    if (older && sharding && !strstr(sharding, "manual")) return OUTSIDE;
+    if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
     if (!(depths & DEPTHS)) return BY_DEVICE; /* nothing was handed in */
     uint8_t left = (uint8_t)((depths & DEPTHS) >> 1 | (depths & DEEPEST));
     bool fits = left && !(depths & OUTSIDE) && !(older && left & OUTSIDE);
@@ -153,7 +153,7 @@ static const char *meshes_of(hlo_arena *arena, const hlo_module *module) {
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
                                           uint32_t index) {
     const hlo_instr *from = hlo_instr_operand(enters, index);
-    const char *sharding = hlo_instr_str(from, HLO_ATTR_SHARDING);
+    const hlo_sharding *sharding = hlo_instr_sharding(from);
     const char *shardings = frontend_value(arena, enters, "xla.sdy.in_shardings");
     if (shardings) {
         const char *meshes = meshes_of(arena, enters->parent->module);
@@ -193,10 +193,10 @@ bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_m
     if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-            const char *sharding = hlo_instr_str(i, HLO_ATTR_SHARDING);
+            const hlo_sharding *sharding = hlo_instr_sharding(i);
             collective |= hlo_op_is(i->op, HLO_COLLECTIVE);
             manual |= hlo_manual_enters(i);
-            if (!marked && sharding && strstr(sharding, "devices=")) marked = i;
+            if (!marked && sharding && hlo_sharding_has(sharding, HLO_SHARDING_TILED)) marked = i;
         }
     *out_marked = marked;
     return marked && !called_spmd(module->entry) && (manual || !collective);

@@ -63,15 +63,10 @@ static uint32_t element_count(const hlo_shape *shape) {
 
 /* ----------------------------------------------------------------------------------- parameters */
 
-/* Finds element `index` in a tuple sharding `{{replicated}, {devices=[4]<=[4]}}`. */
-static const char *sharding_of(const char *sharding, int64_t index) {
-    if (index < 0 || sharding[0] != '{' || sharding[1] != '{') return sharding;
-    int depth = 0;
-    for (sharding++; *sharding && (index || depth); sharding++) {
-        depth += (*sharding == '{') - (*sharding == '}');
-        index -= *sharding == ',' && !depth;
-    }
-    return sharding + strspn(sharding, " ");
+/* Returns the sharding of an element; NULL: there is none. */
+static const hlo_sharding *sharding_of(const hlo_sharding *sharding, int64_t index) {
+    if (index < 0 || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
+    return index < sharding->count ? sharding->v[index] : NULL;
 }
 
 /* Whether parts (NULL: not known) that are made since `mark`, and given back, keep all that must
@@ -83,7 +78,8 @@ static bool keep_together(const hlo_replication *a, const hlo_device_groups *par
     return together;
 }
 
-static bool handed_alike(const hlo_replication *a, const char *sharding) {
+static bool handed_alike(const hlo_replication *a, const hlo_sharding *sharding) {
+    if (!sharding) return false;
     hlo_arena_mark mark = hlo_arena_here(a->arena);
     return keep_together(a, hlo_device_groups_of_sharding(a->arena, sharding, HLO_HAVE), mark);
 }
@@ -91,7 +87,7 @@ static bool handed_alike(const hlo_replication *a, const char *sharding) {
 static bool agree_parameter(const hlo_replication *a, const hlo_instr *parameter, int64_t index) {
     const hlo_computation *comp = parameter->parent;
     if (comp == comp->module->entry) {
-        const char *sharding = hlo_instr_str(parameter, HLO_ATTR_SHARDING);
+        const hlo_sharding *sharding = hlo_instr_sharding(parameter);
         return hlo_devices_replicas(comp->module) == 1 && sharding &&
                handed_alike(a, sharding_of(sharding, index));
     }

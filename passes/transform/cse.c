@@ -34,7 +34,8 @@ static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
     case HLO_KIND_BYTES:
     case HLO_KIND_FORM:
     case HLO_KIND_RAW: return a->u.str == b->u.str;
-    case HLO_KIND_GROUPS: return a->u.parsed == b->u.parsed;
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING: return a->u.parsed->text == b->u.parsed->text;
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:
@@ -98,6 +99,7 @@ static uint64_t hash_attr(const hlo_attr *attr, uint64_t hash) {
     case HLO_KIND_STRING:
     case HLO_KIND_FORM:
     case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING:
     case HLO_KIND_RAW: return XXH3_64bits_withSeed(&attr->u.str, sizeof attr->u.str, hash);
     case HLO_KIND_INTS:
     case HLO_KIND_SLICES:

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "ir/device_list.h"
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
@@ -91,14 +92,14 @@ static void a_snapshot_brings_all_back(void **state) {
     hlo_instr *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
     hlo_instr *both[] = {one, two};
     hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, both, NULL);
-    hlo_instr_set_str(add, HLO_ATTR_SHARDING, "{replicated}");
+    hlo_instr_set_str(add, HLO_ATTR_ORIGIN, "{{\"a\"}}");
     hlo_computation_set_root(c, add);
     const hlo_snapshot *before = hlo_snapshot_take(m, m->arena);
     for (int times = 0; times < 2; times++) {
         hlo_instr *made = hlo_instr_new(c, add, HLO_OP_NEGATE, one->shape, 1, &one, "add");
         assert_string_equal(made->name, "add.1");
         hlo_instr_replace_uses(add, made);
-        hlo_instr_drop_attr(add, HLO_ATTR_SHARDING);
+        hlo_instr_drop_attr(add, HLO_ATTR_ORIGIN);
         hlo_instr_append_operand(add, made);
         hlo_instr_set_operand(add, 0, two);
         hlo_instr_move(one, two);
@@ -116,7 +117,7 @@ static void a_snapshot_brings_all_back(void **state) {
         assert_ptr_equal(hlo_instr_operand(add, 0), one);
         assert_ptr_equal(one->uses, &add->operands[0]);
         assert_int_equal(one->use_count, 1);
-        assert_string_equal(hlo_instr_str(add, HLO_ATTR_SHARDING), "{replicated}");
+        assert_string_equal(hlo_instr_str(add, HLO_ATTR_ORIGIN), "{{\"a\"}}");
         assert_int_equal(m->op_counts[HLO_OP_NEGATE], 0);
         assert_int_equal(m->op_counts[HLO_OP_CONSTANT], 2);
     }
@@ -233,7 +234,8 @@ static void what_is_said_is_inherited(void **state) {
     hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, row, 0, NULL, "x");
     hlo_instr *like = hlo_instr_new(c, NULL, HLO_OP_NEGATE, row, 1, &x, NULL);
     hlo_instr *other = hlo_instr_new(c, NULL, HLO_OP_RESHAPE, scalar, 1, &x, NULL);
-    hlo_instr_set_str(x, HLO_ATTR_SHARDING, "{replicated}");
+    const hlo_sharding replicated = {.parsed.text = hlo_intern_string(m, "{replicated}")};
+    hlo_instr_set_attr(x, (hlo_attr){.id = HLO_ATTR_SHARDING, .u.sharding = &replicated});
     hlo_instr_set_str(x, HLO_ATTR_FRONTEND_ATTRIBUTES, "{a=\"1\"}");
     hlo_instr_set_str(like, HLO_ATTR_FRONTEND_ATTRIBUTES, "{b=\"2\"}");
     hlo_instr_inherit(like, x);
