@@ -1,10 +1,84 @@
-/* Definitions that are read in one go, as nearly all are: the shape was read before, the operands
- * are names. What else may stand there is left to the grammar, and so are the attributes from the
- * first one on that is neither known by its text nor plain. */
+/* Definitions that are read in one go, as nearly all are: the operands are names. What
+ * else may stand there is left to the grammar, and so are the attributes from the first one on that
+ * is neither known by its text nor plain, and everything with an error in it. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
 #include "ir/intern.h"
+
+/* The state before a value is read that the grammar reads again, and tells of, if that fails. */
+typedef struct attempt {
+    bool quiet;
+    hlo_deferred_error *deferred;
+} attempt;
+
+static attempt begin_attempt(hlo_text *text) {
+    const attempt before = {text->quiet, text->module->deferred};
+    text->quiet = true;
+    return before;
+}
+
+static bool end_attempt(hlo_text *text, attempt before, bool made) {
+    text->quiet = before.quiet;
+    if (!made) text->module->deferred = before.deferred;
+    return made;
+}
+
+/* The shape of an array at *at, which goes past it; NULL. */
+static const hlo_shape *read_array_shape(hlo_text *text, const char **at) {
+    const char *from = *at, *dims = from;
+    const hlo_shape *shape = hlo_text_known_shape(text, at);
+    if (shape) return shape;
+    while (hlo_text_in_name(*dims)) dims++;
+    if (dims == from || *dims != '[') return NULL;
+    const hlo_span head = {(uint32_t)(from - text->source), (uint32_t)(dims + 1 - from)};
+    const attempt before = begin_attempt(text);
+    const uint32_t length = hlo_text_shape(text, head, &shape);
+    if (!end_attempt(text, before, shape)) return NULL;
+    *at = from + length;
+    return shape;
+}
+
+/* The shape at *at, which goes past it; NULL, also for tuples in tuples. */
+static const hlo_shape *read_shape(hlo_text *text, const char **at) {
+    if (**at != '(') return read_array_shape(text, at);
+    const size_t used = text->shapes.used;
+    const hlo_shape *element;
+    do {
+        *at = hlo_text_gap(*at + 1);
+        element = read_array_shape(text, at);
+        if (element) hlo_text_shape_push(text, element);
+        *at = hlo_text_gap(*at);
+    } while (element && **at == ',');
+    if (element && *(*at)++ == ')') return hlo_text_tuple(text, used);
+    text->shapes.used = used;
+    return NULL;
+}
+
+/* `value)` of a constant at *at, which goes past it. */
+static bool read_constant(hlo_text *text, const char **at) {
+    hlo_definition *line = &text->line;
+    const char *from = hlo_text_gap(*at);
+    if (!hlo_shape_is_array(line->shape) || (line->shape->rank && *from != '{')) return false;
+    const attempt before = begin_attempt(text);
+    const uint32_t length =
+        hlo_text_literal(text, (uint32_t)(from - text->source), line->shape, &line->literal);
+    const char *behind = hlo_text_gap(from + length);
+    *at = behind + 1;
+    return end_attempt(text, before, line->literal && *behind == ')');
+}
+
+/* `{1,2}` or `{[0:4]}` at *at, which goes past it. */
+static bool read_ints(hlo_text *text, const char **at, bool slices, hlo_line_attr *out) {
+    const uint32_t offset = (uint32_t)(*at - text->source);
+    out->value = (hlo_span){offset, **at == '{' ? hlo_text_braces(text, offset) : 0};
+    if (!out->value.length || out->attr.id == HLO_ATTR_SLICE_SIZES) return false;
+    const attempt before = begin_attempt(text);
+    out->action = HLO_LINE_NEW;
+    out->attr.u.ints = (slices ? hlo_text_slices : hlo_text_ints)(text, out->value);
+    *at += out->value.length;
+    return end_attempt(text, before, out->attr.u.ints);
+}
 
 static bool read_operands(hlo_text *text, const char **at) {
     const char *behind = hlo_text_gap(*at);
@@ -76,6 +150,8 @@ static const char *read_value(hlo_text *text, const char *at, hlo_line_attr *out
     case HLO_KIND_INT: read = hlo_text_small_int(&at, &out->attr.u.i); break;
     case HLO_KIND_BOOL: read = read_bool(&at, &out->attr); break;
     case HLO_KIND_WORD: read = read_word(text, &at, out); break;
+    case HLO_KIND_INTS: read = read_ints(text, &at, false, out); break;
+    case HLO_KIND_SLICES: read = read_ints(text, &at, true, out); break;
     case HLO_KIND_COMPUTATION: read = read_called(text, &at, &out->attr); break;
     case HLO_KIND_ATTRS:
         out->action = HLO_LINE_OPEN;
@@ -110,24 +186,25 @@ static const char *read_attrs(hlo_text *text, const char *at) {
 
 /* `shape opcode(operands)`, and attributes. */
 static bool read_line(hlo_text *text, const char *at) {
-    static const char constant[] = "constant"; /* whose value is to be read */
+    static const char constant[] = "constant";
     hlo_definition *line = &text->line;
     while (*at == ' ') at++;
-    line->shape = hlo_text_known_shape(text, &at);
+    line->shape = read_shape(text, &at);
     if (!line->shape || *at != ' ') return false;
     while (*at == ' ') at++;
     const char *opcode = at;
     while (hlo_text_in_name(*at)) at++;
     const size_t length = (size_t)(at - opcode);
-    if (*opcode < 'a' || *at++ != '(' ||
-        (length == sizeof constant - 1 && memcmp(opcode, constant, length) == 0))
-        return false;
+    if (*opcode < 'a' || *at++ != '(') return false;
     line->number = -1;
+    line->literal = NULL;
     line->operands.used = line->attrs.used = 0;
     const bool number = *at >= '0' && *at <= '9';
     const char *operands = at;
-    if (number ? !hlo_text_small_int(&at, &line->number) || *at++ != ')'
-               : !read_operands(text, &at))
+    if (length == sizeof constant - 1 && memcmp(opcode, constant, length) == 0
+            ? !read_constant(text, &at)
+        : number ? !hlo_text_small_int(&at, &line->number) || *at++ != ')'
+                 : !read_operands(text, &at))
         return false;
     line->operands_at =
         (hlo_span){(uint32_t)(operands - text->source), (uint32_t)(at - operands) - 1};

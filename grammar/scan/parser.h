@@ -85,8 +85,9 @@ typedef struct hlo_definition {
     const char *opcode;
     hlo_span opcode_at;
     hlo_span operands_at;
-    int64_t number;            /* of a parameter; -1: none */
-    hlo_stack operands, attrs; /* hlo_operand_name; hlo_line_attr */
+    int64_t number;             /* of a parameter; -1: none */
+    const hlo_literal *literal; /* of a constant; else NULL */
+    hlo_stack operands, attrs;  /* hlo_operand_name; hlo_line_attr */
     uint32_t from, end;
     bool ended; /* for certain: no attribute follows */
 } hlo_definition;
@@ -342,9 +343,9 @@ typedef struct hlo_operand_name {
 
 /* An attribute that was read, and the action that the grammar would call. */
 typedef struct hlo_line_attr {
-    enum { HLO_LINE_TAKE, HLO_LINE_WORD, HLO_LINE_OPEN, HLO_LINE_CLOSE } action;
+    enum { HLO_LINE_TAKE, HLO_LINE_NEW, HLO_LINE_WORD, HLO_LINE_OPEN, HLO_LINE_CLOSE } action;
     hlo_span name;
-    hlo_span value; /* of a word; of HLO_LINE_CLOSE, all from the name on */
+    hlo_span value; /* of a word and a new value; of HLO_LINE_CLOSE, all from the name on */
     hlo_attr attr;
 } hlo_line_attr;
 

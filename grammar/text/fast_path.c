@@ -108,6 +108,10 @@ void hlo_text_operand_names(hlo_text *text) {
 static void make_attr(hlo_text *text, const hlo_line_attr *attr) {
     switch (attr->action) {
     case HLO_LINE_TAKE: hlo_text_attr(text, attr->name, attr->attr); break;
+    case HLO_LINE_NEW:
+        text->end = attr->value.offset + attr->value.length;
+        hlo_text_new_attr(text, attr->name, attr->attr);
+        break;
     case HLO_LINE_WORD:
         hlo_text_word_attr(text, attr->name, attr->attr.id, attr->value, attr->attr.u.str);
         break;
@@ -123,6 +127,7 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root) 
     const hlo_definition *line = &text->line;
     hlo_text_define(text, at, defined, root);
     hlo_text_instr_begin(text, line->opcode_at, line->shape, line->opcode);
+    if (line->literal) hlo_text_constant(text, line->literal);
     if (line->number >= 0) hlo_text_parameter(text, line->operands_at, line->number);
     const hlo_operand_name *names = (const hlo_operand_name *)line->operands.items;
     for (size_t i = 0, count = line->operands.used / sizeof *names; i < count; i++)

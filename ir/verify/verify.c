@@ -30,6 +30,7 @@ static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *att
 }
 
 static void check_attrs(verifier *v, const hlo_instr *instr) {
+    if (!instr->attr_count) return;
     bool given[HLO_ATTR_COUNT] = {false};
     for (uint32_t i = 0; i < instr->attr_count; i++) {
         const hlo_attr *attr = &instr->attrs[i];
