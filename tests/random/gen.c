@@ -42,7 +42,8 @@ static void write_shape(FILE *out, array shape) {
 
 /* The default order, or any. */
 static void write_layout(gen *g, int rank) {
-    if (!g->layouts || rank < 2 || dice_chance(&g->dice, 60)) return;
+    if (g->order) fprintf(g->body, "{%s}", g->order);
+    if (g->order || !g->layouts || rank < 2 || dice_chance(&g->dice, 60)) return;
     int order[MAX_RANK];
     for (int i = 0; i < rank; i++) order[i] = i;
     fputc('{', g->body);
@@ -332,7 +333,7 @@ char *random_module(uint64_t seed) {
     gen g = {.dice = {.state = seed}};
     dice other = {.state = ~seed}, kind = {.state = seed ^ UINT64_MAX / 5};
     if (dice_chance(&other, 2)) return random_handed_in(&other);
-    if (dice_chance(&kind, 6)) return random_others(&kind);
+    if (dice_chance(&kind, 8)) return random_others(&kind);
     g.wide = DICE_PICK(&g.dice, wide_types);
     g.layouts = dice_chance(&g.dice, 30);
     if (dice_chance(&other, 8)) g.devices = 4;
@@ -352,7 +353,7 @@ char *random_module(uint64_t seed) {
         else
             for (int way = 0; way <= twice; way++) gen_epilogue(&g, product);
     }
-    if (dice_chance(&kind, 45)) {
+    if (dice_chance(&kind, 50)) {
         g.dice = kind;
         gen_rare(&g);
     }

@@ -46,15 +46,16 @@ typedef struct left {
 
 typedef struct gen {
     dice dice;
-    FILE *body;       /* instructions, parameters left out */
-    unsigned next;    /* number of the next name */
-    const char *wide; /* the element type that most of the module computes in */
-    bool layouts;     /* physical orders are drawn too */
-    int devices;      /* that the module is for; 0: one, as a rule */
-    int channels;     /* numbers that are in use */
-    bool regions;     /* the module is not partitioned: all is in regions, one in another */
-    bool older;       /* regions with shardings of HLO, not Shardy's */
-    bool swapped;     /* the mesh has its devices in another order */
+    FILE *body;        /* instructions, parameters left out */
+    unsigned next;     /* number of the next name */
+    const char *wide;  /* the element type that most of the module computes in */
+    bool layouts;      /* physical orders are drawn too */
+    const char *order; /* the one that values have, while it is set */
+    int devices;       /* that the module is for; 0: one, as a rule */
+    int channels;      /* numbers that are in use */
+    bool regions;      /* the module is not partitioned: all is in regions, one in another */
+    bool older;        /* regions with shardings of HLO, not Shardy's */
+    bool swapped;      /* the mesh has its devices in another order */
     arrays parameters, results;
     arrays scales;   /* scalars that other places may use again */
     arrays products; /* results of dots */

@@ -80,7 +80,9 @@ static void narrow(others *o) {
 
 /* By whoever's kernel: of converted values, or of fp8 as it is. */
 static void fusion(others *o) {
-    static const char *const makers[] = {"",
+    static const char *const makers[] = {"", /* XLA's own */
+                                         "",
+                                         "",
                                          "__triton_gemm",
                                          "__triton_nested_gemm_fusion",
                                          "__cudnn$fusion",
@@ -183,12 +185,25 @@ static void attention(others *o) {
     add_result(o, shape, emit(o, "%s get-tuple-element(%%v%d), index=0", shape, call));
 }
 
+/* One operand has as many rows as a run tells. */
+static void dynamic(others *o) {
+    char rows[32], shape[48];
+    snprintf(rows, sizeof rows, "[<=%d,%d]", o->m, o->k);
+    snprintf(shape, sizeof shape, "%s[<=%d,%d]", o->wide, o->m, o->n);
+    int a = emit(o, "%s%s parameter(%d)", some_fp8(o), rows, o->parameters++);
+    a = emit(o, "%s%s convert(%%v%d)", o->wide, rows, a);
+    int b = dequantised(o, "f8e4m3fn", o->n, o->k);
+    add_result(o, shape,
+               emit(o, "%s dot(%%v%d, %%v%d), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+                    shape, a, b));
+}
+
 char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {quantised, narrow,      fusion,   /* which run here */
                                               ragged,    scaled,      cpu_call, /* and do not */
-                                              attention, convolution, library};
+                                              attention, convolution, library,  dynamic};
     const size_t all = sizeof kinds / sizeof *kinds, running = 4;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];

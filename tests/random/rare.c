@@ -65,6 +65,51 @@ static void blocks(gen *g) {
         gen_result(g, d);
 }
 
+static array batch(gen *g, int rows, int columns) {
+    const int dims[] = {2, rows, columns};
+    array a = gen_parameter(g, 'p', gen_shape("f8e4m3fn", 3, dims));
+    return gen_convert(g, a, g->wide);
+}
+
+static array multiplied_batches(gen *g, array a, array b, const char *order) {
+    const int dims[] = {a.dims[0], a.dims[1], b.dims[1]};
+    g->order = order;
+    a = gen_emit(g, gen_shape(a.type, 3, dims),
+                 "dot(%s, %s), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, "
+                 "rhs_contracting_dims={2}",
+                 a.name, b.name);
+    g->order = NULL;
+    return a;
+}
+
+/* A scale for each run of 128 in each row of each matrix. */
+static void batched_blocks(gen *g) {
+    array a = batch(g, 16, LONG), b = batch(g, 32, LONG);
+    const int runs[] = {2, 16, 2, BLOCK};
+    array s = gen_parameter(g, 'm', gen_shape(g->wide, 3, runs));
+    s = gen_emit(g, gen_shape(g->wide, 4, runs), "broadcast(%s), dimensions={0,1,2}", s.name);
+    s = gen_emit(g, a, "reshape(%s)", s.name);
+    gen_result(g, multiplied_batches(g, gen_binary(g, "multiply", a, s, true), b, NULL));
+}
+
+static void batch_within(gen *g) {
+    static const char *const orders[] = {"0,2,1", "0,1,2"};
+    array a = batch(g, 16, 32), b = batch(g, 32, 32);
+    gen_result(g, multiplied_batches(g, a, b, DICE_PICK(&g->dice, orders)));
+}
+
+/* A bias that lies across what is contiguous. */
+static void bias_across(gen *g) {
+    array a = stored(g, g->wide, 16, 32), b = stored(g, g->wide, 48, 32);
+    array bias = gen_parameter(g, 'p', gen_shape(g->wide, 1, b.dims));
+    g->order = "0,1";
+    array d = multiplied(g, a, b);
+    array v = gen_emit(g, d, "broadcast(%s), dimensions={1}", bias.name);
+    d = gen_binary(g, "add", d, v, true);
+    g->order = NULL;
+    gen_result(g, d);
+}
+
 static void rows(gen *g) {
     array d = times_vector(g, plain(g, g->wide), dice_below(&g->dice, 2));
     if (dice_chance(&g->dice, 50)) d = times_vector(g, d, dice_below(&g->dice, 2));
@@ -128,9 +173,10 @@ void gen_rare(gen *g) {
     static const struct {
         void (*make)(gen *);
         int often;
-    } kinds[] = {{blocks, 8}, {rows, 4},   {wide_bias, 4},        {gelu_observed, 4}, {sliced, 2},
-                 {effect, 3}, {copied, 1}, {scaled_by_itself, 2}, {converted_relu, 2}};
-    int at = dice_below(&g->dice, 30), kind = 0;
+    } kinds[] = {{blocks, 12},        {rows, 5},           {wide_bias, 5},    {gelu_observed, 5},
+                 {sliced, 2},         {effect, 3},         {copied, 2},       {scaled_by_itself, 2},
+                 {converted_relu, 2}, {batched_blocks, 4}, {batch_within, 2}, {bias_across, 2}};
+    int at = dice_below(&g->dice, 46), kind = 0;
     while (at >= kinds[kind].often) at -= kinds[kind++].often;
     kinds[kind].make(g);
 }
