@@ -1,10 +1,12 @@
 /* Magnitudes of scaled operands and of scales. */
 #include "passes/analysis/scale_range.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "ir/float/float.h"
 #include "ir/module/known.h"
+#include "passes/analysis/dequantise.h"
 
 enum { STEP_LIMIT = 256, ELEMENT_LIMIT = 1 << 16 };
 
@@ -12,15 +14,23 @@ enum { STEP_LIMIT = 256, ELEMENT_LIMIT = 1 << 16 };
 typedef struct magnitudes {
     double small, large;
     bool zero, endless; /* there may be such elements, infinite ones or NaN */
+    bool fp8;           /* any values of that type, scaled */
 } magnitudes;
 
-static const magnitudes unknown = {1, 1, false, false}, none = {(double)INFINITY, 0, false, false};
+static const magnitudes unknown = {1, 1, false, false, false},
+                        none = {(double)INFINITY, 0, false, false, false},
+                        anything = {0, (double)INFINITY, true, true, false};
 
-static magnitudes walk(const hlo_instr *value, unsigned *steps);
+typedef struct search {
+    unsigned steps;
+    bool scale; /* of a scale: fp8 values in it are computed */
+} search;
+
+static magnitudes walk(const hlo_instr *value, search *s);
 
 static magnitudes joined(magnitudes x, magnitudes y) {
     return (magnitudes){fmin(x.small, y.small), fmax(x.large, y.large), x.zero || y.zero,
-                        x.endless || y.endless};
+                        x.endless || y.endless, x.fp8 || y.fp8};
 }
 
 static magnitudes of_number(double number) {
@@ -47,7 +57,7 @@ static bool of_elements(const hlo_instr *value, magnitudes *out) {
 
 /* Of a value that is put together from its operands, the first `from` left out. NaN that fills up
  * is NaN in the call as well. Of two arrays that are selected from nothing is known. */
-static magnitudes of_parts(const hlo_instr *value, uint32_t from, unsigned *steps) {
+static magnitudes of_parts(const hlo_instr *value, uint32_t from, search *s) {
     magnitudes m = none;
     uint32_t fillers = 0;
     for (uint32_t i = from; i < value->operand_count; i++) {
@@ -55,24 +65,27 @@ static magnitudes of_parts(const hlo_instr *value, uint32_t from, unsigned *step
         const hlo_instr *part = hlo_instr_operand(value, i);
         const bool filler = hlo_known_number_pinned(part, &number);
         fillers += filler;
-        if (!filler || !isnan(number)) m = joined(m, walk(part, steps));
+        if (!filler || !isnan(number)) m = joined(m, walk(part, s));
     }
     return value->op == HLO_OP_SELECT && !fillers ? unknown : m;
 }
 
+/* Where both are fp8 one of them is a scale, which is no constant. */
 static magnitudes of_product(magnitudes x, magnitudes y) {
-    return (magnitudes){x.small * y.small, x.large * y.large, x.zero || y.zero,
-                        x.endless || y.endless};
+    const double large = x.fp8 && y.fp8 ? fmax(x.large, y.large) : x.large * y.large;
+    return (magnitudes){x.small * y.small, large, x.zero || y.zero, x.endless || y.endless,
+                        x.fp8 || y.fp8};
 }
 
 static magnitudes of_quotient(magnitudes x, magnitudes y) {
+    if (y.fp8) return x;
     return (magnitudes){x.small / y.large, x.large / y.small, x.zero || y.endless,
-                        x.endless || y.zero};
+                        x.endless || y.zero, x.fp8};
 }
 
 static magnitudes of_iota(const hlo_instr *value) {
     const int64_t dim = hlo_instr_int(value, HLO_ATTR_IOTA_DIMENSION, 0);
-    return (magnitudes){1, fmax(1, (double)value->shape->dims[dim] - 1), true, false};
+    return (magnitudes){1, fmax(1, (double)value->shape->dims[dim] - 1), true, false, false};
 }
 
 static double rounded(hlo_type type, double number) {
@@ -82,58 +95,62 @@ static double rounded(hlo_type type, double number) {
     return hlo_number_load(type, &cell);
 }
 
-static magnitudes unrounded(const hlo_instr *value, unsigned *steps) {
+static magnitudes unrounded(const hlo_instr *value, search *s) {
     magnitudes x, y;
-    if ((*steps)++ >= STEP_LIMIT) return unknown;
+    if (s->steps++ >= STEP_LIMIT) return anything;
     switch (value->op) {
     case HLO_OP_MULTIPLY:
-        x = walk(hlo_instr_operand(value, 0), steps);
-        y = walk(hlo_instr_operand(value, 1), steps);
+        x = walk(hlo_instr_operand(value, 0), s);
+        y = walk(hlo_instr_operand(value, 1), s);
         return of_product(x, y);
     case HLO_OP_DIVIDE:
-        x = walk(hlo_instr_operand(value, 0), steps);
-        return of_quotient(x, walk(hlo_instr_operand(value, 1), steps));
+        x = walk(hlo_instr_operand(value, 0), s);
+        return of_quotient(x, walk(hlo_instr_operand(value, 1), s));
     case HLO_OP_IOTA: return of_iota(value);
-    case HLO_OP_SELECT: return of_parts(value, 1, steps);
+    case HLO_OP_SELECT: return of_parts(value, 1, s);
     case HLO_OP_CONCATENATE:
-    case HLO_OP_PAD: return of_parts(value, 0, steps);
+    case HLO_OP_PAD: return of_parts(value, 0, s);
     case HLO_OP_NEGATE:
     case HLO_OP_ABS:
     case HLO_OP_CONVERT:
     case HLO_OP_BROADCAST:
     case HLO_OP_RESHAPE:
     case HLO_OP_TRANSPOSE:
-    case HLO_OP_COPY: return walk(hlo_instr_operand(value, 0), steps);
+    case HLO_OP_COPY: return walk(hlo_instr_operand(value, 0), s);
     default: break;
     }
     if (of_elements(value, &x)) return x;
-    return hlo_instr_moves(value) ? walk(hlo_instr_operand(value, 0), steps) : unknown;
+    return hlo_instr_moves(value) ? walk(hlo_instr_operand(value, 0), s) : unknown;
 }
 
-static magnitudes walk(const hlo_instr *value, unsigned *steps) {
+static magnitudes walk(const hlo_instr *value, search *s) {
     const hlo_type type = value->shape->type;
     double number;
-    if (hlo_type_is_fp8(type) && (!hlo_known_number_pinned(value, &number) || !isfinite(number)))
-        return (magnitudes){1, hlo_float_max(type), false, false};
-    magnitudes m = unrounded(value, steps);
+    if (hlo_type_is_fp8_operand(type) &&
+        (!hlo_known_number_pinned(value, &number) || !isfinite(number)))
+        return s->scale ? unknown : (magnitudes){1, hlo_float_max(type), false, false, true};
+    magnitudes m = unrounded(value, s);
     if (!hlo_type_is_float(type)) return m;
-    const double small = rounded(type, m.small), large = rounded(type, m.large);
-    if (isfinite(large)) return (magnitudes){small, large, m.zero, m.endless};
-    return (magnitudes){small, hlo_float_max(type), m.zero, true};
+    m.small = rounded(type, m.small);
+    m.large = rounded(type, m.large);
+    if (isfinite(m.large)) return m;
+    m.large = hlo_float_max(type);
+    m.endless = true;
+    return m;
 }
 
 static void count_scale(magnitudes *all, const hlo_instr *scale) {
-    unsigned steps = 0;
+    search s = {.scale = true};
     if (!scale) return;
-    magnitudes m = walk(scale, &steps);
+    const magnitudes m = walk(scale, &s);
     all->large *= fmax(1, m.large);
     all->small *= fmin(1, m.small);
 }
 
 /* The largest element of a dot's operand over that of its fp8 values, where that is more. */
 static double growth(const hlo_instr *operand, const hlo_instr *fp8) {
-    unsigned steps = 0;
-    magnitudes m = walk(operand, &steps);
+    search s = {0};
+    const magnitudes m = walk(operand, &s);
     return m.endless ? (double)INFINITY : fmax(1, m.large / hlo_float_max(fp8->shape->type));
 }
 
@@ -155,5 +172,5 @@ bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo
             growth(hlo_instr_operand(source, 0), m->a) * growth(hlo_instr_operand(source, 1), m->b);
     const double sum = (double)hlo_matmul_extents(m).k * hlo_float_max(m->a->shape->type) *
                        hlo_float_max(m->b->shape->type);
-    return isfinite((float)(sum * all.large)) && (float)all.small != 0;
+    return isfinite((float)(sum * all.large)) && all.small >= (double)FLT_MIN;
 }
