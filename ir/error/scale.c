@@ -57,6 +57,6 @@ bool hlo_error_scales(const hlo_instr *instr, uint32_t o) {
     int steps = 64;
     if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
     const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
-    return is_scale(scale) ||
-           (!is_dequantised(scale) && is_dequantised(other) && comes_to_rows(instr, &steps));
+    /* Of two that both come from fp8 either may be the scale. */
+    return is_scale(scale) || (is_dequantised(other) && comes_to_rows(instr, &steps));
 }

@@ -370,6 +370,17 @@ static void rows_of_one_element_are_scaled(void **state) {
     run(&s, true);
     assert_true(at(&s.sigma, 0) == 0);
     hlo_module_free(s.module);
+    s = prepare(MODULE("(q: f8e5m2[4], m: f8e4m3fn[]) -> f32[4]",
+                       "  %q = f8e5m2[4]{0} parameter(0)\n  %m = f8e4m3fn[] parameter(1)\n"
+                       "  %w = f32[4]{0} convert(%q)\n  %n = f32[] convert(%m)\n"
+                       "  %b = f32[4]{0} broadcast(%n), dimensions={}\n"
+                       "  ROOT %r = f32[4]{0} multiply(%w, %b)"),
+                &recover); /* the repeated number may be the one that is multiplied */
+    set(&s.operands[0], 1, INFINITY);
+    for (int i = 0; i < 4; i++) set(&s.operands[1], i, 1);
+    run(&s, true);
+    assert_true(at(&s.sigma, 0) == 0 && isnan(at(&s.sigma, 1)));
+    hlo_module_free(s.module);
     s = prepare(THIN("f8e5m2", "f16"),
                 &recover); /* by what overflowed, here and perhaps elsewhere */
     set(&s.operands[0], 0, 1), set(&s.operands[1], 0, INFINITY);
