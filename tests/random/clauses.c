@@ -17,8 +17,8 @@
 #include "hlo/text.h"
 #include "passes/rules/library.h"
 #include "passes/rules/vocabulary.h"
-#include "tests/random/check.h"
-#include "tests/random/edit.h"
+#include "tests/random/check/check.h"
+#include "tests/random/module/edit.h"
 
 enum { FILES_MOST = 12, CLAUSES_MOST = 1024, CAUGHT_SIZE = 160, CLAUSE_SECONDS = 120 };
 enum { WAYS_MOST = 8, PASSES_SIZE = 64 };

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "hlo/text.h"
-#include "tests/random/check.h"
-#include "tests/random/edit.h"
+#include "tests/random/check/check.h"
+#include "tests/random/module/edit.h"
 
 enum { JOBS_MOST = 64, REDUCED_MOST = 3, WAYS = 2, SEED_SECONDS = 120 };
 

@@ -1,5 +1,5 @@
 /* The text of a module: see gen.h. */
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

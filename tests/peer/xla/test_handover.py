@@ -21,9 +21,9 @@ import _thunks
 import _xla_gpu
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MISREAD = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'call', 'bias-all.hlo')
-AUX = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'fp8', 'gelu-aux.hlo')
-SCALED = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'scales', 'outer.hlo')
+MISREAD = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'call', 'bias-all.hlo')
+AUX = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'fp8', 'gelu-aux.hlo')
+SCALED = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'scales', 'outer.hlo')
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
 UNTOLD = ('encoder_qdq_fwd', 'encoder_qdq_train', 'llama_train')
 F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # of xla_data.proto's PrimitiveType

@@ -228,7 +228,7 @@ def main():
         if wrong:
             failed += 1
             print(f'{name}: {wrong}')
-    schema = pathlib.Path(__file__).resolve().parents[2] / 'grammar' / 'proto' / 'hlo.proto'
+    schema = pathlib.Path(__file__).resolve().parents[3] / 'grammar' / 'proto' / 'hlo.proto'
     for name, text in cases[:3] + [(s, test_text.text_of(s)) for s in READ if 'nan(' not in s]:
         wrong = protobuf_says(checker, schema, text)
         if wrong:

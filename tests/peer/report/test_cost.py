@@ -92,7 +92,7 @@ def elementwise(root):
 def main():
     args = _script.parser().parse_args()
     client = jax.devices('cpu')[0].client
-    texts = [*elementwise(pathlib.Path(__file__).resolve().parents[2]), *(PRELUDE % row for row in APPLIED)]
+    texts = [*elementwise(pathlib.Path(__file__).resolve().parents[3]), *(PRELUDE % row for row in APPLIED)]
     models = [path.read_text(encoding='latin-1') for path in sorted(pathlib.Path(args.models).glob('*.hlo'))]
     texts += [text for text in models if not NOT_COUNTED.search(text)]
     path = pathlib.Path(args.work) / 'in.hlo'

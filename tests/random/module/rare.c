@@ -1,5 +1,5 @@
-/* What the other draws seldom have, in a module beside them. */
-#include "tests/random/gen.h"
+/* Forms that the other draws seldom have, in a module beside them. */
+#include "tests/random/module/gen.h"
 
 enum { BLOCK = 128, LONG = 2 * BLOCK };
 

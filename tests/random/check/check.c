@@ -1,5 +1,5 @@
 /* See check.h. */
-#include "tests/random/check.h"
+#include "tests/random/check/check.h"
 
 #include <math.h>
 #include <sched.h>
@@ -14,8 +14,7 @@
 #include "matmul/product.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"
-#include "tests/random/devices.h"
-#include "tests/random/places.h"
+#include "tests/random/check/devices.h"
 
 static const hlo_rule *rule_at(int index, const hlo_rules **out_rules) {
     for (uint32_t i = 0; i < hlo_rules_builtin_count; i++) {

@@ -1,7 +1,8 @@
-/* What is multiplied. Values are drawn from the dot upwards: a shape first, then what makes it. */
+/* Operands of dots. Values are drawn from the dot upwards: a shape, then the instruction that makes
+ * it, then its operands. */
 #include <string.h>
 
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 static const char *fp8_type(gen *g) {
     return dice_chance(&g->dice, 75) ? "f8e4m3fn" : "f8e5m2";

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 enum { LEAST_LARGE = 257 };
 

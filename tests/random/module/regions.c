@@ -2,7 +2,7 @@
  * module is written for each of four devices. */
 #include <string.h>
 
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 const char *gen_mesh(const gen *g) {
     if (!g->regions || g->older) return "";

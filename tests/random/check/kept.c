@@ -1,10 +1,10 @@
-/* Whether what had to stay has: see places.h. */
+/* Constraints that a rewrite has to keep: see check.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hlo/text.h"
-#include "tests/random/places.h"
+#include "tests/random/check/check.h"
 
 typedef struct kept {
     char *why;

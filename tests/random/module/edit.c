@@ -1,5 +1,5 @@
 /* See edit.h. */
-#include "tests/random/edit.h"
+#include "tests/random/module/edit.h"
 
 #include <ctype.h>
 #include <glob.h>
@@ -9,9 +9,9 @@
 
 #include "ir/float/literal.h"
 #include "passes/rules/library.h"
-#include "tests/random/check.h"
-#include "tests/random/gen.h"
-#include "tests/random/places.h"
+#include "tests/random/check/check.h"
+#include "tests/random/module/gen.h"
+#include "tests/random/module/places.h"
 
 static void add_case(text_cases *list, const char *name, const char *text, const char *head) {
     if (list->count == list->capacity) {

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 typedef struct others {
     dice *dice;

@@ -1,5 +1,5 @@
-/* Edits that say where and when: see places.h. */
-#include "tests/random/places.h"
+/* See places.h. */
+#include "tests/random/module/places.h"
 #include "ir/intern.h"
 
 #include <string.h>

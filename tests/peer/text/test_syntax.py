@@ -47,7 +47,7 @@ class Printer:
 
 
 def check_rows(modules):
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(__file__).resolve().parents[3]
     missing = _text_rows.missing(modules, root)
     for row in missing:
         print(f'no module has: {row}')

@@ -4,7 +4,7 @@
 #define HLO_TESTS_RANDOM_EDIT_H
 
 #include "ir/ir.h"
-#include "tests/random/draw.h"
+#include "tests/random/module/draw.h"
 
 typedef struct text_case {
     char *name; /* of the rule or the file */

@@ -1,8 +1,8 @@
-/* What is done with a product. */
+/* Users of a product: bias, activation, scale, clamp, amax. */
 #include <math.h>
 #include <string.h>
 
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 static array step_bias(gen *g, array v) {
     if (!v.rank) return v;

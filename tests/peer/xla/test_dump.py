@@ -15,7 +15,7 @@ import jsonschema
 import _script
 
 HERE = pathlib.Path(__file__).parent
-SCHEMA = HERE.parents[1] / "docs" / "history.schema.json"
+SCHEMA = HERE.parents[2] / "docs" / "history.schema.json"
 WANTED = {
     "qkv_shared": (3, [("dot-merger", "merged: of 3 matmuls 1 are left")] * 2 + [("cublas-gemm-rewriter", "made a cuBLASLt call on wide types")]),
     "rowwise_before": (1, [("cublas-gemm-rewriter", "made a cuBLASLt call on wide types")]),

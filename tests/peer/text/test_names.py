@@ -35,7 +35,7 @@ PLACES = {
 
 def words():
     found = set(KEYWORDS)
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(__file__).resolve().parents[3]
     for table in 'op', 'attr', 'type', 'attr_value':
         for quoted in re.findall(r'"([^"\n]*)"', (root / f'ir/table/{table}.def').read_text()):
             found.update(word for word in quoted.split() if re.fullmatch(r'[A-Za-z_][\w.-]*', word))

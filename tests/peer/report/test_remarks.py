@@ -15,7 +15,7 @@ import pydantic_sarif.model
 
 import _script
 
-SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "remarks.schema.json"
+SCHEMA = pathlib.Path(__file__).parents[3] / "docs" / "remarks.schema.json"
 
 
 def run(program, *arguments):

@@ -1,7 +1,7 @@
 /* Matmuls in loops and branches, with operands that are dequantised before them. */
 #include <stdlib.h>
 
-#include "tests/random/gen.h"
+#include "tests/random/module/gen.h"
 
 enum { INSIDE, PLAIN, MULTIPLIED, DIVIDED, CONSTANT, HOWS };
 

@@ -5,7 +5,7 @@
 #include "hlo/pass.h"
 #include "hlo/runtime.h"
 #include "passes/verdict/remark.h"
-#include "tests/random/draw.h"
+#include "tests/random/module/draw.h"
 
 enum { RULES_MOST = 256, WHY_SIZE = 4096 };
 
@@ -59,5 +59,11 @@ hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *opti
 void use_processor(int job);
 /* Ends the process when it has computed for so long from now on, however busy the machine is. */
 void limit_seconds(int seconds);
+
+/* kept.c: true if a rewrite kept the constraints of module/places.h: a scheduled module is
+ * unchanged, so is the code of another thread; ends of control dependencies are there, with them
+ * and in their order, and so are instructions with effects or operands in another memory space.
+ * False: `why` (of `size` bytes) names the one that is not. */
+bool places_kept(const hlo_module *before, const hlo_module *after, char *why, size_t size);
 
 #endif

@@ -1,21 +1,20 @@
 /* Modules with dots of fp8 values, drawn from a seed.
  *
- *   gen.c       the text of a module: names, shapes, layouts, parameters, results, what it is
- *               wrapped in
- *   operand.c   what is multiplied: quantised values, dequantised, moved about
- *   result.c    what is done with the product
- *   table.c     numbers that stand in tables
- *   sent.c      what goes from device to device, what differs between them
- *   regions.c   what is handed into manual regions
- *   handed.c    loops and branches into which operands are handed
- *   rare.c      what these seldom make
- *   others.c    what multiplies, and no rule rewrites */
+ *   gen.c          the text of a module: names, shapes, layouts, parameters, results, wrapping
+ *   operand.c      operands of dots: quantised values, dequantised and moved
+ *   result.c       users of the product: bias, activation, scale, clamp, amax
+ *   table.c        numbers taken from tables
+ *   collectives.c  collectives among four devices, scales that differ between them
+ *   regions.c      manual regions and their operands
+ *   loops.c        loops and branches with dequantised operands
+ *   rare.c         forms that the other files seldom make
+ *   products.c     products that no rule rewrites */
 #ifndef HLO_TESTS_RANDOM_GEN_H
 #define HLO_TESTS_RANDOM_GEN_H
 
 #include <stdio.h>
 
-#include "tests/random/draw.h"
+#include "tests/random/module/draw.h"
 
 enum { MAX_RANK = 8, MAX_ARRAYS = 64 };
 

@@ -1,5 +1,5 @@
 /* See devices.h. */
-#include "tests/random/devices.h"
+#include "tests/random/check/devices.h"
 
 #include <string.h>
 

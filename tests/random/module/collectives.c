@@ -1,5 +1,5 @@
-/* What goes from device to device. */
-#include "tests/random/gen.h"
+/* Collectives among four devices. */
+#include "tests/random/module/gen.h"
 
 /* Groups of devices, and how many each holds. */
 typedef struct grouping {
