@@ -20,8 +20,8 @@ static double noted_trips(const hlo_instr *loop) {
 
 double hlo_loop_trip_count(const hlo_instr *loop) {
     double noted = noted_trips(loop);
-    uint64_t counted = noted > 0 ? HLO_TRIPS_UNKNOWN : hlo_while_trip_count(loop);
-    if (noted > 0 || counted == HLO_TRIPS_UNKNOWN) return noted > 0 ? noted : 1;
+    uint64_t counted = noted > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
+    if (noted > 0 || counted == HLO_TRIP_COUNT_UNKNOWN) return noted > 0 ? noted : 1;
     return (double)counted;
 }
 

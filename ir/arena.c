@@ -21,14 +21,14 @@ struct adopted {
 
 struct hlo_arena {
     block *newest;
-    block *spare; /* given back, and used again: memory that is new costs more */
+    block *spare; /* released blocks, for reuse: memory new to the process is slower */
     adopted *adopted;
     jmp_buf *recover;
     size_t total, limit;
 };
 
-/* A block or a pool's piece is a small share of what there is, so that little is left over. Where
- * it fills a large page it is one: these are faster to get and to walk over. */
+/* A new block or pool piece is a fixed share of the total, so that little stays unused. A block of
+ * large pages is faster to get and to traverse. */
 enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10 };
 enum { LARGE_PAGE = 2 << 20 };
 
@@ -91,11 +91,11 @@ void *hlo_memory_new(size_t size) {
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
     void *memory = aligned_alloc(LARGE_PAGE, size);
-    if (memory) madvise(memory, size, MADV_HUGEPAGE); /* where that cannot be, as it is */
+    if (memory) madvise(memory, size, MADV_HUGEPAGE); /* a failure leaves small pages */
     return memory;
 }
 
-/* One that was given back; NULL when none is large enough. */
+/* Takes a released block of at least `size` bytes; NULL: there is none. */
 static block *take_spare(hlo_arena *arena, size_t size) {
     for (block **at = &arena->spare, *b; (b = *at); at = &b->older) {
         if (b->size < size) continue;

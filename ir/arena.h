@@ -14,11 +14,11 @@
 
 typedef struct hlo_arena hlo_arena;
 
-/* NULL when not even the arena itself fits in memory. `recover` may be NULL until the first
- * allocation; it is borrowed and must stay valid while the arena is allocated from. */
+/* Makes an arena; NULL when memory runs out. `recover` may be NULL until the first allocation; it
+ * is borrowed and must stay valid while the arena is allocated from. */
 hlo_arena *hlo_arena_new(jmp_buf *recover);
-/* hlo_arena_new() and a first allocation of `size` zero bytes, which is returned: for a struct that
- * holds its own arena. */
+/* Makes an arena and returns a first allocation of `size` zero bytes: for a struct that holds its
+ * own arena. */
 void *hlo_arena_new_with(jmp_buf *recover, size_t size, hlo_arena **out_arena);
 void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
 
@@ -27,13 +27,13 @@ void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
  */
 jmp_buf *hlo_arena_set_recover(hlo_arena *arena, jmp_buf *recover);
 
-/* Refuses to grow past `bytes` in all (0: no limit). */
+/* Limits the arena to `bytes` in all; 0: no limit. */
 void hlo_arena_set_limit(hlo_arena *arena, size_t bytes);
 
-/* Uninitialised memory, aligned to 8 bytes. `size` 0 gives a valid pointer. */
+/* Allocates uninitialised memory, aligned to 8 bytes. `size` 0 gives a valid pointer. */
 void *hlo_arena_alloc(hlo_arena *arena, size_t size);
 void *hlo_arena_zero(hlo_arena *arena, size_t size);
-/* count * size bytes, checked for overflow. */
+/* Allocates count * size bytes, checked for overflow. */
 void *hlo_arena_array(hlo_arena *arena, size_t count, size_t size);
 void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size);
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
@@ -42,8 +42,8 @@ char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
 /* Makes the arena the owner of malloc()ed memory. Not to be used across hlo_arena_release(). */
 void hlo_arena_adopt(hlo_arena *arena, void *memory);
 
-/* A pool: objects of one kind lie together in memory, apart from other allocations of the arena.
- * All zero at first; not to be used across hlo_arena_release(). */
+/* A pool: objects of one kind, contiguous in memory, apart from other allocations of the arena. All
+ * zero at first; not to be used across hlo_arena_release(). */
 typedef struct hlo_pool {
     char *at;
     size_t capacity; /* bytes from `at` on */
@@ -51,17 +51,17 @@ typedef struct hlo_pool {
 } hlo_pool;
 void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);
 
-/* Jumps to the recovery point, as an allocation without memory does. */
+/* Jumps to the recovery point, as an allocation does when memory runs out. */
 _Noreturn void hlo_arena_exhausted(hlo_arena *arena);
 
-/* Allocates memory outside any arena, for free(); NULL when there is none. An allocation of more
- * than half a large page of the system is aligned to large pages and advised to use them. */
+/* Allocates memory outside any arena, to be freed with free(); NULL when memory runs out. An
+ * allocation of more than half a large page is aligned to large pages and advised to use them. */
 void *hlo_memory_new(size_t size);
 
-/* Bytes allocated so far. */
+/* Returns the bytes allocated so far. */
 size_t hlo_arena_used(const hlo_arena *arena);
 
-/* A scratch region: hlo_arena_release() frees all allocations made after the mark. */
+/* A mark in the arena: hlo_arena_release() frees all allocations made after it. */
 typedef struct hlo_arena_mark {
     void *block;
     size_t used, total;

@@ -59,8 +59,8 @@ const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
     return root;
 }
 
-/* Whether each attribute of a start is read as the start's where it stands among those of the
- * instruction that it wraps. */
+/* True if text may write the start's attributes among the wrapped instruction's: the reader gives
+ * each attribute that the wrapped opcode may have to the wrapped instruction. */
 static bool keeps_attrs(const hlo_instr *start, const hlo_instr *wrapped) {
     for (uint32_t i = 0; i < start->attr_count; i++)
         if (start->attrs[i].id != HLO_ATTR_CALLS && hlo_op_has(wrapped->op, start->attrs[i].id))

@@ -4,13 +4,14 @@
 
 #include "ir/ir.h"
 
-/* An asynchronous operation is a chain: async-start, any number of async-update, async-done. */
+/* True for async-start, async-update and async-done, which form a chain: a start, any number of
+ * updates, a done. */
 bool hlo_op_is_async(hlo_op op);
-/* The async-start of the chain of `instr`; NULL when there is none. */
+/* Returns the async-start of the chain of `instr`; NULL: there is none. */
 const hlo_instr *hlo_async_start(const hlo_instr *instr);
-/* The only instruction of `comp` beside its parameters, which are its operands in their order, and
- * which has no attributes but its opcode's own; NULL when `comp` has another form. Text then writes
- * `negate-start(...)` for async-start and omits the computation. */
+/* Returns the instruction that `comp` wraps: the only one beside its parameters, which are its
+ * operands in order, without attributes beyond those of its opcode. NULL: `comp` has another form.
+ * Text writes `negate-start(...)` for such an async-start and omits the computation. */
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
 /* True if the computation that a start calls can be rebuilt from the start: it wraps one
  * instruction, has all of the start's operands, and returns the shape in the start's result. */

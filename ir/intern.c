@@ -19,26 +19,27 @@ typedef struct entry {
         hlo_instr *bound;
         cached *cached;
     };
-    uint32_t scope : 31; /* of what is bound */
+    uint32_t scope : 31; /* of the binding */
     uint32_t has_cache : 1;
     uint32_t length : 30;
     uint32_t taken : 2; /* a bit for each hlo_namespace */
     char text[];
 } entry;
 
-/* The hash stands beside the entry, so that probing does not touch the entries passed by. A slot is
- * half as large as with a pointer: a table of many names is mostly not in the cache. */
+/* The hash is stored in the slot, so that probing reads no entry that it skips. A slot with a
+ * number is half as large as with a pointer: a table of many names exceeds the CPU's cache. */
 typedef struct slot {
     uint32_t hash;
     uint32_t entry; /* see entry_at(); 0: free */
 } slot;
 
-/* Entries lie in chunks; one that would leave much of a chunk unused has a chunk of its own. An
- * entry's number is that of its chunk, and its place there, in units. */
+/* Entries are allocated in chunks; a large entry has a chunk of its own. The number of an entry
+ * combines its chunk's number and its offset in the chunk, in units. */
 enum { UNIT = 8, CHUNK_UNITS = 1 << 10, CHUNK = UNIT * CHUNK_UNITS, LARGE = CHUNK / 4 };
 
 struct hlo_strings {
-    slot *slots; /* open addressing, linear probing; outside the arena, so that it can be freed */
+    slot *slots; /* open addressing, linear probing; outside the arena, to be freed when the table
+                    grows */
     size_t mask, count;
     char **chunks;
     uint32_t chunk_count, chunk_capacity;
@@ -62,7 +63,7 @@ static slot *new_slots(hlo_arena *arena, size_t count) {
     return memset(slots, 0, count * sizeof *slots);
 }
 
-/* Its number. */
+/* Allocates a chunk and returns its number. */
 static uint32_t add_chunk(hlo_arena *arena, struct hlo_strings *strings, size_t size) {
     if (strings->chunk_count == strings->chunk_capacity) {
         if (strings->chunk_count > UINT32_MAX / CHUNK_UNITS / 2) hlo_arena_exhausted(arena);
@@ -75,7 +76,7 @@ static uint32_t add_chunk(hlo_arena *arena, struct hlo_strings *strings, size_t 
     return strings->chunk_count++;
 }
 
-/* The number of an entry of `size` bytes. */
+/* Allocates an entry of `size` bytes and returns its number. */
 static uint32_t add_entry(hlo_arena *arena, struct hlo_strings *strings, size_t size) {
     const size_t units = (size + UNIT - 1) / UNIT;
     if (size > LARGE) return add_chunk(arena, strings, size) * CHUNK_UNITS;
@@ -95,7 +96,7 @@ struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
     strings->chunks = hlo_arena_array(arena, FIRST_CHUNKS, sizeof *strings->chunks);
     strings->chunk_capacity = FIRST_CHUNKS;
     strings->open = add_chunk(arena, strings, CHUNK);
-    strings->open_used = 1; /* no entry has number 0 */
+    strings->open_used = 1; /* number 0 marks a free slot */
     return strings;
 }
 
@@ -124,8 +125,8 @@ void hlo_strings_reserve(hlo_module *module, size_t count) {
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
-/* Names that differ in their last digit are neighbours in the table: most names are numbered, and
- * met in order, so that a line of the cache serves several. */
+/* Names that differ in their last digit are neighbours in the table: most names are numbered and
+ * met in order, so that one cache line serves several. */
 static uint32_t hash_of(const char *bytes, size_t length) {
     if (!length) return 0;
     return (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1];
@@ -199,7 +200,7 @@ void hlo_strings_free_names(struct hlo_strings *strings) {
     }
 }
 
-/* False when something of that kind is called so already. */
+/* Takes a name; false: an object of that kind has it already. */
 static bool take(const char *interned, hlo_namespace space) {
     entry *e = entry_of(interned);
     const uint32_t bit = 1u << space;
@@ -208,7 +209,7 @@ static bool take(const char *interned, hlo_namespace space) {
     return true;
 }
 
-/* The length of `name` without a `.N` ending. */
+/* Returns the length of `name` without a `.N` ending. */
 static size_t stem_length(const char *name) {
     size_t length = strlen(name), end = length;
     while (end > 1 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;

@@ -4,12 +4,12 @@
 
 #include "ir/ir.h"
 
-/* The interned copy of `length` bytes, NUL-terminated (they may hold NUL bytes themselves: compare
- * pointers). hlo_intern_length() gives the length back. */
+/* Returns the interned, NUL-terminated copy of `length` bytes. They may hold NUL bytes: compare
+ * pointers; hlo_intern_length() returns the length. */
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
-/* hlo_intern() in two steps: the first starts the memory accesses of the second, which in a large
- * module take as long as the rest of reading an instruction. */
+/* Split hlo_intern(): hlo_intern_begin() prefetches the slot that hlo_intern_end() reads. In a
+ * large module that memory access takes as long as the rest of reading an instruction. */
 uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t begun);
 size_t hlo_intern_length(const char *interned);
@@ -32,10 +32,10 @@ typedef struct hlo_string_cache {
     uint32_t suffix;        /* the last N tried for `name.N` */
     uint8_t op, attr;       /* opcode and attribute of that name, plus one; 0: not looked up yet */
 } hlo_string_cache;
-/* The cache of a string, made on first use; valid until the module is freed. */
+/* Returns the cache of a string, made on first use; valid until the module is freed. */
 hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);
 
-/* Instructions have unique names, and so have computations; one of each may share a name. */
+/* Namespaces: an instruction and a computation may share a name, two instructions may not. */
 typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
 /* Takes a free name: `interned` itself, or with its `.N` ending replaced by the next free one.
  * O(1). */
@@ -44,12 +44,13 @@ const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char 
 void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
                       const char *interned);
 
-/* The tables of a module; module.c makes and frees them. */
+/* Makes and frees the tables of a module, for module.c. hlo_strings_free() frees memory outside the
+ * arena; NULL is allowed. */
 struct hlo_strings *hlo_strings_new(hlo_arena *arena);
 /* Makes room for `count` strings, as far as that is cheap; more may follow. */
 void hlo_strings_reserve(hlo_module *module, size_t count);
-void hlo_strings_free(struct hlo_strings *strings); /* what is not in the arena; NULL is allowed */
-/* Drops the binding of every string: no instruction or computation has any of the names. */
+void hlo_strings_free(struct hlo_strings *strings);
+/* Drops the binding of every string once no instruction or computation has any of the names. */
 void hlo_strings_free_names(struct hlo_strings *strings);
 struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena);
 

@@ -21,7 +21,7 @@
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* The physical order of an array. Interned with its shape. */
+/* Physical order of an array's dimensions. Interned with its shape. */
 typedef struct hlo_layout {
     const int64_t *minor_to_major; /* rank entries */
     int64_t element_bits;          /* E(n); 0: the type's own */
@@ -30,7 +30,7 @@ typedef struct hlo_layout {
                                       NULL: none */
 } hlo_layout;
 
-/* Readers refuse arrays of more dimensions. */
+/* Dimensions that an array may have; readers refuse more. */
 enum { HLO_LARGEST_RANK = 64 };
 
 /* An array, a tuple, a token or an opaque. Immutable and interned: within a module, two shapes are
@@ -47,10 +47,10 @@ struct hlo_shape {
     uint64_t hash;
 };
 
-/* Elements of an array shape (1 for a scalar), or -1 when that overflows int64 or a dimension is
- * unbounded. */
+/* Counts the elements of an array (1 for a scalar); -1 on overflow or if a dimension is unbounded.
+ */
 int64_t hlo_shape_count(const hlo_shape *shape);
-/* Bytes of the elements in memory, tuples summed over their leaves; -1 on overflow. */
+/* Sums the bytes of the elements in memory, over the leaves of a tuple; -1 on overflow. */
 int64_t hlo_shape_bytes(const hlo_shape *shape);
 bool hlo_shape_is_scalar(const hlo_shape *shape);
 bool hlo_shape_is_array(const hlo_shape *shape);
@@ -66,18 +66,19 @@ bool hlo_shape_is_ordered(const hlo_shape *shape);
 /* Writes the stride of each dimension, in elements, by the layout; by the default one when it is
  * absent or no order (hlo_shape_is_ordered). */
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides);
-/* The interned shape of `module` that equals `shape`. Its arrays are copied. */
+/* Returns the module's interned shape equal to `shape`, whose arrays are copied. */
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape);
-/* An array with the default layout. */
+/* Returns the shape of an array with the default layout. */
 const hlo_shape *hlo_shape_array(hlo_module *module, hlo_type type, uint32_t rank,
                                  const int64_t *dims);
-/* An array with the physical order `minor_to_major`; NULL gives the default. */
+/* Returns the shape of an array with the physical order `minor_to_major`; NULL: the default layout.
+ */
 const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32_t rank,
                                        const int64_t *dims, const int64_t *minor_to_major);
 const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
                                  const hlo_shape *const *elements);
-/* `shape` with another element type; dimensions and layout stay, but E(n) of the layout is dropped
- * when the type has another width. */
+/* Returns `shape` with another element type: dimensions and layout stay, but the layout's E(n) is
+ * dropped if the width changes. */
 const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type);
 
 /* ------------------------------------------------------------------------------------- literals */
@@ -164,12 +165,12 @@ static inline const char *hlo_attr_text(const hlo_attr *attr) {
 /* True if the attribute equals its default (ir/table/attr_default.def) on an `op` whose first
  * operand has the shape `operand`; NULL: the shape is not known. */
 bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
-/* The default `type` of a comparison whose operands have the shape `operand`. */
+/* Returns the default `type` of a comparison whose operands have the shape `operand`. */
 const char *hlo_compare_default_type(const hlo_shape *operand);
 
 /* ------------------------------------------------------------------- instructions, computations */
 
-/* One operand slot, which is also one link in the use list of the operand. */
+/* One operand slot, which is also one link in the operand's use list. */
 typedef struct hlo_use hlo_use;
 struct hlo_use {
     hlo_instr *def;       /* the operand */
@@ -186,8 +187,8 @@ typedef enum hlo_pin {
     HLO_PIN_THREAD   /* the host runs it, or another thread than the module's own */
 } hlo_pin;
 
-/* Every pass loops over all instructions, so they lie together in memory, in the order in which
- * they were made, and the members that every loop reads come first. */
+/* Every pass loops over all instructions: they are contiguous in memory, in the order of their
+ * creation, and the members that every loop reads come first. */
 struct hlo_instr {
     hlo_op op : 8;
     uint32_t attr_count : 20;
@@ -214,8 +215,8 @@ struct hlo_instr {
     const char *name; /* without `%`; unique in the module */
 };
 
-/* The next or previous instruction of the computation; NULL at its end. For loops over a whole
- * computation: most instructions lie one after another, so a later one is prefetched. */
+/* Returns the next or previous instruction of the computation; NULL at its end. Prefetches a later
+ * one, as most instructions of a computation are contiguous in memory. */
 enum { HLO_INSTRS_AHEAD = 24 };
 static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
     __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
@@ -260,7 +261,7 @@ typedef struct hlo_tables {
     hlo_stack_frame *frames;
 } hlo_tables;
 
-/* An error that HLO's reader does not report and its verifier does. */
+/* An error that XLA's reader ignores and its verifier reports. */
 typedef struct hlo_deferred_error hlo_deferred_error;
 struct hlo_deferred_error {
     hlo_deferred_error *next;
@@ -274,7 +275,7 @@ typedef struct hlo_line {
     uint32_t number; /* from 1; 0: none */
 } hlo_line;
 
-/* Line starts found so far, so that locating many diagnostics does not read the text for each. */
+/* Cache of line starts: locating many diagnostics reads the text once. */
 typedef struct hlo_lines {
     hlo_line last[2];    /* the lines of the last note, and of the last error or warning */
     size_t end[2];       /* the byte after each of them; 0: not known */
@@ -316,7 +317,7 @@ struct hlo_module {
     struct hlo_shapeset *shapes; /* interned */
 };
 
-/* An empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
+/* Makes an empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
 hlo_module *hlo_module_new(jmp_buf *recover);
 
 /* Makes a computation, last in the module. Its name is made unique with `.N`; NULL: the caller sets
@@ -366,24 +367,24 @@ void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
  * frontend attributes and, where both have equal dimensions, sharding and original value, each only
  * if `to` does not have it. */
 void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
-/* The number of uses as operand, plus one if it is the root of its computation. */
+/* Counts the uses as operand, and one more if the instruction is its computation's root. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);
 
-/* The thread of computations without execution_thread. */
+/* Thread of computations without execution_thread. */
 extern const char hlo_main_thread[];
-/* Sets the thread, NULL for the main one. Returns true if that changes it. */
+/* Sets the thread; NULL: the main one. Returns true if the thread changes. */
 bool hlo_computation_set_thread(hlo_computation *comp, const char *interned);
 const char *hlo_computation_thread(const hlo_computation *comp);
 
-/* The filter hlo_instr.attr_bits: a clear bit tells that an attribute is absent, as most are,
- * without a search of the list. Several attributes share a bit; the last bit is set by attributes
- * that name computations. */
+/* Filter of attributes present, hlo_instr.attr_bits: a clear bit shows without a search that an
+ * attribute is absent. Several attributes share a bit; the last bit is set by attributes that name
+ * computations. */
 #define HLO_ATTR_BIT_CALLS (UINT32_C(1) << 31)
 static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
     return UINT32_C(1) << id % 31;
 }
 const hlo_attr *hlo_instr_find_attr(const hlo_instr *instr, hlo_attr_id id);
-/* The attribute; NULL when the instruction does not have it. */
+/* Returns the attribute; NULL: the instruction does not have it. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_instr_find_attr(instr, id) : NULL;
 }
@@ -394,12 +395,12 @@ void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr);
 void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);
 /* Copies every attribute of `from` that `to` does not have. */
 void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
-/* The value of an attribute; `missing`, or NULL, when the instruction does not have it. */
+/* Returns an attribute's value; `missing` or NULL: the instruction does not have it. */
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 /* hlo_attr_text(); NULL when the instruction does not have the attribute. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
-/* An empty list, never NULL, when the instruction does not have the attribute. */
+/* Returns an attribute's list; an empty one if the instruction does not have it. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
 hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
 /* Calls `visit` on every computation that an attribute of `instr` names. */
@@ -410,11 +411,11 @@ hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
 void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
-/* Interns `text`. For attributes of the kinds WORD, STRING, FORM and RAW. */
+/* Interns `text` and sets an attribute of kind WORD, STRING, FORM or RAW. */
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 
-/* The op_name of the metadata; NULL when there is none. */
+/* Returns the op_name of the metadata; NULL: there is none. */
 const char *hlo_instr_op_name(const hlo_instr *instr);
 
 /* Makes a constant before `before`. */

@@ -23,7 +23,8 @@ int hlo_status_exit(hlo_status status) {
     return status == HLO_OUT_OF_MEMORY ? HLO_INVALID_INPUT : (int)status;
 }
 
-/* Apart from its caller, whose `module` a jump would leave undefined. */
+/* Builds the module's tables: a function of its own because setjmp() would leave the caller's local
+ * variables undefined. */
 static bool fill_module(hlo_module *module) {
     jmp_buf here;
     module->arena = hlo_arena_new(&here);
@@ -266,7 +267,7 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* What hlo_instr.attr_bits has for that attribute. */
+/* Returns the bits of hlo_instr.attr_bits that the attribute sets. */
 static uint32_t attr_bits(hlo_attr_id id) {
     const hlo_attr_kind kind = hlo_attrs_info[id].kind;
     const bool calls = kind == HLO_KIND_COMPUTATION || kind == HLO_KIND_COMPUTATIONS;

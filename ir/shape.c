@@ -102,7 +102,7 @@ const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
     struct hlo_shapeset *set = module->shapes;
     hlo_shape key = *shape;
     const hlo_layout *l = key.layout;
-    /* A scalar has no order; to keep one pointer per shape, no layout either. */
+    /* A scalar has no order: dropping its layout keeps one pointer per shape. */
     if (key.rank == 0 && l && !l->rest && !l->element_bits && !l->memory_space) key.layout = NULL;
     key.hash = hash_shape(&key);
     size_t at = key.hash & set->mask;
@@ -225,7 +225,7 @@ void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t dim = ordered ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
         out_strides[dim] = stride;
-        /* Wraps only where no element is: beside a dimension of 0. */
+        /* Wraps around only beside a dimension of 0, where no element exists. */
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape->dims[dim]);
     }
 }

@@ -1,5 +1,5 @@
-/* The sigmas of any operation from its kernel, run on moved operands; of operations that move
- * elements. Helpers for whole arrays. The method is in docs/numerics.md. */
+/* The sigmas of any operation from its kernel, run on moved operands; sigmas of movement. Helpers
+ * for whole arrays. The method is in docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/array.h"
@@ -148,7 +148,7 @@ double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result) {
 
 enum { MAX_RESULTS = 32 };
 
-/* The results with the operands of `which` (all: operand_count) moved, in f64. */
+/* Computes the results in f64 with the operands of `which` (all: operand_count) moved. */
 static hlo_status rerun_moved(const hlo_error_call *b, uint32_t which, double sign,
                               hlo_view *out_results) {
     hlo_view *operands = hlo_error_operands_copy(b), results[MAX_RESULTS];
@@ -224,12 +224,12 @@ double hlo_error_coherence(double sum_of_squares, double sum) {
 
 static const float anything_f32 = (float)HLO_ERROR_ANYTHING;
 
-/* The sigma of an element that may be any of an array's. */
+/* Returns the sigma of an element that may be any element of an array. */
 static double spread_of(const hlo_extent *e) {
     return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
 }
 
-/* How many operands of `op` hold elements; those after them are places. */
+/* Counts the operands of `op` that hold elements; the operands behind them are indices. */
 static uint32_t elements(const hlo_instr *instr) {
     if (hlo_op_is(instr->op, HLO_TAKES_PART)) return 1;
     return instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE ? 2 : instr->operand_count;
@@ -240,7 +240,7 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
         operands[o] = hlo_error_sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
-    /* Padding is scaled as what it pads. */
+    /* Padding is scaled with the operand that it pads. */
     bool pads = b->call.instr->op == HLO_OP_PAD;
     if (pads && hlo_error_find_overflows(&b->call.operands[0], &b->operand_sigmas[0]).anything)
         operands[1].data = (void *)&anything_f32;
@@ -264,8 +264,8 @@ hlo_status hlo_error_indexed(const hlo_error_call *b) {
     return hlo_error_fill_all(b, spread_of(&e));
 }
 
-/* Sorting one array moves no element of the sorted one by more than the largest move of an element
- * before; what goes along with it may become any other. */
+/* Sorting one array moves no sorted element by more than the largest move of an element; arrays
+ * sorted along with it may have any element anywhere. */
 hlo_status hlo_error_sort(const hlo_error_call *b) {
     if (hlo_error_all_exact(b)) return hlo_error_fill_all(b, 0);
     for (uint32_t o = 0; o < b->call.operand_count; o++) {
@@ -277,7 +277,7 @@ hlo_status hlo_error_sort(const hlo_error_call *b) {
     return HLO_OK;
 }
 
-/* The same of the first few of a sorted array; where they stood may be anywhere. */
+/* The first elements of a sorted array; their indices are unbounded. */
 hlo_status hlo_error_topk(const hlo_error_call *b) {
     if (hlo_error_all_exact(b)) return hlo_error_fill_all(b, 0);
     const hlo_view *in = b->call.operands;

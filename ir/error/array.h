@@ -4,7 +4,7 @@
 
 #include "ir/error/rules.h"
 
-/* Which elements of an operand overflowed in their rounding (error.h). */
+/* Elements of an operand that overflowed in their rounding (error.h). */
 typedef struct hlo_error_overflows {
     hlo_type type;
     bool some, anything; /* an element overflowed; an element may be anything */
@@ -26,27 +26,28 @@ hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
 /* Runs the kernel of the call on other operands, into other results. */
 hlo_status hlo_error_rerun(const hlo_error_call *b, const hlo_view *operands,
                            const hlo_view *results);
-/* A copy of the operand views, in scratch, to be changed for hlo_error_rerun(). */
+/* Copies the operand views in scratch, to be changed for hlo_error_rerun(). */
 hlo_view *hlo_error_operands_copy(const hlo_error_call *b);
-/* A copy of `value` in `type`, each element moved by `sign` * lambda * sigma. An element of
- * infinite sigma becomes infinite, a NaN too: it may be any number elsewhere. */
+/* Copies `value` in `type`, each element moved by `sign` * lambda * sigma. An element of infinite
+ * sigma becomes infinite, also a NaN: another execution may have any number there. */
 hlo_view hlo_error_moved_copy(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma,
                               double sign, hlo_type type);
-/* A dense f64 copy of `value`. */
+/* Makes a dense f64 copy of `value`. */
 hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
-/* A dense f64 copy of the squares of `view`; `instead` where an element is not finite. */
+/* Makes a dense f64 copy of the squares of `view`, with `instead` for elements that are not finite.
+ */
 hlo_view hlo_error_squares(const hlo_error_call *b, const hlo_view *view, double instead);
 
-/* Zeros, one for each element of a result. */
+/* Makes zeros, one for each element of a result. */
 double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result);
 /* Adds (change / lambda)^2 to `variance`: the change is the larger of the distances of `a` and of
  * `c` from `value`. All are dense f64. */
 void hlo_error_add_change(const hlo_view *value, const hlo_view *a, const hlo_view *c,
                           double *variance);
-/* The variance that accumulating `terms` terms in unknown order adds (docs/numerics.md). */
+/* Returns the variance that accumulating `terms` terms in unknown order adds (docs/numerics.md). */
 double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
-/* The factor by which the variance of a sum exceeds the sum of its terms' variances, for an error
- * that all terms share (docs/numerics.md). */
+/* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances, for an
+ * error common to all terms (docs/numerics.md). */
 double hlo_error_coherence(double sum_of_squares, double sum);
 /* Rounds a result as its type does and writes its sigmas. `variance` is dense, and so is
  * `unrounded`, the result before rounding, NULL where only the rounded one is known. The sigma of

@@ -18,12 +18,13 @@ static double part(const hlo_view *view, int64_t offset, bool imaginary) {
     return wide.f64[0];
 }
 
-/* Whether it is what a tie's change adds to a sigma below a HLO_ERROR_FINEth of a step. */
+/* True if `sigma` is the one that a tie with that change has, below a HLO_ERROR_FINEth of a step.
+ */
 static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }
 
-/* Sigma of the fp8 element `a` before it was rounded. */
+/* Returns the sigma of the fp8 element `a` before it was rounded. */
 static double sigma_before(hlo_type type, double a, double sigma) {
     double step = hlo_error_step(type, a), flip = step / HLO_ERROR_FLIP;
     double inwards = fabs(hlo_error_neighbour(type, a, 0) - a);
@@ -31,9 +32,9 @@ static double sigma_before(hlo_type type, double a, double sigma) {
     return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
 }
 
-/* How far from `a` a number is accepted that was rounded to fp8 as `a` was, `sigma` being that of
- * `a`: what was rounded lies up to lambda * sigma from what was rounded to `a`, and each up to half
- * a step from what it became. */
+/* Returns the distance from `a` at which a number rounded to the fp8 type of `a` is accepted: the
+ * numbers before rounding may differ by lambda * `sigma`, and each rounding adds up to half a step.
+ */
 static double fp8_bound(hlo_type type, double a, double b, double sigma) {
     double before = sigma_before(type, a, sigma);
     double halves = fabs(hlo_error_neighbour(type, a, b) - a) / 2 +
@@ -41,15 +42,16 @@ static double fp8_bound(hlo_type type, double a, double b, double sigma) {
     return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
 }
 
-/* What rounding both to a type of 16 bits puts between them, where sigma is so large that it says
- * nothing of last places. */
+/* Returns the difference that rounding both numbers to a type of 16 bits adds, for a sigma so large
+ * that it does not resolve last places. */
 static double roundings(hlo_type type, double a, double b, double sigma) {
     if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
     double places = (hlo_error_last_place(type, a) + hlo_error_last_place(type, b)) / 2;
     return sigma > 4 * places ? places : 0;
 }
 
-/* What `a` overflowed to when it was rounded (docs/numerics.md); a call saturates instead. */
+/* True if `a` overflowed when rounded (docs/numerics.md) and `b` is the largest number, to which a
+ * call saturates. */
 static bool overflows_to(hlo_type type, double a, double b) {
     return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
            (isnan(a) || signbit(a) == signbit(b));
@@ -67,7 +69,7 @@ static double excess(element e) {
                                               : 0;
 }
 
-/* Counts one element (or one part of a complex one); its excess. */
+/* Counts one element, or one part of a complex one, and returns its excess. */
 static double judge(hlo_error_comparison *c, element e, bool step, int64_t index, double *worst) {
     if (e.same) {
         c->equal++;
@@ -76,7 +78,7 @@ static double judge(hlo_error_comparison *c, element e, bool step, int64_t index
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
     if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
-    /* How large an infinity is no bound says, but that it is a NaN there must be a reason. */
+    /* An infinity's size has no bound, but a NaN in its place must have a cause. */
     bool turned = (isinf(e.a) && isnan(e.b)) || (isnan(e.a) && isinf(e.b));
     if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;
@@ -94,7 +96,7 @@ static double judge(hlo_error_comparison *c, element e, bool step, int64_t index
     return ratio;
 }
 
-/* `excess` may be NULL. */
+/* Compares arrays; `excess` may be NULL. */
 static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma, float *excess,
                     hlo_error_comparison *out_comparison) {
     hlo_error_comparison c = {.worst_index = -1};

@@ -14,7 +14,8 @@ static double converted(hlo_type type, double number) {
     return hlo_number_load(type, &cell);
 }
 
-/* To an integer or a predicate: from the converted ends of the interval, and what lies inside. */
+/* Computes the sigma of an integer or a predicate from the converted ends of the interval, and from
+ * the numbers inside. */
 static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,
                            double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -37,15 +38,14 @@ static void discrete_sigma(hlo_type type, const double *x, const double *s, int6
     }
 }
 
-/* Whether a conversion between real types can round. */
+/* True if a conversion between real types can round. */
 static bool conversion_rounds(hlo_type from, hlo_type to) {
     if (!hlo_type_is_float(to)) return false;
     int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
     return bits > hlo_float_precision(to);
 }
 
-/* What overflowed stays that where the number that it was is too large for the result's type, too.
- */
+/* An element that overflowed stays overflowed if its number exceeds the result's type, too. */
 static void convert_overflow(const hlo_error_row *r, hlo_error_analysis *a, const double *result,
                              int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -87,9 +87,9 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
     }
 }
 
-/* Whether all values are finite in an fp8 type: they are taken to have been clamped, then. Where
- * they were not, one execution may have a NaN that the bound does not foresee; it is not
- * overlooked. */
+/* True if all values are finite in an fp8 type: they are assumed to have been clamped. If they were
+ * not, one execution may have a NaN that the bound does not foresee, and the comparison reports it.
+ */
 static bool fits_fp8(const hlo_error_call *b) {
     hlo_type to = b->call.results[0].type;
     hlo_range r;

@@ -6,8 +6,8 @@
 
 #define LAMBDA HLO_ERROR_LAMBDA
 
-/* Adds a x c to the variance. In f64, where no square of an f32 vanishes: columns may differ that
- * much. */
+/* Adds a x c to the variance, in f64: the square of an f32 may underflow in f32 where columns
+ * differ much in size. */
 static hlo_status add_product(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *a,
                               const hlo_view *c, double *variance, const char **why) {
     const hlo_view *result = b->call.results;
@@ -28,7 +28,8 @@ static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
     return terms;
 }
 
-/* The product before it is rounded to the result's type, and what it is in f64, as doubles. */
+/* Computes the product before rounding to the result's type, and the product in f64, both as
+ * doubles. */
 static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *lhs,
                             const hlo_view *rhs, const double **out_value, const double **out_exact,
                             const char **why) {
@@ -49,22 +50,22 @@ static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hl
     return status;
 }
 
-/* The variance with what this execution is off by itself (docs/numerics.md); `exact` was computed
- * in f64. */
+/* Returns the variance with this execution's own error (docs/numerics.md); `exact` was computed in
+ * f64. */
 static double with_own(double variance, double value, double exact) {
     double own = fabs(value - exact) / LAMBDA, sigma = sqrt(variance) + own;
     return isfinite(own) ? sigma * sigma : variance;
 }
 
-/* The variance relative to the sum of the terms' squares, when an operand may first be converted to
- * the result's type, which is narrower. */
+/* Returns the variance, relative to the sum of the terms' squares, of converting an operand to the
+ * result's narrower type first. */
 static double narrowing(hlo_type operand, hlo_type result) {
     bool narrower = hlo_type_is_fp8(operand) && hlo_type_is_fp8(result) &&
                     hlo_float_precision(operand) > hlo_float_precision(result);
     return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
 }
 
-/* A dot's operand: squares of the values and of their sigmas, and whether there are any. */
+/* An operand of a dot: squares of its values and of its sigmas, and whether it has sigmas. */
 typedef struct side {
     hlo_view values, sigmas;
     bool exact;
@@ -76,7 +77,7 @@ static side side_of(const hlo_error_call *b, const hlo_view *value, const hlo_vi
     return s;
 }
 
-/* Adds what the sigmas of the operands give. */
+/* Adds the variance that the operands' sigmas cause. */
 static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const side *l,
                              const side *r, double *variance, const char **why) {
     hlo_status status = HLO_OK;
@@ -88,8 +89,8 @@ static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const s
     return status;
 }
 
-/* Raises the variance to what the errors of one operand give where its terms repeat. `right`: that
- * is the right one. */
+/* Raises the variance to the one that errors of one operand cause where its terms repeat. `right`:
+ * the right operand. */
 static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, const side *erring,
                                 const hlo_view *value, const hlo_view *other, bool right,
                                 double *variance, const char **why) {
@@ -108,7 +109,7 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
     return status;
 }
 
-/* 1 where `value` may be 0 or of either sign, else 0. */
+/* Returns 1 where `value` may be 0 or of either sign, else 0. */
 static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
     hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
              s = hlo_error_as_f64(b, &from);
@@ -119,8 +120,8 @@ static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const h
     return out;
 }
 
-/* What an infinity in `other` is multiplied with may be 0 or have another sign in the other
- * execution: then the sum may be NaN there, or an infinity here. */
+/* The factor of an infinity in `other` may be 0 or have another sign in the other execution: the
+ * sum may then be NaN there, or an infinity here. */
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
                                   const hlo_view *sigma, const hlo_view *other, bool right,
                                   const char **why) {
@@ -139,8 +140,8 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
     return status;
 }
 
-/* Where elements of operands overflowed, what is made of them may be anything. A dot of fp8 type
- * has no finite number where it overflows itself; the call that it becomes saturates. */
+/* Where elements of operands overflowed, the product is unbounded. A dot of fp8 type has no finite
+ * number where it overflows itself; the call that replaces it saturates. */
 static void note_overflows(const hlo_error_call *b, const double *value, bool inherited) {
     const hlo_view *result = &b->call.results[0];
     bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
@@ -179,11 +180,10 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     }
     side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
     double *variance = hlo_error_variance_new(&b, 0), *errors = hlo_error_variance_new(&b, 0);
-    /* Of operations that are fused the scales of the operands may come after the sum, even of one
-     * term. */
+    /* In a fusion the operands' scales may be applied after the sum, even for one term. */
     double u = hlo_error_roundoff(result->type), terms = contracted(dims, lhs);
     if (options->roundings_may_be_dropped) terms = fmax(terms, 2);
-    /* A product whose type is fp8 may come by way of f16, and of operands of that type. */
+    /* A product of fp8 type may be computed through f16, on operands of that type. */
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
     double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
 

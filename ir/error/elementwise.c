@@ -61,7 +61,7 @@ static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double
     hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
 }
 
-/* A division by what may be zero, or the like, may go anywhere between its ends. */
+/* True if the operation may reach anything between its ends, as a division by a range with zero. */
 static bool has_pole(const hlo_error_row *r, uint32_t operand) {
     hlo_op op = r->instr->op;
     return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
@@ -78,9 +78,9 @@ static void take_rate(const double *value, const double *moved, double times, in
     }
 }
 
-/* Where operand `which`, moved, makes an infinity NaN or the other way round, more than the size of
- * the result is unsure. A NaN stands for numbers, which make no infinity by themselves; nor is a
- * value that is there twice moved in one place only. */
+/* Where moving operand `which` turns an infinity into NaN or back, the result is uncertain in kind.
+ * A NaN stands for numbers, which make no infinity by themselves; a value that occurs as both
+ * operands moves in both. */
 static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                        const double *moved, int64_t count) {
     if (r->twice || which == r->arity) return;
@@ -105,7 +105,7 @@ static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t
     as_doubles(r->produced, &produced, count, out);
 }
 
-/* `out`: the results where operand `o` did not overflow. */
+/* Marks overflow; `out`: the results where operand `o` did not overflow. */
 static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         if (!hlo_error_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
@@ -117,7 +117,7 @@ static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out,
     }
 }
 
-/* What operand `which` (all of them: arity) moved both ways changes. */
+/* Adds the change of moving operand `which` (all of them: arity) both ways. */
 static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                         int64_t count) {
     hlo_chunk moved[3];
@@ -167,8 +167,8 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
     }
 }
 
-/* What zeros become by a scale that is infinite, NaN or too small to have a reciprocal is another
- * number where they are scaled elsewhere; a scale that overflowed may be infinite there, too. */
+/* Zeros scaled by an infinite, NaN or too small factor become other numbers if another execution
+ * scales elsewhere; a factor that overflowed may be infinite there, too. */
 static void find_scales(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
     bool divides = r->instr->op == HLO_OP_DIVIDE;
     for (uint32_t o = 0; o < 2; o++)
@@ -179,7 +179,7 @@ static void find_scales(const hlo_error_row *r, hlo_error_analysis *a, int64_t c
         }
 }
 
-/* Whether the sign of a zero shows in the result. */
+/* True if the sign of a zero affects the result. */
 static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
     hlo_op op = r->instr->op;
     if (hlo_error_lane(r->types[operand]) != HLO_LANE_F64) return false;
@@ -187,8 +187,8 @@ static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
            (op == HLO_OP_POWER && operand == 0);
 }
 
-/* A zero that is scaled elsewhere may have the other sign. What is infinite by it may then be
- * infinite the other way, and what is made of that may be NaN. */
+/* A zero that is scaled elsewhere may have the other sign: an infinity that depends on it may
+ * change its sign, and results of that may be NaN. */
 static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
@@ -388,8 +388,8 @@ bool hlo_error_complex_call(const hlo_call *call) {
     return false;
 }
 
-/* What select chooses, when the predicate may differ, is either of the two. Zeros among what may be
- * anything are scaled as that is. */
+/* If the predicate may differ, select may return either choice. A zero among unbounded choices is
+ * scaled with them. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;
@@ -427,7 +427,7 @@ hlo_status hlo_error_elementwise(const hlo_error_call *b) {
     return HLO_OK;
 }
 
-/* A compare may differ where its operands' difference is within its bound. */
+/* A comparison may differ if its operands' difference is within their bound. */
 static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;

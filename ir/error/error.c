@@ -1,4 +1,4 @@
-/* From an instruction to the rule of its sigmas. */
+/* From an instruction to the rule for its sigmas. */
 #include "ir/error/error.h"
 
 #include "ir/error/array.h"

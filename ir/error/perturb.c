@@ -1,12 +1,12 @@
-/* Moving results at random, within the rounding freedom of what computed them. The method is in
- * docs/numerics.md. */
+/* Perturbation of results at random, within the rounding freedom of their operations. The method is
+ * in docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/rules.h"
 #include "ir/float/float.h"
 
-/* A number that looks random (the finalizer of splitmix64: G. L. Steele, D. Lea, C. H. Flood, Fast
- * splittable pseudorandom number generators, OOPSLA 2014). */
+/* Hashes a number: the finalizer of splitmix64 (G. L. Steele, D. Lea, C. H. Flood, Fast splittable
+ * pseudorandom number generators, OOPSLA 2014). */
 static uint64_t scramble(uint64_t x) {
     x += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -14,7 +14,8 @@ static uint64_t scramble(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* The sum of four uniform numbers of 16 bits, with mean 0 and variance 1: nearly normal. */
+/* Returns the sum of four uniform numbers of 16 bits, scaled to mean 0 and variance 1: nearly
+ * normal. */
 static double deviate(uint64_t bits) {
     int64_t sum =
         (int64_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));

@@ -1,5 +1,5 @@
-/* Intervals that contain the elements of a value, from the instructions that make it: clamps,
- * squares and the like bound their results however far their operands may be off. */
+/* Intervals that contain the elements of a value, from the instructions that compute it: clamps,
+ * squares and the like bound their results for any operands. */
 #include <math.h>
 
 #include "ir/error/rules.h"
@@ -43,7 +43,7 @@ static double rounded(hlo_type type, double value, double instead) {
     return isnan(result) ? instead : result;
 }
 
-/* Rounding moves an end of an interval by less than this part of it. */
+/* Rounding moves an end of an interval by less than this fraction. */
 #define SLACK 0x1p-6
 
 static hlo_range sum(hlo_range a, hlo_range b) {
@@ -51,14 +51,14 @@ static hlo_range sum(hlo_range a, hlo_range b) {
     return (hlo_range){low - SLACK * fabs(low), high + SLACK * fabs(high)};
 }
 
-/* The product of two intervals of numbers that are not negative. */
+/* Multiplies two intervals of non-negative numbers. */
 static hlo_range product(hlo_range a, hlo_range b) {
     double low = a.low * b.low, high = a.high * b.high;
     return (hlo_range){isnan(low) ? 0 : low * (1 - SLACK),
                        isnan(high) ? anything.high : high * (1 + SLACK)};
 }
 
-/* The operand beneath conversions and instructions that keep all elements of a value. */
+/* Finds the operand beneath conversions and movement that keeps all elements. */
 static const hlo_instr *source_of(const hlo_instr *instr) {
     while (instr->op == HLO_OP_CONVERT || hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS))
         instr = hlo_instr_operand(instr, 0);
@@ -96,7 +96,7 @@ static hlo_range reduce_range(const hlo_instr *instr, hlo_range x, hlo_range sta
     return anything;
 }
 
-/* The interval of a result from the intervals of its operands. */
+/* Computes the interval of a result from the intervals of its operands. */
 static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     bool positive = o[0].low >= 0 && o[1].low >= 0;
     switch (instr->op) {

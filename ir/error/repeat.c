@@ -1,5 +1,4 @@
-/* Terms of a sum that are one value over and over, and so err together. The method is in
- * docs/numerics.md. */
+/* Repeated terms of a sum, whose errors are fully correlated. The method is in docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -59,7 +58,7 @@ static uint64_t mixed(uint64_t hash, double number) {
     return hash ^ hash >> 29;
 }
 
-/* 0 for a column without errors. */
+/* Hashes columns; 0 for a column without errors. */
 static void hash_columns(const columns *c, uint64_t *hashes) {
     double most[HLO_CHUNK];
     for (int64_t from = 0; from < c->count; from += HLO_CHUNK) {
@@ -85,7 +84,8 @@ static bool same_column(const columns *c, int64_t a, int64_t b) {
     return true;
 }
 
-/* `table`: of `size`, a power of two that is more than the columns are. True: some are the same. */
+/* Finds the first of each set of equal columns in a hash table of `size`, a power of two above the
+ * number of columns. True: some columns are equal. */
 static bool find_firsts(const columns *c, const uint64_t *hashes, int64_t *table, int64_t size,
                         int64_t *first) {
     bool some = false;
@@ -129,7 +129,7 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
 
 /* -------------------------------------------------------------------------------------- factors */
 
-/* In a row of factors. */
+/* Joins the factors of equal terms in a row. */
 static void join_row(const int64_t *first, int64_t count, double *row, double *squares) {
     for (int64_t i = 0; i < count; i++) {
         double factor = isfinite(row[i]) ? row[i] : 0;

@@ -47,7 +47,8 @@ double hlo_error_neighbour(hlo_type type, double number, double toward) {
     return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
 }
 
-/* How far a value is from the next of the two boundaries round what it is rounded to. */
+/* Returns the distance of a value from the nearer boundary of the interval that rounds to its
+ * result. */
 static double boundary_distance(hlo_type type, double value, double result) {
     double least = infinite;
     for (int side = -1; side <= 1; side += 2) {
@@ -57,7 +58,7 @@ static double boundary_distance(hlo_type type, double value, double result) {
     return least;
 }
 
-/* Of a result whose ends round to `low` and `high`. */
+/* Returns the sigma of a result whose interval's ends round to `low` and `high`. */
 static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
                             double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
@@ -81,7 +82,7 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
                            const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma) {
     double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
-    bool across[HLO_CHUNK]; /* 0 */
+    bool across[HLO_CHUNK]; /* all false */
     bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
     bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
     bool dropped = half && options->roundings_may_be_dropped;

@@ -1,4 +1,4 @@
-/* Error bounds of rows of elements: what elementwise operations and conversions share. */
+/* Error bounds of rows of elements, for elementwise operations and conversions. */
 #ifndef HLO_IR_ERROR_ROW_H
 #define HLO_IR_ERROR_ROW_H
 
@@ -14,10 +14,10 @@ typedef struct hlo_error_row {
     hlo_range ranges[3], spread; /* of the operands, of the result */
     uint32_t arity;
     bool twice;        /* both operands are one value */
-    bool squares;      /* and move together; not at poles */
+    bool squares;      /* their errors are fully correlated; not at poles */
     bool scales[3];    /* operands that other executions may apply elsewhere */
-    bool clamped;      /* to the finite range of the result's type */
-    hlo_lane produced; /* by the loop of the analysis */
+    bool clamped;      /* clamped to the finite range of the result's type */
+    hlo_lane produced; /* lane of the results that the analysis computes */
 } hlo_error_row;
 
 /* A chunk of the loop. */
@@ -25,15 +25,15 @@ typedef struct hlo_error_analysis {
     hlo_chunk x[3];
     double sigma[3][HLO_CHUNK];
     double value[HLO_CHUNK], variance[HLO_CHUNK];
-    double finite[HLO_CHUNK]; /* the least size of a result that is infinite here, where an operand
+    double finite[HLO_CHUNK]; /* least size of a result that is infinite here, with an operand that
                                  did not overflow; infinity: none */
     bool anything[HLO_CHUNK];
 } hlo_error_analysis;
 
-/* The lane in which elements of `type` are analysed: f64 for real numbers. */
+/* Returns the lane in which elements of `type` are analysed: f64 for real numbers. */
 hlo_lane hlo_error_lane(hlo_type type);
-/* The value of an overflowed element where it did not overflow: the largest number of an fp8 type,
- * to which it saturates; otherwise `sigma`. */
+/* Returns the value that an overflowed element has without overflow: the largest number of an fp8
+ * type, to which it saturates; otherwise `sigma`. */
 double hlo_error_instead(hlo_type type, double value, double sigma);
 /* Loads a chunk of the operands and their sigmas, `done` elements into the row. */
 void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count, int64_t done,
@@ -43,7 +43,7 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
                      int64_t step);
 /* True if the call has complex numbers. */
 bool hlo_error_complex_call(const hlo_call *call);
-/* The loop body for complex numbers: results of exact operands have the rounding error, others an
+/* Loop body for complex numbers: results of exact operands have the rounding error, others an
  * infinite sigma. */
 hlo_strided_loop_body hlo_error_complex_row;
 /* Fills in `r` and runs `body` over the result, the operands and all sigmas. */

@@ -1,4 +1,4 @@
-/* The inside of error bounds: what the files of this folder share. */
+/* The inside of error bounds: calls, rules and their helpers. */
 #ifndef HLO_IR_ERROR_RULES_H
 #define HLO_IR_ERROR_RULES_H
 
@@ -36,18 +36,18 @@ extern const double hlo_error_times[HLO_ERROR_TIMES];
 
 /* True if the numbers are equal, or both NaN. */
 bool hlo_error_same(double a, double b);
-/* `value` rounded to a float type. */
+/* Rounds `value` to a float type. */
 double hlo_error_round(hlo_type type, double value);
-/* The sigma of an element that overflowed when `value` was rounded. */
+/* Returns the sigma of an element that overflowed when `value` was rounded. */
 double hlo_error_overflow(double value);
-/* The distance between the numbers of `type` around `value`. */
+/* Returns the distance between the numbers of `type` around `value`. */
 double hlo_error_last_place(hlo_type type, double value);
-/* The distance from a number of a narrow type to its neighbour away from zero, or to the other
- * neighbour if there is none. */
+/* Returns the distance from a number of a narrow type to its neighbour away from zero, or to the
+ * other neighbour if there is none. */
 double hlo_error_step(hlo_type type, double number);
-/* The neighbour of a number of a narrow type on the side of `toward`. */
+/* Returns the neighbour of a number of a narrow type on the side of `toward`. */
 double hlo_error_neighbour(hlo_type type, double number, double toward);
-/* The unit roundoff of the arithmetic for `type`: of f64 for f64, otherwise of f32. */
+/* Returns the unit roundoff of the arithmetic for `type`: of f64 for f64, otherwise of f32. */
 double hlo_error_roundoff(hlo_type type);
 /* True if no element of the sigma view is above zero. */
 bool hlo_error_is_exact(const hlo_view *sigma);
@@ -58,20 +58,20 @@ bool hlo_error_is_exact(const hlo_view *sigma);
 const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *value,
                                  const hlo_view *variance, const hlo_ints *batch,
                                  const hlo_ints *along);
-/* The weights of the variances of repeated terms, each with a factor: at the first of equal terms
- * the larger of the sum of the factors' squares and the square of their sum, at the others 0. An
- * f64 array of the factors' dimensions, in scratch. */
+/* Computes the weights of the variances of repeated terms, each with a factor: at the first of
+ * equal terms the larger of the sum of the factors' squares and the square of their sum, at the
+ * others 0. An f64 array of the factors' dimensions, in scratch. */
 hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
-/* A view of zero sigmas, of the dimensions of `value`. */
+/* Makes a view of zero sigmas, of the dimensions of `value`. */
 hlo_view hlo_error_zeros(const hlo_view *value);
-/* `sigma`, or zeros where it has no data. */
+/* Returns `sigma`, or zeros if it has no data. */
 hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma);
 
 typedef struct hlo_extent {
     double lowest, highest, sigma;
-    hlo_type type; /* of the array being read */
+    hlo_type type; /* type of the array being read */
 } hlo_extent;
 
 extern const hlo_extent hlo_extent_empty;

@@ -1,4 +1,4 @@
-/* The factors that other executions may apply elsewhere. */
+/* Factors that other executions may apply elsewhere. */
 #include "ir/error/row.h"
 #include "ir/module/known.h"
 
@@ -6,8 +6,8 @@ static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
-/* Whether the value is one number, or one that is repeated along some dimension; or what is
- * computed of such values, element by element. Looks down to `depth`. */
+/* True if the value is one number, or repeated along some dimension, or computed from such values
+ * elementwise. Looks down to `depth`. */
 static bool is_scale_at(const hlo_instr *value, int depth) {
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
     bool moves = only_moves(value);
@@ -23,7 +23,7 @@ static bool is_scale(const hlo_instr *value) {
     return is_scale_at(value, DEPTH);
 }
 
-/* Whether it is made of quantised values, scaled or not. */
+/* True if the value is computed from quantised values, scaled or not. */
 static bool is_dequantised(const hlo_instr *value) {
     while (!hlo_type_is_fp8(value->shape->type)) {
         bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
@@ -33,15 +33,15 @@ static bool is_dequantised(const hlo_instr *value) {
     return true;
 }
 
-/* Whether rows of the shape may have one element: scales of rows are as many as elements, then. */
+/* True if rows of the shape may have one element: scales of rows are as many as elements, then. */
 static bool is_thin(const hlo_shape *shape) {
     bool thin = shape->rank == 1;
     for (uint32_t d = 0; d < shape->rank; d++) thin |= shape->dims[d] == 1;
     return thin;
 }
 
-/* Whether the value is repeated, or thin, as it is or where it is moved or scaled further: one
- * element of it may scale a row then. */
+/* True if the value is repeated, or thin, directly or after movement and scaling: one element of it
+ * may then scale a row. */
 static bool comes_to_rows(const hlo_instr *value, int *steps) {
     if (is_thin(value->shape)) return true;
     for (const hlo_use *use = value->uses; use && --*steps > 0; use = use->next) {

@@ -12,15 +12,15 @@ static hlo_view ones(const hlo_error_call *b, const hlo_view *like, double value
     return out;
 }
 
-/* The roundoff of partial sums. HLO's reducer adds in its own type, and XLA's CPU does so step by
- * step; a sum in f32 that is rounded once is the other legitimate way. */
+/* Returns the roundoff of partial sums. HLO's reducer adds in its own type, and XLA's CPU backend
+ * does so step by step; a sum in f32 that is rounded once is the other legitimate way. */
 static double partial_roundoff(hlo_type type) {
     double own = hlo_type_is_float(type) ? ldexp(1, -hlo_float_precision(type)) : 0;
     return fmax(own, hlo_error_roundoff(type));
 }
 
-/* Of a reduce whose terms repeat, operands with the variances of such terms together; `variances`:
- * the operands with those of each term. NULL: none repeat. */
+/* Returns the operands of a reduce with the variances of repeated terms joined; `variances`: the
+ * operands with the variance of each term. NULL: no term repeats. */
 static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *variances) {
     static const hlo_ints no_batch = {0};
     const hlo_view *value = &b->call.operands[0];
@@ -41,8 +41,8 @@ static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *var
     return operands;
 }
 
-/* For a kernel that adds elements to elements: its results on sigma^2, on value^2 and on ones say
- * what the sums are off by. Operand `indices` (of scatter; else operand_count) is passed on. */
+/* Bounds a kernel that adds elements: its results on sigma^2, on value^2 and on ones give the
+ * variance of each sum. Operand `indices` (of scatter; else operand_count) is passed on. */
 static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_view *s = hlo_error_operands_copy(b), *x = hlo_error_operands_copy(b),
@@ -78,7 +78,7 @@ static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     return HLO_OK;
 }
 
-/* For a kernel that is monotone in every element. */
+/* Bounds a kernel that is monotone in every element. */
 static hlo_status bound_monotone(const hlo_error_call *b, uint32_t indices) {
     hlo_view *up = hlo_error_operands_copy(b), *down = hlo_error_operands_copy(b);
     const hlo_view *result = &b->call.results[0];
@@ -102,8 +102,8 @@ static hlo_status bound_monotone(const hlo_error_call *b, uint32_t indices) {
     return HLO_OK;
 }
 
-/* A reduce or scatter of one array by a single operation; `indices` as above. On predicates, `and`
- * is the minimum, `or` the maximum. */
+/* Bounds a reduce or scatter of one array by a single operation; `indices` as above. On predicates,
+ * `and` is the minimum, `or` the maximum. */
 static hlo_status bound_combination(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_op op = hlo_region_simple(hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));

@@ -1,4 +1,4 @@
-/* The call of a kernel: its views, and why it was refused. */
+/* The call of a kernel: its views, and the reason for a refusal. */
 #include "ir/eval/kernel.h"
 
 uint32_t hlo_call_leaves(const hlo_shape *shape) {

@@ -69,8 +69,8 @@ static hlo_status run_convert(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_convert = {.run = run_convert, .error = HLO_ERROR_CONVERT};
 
-/* Of equal widths, elements are copied. Else the array with the narrower elements has one more
- * dimension, the last, which counts the parts of a wider element, low bits first. */
+/* Copies elements of equal widths. Otherwise the array with the narrower elements has one more
+ * dimension, the last, which numbers the parts of a wider element, low bits first. */
 static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view in = call->operands[0], out = call->results[0];
     if (in.rank == out.rank) {

@@ -14,7 +14,7 @@ hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
 
 enum { PANEL_ROWS = 64, PANEL_COLUMNS = 256 };
 
-/* Rows [begin, end) of c, panel by panel of b. */
+/* Computes rows [begin, end) of c, panel by panel of b. */
 static void multiply_rows(void *arg, int64_t begin, int64_t end) {
     const hlo_product *p = arg;
     const float *a = p->a, *b = p->b;
@@ -75,7 +75,7 @@ INNER(inner_c128, double _Complex)
 typedef struct operand {
     hlo_dims dims, strides; /* of all dimensions, in that order */
     hlo_view view;
-    uint32_t batch, open; /* how many dimensions the first two groups have */
+    uint32_t batch, open; /* dimensions in the first group, and in the second */
     int64_t size[3], stride[3];
     const void *data;
 } operand;
@@ -99,7 +99,7 @@ static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
     o->view = hlo_view_permute(view, order.v, &o->dims, &o->strides);
 }
 
-/* Whether each group can be run through with one stride, one of the last two being 1. */
+/* True if each group can be traversed with one stride, and one of the last two strides is 1. */
 static bool as_matrices(operand *o) {
     uint32_t ends[] = {o->batch, o->batch + o->open, o->view.rank}, d = 0;
     bool plain = true;
@@ -118,8 +118,8 @@ static bool as_matrices(operand *o) {
     return plain && (o->stride[1] == 1 || o->stride[2] == 1);
 }
 
-/* Leaves the operand where it is when it is of `type` and `strided` matrices will do, else packs
- * it. */
+/* Uses the operand in place if it has `type` and its strides satisfy `strided`; otherwise packs it.
+ */
 static void pack(const hlo_eval_env *env, operand *o, hlo_type type, bool strided,
                  hlo_arena *scratch) {
     bool plain = as_matrices(o);
@@ -150,7 +150,7 @@ static bool is_dense(const hlo_view *view) {
     return true;
 }
 
-/* Whether the host multiplies it. */
+/* True if the host's matrix product computes it. */
 static bool is_lent(const hlo_eval_env *env, hlo_lane lane) {
     return env->gemm && (lane == HLO_LANE_F32 || lane == HLO_LANE_F64);
 }

@@ -54,7 +54,7 @@ typedef double _Complex complex128;
 #define FLOATS(name) [HLO_LANE_F32] = name##_f32, [HLO_LANE_F64] = name##_f64
 #define INTS(name) [HLO_LANE_S64] = name##_s64, [HLO_LANE_U64] = name##_u64
 #define COMPLEX(name) [HLO_LANE_C128] = name##_c128
-/* Wrapping operations do the same to signed and unsigned lanes. */
+/* Wrapping operations treat signed and unsigned lanes alike. */
 #define WRAPS(name) [HLO_LANE_S64] = name##_u64, [HLO_LANE_U64] = name##_u64
 
 /* A function of the C library on floats; also of its complex part. */
@@ -136,7 +136,7 @@ LOOP1(imag_f64, double, double, 0 * x)
 LOOP1(imag_c128, complex128, double, cimag(x))
 KERNEL(imag, {1, HLO_OUT_REAL, 0, 0, {FLOATS(imag), COMPLEX(imag)}})
 
-/* Bits of an element, without what sign extension put above them. */
+/* Bits of an element without its sign extension. */
 #define LOW(x) ((uint64_t)(x) << (64 - l->bits) >> (64 - l->bits))
 #define HIGH(x) ((int64_t)((uint64_t)(x) << (64 - l->bits)) >> (64 - l->bits))
 
@@ -209,7 +209,7 @@ LOOP2(atan2_f32, float, float, atan2f(x, y))
 LOOP2(atan2_f64, double, double, atan2(x, y))
 KERNEL(atan2, {2, HLO_OUT_SAME, 4, 0, {FLOATS(atan2)}})
 
-/* CMPLX() is not there with every compiler that the C library is used with. */
+/* Makes a complex number: CMPLX() is missing in some compilers that the C library is used with. */
 static complex128 complex_of(double real, double imaginary) {
     const double parts[] = {real, imaginary};
     complex128 z;
@@ -265,8 +265,8 @@ KERNEL(select, {3, HLO_OUT_SAME, 0, 16, {FLOATS(select), WRAPS(select), COMPLEX(
 
 /* -------------------------------------------------------------------------------------- compare */
 
-/* A code's place in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN. What the formats
- * without -0 have in its place is -NaN. */
+/* Ranks a code in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN. In formats without
+ * -0, the code of -0 is -NaN. */
 static inline uint64_t total(uint64_t code, const hlo_lanes *l) {
     uint64_t size = code & ~l->sign;
     if (!(code & l->sign)) return code | l->sign;
@@ -333,9 +333,9 @@ hlo_type hlo_reduced_type(hlo_type type) {
     return type == HLO_TYPE_F8E8M0FNU ? HLO_TYPE_F32 : HLO_TYPE_F16;
 }
 
-/* The nearest value with `mantissa` bits, counted from the last place of subnormals where the value
- * is one of `type`. A narrower exponent than the type's overflows to infinity and underflows to
- * zero. Ties go to the even code: without a mantissa, to the even exponent. */
+/* Rounds to `mantissa` bits, counted from the last place of subnormals if the value is a subnormal
+ * of `type`. An exponent narrower than the type's overflows to infinity and underflows to zero.
+ * Ties go to the even code: without a mantissa, to the even exponent. */
 static double reduce_precision(double value, hlo_type type, int exponent, int mantissa) {
     if (value == 0 || !isfinite(value)) return value;
     type = hlo_reduced_type(type);
@@ -401,7 +401,7 @@ hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type) {
 typedef struct driver {
     const hlo_instr *instr;
     const hlo_elementwise *op;
-    uint64_t sign; /* as hlo_lanes has it */
+    uint64_t sign; /* see hlo_lanes */
     bool signed_zero;
     hlo_type types[3], result;
     hlo_lane lane, produced;

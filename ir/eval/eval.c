@@ -1,7 +1,7 @@
 /* From an instruction to its kernel, by op.def. */
 #include "ir/eval/kernel.h"
 
-/* What op.def writes for an opcode that has no kernel. */
+/* The kernel that op.def writes for an opcode without one. */
 const hlo_kernel hlo_eval_NONE = {0};
 
 static const hlo_kernel *const kernels[HLO_OP_COUNT] = {

@@ -22,7 +22,7 @@ typedef struct hlo_view {
     void *data;
 } hlo_view;
 
-/* The most dimensions that an array may have here. */
+/* Dimensions that an array may have here. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 
 /* A product of matrices of f32, or all three of f64: c[i*n + j] = sum over l of
@@ -38,9 +38,10 @@ typedef struct hlo_product {
     void *c;
 } hlo_product;
 
-/* What a host lends to the kernels. A NULL env, or a NULL member, does without. */
+/* Functions that the host lends to kernels. A NULL env, or a NULL member: the kernel does without.
+ */
 typedef struct hlo_eval_env {
-    void *user; /* handed to the functions as it is */
+    void *user; /* passed to the functions */
     /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads, and
      * returns when all are done. */
     void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
@@ -48,7 +49,7 @@ typedef struct hlo_eval_env {
     void (*gemm)(void *user, const hlo_product *product);
 } hlo_eval_env;
 
-/* Whether the CPU runs this instruction; when not, `why` (which may be NULL) is set to a static
+/* True if the CPU can run this instruction; false: `why`, which may be NULL, is set to a static
  * sentence. */
 bool hlo_eval_supports(const hlo_instr *instr, const char **why);
 
@@ -65,14 +66,14 @@ bool hlo_eval_supports(const hlo_instr *instr, const char **why);
 hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
                     const hlo_view *results, hlo_arena *scratch, const char **why);
 
-/* The dimension numbers of a dot: lists of equal length per pair. */
+/* Dimension numbers of a dot: lists of equal length per pair. */
 typedef struct hlo_dot_dims {
     const hlo_ints *lhs_batch, *lhs_contracting, *rhs_batch, *rhs_contracting;
 } hlo_dot_dims;
 hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot);
 
-/* result[batch.., m.., n..] = lhs x rhs. Narrow floats are multiplied and accumulated in f32; the
- * result is rounded to its type, which need not be the operands'. */
+/* Computes result[batch.., m.., n..] = lhs x rhs. Narrow floats are multiplied and accumulated in
+ * f32; the result is rounded to its type, which need not be the operands'. */
 hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                               const hlo_view *rhs, const hlo_view *result, hlo_arena *scratch,
                               const char **why);

@@ -8,7 +8,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* An integer element, of any type, at `offset` elements. */
+/* Loads an integer element, of any type, at `offset` elements. */
 static int64_t integer_at(const hlo_view *view, int64_t offset) {
     hlo_chunk lane;
     hlo_lane_load(view->type, hlo_view_at(view, offset), 0, 1, &lane);
@@ -16,7 +16,8 @@ static int64_t integer_at(const hlo_view *view, int64_t offset) {
     return lane.s64[0];
 }
 
-/* The start indices of a dynamic slice: an operand for each dimension, or one with all of them. */
+/* Reads the start indices of a dynamic slice: an operand for each dimension, or one with all of
+ * them. */
 static void slice_start(const hlo_call *call, uint32_t first, const hlo_view *in,
                         const int64_t *sizes, hlo_dims *out_start) {
     const hlo_view *index = &call->operands[first];
@@ -56,14 +57,14 @@ const hlo_kernel hlo_eval_dynamic_update_slice = {.run = run_dynamic_update_slic
 
 /* --------------------------------------------------------------------------- gather and scatter */
 
-/* The dimension numbers of gather and scatter under one set of names. The wide array is gather's
- * operand and scatter's result, the narrow one gather's result and scatter's updates. */
+/* Dimension numbers of gather and scatter under common names. The wide array is gather's operand
+ * and scatter's result, the narrow one gather's result and scatter's updates. */
 typedef struct numbers {
     const hlo_ints *window;           /* dimensions of the narrow array within a window */
-    const hlo_ints *dropped;          /* dimensions of the wide array that a window has no */
-    const hlo_ints *batching;         /* likewise, as they run with a dimension of the indices: */
-    const hlo_ints *indices_batching; /* this one */
-    const hlo_ints *map;              /* dimension of the wide array that each index is for */
+    const hlo_ints *dropped;          /* dimensions of the wide array that windows lack */
+    const hlo_ints *batching;         /* batching dimensions of the wide array, each paired with */
+    const hlo_ints *indices_batching; /* this dimension of the indices */
+    const hlo_ints *map;              /* dimension of the wide array that each index addresses */
     int64_t vector;                   /* dimension of the indices that holds an index vector */
 } numbers;
 
@@ -73,20 +74,20 @@ static bool listed(const hlo_ints *list, int64_t dim) {
     return false;
 }
 
-/* What runs with the places of a gather or scatter. */
+/* The windows of a gather or scatter, one for each index vector. */
 typedef struct places {
     numbers n;
     const hlo_view *wide, *narrow, *indices;
     uint32_t rank, window_rank;
-    int64_t dims[HLO_EVAL_MAX_RANK];       /* of the places */
-    int64_t narrow_dim[HLO_EVAL_MAX_RANK]; /* of each: in the narrow array */
-    int64_t index_dim[HLO_EVAL_MAX_RANK];  /* of each: in the indices */
-    hlo_dims window;                       /* sizes, of dimensions that the narrow array has */
-    hlo_dims wide_strides, narrow_strides; /* of those dimensions */
+    int64_t dims[HLO_EVAL_MAX_RANK];       /* of the array of windows */
+    int64_t narrow_dim[HLO_EVAL_MAX_RANK]; /* dimension of the narrow array for each of `dims` */
+    int64_t index_dim[HLO_EVAL_MAX_RANK];  /* dimension of the indices for each of `dims` */
+    hlo_dims window; /* sizes of the window's dimensions in the narrow array */
+    hlo_dims wide_strides, narrow_strides; /* strides of these dimensions */
     int64_t sizes[HLO_EVAL_MAX_RANK];      /* of a window, in every dimension of the wide array */
 } places;
 
-/* `sizes` NULL: as the updates have them. */
+/* Fills `p`; `sizes` NULL: windows have the sizes of the updates. */
 static void places_init(places *p, const int64_t *sizes) {
     p->rank = p->window_rank = 0;
     for (uint32_t d = 0, w = 0; d < p->wide->rank; d++) {
@@ -107,8 +108,7 @@ static void places_init(places *p, const int64_t *sizes) {
     }
 }
 
-/* Where the window of place `index` starts in the wide array, not clamped, and in the narrow one.
- */
+/* Computes where window `index` starts in the wide array, not clamped, and in the narrow one. */
 static void place_start(const places *p, const int64_t *index, hlo_dims *out_wide,
                         int64_t *out_narrow_offset) {
     int64_t in_indices = 0, in_narrow = 0;
@@ -177,7 +177,7 @@ static bool fits(const places *p, const hlo_dims *start) {
     return true;
 }
 
-/* Windows that do not fit are dropped. */
+/* Runs a scatter; windows that do not fit are dropped. */
 static hlo_status run_scatter(hlo_call *call) {
     enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
     const hlo_instr *i = call->instr;

@@ -36,9 +36,9 @@ typedef struct hlo_lanes {
     int64_t count;
     const void *in[3];
     void *out;
-    int bits;               /* of the element type */
-    uint64_t sign;          /* its sign bit, where it is a float whose code is in the lanes; or 0 */
-    bool signed_zero;       /* such a float has -0; else that code is its NaN */
+    int bits;               /* bits of the element type */
+    uint64_t sign;          /* sign bit of a float whose code is in the lanes; otherwise 0 */
+    bool signed_zero;       /* the float type has -0; false: the code of -0 is its NaN */
     const hlo_instr *instr; /* for attributes */
 } hlo_lanes;
 typedef void hlo_loop(const hlo_lanes *lanes);
@@ -90,18 +90,18 @@ typedef struct hlo_kernel {
 #include "ir/table/op.def"
 #undef HLO_OP
 
-/* The kernel of an opcode; NULL when the CPU does not run it. */
+/* Returns the kernel of an opcode; NULL: the CPU does not run it. */
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Sets call->why and returns HLO_INVALID_INPUT. */
 hlo_status hlo_call_refuse(hlo_call *call, const char *why);
-/* The type whose bits reduce-precision counts for elements of `type`: as XLA has it, f16 for all of
- * at most 8 bits that it holds. */
+/* Returns the type whose bits reduce-precision counts for elements of `type`: as in XLA, f16 for
+ * every type of at most 8 bits that f16 holds. */
 hlo_type hlo_reduced_type(hlo_type type);
-/* The elementwise operation of `instr`; NULL when its kernel has none. */
+/* Returns the elementwise operation of `instr`; NULL: its kernel has none. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
-/* The type as which `op` loads elements of `type`. */
+/* Returns the type as which `op` loads elements of `type`. */
 hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type);
-/* The loop of `op` on elements of `type`; NULL when it is not defined for them. */
+/* Returns the loop of `op` on elements of `type`; NULL: it is not defined for them. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 
 /* ---------------------------------------------------------------------------------------- lanes */
@@ -123,16 +123,16 @@ size_t hlo_lane_size(hlo_lane lane);
  * floats to nearest even and wraps integers. */
 void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes);
 void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, int64_t step);
-/* Of two floats: NaN when either is; -0 is below 0. */
+/* Compares two floats: NaN wins; -0 is below 0. */
 #define HLO_LARGER(x, y) (((x) > (y)) | ((x) != (x)) | (((x) == (y)) & !signbit(x)) ? (x) : (y))
 #define HLO_SMALLER(x, y) (((x) < (y)) | ((x) != (x)) | (((x) == (y)) & !!signbit(x)) ? (x) : (y))
-/* Casts from one lane to another as C does, but NaN and numbers out of range to integers as HLO's
- * convert does. */
+/* Casts between lanes as C does, but NaN and out-of-range numbers to integers as HLO's convert
+ * does. */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);
 /* Clips integer lanes to the range of `type`. */
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
-/* The lanes of a row: the row itself when its elements are contiguous lanes, otherwise `buffer`,
- * filled. */
+/* Returns the lanes of a row: the row itself if its elements are contiguous lanes, otherwise
+ * `buffer`, filled. */
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
                           hlo_chunk *buffer);
 /* Loads elements of any real type as doubles. */
@@ -156,13 +156,14 @@ typedef struct hlo_strided_loop {
 typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
                                    const int64_t *steps);
 
-/* `views` all have rank `rank` and dimensions `dims`, a rank of 0 excepted, which is repeated. */
+/* Plans the loop. All `views` have rank `rank` and dimensions `dims`, or rank 0: a repeated
+ * element. */
 void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t rank, const int64_t *dims,
                            uint32_t views, const hlo_view *const *view);
 /* Runs the loop on the calling thread. */
 void hlo_strided_loop_run(const hlo_strided_loop *loop, hlo_strided_loop_body *body, void *arg);
-/* Runs the loop on several threads; each has the rows of a part of one dimension along which view
- * `written` has a stride. */
+/* Runs the loop on several threads, each with a range of one dimension along which view `written`
+ * has a stride. */
 void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *loop,
                                    uint32_t written, hlo_strided_loop_body *body, void *arg);
 
@@ -173,12 +174,12 @@ typedef struct hlo_dims {
 } hlo_dims;
 
 int64_t hlo_view_count(const hlo_view *view);
-/* Row-major strides of `view->dims`. */
+/* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
-/* A row-major array in scratch memory of the same dimensions as `like`. */
+/* Makes a row-major array in scratch memory, with the dimensions of `like`. */
 hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like);
-/* A part: `start`, and `dims` elements of it along each dimension, `steps` apart (NULL: 1). The
- * arrays must outlive the result. */
+/* Returns the view of a part: `dims` elements along each dimension from `start` on, `steps` apart
+ * (NULL: 1). The arrays must outlive the result. */
 hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t *dims,
                        const int64_t *steps, hlo_dims *out_strides);
 /* Copies elements of equal size; `in` may be a scalar. */
@@ -187,7 +188,7 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out);
 /* Copies in row-major order between arrays with equal numbers of elements. */
 void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *out);
-/* A new view of `in` with out.dims[i] = in.dims[order[i]]. */
+/* Returns a view of `in` with out.dims[i] = in.dims[order[i]]. */
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
                           hlo_dims *out_strides);
 static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
@@ -206,22 +207,22 @@ hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
  * in_steps[i] bytes apart; out[i] likewise of the root's leaves. An output may be an input. */
 void hlo_region_run(const hlo_region *region, int64_t count, char *const *in,
                     const int64_t *in_steps, char *const *out, const int64_t *out_steps);
-/* acc[..] = region(acc[..], x[..]) element by element, for `arrays` arrays of equal dimensions, at
- * most HLO_LOOP_VIEWS / 2. */
+/* Computes acc[..] = region(acc[..], x[..]) element by element, for `arrays` arrays of equal
+ * dimensions, at most HLO_LOOP_VIEWS / 2. */
 void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
                       const hlo_view *x);
-/* The reason why a computation cannot be a region; NULL when it can. */
+/* Returns why a computation cannot be a region; NULL: it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
-/* True if the result, in a computation that is applied to elements, is operand 0 as it is. */
+/* True if an instruction of an applied computation returns its operand 0 unchanged. */
 bool hlo_region_passes_on(const hlo_instr *instr);
-/* The computation that a call or fusion calls; NULL for other opcodes. */
+/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
 const hlo_computation *hlo_region_called(const hlo_instr *instr);
-/* The opcode when the region is just one binary elementwise operation on its two parameters, in
- * either order when the opcode commutes; PARAMETER when the root is parameter 1 (an assignment);
- * else HLO_OP_INVALID. */
+/* Returns the opcode of a region that is one binary elementwise operation on its two parameters, in
+ * either order if the opcode commutes; PARAMETER if the root is parameter 1, an assignment; else
+ * HLO_OP_INVALID. */
 hlo_op hlo_region_simple(const hlo_computation *computation);
 
-/* One dimension of a window, as `window={size=.. stride=.. ...}` has it; of pairs the first. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`; of pairs the first. */
 typedef struct hlo_window {
     int64_t size, stride, low, base, dilate;
 } hlo_window;
@@ -231,11 +232,11 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);
 
 hlo_status hlo_elementwise_run(hlo_call *call);
 
-/* The number of arrays that a value is made of; tuples are not nested in what kernels take. */
+/* Counts the arrays that a value consists of; tuples are not nested in the operands of kernels. */
 uint32_t hlo_call_leaves(const hlo_shape *shape);
 void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch);
-/* The reason why hlo_eval() does not run `instr`; NULL when it does. */
+/* Returns why hlo_eval() does not run `instr`; NULL: it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
 
 #endif

@@ -1,4 +1,4 @@
-/* Between elements in memory and lanes. */
+/* Conversion between elements in memory and lanes. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -23,8 +23,8 @@ size_t hlo_lane_size(hlo_lane lane) {
     return lane == HLO_LANE_F32 ? 4 : lane == HLO_LANE_C128 ? 16 : 8;
 }
 
-/* The cells in which elements are held, and the lanes that they are widened to: types that fill
- * their cell, then those that use its low bits. */
+/* The cells that hold elements in memory, and the lanes that they are widened to: types that fill
+ * their cell, then types that use its low bits. */
 #define WHOLE_CELLS(X)                                                                             \
     X(S8, int8_t, int64_t)                                                                         \
     X(S16, int16_t, int64_t)                                                                       \
@@ -66,7 +66,7 @@ void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, v
     }
 }
 
-/* The low bits of a lane, extended as the lane's type is. */
+/* Returns the low bits of a lane, extended by the lane's signedness. */
 static int64_t low_int64_t(int64_t value, int bits) {
     return (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
 }

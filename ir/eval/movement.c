@@ -15,7 +15,7 @@ static hlo_status run_reshape(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_reshape = {.run = run_reshape, .error = HLO_ERROR_MOVE};
 
-/* `view` with its dimensions in the physical order of `shape`. */
+/* Returns `view` with its dimensions in the physical order of `shape`. */
 static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims *dims,
                          hlo_dims *strides) {
     hlo_dims order;
@@ -25,7 +25,7 @@ static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims 
     return hlo_view_permute(view, order.v, dims, strides);
 }
 
-/* The bytes as they lie in memory, by the layouts of the shapes, keep their order. */
+/* Copies bytes in their order in memory, by the layouts of both shapes. */
 static hlo_status run_bitcast(hlo_call *call) {
     hlo_dims dims[2], strides[2];
     const hlo_shape *shape = hlo_instr_operand(call->instr, 0)->shape;
@@ -113,7 +113,7 @@ static hlo_status run_pad(hlo_call *call) {
     hlo_dims in_start, out_start, dims, steps, in_strides, out_strides;
     for (uint32_t d = 0; d < in->rank; d++) {
         int64_t low = padding->v[3 * d], step = padding->v[3 * d + 2] + 1;
-        int64_t first = ceil_divide(-low, step); /* the first element that is kept */
+        int64_t first = ceil_divide(-low, step); /* the first element kept */
         int64_t end = ceil_divide(out->dims[d] - low, step);
         if (end > in->dims[d]) end = in->dims[d];
         in_start.v[d] = first;

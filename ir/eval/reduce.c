@@ -8,7 +8,8 @@ enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
-/* Sums of floats are kept in f64, so that neither order nor length matters much. */
+/* Returns the type of an accumulator: sums of floats are kept in f64, so that neither order nor
+ * length affects them much. */
 static hlo_type accumulator(hlo_type type) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32:
@@ -27,7 +28,7 @@ typedef struct folding {
     hlo_op op;
 } folding;
 
-/* acc[i] = acc[i] op x[i], acc being in place or moving on. */
+/* Computes acc[i] = acc[i] op x[i]; acc stays in place or advances. */
 #define FOLD(T, expr)                                                                              \
     if (step == 0) {                                                                               \
         T a = *(T *)acc;                                                                           \
@@ -104,7 +105,7 @@ static void fold_row(void *arg, int64_t count, char *const *data, const int64_t 
     }
 }
 
-/* Strides of `result` for each dimension of the input; 0 for those that are reduced. */
+/* Computes strides of `result` for each dimension of the input; 0 for reduced dimensions. */
 static void spread(const hlo_call *call, const hlo_view *in, const hlo_view *result,
                    hlo_dims *out_strides, bool *reduced) {
     const hlo_ints *dims = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS);
@@ -185,7 +186,7 @@ const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE
 
 /* -------------------------------------------------------------------------------- reduce-window */
 
-/* Number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
+/* Reads number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
 static int64_t number_at(const char *word, uint32_t dim, int64_t missing) {
     if (!word) return missing;
     for (; dim > 0; dim--) {
@@ -213,8 +214,8 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
                         .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 1)};
 }
 
-/* Which results see an element of the input through place `at` of the window: results `out` + i *
- * `out_step` see elements `in` + i * `in_step`, for i < `count`. */
+/* Results that read an element of the input through position `at` of the window: results `out` + i
+ * * `out_step` read elements `in` + i * `in_step`, for i < `count`. */
 typedef struct seen {
     int64_t out, out_step, in, in_step, count;
 } seen;
@@ -306,7 +307,7 @@ enum { MAX_SORTED = 32 };
 typedef struct sorting {
     const hlo_region *region;
     uint32_t arrays;
-    char *row[MAX_SORTED];    /* of each operand, where it starts */
+    char *row[MAX_SORTED];    /* start of each operand's row */
     int64_t step[MAX_SORTED]; /* bytes */
 } sorting;
 
@@ -326,7 +327,7 @@ static bool before(const void *sorted, int64_t i, int64_t j) {
 
 typedef bool comes_before(const void *sorted, int64_t i, int64_t j);
 
-/* Bottom-up and stable. Returns which of the two holds the order. */
+/* Sorts bottom-up and stably. Returns the one of both arrays that holds the order. */
 static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count, int64_t *order,
                            int64_t *spare) {
     for (int64_t i = 0; i < count; i++) order[i] = i;
@@ -387,14 +388,14 @@ const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
 
 /* ---------------------------------------------------------------------------------------- top k */
 
-/* In the total order: -NaN, the numbers, -0 before 0, NaN. */
+/* Maps a float to an integer in the total order: -NaN, the numbers, -0 before 0, NaN. */
 static int64_t float_key(double value) {
     int64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-/* A row as integers that are in the order of its elements. */
+/* Loads a row as integers in the order of its elements. */
 static void load_keys(hlo_type type, const char *row, int64_t step, int64_t count, int64_t *keys) {
     hlo_lane lane = hlo_lane_of(type);
     hlo_chunk chunk;
@@ -417,7 +418,8 @@ static bool is_less(const void *keys, int64_t i, int64_t j) {
     return is_greater(keys, j, i);
 }
 
-/* Of the last dimension, and where they stood; equal ones in their order. */
+/* Finds the largest elements along the last dimension, and their positions; equal ones keep their
+ * order. */
 static hlo_status run_topk(hlo_call *call) {
     const hlo_view *in = call->operands, *values = &call->results[0], *places = &call->results[1];
     hlo_lane lane = hlo_lane_of(in->type);

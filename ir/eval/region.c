@@ -60,7 +60,8 @@ static const char *refusal(const hlo_instr *instr) {
     return "a computation that is applied to elements holds an opcode that does not run there";
 }
 
-/* Whether every instruction of `c`, and of what it calls, can be a step; counts them. */
+/* Returns why an instruction of `c`, or of a computation that it calls, cannot be a step, or NULL;
+ * counts the instructions. */
 static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count) {
     if (depth > MAX_DEPTH) return "computations are nested too deeply";
     if (c->parameter_count > MAX_OPERANDS) return "a computation has too many parameters";

@@ -1,9 +1,9 @@
-/* Running through strided arrays together, and making views of views. */
+/* Loops over several strided arrays, and views of views. */
 #include <string.h>
 
 #include "ir/eval/kernel.h"
 
-/* Whether dimension `a` is to be outside of `b`. */
+/* True if dimension `a` belongs outside of `b`. */
 static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
     for (uint32_t v = 0; v < w->views; v++) {
         int64_t x = w->steps[v][a] < 0 ? -w->steps[v][a] : w->steps[v][a];
@@ -185,12 +185,12 @@ static void copy_row(void *arg, int64_t count, char *const *data, const int64_t 
     }
 }
 
-/* A copy whose rows are contiguous on one side only: rows along `along` are so in the input. Moving
- * tile by tile keeps both sides in the cache. */
+/* A copy whose rows are contiguous on one side only: in the input along dimension `along`. Moving
+ * tiles keeps both sides in the cache. */
 typedef struct transposition {
-    hlo_strided_loop outer; /* of the other dimensions */
+    hlo_strided_loop outer; /* over the other dimensions */
     size_t size;
-    int64_t rows, columns;                 /* along `along`, along the innermost dimension */
+    int64_t rows, columns; /* sizes along `along` and along the innermost dimension */
     int64_t row_steps[2], column_steps[2]; /* bytes, output and input */
 } transposition;
 
@@ -219,7 +219,7 @@ static void copy_tile_rows(void *arg, int64_t count, char *const *data, const in
         copy_tiles(r->t, data[0] + i * steps[0], data[1] + i * steps[1], r->begin, r->end);
 }
 
-/* Blocks of TILE rows. */
+/* Copies blocks of TILE rows. */
 static void copy_blocks(void *arg, int64_t begin, int64_t end) {
     const transposition *t = arg;
     for (int64_t block = begin; block < end; block++) {
@@ -229,7 +229,8 @@ static void copy_blocks(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* False when the rows of `w` are contiguous on both sides, or along no dimension in the input. */
+/* Copies tile by tile; false when rows are contiguous on both sides, or the input has no contiguous
+ * dimension. */
 static bool copy_transposed(const hlo_eval_env *env, const hlo_strided_loop *w, size_t size) {
     int64_t step = (int64_t)size;
     uint32_t inner = w->rank - 1, along = 0;
@@ -265,7 +266,7 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
     hlo_strided_loop_run_parallel(env, &loop, 0, copy_row, &size);
 }
 
-/* `view` as a row-major array of other dimensions; false when its elements are not dense. */
+/* Views `view` as a row-major array of other dimensions; false when its elements are not dense. */
 static bool redimension(const hlo_view *view, const hlo_view *like, hlo_dims *strides,
                         hlo_view *out) {
     int64_t stride = 1;

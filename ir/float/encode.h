@@ -1,5 +1,5 @@
-/* Rounding an f32 to a float of few bits. This text is C, and C++ as CUDA compiles it: kernels are
- * generated with it (runtime/cuda/codegen/element.cuh). */
+/* Rounding an f32 to a float of few bits. The text is C, and C++ for CUDA: generated kernels
+ * contain it (runtime/cuda/codegen/element.cuh). */
 #ifndef HLO_IR_EVAL_ENCODE_H
 #define HLO_IR_EVAL_ENCODE_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #endif
 
-/* What the codes beyond the finite values mean: float.def says. */
+/* Meaning of the codes beyond the finite values: see float.def. */
 typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
 
 static inline float of_bits(unsigned bits) {
@@ -23,7 +23,8 @@ static inline unsigned to_bits(float value) {
     return bits;
 }
 
-/* Half way goes up; below the least normal f32, all that exceeds the least code. */
+/* Encodes as e8m0: half way rounds up; below the least normal f32, every value above the least code
+ * does. */
 static inline unsigned encode_e8m0(float value) {
     unsigned bits = to_bits(value);
     if (!(value > 0) || bits >= 0x7f400000) return 0xff;

@@ -22,7 +22,7 @@ static uint64_t sign_bit(const format *f) {
     return f->special == E8M0 ? 0 : UINT64_C(1) << (f->exponent + f->mantissa);
 }
 
-/* The code of the largest finite value. */
+/* Returns the code of the largest finite value. */
 static uint64_t largest_code(const format *f) {
     uint64_t all = (UINT64_C(1) << (f->exponent + f->mantissa)) - 1;
     switch (f->special) {
@@ -46,7 +46,7 @@ static uint64_t nan_code(const format *f) {
     return 0;
 }
 
-/* The value of a code without its sign bit, specials not looked at. */
+/* Decodes a code without its sign bit as a finite value. */
 static double magnitude(const format *f, uint64_t code) {
     uint64_t fraction = code & ((UINT64_C(1) << f->mantissa) - 1);
     int exponent = (int)(code >> f->mantissa);
@@ -78,7 +78,8 @@ double hlo_float_decode(hlo_type type, uint64_t bits) {
     return sign ? -value : value;
 }
 
-/* Half way goes up; below the least normal f32, all that exceeds the least code. */
+/* Encodes as e8m0: half way rounds up; below the least normal f32, every value above the least code
+ * does. */
 static uint64_t encode_e8m0(double value) {
     if (!(value > 0) || value >= 0x1.8p127) return 0xff;
     if (value < 0x1p-126) return value > 0x1p-127;
@@ -110,7 +111,7 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     } else {
         int exponent;
         frexp(size, &exponent);                /* size = [0.5, 1) * 2^exponent */
-        int step = exponent - 1 - f->mantissa; /* of the last place, if normal */
+        int step = exponent - 1 - f->mantissa; /* exponent of the last place, if normal */
         int lowest = 1 - f->bias - f->mantissa;
         if (size == 0 || step < lowest) step = lowest;
         double units = nearbyint(ldexp(size, -step)); /* ties to even */

@@ -45,7 +45,7 @@
 #define HLO_FLOAT_WIDE(id, E, M, B, special)
 #include "ir/float/float.def"
 
-/* A 16-bit float. The scaling makes subnormals right, too. */
+/* Decodes a 16-bit float. The scaling covers subnormals, too. */
 static inline float decode16(uint32_t code, int exponent, int mantissa, int bias) {
     uint32_t sign = (code & 0x8000) << 16, rest = code & 0x7fff;
     if (exponent == 8) return of_bits(code << 16);

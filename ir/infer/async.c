@@ -1,4 +1,4 @@
-/* The shape rules of what is begun by one instruction and ended by another, and of tokens. */
+/* The shape rules of starts, dones and tokens. */
 #include "ir/async.h"
 #include "ir/infer/rules.h"
 
@@ -20,7 +20,7 @@ static bool is_element_of(const hlo_inference *q, const hlo_shape *tuple, uint32
                           hlo_infer_text(q, wanted));
 }
 
-/* The given shape, when it is a tuple of at least `least` elements. */
+/* Returns the given shape if it is a tuple of at least `least` elements. */
 static const hlo_shape *given_tuple(const hlo_inference *q, uint32_t least) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || (given->type == HLO_TYPE_TUPLE && given->rank >= least)) return given;
@@ -82,7 +82,7 @@ const hlo_shape *hlo_infer_RECV(const hlo_inference *q) {
     return given ? in_flight(q, given->elements[0]) : NULL;
 }
 
-/* The two ends of a transfer have one channel, and are both or neither with the host. */
+/* True if both ends of a transfer have one channel, and both or neither transfer with the host. */
 static bool same_channel(const hlo_inference *q) {
     const hlo_instr *start = q->operands[0];
     const hlo_attr *ends[] = {hlo_infer_attr(q, HLO_ATTR_CHANNEL_ID),
@@ -127,7 +127,8 @@ const hlo_shape *hlo_infer_DONE(const hlo_inference *q) {
     return element(q, 1);
 }
 
-/* The computation that an asynchronous operation calls; NULL: none, or none that is whole. */
+/* Returns the computation that an asynchronous operation calls; NULL: none, or one without a root.
+ */
 static const hlo_computation *called_by(const hlo_inference *q) {
     const hlo_instr *start = q->op == HLO_OP_ASYNC_START ? NULL : hlo_async_start(q->operands[0]);
     const hlo_attr *calls = hlo_infer_attr(q, HLO_ATTR_CALLS);
@@ -139,7 +140,8 @@ static bool is_nothing(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_TUPLE && shape->rank == 0;
 }
 
-/* Whether a start, or an update of what was `before`, may say that the operation returns that. */
+/* True if a start, or an update of a chain with the result `before`, may have the result `shape`.
+ */
 static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_shape *before) {
     const hlo_computation *comp = called_by(q);
     if (before && !is_nothing(before))
@@ -151,7 +153,7 @@ static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_
                           hlo_infer_text(q, shape), hlo_infer_text(q, comp->root->shape));
 }
 
-/* Operands `first` and up are for the parameters after the first `bound`. */
+/* True if operands from `first` on fit the parameters after the first `bound`. */
 static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     const hlo_computation *comp = called_by(q);
     uint32_t count = q->count - first;
@@ -170,8 +172,8 @@ static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     return true;
 }
 
-/* ((operands), result of the called computation, whatever the backend keeps). Parameters may be
- * bound later, by updates, and the result may be `()` until then. */
+/* Infers ((operands), result of the called computation, further elements that the backend adds).
+ * Later updates may bind further parameters; the result may be `()` until then. */
 const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     const hlo_shape *given = given_tuple(q, 2);
     if (!given) return NULL;
@@ -183,7 +185,8 @@ const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     return are_bound(q, 0, 0) && is_result(q, given->elements[1], NULL) ? given : NULL;
 }
 
-/* Its first operand's shape, with the shapes of its others added to the operands in it. */
+/* Infers the first operand's shape, with the shapes of the other operands added to the operands in
+ * it. */
 const hlo_shape *hlo_infer_ASYNC_UPDATE(const hlo_inference *q) {
     const hlo_shape *before = hlo_infer_operand(q, 0), *given = q->given;
     if (!given) given = before;

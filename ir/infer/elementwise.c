@@ -1,7 +1,7 @@
 /* Shapes of elementwise operations. */
 #include "ir/infer/rules.h"
 
-enum { /* the types that an opcode works on */
+enum { /* Classes of types that an opcode accepts. */
        ON_PRED = 1 << HLO_CLASS_PRED,
        ON_SIGNED = 1 << HLO_CLASS_SIGNED,
        ON_UNSIGNED = 1 << HLO_CLASS_UNSIGNED,
@@ -16,7 +16,7 @@ static bool check_class(const hlo_inference *q, hlo_type type, int classes) {
     return hlo_infer_fail(q, "not defined for %s", hlo_types[type].name);
 }
 
-/* All operands are arrays of one shape, of those types. */
+/* Checks that all operands are arrays of one shape and of accepted types. */
 static const hlo_shape *elementwise(const hlo_inference *q, int classes) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
@@ -135,7 +135,7 @@ const hlo_shape *hlo_infer_CLAMP(const hlo_inference *q) {
     return shape;
 }
 
-/* The result takes the layout of the predicate when that is an array, as XLA's inference does. */
+/* Infers the layout of the predicate if that is an array, as XLA's inference does. */
 const hlo_shape *hlo_infer_SELECT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 3)) return NULL;
     const hlo_shape *p = hlo_infer_operand(q, 0), *a = hlo_infer_operand(q, 1),

@@ -4,11 +4,10 @@
 
 #include "ir/ir.h"
 
-/* The result shape of an instruction of opcode `op`, by the rule in op.def. Its layout is the
- * default one, except where XLA's inference keeps the operand's (elementwise opcodes; transpose,
- * whose result is then the same bytes). NULL when operands and attributes do not determine the
- * shape (GIVEN, broadcast, reshape, convert, ...), or break the rule; then `why` (`why_size` bytes,
- * may be NULL) says how: "add of f32[2] and f32[3]: the operands' dimensions differ". */
+/* Infers the result shape of an instruction of opcode `op`, by the rule in op.def. Its layout is
+ * the default one, except where XLA's inference keeps the operand's (elementwise opcodes;
+ * transpose, whose result then has the operand's bytes). NULL when operands and attributes do not
+ * determine the shape (GIVEN, broadcast), or violate the rule. */
 const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
                            hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
                            char *why, size_t why_size);

@@ -15,7 +15,7 @@ const hlo_shape *hlo_infer_IOTA(const hlo_inference *q) {
     return shape;
 }
 
-/* The given shape, when that and the operand are arrays of one element type (`same_type`). */
+/* Returns the given shape if it and the operand are arrays, of one element type if `same_type`. */
 static const hlo_shape *given_array(const hlo_inference *q, bool same_type) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, 1)) return NULL;
@@ -69,12 +69,13 @@ const hlo_shape *hlo_infer_BITCAST(const hlo_inference *q) {
     return to;
 }
 
-/* Bits that an element of the type has as a value of its own. */
+/* Returns the bits of an element's value. */
 static int value_bits(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : hlo_types[type].bits;
 }
 
-/* Between types of unlike width, the wider one's missing last dimension holds its pieces. */
+/* Between types of different widths, the wider one lacks the last dimension, which numbers its
+ * parts. */
 const hlo_shape *hlo_infer_BITCAST_CONVERT(const hlo_inference *q) {
     const hlo_shape *to = given_array(q, false), *from = hlo_infer_operand(q, 0);
     if (!to) return NULL;
@@ -113,7 +114,7 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
         if (dynamic) dynamic[i] = from->dynamic[dims->v[i]];
     }
     hlo_shape shape = {.type = from->type, .rank = rank, .dims = moved, .dynamic = dynamic};
-    /* The same bytes in the same order. */
+    /* The layout that keeps the operand's bytes in place. */
     hlo_layout layout = {0};
     if (from->layout && hlo_shape_is_ordered(from)) {
         int64_t *order = hlo_infer_scratch(q, rank, sizeof *order);
@@ -153,8 +154,8 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     return hlo_shape_array(q->module, from->type, from->rank, dims);
 }
 
-/* Operands from `first` on are one integer scalar per dimension of `shape`, or one vector of them.
- */
+/* Checks that operands from `first` on are one integer scalar per dimension of `shape`, or one
+ * vector of all start indices. */
 static bool start_indices(const hlo_inference *q, uint32_t first, const hlo_shape *shape) {
     if (!hlo_infer_arrays(q, first, q->count)) return false;
     bool vector = q->count == first + 1 && hlo_infer_operand(q, first)->rank == 1;
@@ -203,7 +204,7 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
-/* n + low + high + (n - 1) * interior, or -1 when that is negative or too large. */
+/* Computes n + low + high + (n - 1) * interior; -1 if that is negative or too large. */
 static int64_t padded(int64_t n, const int64_t *padding) {
     int64_t gaps = n > 0 ? n - 1 : 0, inside, size;
     if (__builtin_mul_overflow(gaps, padding[2], &inside) ||
@@ -265,7 +266,7 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------- gather and scatter */
 
-/* What gather and scatter have in common: windows of an operand, one per index vector. In gather
+/* Dimension numbers of gather and scatter: windows of an operand, one per index vector. In gather
  * the windows are the result's, in scatter the updates'. */
 typedef struct windows {
     const hlo_shape *operand, *indices;
@@ -322,8 +323,8 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
     return true;
 }
 
-/* The dimensions of the windowed array: window sizes at window_dims, between them the indices'
- * dimensions without the vectors'. `sizes`: of a window, per dimension of the operand. */
+/* Computes the dimensions of the windowed array: window sizes at window_dims, between them the
+ * indices' dimensions without the vector's. `sizes`: of a window, per dimension of the operand. */
 static int64_t *windowed_dims(const hlo_inference *q, const windows *w, const int64_t *sizes,
                               uint32_t *out_rank) {
     uint32_t vectors = w->vector_dim < w->indices->rank;
@@ -374,7 +375,7 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
     return dims ? hlo_shape_array(q->module, w.operand->type, rank, dims) : NULL;
 }
 
-/* `windowed` is what the updates would be if every window were whole. */
+/* Checks the updates; `windowed` is the shape that they would have if every window were whole. */
 static bool check_updates(const hlo_inference *q, const windows *w, const hlo_shape *updates,
                           const int64_t *windowed, uint32_t rank) {
     if (updates->rank != rank)
@@ -423,7 +424,8 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
     return hlo_infer_tuple(q, count, results);
 }
 
-/* The sizes that the dimensions have, at most those of the given shape. */
+/* Infers the given shape with the sizes that the dimension operands have, at most the given ones.
+ */
 const hlo_shape *hlo_infer_DYNAMIC_RESHAPE(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, q->count)) return NULL;

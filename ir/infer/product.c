@@ -11,13 +11,13 @@ hlo_type hlo_infer_product_type(const hlo_inference *q) {
     return hlo_types[b].bits > hlo_types[a].bits ? b : a;
 }
 
-/* `sparsity=L.1@2:4_R.0@2:4`: along dimension `dim` of an operand, `kept` of every `group` elements
- * are there. */
+/* Reads `sparsity=L.1@2:4_R.0@2:4`: along dimension `dim` of an operand, `kept` of every `group`
+ * elements are stored. */
 typedef struct sparse_dim {
     int64_t dim, kept, group; /* group 0: the operand is dense */
 } sparse_dim;
 
-/* Reads the attribute; `out` is of the left and the right operand. */
+/* Reads the attribute; `out` has the left and the right operand's sparsity. */
 static bool sparse_dims(const hlo_inference *q, sparse_dim out[2]) {
     const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_SPARSITY);
     memset(out, 0, 2 * sizeof *out);
@@ -46,7 +46,7 @@ static int64_t dense_size(const hlo_shape *shape, int64_t dim, const sparse_dim 
     return __builtin_mul_overflow(size / sparse->kept, sparse->group, &size) ? -1 : size;
 }
 
-/* Corresponding dimensions of the two operands have as many elements. */
+/* True if paired dimensions of both operands have equal sizes. */
 static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints *right,
                    const sparse_dim sparse[2], const char *what) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
@@ -67,13 +67,13 @@ static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints 
     return true;
 }
 
-/* Which dimensions of the two operands a product puts together. */
+/* Dimension numbers of a product. */
 typedef struct dot_dims {
     const hlo_ints *a_batch, *b_batch, *a_inner, *b_inner;
     const hlo_ints *b_group; /* ragged-dot: not in the result; empty otherwise */
 } dot_dims;
 
-/* How often each of `rank` dimensions is in the lists. */
+/* Counts how often each of `rank` dimensions is in the lists. */
 static const uint8_t *times_named(const hlo_inference *q, uint32_t rank, const hlo_ints *a,
                                   const hlo_ints *b, const hlo_ints *c) {
     uint8_t *times = memset(hlo_infer_scratch(q, rank, 1), 0, rank);
@@ -113,7 +113,7 @@ static bool read_dot_dims(const hlo_inference *q, const sparse_dim sparse[2], do
            paired(q, out->a_inner, out->b_inner, sparse, "contracting");
 }
 
-/* [groups,] batch dimensions, the left operand's other ones, the right operand's other ones. */
+/* Infers [groups,] batch dimensions, the left operand's free dimensions, the right operand's. */
 static const hlo_shape *dot_result(const hlo_inference *q, const dot_dims *d,
                                    const int64_t *groups) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
@@ -131,7 +131,8 @@ static const hlo_shape *dot_result(const hlo_inference *q, const dot_dims *d,
     return hlo_shape_array(q->module, hlo_infer_product_type(q), rank, dims);
 }
 
-/* Which of each group are there: u16 of 16 bits, each index as wide as the group needs. */
+/* Checks the metadata of a sparse operand: u16, whose 16 bits hold indices into groups, each as
+ * wide as the group's size needs. */
 static bool check_sparse_indices(const hlo_inference *q, uint32_t number, const hlo_shape *operand,
                                  const sparse_dim *sparse) {
     const hlo_shape *indices = hlo_infer_operand(q, number);
@@ -170,8 +171,8 @@ const hlo_shape *hlo_infer_DOT(const hlo_inference *q) {
 
 static const sparse_dim dense[2];
 
-/* The sizes of the groups, along the ragged dimension: one vector, or one for each index of the
- * dimensions of the left operand that come before the ragged one. */
+/* Checks the group sizes along the ragged dimension: one vector, or one for each index of the
+ * dimensions of the left operand before the ragged one. */
 static const hlo_shape *check_groups(const hlo_inference *q, const dot_dims *d, int64_t ragged) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *sizes = hlo_infer_operand(q, 2);
     bool is_batch = hlo_ints_contain(d->a_batch, ragged);
@@ -233,7 +234,7 @@ const hlo_shape *hlo_infer_RAGGED_DOT(const hlo_inference *q) {
     return dot_result(q, &dims, inner ? groups : NULL);
 }
 
-/* Each scale is a scalar, or has a whole number of the operand's elements along every dimension. */
+/* Checks that each scale is a scalar, or divides the operand's size along every dimension. */
 const hlo_shape *hlo_infer_SCALED_DOT(const hlo_inference *q) {
     dot_dims dims;
     if (!read_dot_dims(q, dense, &dims)) return NULL;

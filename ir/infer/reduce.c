@@ -18,7 +18,7 @@ const hlo_shape *hlo_infer_REDUCE(const hlo_inference *q) {
     return hlo_infer_reduced(q, count, types, rank, dims);
 }
 
-/* Over all dimensions, whichever 'dimensions' names: XLA does not look at it. */
+/* The region is applied over all dimensions, whichever `dimensions` names: XLA ignores it. */
 const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
@@ -54,7 +54,7 @@ const hlo_shape *hlo_infer_SORT(const hlo_inference *q) {
     return hlo_infer_tuple(q, q->count, keys);
 }
 
-/* Along the scan dimension: the same array, with it put back in at `along` of `size`. */
+/* Returns the array with the scan dimension restored at `along`, of `size`. */
 static const hlo_shape *with_dim(const hlo_inference *q, const hlo_shape *slice, uint32_t along,
                                  int64_t size) {
     int64_t *dims = hlo_infer_scratch(q, (size_t)slice->rank + 1, sizeof *dims);
@@ -72,8 +72,8 @@ static const hlo_shape *without_dim(const hlo_inference *q, const hlo_shape *sha
     return hlo_shape_array(q->module, shape->type, rank, dims);
 }
 
-/* The inputs, then the carries' initial values; the computation takes a slice of each input and the
- * carries, and returns a slice of each output and the carries. */
+/* Operands are the inputs, then the carries' initial values; the computation takes a slice of each
+ * input and the carries, and returns a slice of each output and the carries. */
 const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     int64_t carries = hlo_infer_int(q, HLO_ATTR_NUM_CARRIES, 0), size = -1;

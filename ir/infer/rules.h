@@ -5,7 +5,7 @@
 
 #include "ir/infer/infer.h"
 
-/* The instruction to infer. It need not exist: hlo_infer() runs before it is made. */
+/* The instruction to infer. It need not exist: hlo_infer() runs before the instruction is made. */
 typedef struct hlo_inference {
     hlo_module *module;
     hlo_op op;
@@ -35,13 +35,13 @@ const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
 /* hlo_infer_fail() with the offset of the part of the text that does not fit. */
 const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The text of a shape without layout, in q->scratch; for messages. */
+/* Prints a shape without layout for a message, in q->scratch. */
 const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
 
-/* The given shape; NULL, with `why` set, when there is none and the rule needs it. */
+/* Returns the given shape; NULL, with `why` set, if there is none and the rule needs it. */
 const hlo_shape *hlo_infer_given(const hlo_inference *q);
 const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id);
-/* An empty list, never NULL, when the instruction does not have the attribute. */
+/* Returns a list; an empty one if the instruction does not have the attribute. */
 const hlo_ints *hlo_infer_ints(const hlo_inference *q, hlo_attr_id id);
 int64_t hlo_infer_int(const hlo_inference *q, hlo_attr_id id, int64_t missing);
 
@@ -49,7 +49,7 @@ static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_
     return q->operands[index]->shape;
 }
 
-/* Checks: each sets `why` when it returns false or NULL. */
+/* Each check sets `why` when it returns false or NULL. */
 
 /* Checks that operands [from, to) are arrays. */
 bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
@@ -81,15 +81,15 @@ bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
 /* The only element, or the tuple of several. */
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
                                  const hlo_shape *const *elements);
-/* The element type of a product: the given one, else the wider of the two operands' types. */
+/* Returns the element type of a product: the given one, or the wider of the operands' types. */
 hlo_type hlo_infer_product_type(const hlo_inference *q);
-/* The operands are `count` arrays of equal dimensions, then an initial scalar of each array's type;
- * writes their types. */
+/* Checks that the operands are `count` arrays of equal dimensions, then an initial scalar of each
+ * array's type; writes the types. */
 bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types);
-/* The result of a reduction: an array of these dimensions for each type. */
+/* Returns the result of a reduction: an array of these dimensions for each type. */
 const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
                                    uint32_t rank, const int64_t *dims);
-/* Uninitialised memory of q->scratch. */
+/* Allocates uninitialised memory of q->scratch. */
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
 
 #endif

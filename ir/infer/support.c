@@ -1,4 +1,4 @@
-/* What the shape rules share: attributes, checks and messages. */
+/* Attributes, checks and messages for shape rules. */
 #include <stdio.h>
 #include <string.h>
 

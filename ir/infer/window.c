@@ -8,8 +8,8 @@ typedef struct window_dim {
     int64_t size, stride, low, high, base_dilation, window_dilation;
 } window_dim;
 
-/* Number `index` of a list like `3x1x2`; with `pair` the list is like `0_1x2_2`, and `pair` picks
- * one of the two (1 or 2). */
+/* Reads number `index` of a list like `3x1x2`; with `pair` the list is like `0_1x2_2`, and `pair`
+ * selects the first or the second number (1 or 2). */
 static bool window_number(const char *list, uint32_t index, int pair, int64_t *out_number) {
     for (; index; index--) {
         list = strchr(list, 'x');
@@ -31,8 +31,8 @@ static const char *window_word(const hlo_inference *q, hlo_attr_id id) {
     return NULL;
 }
 
-/* The window along each of `rank` dimensions; NULL, with `why` set, when it is not given for just
- * as many. */
+/* Reads the window along each of `rank` dimensions; NULL, with `why` set, if it has another rank.
+ */
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     static const struct {
         hlo_attr_id id;
@@ -75,7 +75,8 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     return dims;
 }
 
-/* Places of the window along a dimension of `n` elements; -1 when a size overflows. */
+/* Counts the positions of the window along a dimension of `n` elements; -1 when a size overflows.
+ */
 static int64_t window_places(int64_t n, const window_dim *w) {
     if (n < 0) return -1;
     int64_t base = 0, window, capacity;
@@ -91,8 +92,8 @@ static int64_t window_places(int64_t n, const window_dim *w) {
     return capacity < 0 ? 0 : capacity / w->stride + 1;
 }
 
-/* One of the operands' part of dim_labels (`b01f_01io->b01f`): which dimension each letter names.
- * Returns where it ends; NULL when it has not the rank. */
+/* Reads one operand's part of dim_labels (`b01f_01io->b01f`): the dimension of each letter. Returns
+ * its end; NULL if it has another rank. */
 static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
                               int64_t *out_named) {
     for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;
@@ -117,7 +118,8 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     if (rank < 2 || kernel->rank != rank)
         return hlo_infer_fail(q, "the operands must have the same number of dimensions, 2 or more");
     if (!labels) return hlo_infer_fail(q, "needs the attribute 'dim_labels'");
-    /* Each: batch or input feature, feature or output feature, spatial dimensions. */
+    /* Dimensions of each array: batch or input feature, feature or output feature, spatial
+     * dimensions. */
     int64_t *of_in = hlo_infer_scratch(q, (size_t)rank * 3, sizeof *of_in);
     int64_t *of_kernel = of_in + rank, *of_out = of_kernel + rank;
     const char *rest = dim_labels(labels->u.str, "bf", rank, of_in);

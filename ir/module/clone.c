@@ -6,8 +6,8 @@
 
 typedef struct copier {
     hlo_module *to;
-    hlo_instr **instrs;      /* by the original's id */
-    hlo_computation **comps; /* by the original's id */
+    hlo_instr **instrs;      /* copies by the original's id */
+    hlo_computation **comps; /* copies by the original's id */
 } copier;
 
 static const char *copy_string(copier *c, const char *text) {

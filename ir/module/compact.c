@@ -1,7 +1,7 @@
-/* Where instructions lie in memory. They are made in the order of the text, and a walk over them is
- * as fast as memory gives what lies side by side. What passes make lies behind all that, phase by
- * phase, with gaps where instructions have been removed since: a walk then waits for nearly each of
- * them, which in a module larger than the caches is ten times as long. */
+/* Memory layout of instructions. They are created in the order of the text, and a loop over them is
+ * fast while neighbours are contiguous. Passes append new instructions phase by phase and leave
+ * gaps where they remove some: a loop then misses the cache at nearly every instruction, however
+ * few of them passes changed. */
 #include <string.h>
 
 #include "ir/ir.h"
@@ -12,7 +12,7 @@ bool hlo_module_is_fragmented(const hlo_module *module) {
     return module->instr_count < (module->relocated + made) / 3;
 }
 
-/* Copies; all that they point to is still where it was. */
+/* Copies the instructions; their operands and attributes are not copied. */
 static hlo_instr *copy_instrs(const hlo_computation *comp, hlo_instr **relocated) {
     hlo_arena *arena = comp->module->arena;
     size_t operand_count = 0;

@@ -15,8 +15,8 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 /* The hashes of one module's instructions and computations, by id. */
 typedef struct hashes {
     const hlo_module *module;
-    uint64_t *whole; /* of an instruction with all that it is computed from */
-    uint64_t *alone; /* without */
+    uint64_t *whole; /* hashes of an instruction with all that it depends on */
+    uint64_t *alone; /* hashes of an instruction without its operands */
     uint64_t *comps;
     bool ordered;
 } hashes;
@@ -35,7 +35,7 @@ static bool is_metadata(hlo_attr_id id) {
 
 static uint64_t hash_attrs(const hashes *h, const hlo_attr *attrs, uint32_t count, bool alone);
 
-/* `alone`: other instructions and computations do not count. */
+/* Hashes an attribute; `alone`: without the instructions and computations that it names. */
 static uint64_t hash_attr(const hashes *h, const hlo_attr *attr, bool alone) {
     uint64_t hash = mix(0, attr->id);
     switch (hlo_attrs_info[attr->id].kind) {
@@ -76,7 +76,7 @@ static uint64_t hash_attr(const hashes *h, const hlo_attr *attr, bool alone) {
     return hash;
 }
 
-/* In whatever order they were given. */
+/* Hashes attributes independently of their order. */
 static uint64_t hash_attrs(const hashes *h, const hlo_attr *attrs, uint32_t count, bool alone) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -98,7 +98,7 @@ static void hash_instr(hashes *h, const hlo_instr *instr) {
     h->whole[instr->id] = mix(hash, sum);
 }
 
-/* Callees come before callers, operands before users. */
+/* Hashes callees before callers, operands before users. */
 static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
     hashes h = {.module = module,
                 .whole = hlo_arena_zero(scratch, module->next_id * sizeof *h.whole),
@@ -125,7 +125,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The first instruction of `comp` whose hash is none of those of `other`. */
+/* Finds the first instruction of `comp` whose hash is not in `other`. */
 static const hlo_instr *first_lacking(const hashes *h, const hlo_computation *comp,
                                       const hashes *other_h, const hlo_computation *other,
                                       hlo_arena *scratch) {
@@ -180,7 +180,7 @@ static void count_ops(const hashes *a, const hashes *b, hlo_arena *scratch, hlo_
 typedef struct listed {
     const hlo_computation *comp;
     uint64_t hash;
-    uint32_t place; /* in the text */
+    uint32_t place; /* position in the text */
 } listed;
 
 static int by_content(const void *a, const void *b) {
@@ -193,7 +193,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const listed *)a)->comp->name, ((const listed *)b)->comp->name);
 }
 
-/* All but the entry, which only goes with the other's. */
+/* Lists all computations but the entry, which is paired with the other entry. */
 static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count) {
     listed *list = hlo_arena_array(scratch, h->module->next_computation_id, sizeof *list);
     size_t count = 0;
@@ -207,7 +207,7 @@ static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count
     return list;
 }
 
-/* Leaves of both lists what the other does not have. */
+/* Removes the elements that both lists have. */
 static void drop_same(listed *a, size_t *a_count, listed *b, size_t *b_count) {
     size_t i = 0, j = 0, a_left = 0, b_left = 0;
     while (i < *a_count || j < *b_count) {
@@ -258,7 +258,7 @@ static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo
     out->pair_count = (uint32_t)count;
 }
 
-/* 0 when the header has no such attribute. */
+/* Hashes an attribute of the header; 0: the header lacks it. */
 static uint64_t hash_header(const hashes *h, hlo_attr_id id) {
     for (uint32_t i = 0; i < h->module->attr_count; i++)
         if (h->module->attrs[i].id == id) return hash_attr(h, &h->module->attrs[i], false);

@@ -1,4 +1,4 @@
-/* What was made since, to be unmade. */
+/* See journal.h. */
 #include "ir/module/journal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"

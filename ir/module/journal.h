@@ -4,13 +4,13 @@
 
 #include "ir/ir.h"
 
-/* An empty journal in `arena`. */
+/* Makes an empty journal in `arena`. */
 hlo_journal *hlo_journal_new(hlo_arena *arena);
 /* Empties the journal and logs every instruction and computation made in `module` until
  * hlo_journal_close(). */
 void hlo_journal_open(hlo_journal *journal, hlo_module *module);
 void hlo_journal_close(hlo_module *module);
-/* The number of entries of module->journal. */
+/* Returns the number of entries of module->journal. */
 uint32_t hlo_journal_count(const hlo_module *module);
 /* Removes all entries but the first `kept`, the newest first, and the objects they log. The module
  * is then as it was at that entry, down to names and the order of use lists; ids are not reused.

@@ -1,6 +1,8 @@
-/* What is known of values without running anything: constants, seen through what moves elements.
+/* Elements known without running anything: constants and iotas, followed through movement and
+ * conversion.
  *
- * Invariant: an element is read where it comes from, one step at a time, or it is not known. */
+ * Invariant: an element is traced to its source one instruction at a time; where a step is not
+ * certain, the element is unknown. */
 #include <string.h>
 
 #include "ir/float/float.h"
@@ -10,13 +12,13 @@
 
 enum { STEP_LIMIT = 1024, COUNT_LIMIT = 1 << 12 };
 
-/* An element as it lies in a literal. */
+/* An element in the bytes of a literal. */
 typedef struct cell {
     hlo_type type;
     uint64_t bits;
 } cell;
 
-/* What is looked for, and how far that has gone. */
+/* State of a search for an element. */
 typedef struct search {
     bool through_pins;
     unsigned steps;
@@ -24,7 +26,7 @@ typedef struct search {
 
 static bool element(const hlo_instr *value, int64_t at, search *s, cell *out);
 
-/* Whether nothing is read there: what is pinned is not looked through, unless it is asked for. */
+/* True at a pinned instruction, unless the search may pass through pins. */
 static bool stops(const hlo_instr *value, search *s) {
     return s->steps++ >= STEP_LIMIT || (value->pin && !s->through_pins);
 }
@@ -60,7 +62,7 @@ bool hlo_instr_moves(const hlo_instr *instr) {
     return hlo_instr_moves_by(instr, HLO_MOVEMENT);
 }
 
-/* Whether elements of the one type are, bit for bit, elements of the other. */
+/* True if elements of one type are, bit for bit, elements of the other. */
 static bool same_bits(hlo_type from, hlo_type to) {
     return from == to || (hlo_types[from].bits == hlo_types[to].bits && hlo_types[to].bits >= 8 &&
                           from != HLO_TYPE_PRED && to != HLO_TYPE_PRED);
@@ -68,7 +70,7 @@ static bool same_bits(hlo_type from, hlo_type to) {
 
 /* -------------------------------------------------------------------------------------- numbers */
 
-/* False: no number that a double has. */
+/* Converts an element to a double; false: no double equals it. */
 static bool number_of(cell c, double *out) {
     if (!is_real(c.type)) return false;
     *out = hlo_number_load(c.type, &c.bits);
@@ -84,7 +86,7 @@ static bool cell_of(hlo_type type, double number, cell *out) {
     return true;
 }
 
-/* As HLO's convert does; false also where an integer is cut off. */
+/* Converts an element as HLO's convert does; false also where an integer is truncated. */
 static bool converted(hlo_type type, cell *c) {
     double number, result;
     if (c->type == type) return true;
@@ -109,7 +111,8 @@ static int64_t ravel(const hlo_shape *shape, const place *p) {
     return at;
 }
 
-/* The element of `from` that lies in memory where that of `to` does. False: not in plain order. */
+/* Finds the element of `from` at the memory position of an element of `to`. False: the layouts are
+ * not simple. */
 static bool across_bitcast(const hlo_shape *from, const hlo_shape *to, int64_t *at) {
     int64_t strides[HLO_LARGEST_RANK], offset = 0;
     const hlo_shape *both[] = {from, to};
@@ -129,7 +132,7 @@ static bool across_bitcast(const hlo_shape *from, const hlo_shape *to, int64_t *
     return true;
 }
 
-/* Where the start of the slice is, for dimension `dim`. */
+/* Finds the start of a slice along dimension `dim`. */
 static bool start_of(const hlo_instr *slice, uint32_t dim, search *s, int64_t *out) {
     const hlo_shape *from = hlo_instr_operand(slice, 0)->shape;
     const hlo_instr *first = slice->operand_count > 1 ? hlo_instr_operand(slice, 1) : NULL;
@@ -146,14 +149,14 @@ static bool start_of(const hlo_instr *slice, uint32_t dim, search *s, int64_t *o
     return true;
 }
 
-/* Whether there are `count` numbers of dimensions of `shape`: so it is in what was verified. */
+/* True if a list has `count` dimensions of `shape`, as it has in a verified module. */
 static bool are_dims(const hlo_ints *list, uint32_t count, const hlo_shape *shape) {
     for (uint32_t i = 0; list && i < list->count; i++)
         if (list->v[i] < 0 || list->v[i] >= shape->rank) return false;
     return list && list->count == count;
 }
 
-/* Where operand 0 has the element that is at `p`; of what moves elements by dimensions. */
+/* Maps a position in the result of movement by dimensions to a position in operand 0. */
 static bool moved_place(const hlo_instr *value, place *p, search *s) {
     const hlo_shape *from = hlo_instr_operand(value, 0)->shape;
     const hlo_ints *dims = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
@@ -233,7 +236,7 @@ static bool literal_element(const hlo_literal *literal, int64_t at, cell *out) {
     return true;
 }
 
-/* The element of the tuple that the instruction takes; NULL: not one that is put in right there. */
+/* Finds the tuple element that a get-tuple-element reads; NULL: its operand is not a tuple. */
 static const hlo_instr *taken(const hlo_instr *get) {
     const hlo_instr *tuple = hlo_instr_operand(get, 0);
     int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, -1);
@@ -241,7 +244,7 @@ static const hlo_instr *taken(const hlo_instr *get) {
     return there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
 }
 
-/* Element `at` of `value`, in row-major order. */
+/* Finds element `at` of `value`, in row-major order. */
 static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
     if (stops(value, s) || !hlo_shape_is_array(shape) || shape->dynamic ||
@@ -274,8 +277,8 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     }
 }
 
-/* Whether there are elements, and it is seen of the whole that all of them are one: what is
- * repeated is not looked at as often. */
+/* Finds the element that all elements equal, from the instruction alone: repetitions are not
+ * visited one by one. False: there is no element, or they are not known to be equal. */
 static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || stops(value, s)) return false;
@@ -298,7 +301,7 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* The same where only the elements tell, of which there may not be too many. */
+/* Finds the element that all elements equal by reading each; false beyond a limit of elements. */
 static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || count > COUNT_LIMIT || value->op == HLO_OP_CONSTANT) return false;

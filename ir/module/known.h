@@ -10,11 +10,11 @@ bool hlo_instr_is_mark(const hlo_instr *instr);
  * for bit and of one type: opcodes that move elements, but no bitcast to another type; and marks.
  */
 bool hlo_instr_moves(const hlo_instr *instr);
-/* The same by the flags of HLO_MOVEMENT that `kinds` has. */
+/* True if the instruction moves elements, in a way that `kinds` has of HLO_MOVEMENT. */
 bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds);
-/* Finds the number that element `index`, in row-major order of the dimensions, has whatever the
- * inputs are: of constants and iotas, also moved, concatenated and converted, each convert
- * rounding. False: the element is not known, or is no number that a double holds. */
+/* Finds the number that element `index`, in row-major order of the dimensions, has for all inputs:
+ * of constants and iotas, also moved, concatenated and converted, each convert rounding. False: the
+ * element is not known, or no double equals it. */
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
 /* Finds the number that all elements have, bit for bit: 0 and -0 differ. */
 bool hlo_known_number(const hlo_instr *value, double *out_number);

@@ -1,37 +1,37 @@
-/* How often a while loop goes round, where that does not depend on data: it counts in one element
- * of its state from a constant, by a constant, to a constant. */
+/* Trip counts of while loops that count in one element of their state, from a constant, by a
+ * constant, to a constant. */
 #include <limits.h>
 
 #include "ir/ir.h"
 #include "ir/module/known.h"
 #include "ir/module/trip_count.h"
 
-/* A scalar integer as element of the loop's state plus a constant. */
-typedef struct form {
+/* A scalar integer as a constant, or as an element of the loop's state plus a constant. */
+typedef struct affine {
     enum { UNKNOWN, CONSTANT, ELEMENT } kind;
     int64_t element; /* of the state */
     int64_t plus;
-} form;
+} affine;
 
-/* A computation that is looked into, and what calls it; its parameters are the caller's operands,
- * or the loop's state where there is no caller. */
+/* A computation being analysed and its caller; its parameters are the caller's operands, or the
+ * loop's state if there is no caller. */
 typedef struct scope {
     const struct scope *outer;
     const hlo_instr *caller;
 } scope;
 
-/* Deeper than any chain of copies and calls round a counter. */
+/* Depth of the longest chain of copies and calls that is followed. */
 enum { DEPTH = 64 };
-/* What is longer is not worth unrolling, nor counting here. */
-enum { MOST_TRIPS = 1 << 20 };
+/* Largest trip count that is computed. */
+enum { LARGEST_TRIP_COUNT = 1 << 20 };
 
-static form form_of(const hlo_instr *i, const scope *s, int depth);
+static affine affine_of(const hlo_instr *i, const scope *s, int depth);
 
-static form unknown(void) {
-    return (form){.kind = UNKNOWN};
+static affine unknown(void) {
+    return (affine){.kind = UNKNOWN};
 }
 
-static form shifted(form a, form b, int sign) {
+static affine shifted(affine a, affine b, int sign) {
     if (a.kind == CONSTANT && b.kind == ELEMENT && sign > 0) return shifted(b, a, sign);
     if (a.kind == UNKNOWN || b.kind != CONSTANT) return unknown();
     int64_t by = sign * b.plus;
@@ -40,66 +40,66 @@ static form shifted(form a, form b, int sign) {
     return a;
 }
 
-/* In a module that was not verified there may be none. */
-static form form_of_operand(const hlo_instr *i, int64_t index, const scope *s, int depth) {
+/* Analyses an operand; in a module that was not verified it may be missing. */
+static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *s, int depth) {
     if (index < 0 || index >= i->operand_count) return unknown();
-    return form_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
+    return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
 }
 
-static form form_of_parameter(const hlo_instr *i, const scope *s, int depth) {
+static affine affine_of_parameter(const hlo_instr *i, const scope *s, int depth) {
     if (!s->caller) return unknown();
-    return form_of_operand(s->caller, i->u.parameter, s->outer, depth);
+    return affine_of_operand(s->caller, i->u.parameter, s->outer, depth);
 }
 
-static form form_of_element(const hlo_instr *i, const scope *s, int depth) {
+static affine affine_of_element(const hlo_instr *i, const scope *s, int depth) {
     const hlo_instr *tuple = hlo_instr_operand(i, 0);
     int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
-    if (tuple->op == HLO_OP_TUPLE) return form_of_operand(tuple, index, s, depth);
-    if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (form){ELEMENT, index, 0};
+    if (tuple->op == HLO_OP_TUPLE) return affine_of_operand(tuple, index, s, depth);
+    if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
     return unknown();
 }
 
-static form form_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
+static affine affine_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
     const scope inner = {s, i};
-    return form_of(hlo_instr_comp(i, attr)->root, &inner, depth);
+    return affine_of(hlo_instr_comp(i, attr)->root, &inner, depth);
 }
 
-static form form_of(const hlo_instr *i, const scope *s, int depth) {
+static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     double number;
     if (!depth-- || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
         !hlo_type_is_integer(i->shape->type))
         return unknown();
     if (hlo_known_number(i, &number) && number < (double)INT64_MAX)
-        return (form){CONSTANT, 0, (int64_t)number};
+        return (affine){CONSTANT, 0, (int64_t)number};
     switch (i->op) {
-    case HLO_OP_PARAMETER: return form_of_parameter(i, s, depth);
-    case HLO_OP_GET_TUPLE_ELEMENT: return form_of_element(i, s, depth);
-    case HLO_OP_CALL: return form_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
-    case HLO_OP_FUSION: return form_of_call(i, HLO_ATTR_CALLS, s, depth);
+    case HLO_OP_PARAMETER: return affine_of_parameter(i, s, depth);
+    case HLO_OP_GET_TUPLE_ELEMENT: return affine_of_element(i, s, depth);
+    case HLO_OP_CALL: return affine_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
+    case HLO_OP_FUSION: return affine_of_call(i, HLO_ATTR_CALLS, s, depth);
     case HLO_OP_ADD:
     case HLO_OP_SUBTRACT:
-        return shifted(form_of(hlo_instr_operand(i, 0), s, depth),
-                       form_of(hlo_instr_operand(i, 1), s, depth), i->op == HLO_OP_ADD ? 1 : -1);
+        return shifted(affine_of(hlo_instr_operand(i, 0), s, depth),
+                       affine_of(hlo_instr_operand(i, 1), s, depth), i->op == HLO_OP_ADD ? 1 : -1);
     default:
-        return hlo_instr_moves_by(i, HLO_KEEPS_ORDER) ? form_of(hlo_instr_operand(i, 0), s, depth)
+        return hlo_instr_moves_by(i, HLO_KEEPS_ORDER) ? affine_of(hlo_instr_operand(i, 0), s, depth)
                                                       : unknown();
     }
 }
 
-/* Element `index` of the tuple that the computation returns, or the loop starts with. */
-static form form_of_part(const hlo_instr *tuple, int64_t index, const scope *s) {
+/* Analyses element `index` of the tuple that a computation returns, or that a loop starts with. */
+static affine affine_of_part(const hlo_instr *tuple, int64_t index, const scope *s) {
     if (tuple->op != HLO_OP_TUPLE) return unknown();
-    return form_of_operand(tuple, index, s, DEPTH);
+    return affine_of_operand(tuple, index, s, DEPTH);
 }
 
-/* The value at the start and what each round adds; false when that is not all there is to it. */
-static bool resolve(const hlo_instr *loop, form f, int64_t *out_start, int64_t *out_step) {
+/* Finds the counter's initial value and its step; false: it has no other affine. */
+static bool resolve(const hlo_instr *loop, affine f, int64_t *out_start, int64_t *out_step) {
     static const scope none = {0};
     *out_start = f.plus;
     *out_step = 0;
     if (f.kind != ELEMENT) return f.kind == CONSTANT;
-    form start = form_of_part(hlo_instr_operand(loop, 0), f.element, &none);
-    form next = form_of_part(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, f.element, &none);
+    affine start = affine_of_part(hlo_instr_operand(loop, 0), f.element, &none);
+    affine next = affine_of_part(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, f.element, &none);
     if (start.kind != CONSTANT || next.kind != ELEMENT || next.element != f.element) return false;
     *out_start += start.plus;
     *out_step = next.plus;
@@ -117,7 +117,8 @@ static bool holds(const char *direction, int64_t a, int64_t b) {
     }
 }
 
-/* Whether the type of the counter holds that value: one that wraps goes on otherwise. */
+/* True if the counter's type holds the value: a counter that wraps around has another trip count.
+ */
 static bool fits(hlo_type type, int64_t value) {
     int bits = hlo_types[type].bits;
     if (hlo_types[type].class == HLO_CLASS_UNSIGNED)
@@ -126,7 +127,7 @@ static bool fits(hlo_type type, int64_t value) {
            (value < (INT64_C(1) << (bits - 1)) && value >= -(INT64_C(1) << (bits - 1)));
 }
 
-/* The comparison that the condition returns, and the scope in which it stands; NULL: none. */
+/* Finds the comparison that the condition returns, and its scope; NULL: there is none. */
 static const hlo_instr *find_compare(const hlo_instr *root, scope *scopes) {
     static const scope none = {0};
     scopes[0] = none;
@@ -146,19 +147,21 @@ static const hlo_instr *find_compare(const hlo_instr *root, scope *scopes) {
 uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     scope scopes[DEPTH];
     const hlo_instr *compare = find_compare(hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root, scopes);
-    if (!compare) return HLO_TRIPS_UNKNOWN;
+    if (!compare) return HLO_TRIP_COUNT_UNKNOWN;
     const scope *s = &scopes[DEPTH - 1];
     const char *direction = hlo_instr_str(compare, HLO_ATTR_DIRECTION);
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;
-    if (!direction || !resolve(loop, form_of(hlo_instr_operand(compare, 0), s, DEPTH), &a, &a_step))
-        return HLO_TRIPS_UNKNOWN;
-    if (!resolve(loop, form_of(hlo_instr_operand(compare, 1), s, DEPTH), &b, &b_step))
-        return HLO_TRIPS_UNKNOWN;
-    for (uint64_t trips = 0; trips < MOST_TRIPS && fits(type, a) && fits(type, b); trips++) {
-        if (!holds(direction, a, b)) return trips;
+    if (!direction ||
+        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &a, &a_step))
+        return HLO_TRIP_COUNT_UNKNOWN;
+    if (!resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &b, &b_step))
+        return HLO_TRIP_COUNT_UNKNOWN;
+    for (uint64_t count = 0; count < LARGEST_TRIP_COUNT && fits(type, a) && fits(type, b);
+         count++) {
+        if (!holds(direction, a, b)) return count;
         a += a_step;
         b += b_step;
     }
-    return HLO_TRIPS_UNKNOWN;
+    return HLO_TRIP_COUNT_UNKNOWN;
 }

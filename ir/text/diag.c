@@ -16,7 +16,7 @@ static bool ends_line(const char *at, const char *end) {
 
 enum { MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
 
-/* The closest start of a line at or before `offset` that is known. */
+/* Finds the last known line start at or before `offset`. */
 static hlo_line closest(const hlo_module *module, size_t offset, size_t stripe) {
     const hlo_lines *lines = module->lines;
     hlo_line best = {.number = module->source_line};
@@ -31,7 +31,7 @@ static hlo_line closest(const hlo_module *module, size_t offset, size_t stripe) 
     return best;
 }
 
-/* The line in which `offset` is. */
+/* Finds the line of `offset`. */
 static hlo_line find_line(const hlo_module *module, size_t offset) {
     const char *source = module->source, *end = source + module->source_size;
     const hlo_lines *lines = module->lines;
@@ -107,7 +107,7 @@ hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module
     return budget->found ? HLO_INVALID_INPUT : HLO_OK;
 }
 
-/* The bytes of the UTF-8 character at `text`; 0: there is none that may be shown. */
+/* Decodes the UTF-8 character at `text` and returns its bytes; 0: it cannot be displayed. */
 static size_t character(const char *text, size_t size, uint32_t *out_code) {
     static const struct {
         uint8_t mask, lead;
@@ -134,7 +134,7 @@ static size_t character(const char *text, size_t size, uint32_t *out_code) {
     return count + 1;
 }
 
-/* Columns of a terminal that the character takes. */
+/* Returns the columns of a terminal that the character occupies. */
 static unsigned columns_of(uint32_t code) {
     static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
                                        {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
@@ -144,8 +144,8 @@ static unsigned columns_of(uint32_t code) {
     return 1;
 }
 
-/* Writes `text`, a tab as a space, and `?` for each byte that is no character that can be shown;
- * or, where `mark` is not 0, that byte for each column that this takes. */
+/* Writes `text` with tabs as spaces, and `?` for each byte of characters that cannot be displayed;
+ * with `mark`, writes that byte for each column instead. */
 static void put_source(FILE *out, const char *text, size_t size, char mark) {
     for (size_t i = 0, used; i < size; i += used) {
         uint32_t code = ' ';

@@ -14,19 +14,19 @@ void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_seve
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                     size_t offset, size_t length, const char *format, va_list args);
 
-/* The errors that a check has found, of which only the first are reported. */
+/* The errors found by a check, the first of which are reported. */
 typedef struct hlo_error_budget {
     unsigned most; /* reported at most */
     unsigned found;
     uint32_t first_hidden; /* offset of the first error that was not reported */
 } hlo_error_budget;
 
-/* A budget of `most` errors; 0: HLO_MOST_ERRORS. */
+/* Makes a budget of `most` errors; 0: HLO_MOST_ERRORS. */
 hlo_error_budget hlo_error_budget_new(unsigned most);
-/* Counts an error at `offset` of the source. True: report it. */
+/* Counts an error at `offset` of the source; true: report it. */
 bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset);
-/* Emits one note with the number of errors not reported. HLO_INVALID_INPUT if there was any error.
- */
+/* Emits one note with the number of errors not reported. Returns HLO_INVALID_INPUT if there was any
+ * error. */
 hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module *module,
                                 const hlo_diag_sink *sink);
 

@@ -24,7 +24,7 @@ static hlo_status refuse_errno(const char *path, const hlo_diag_sink *sink, int 
     return why == ENOMEM ? HLO_OUT_OF_MEMORY : hlo_file_refuse(path, sink, strerror(why));
 }
 
-/* Whether the path is one of a file that the caller has opened. */
+/* True for /dev/stdin and /dev/fd/N, which the caller has opened. */
 static bool is_handed_over(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
@@ -32,14 +32,14 @@ static bool is_handed_over(const char *path) {
     return strcmp(path, "/dev/stdin") == 0;
 }
 
-/* Why what is open cannot be read as a file; 0: it can. */
+/* Returns why an open path cannot be read as a file; NULL: it can. */
 static const char *unfit(const char *path, const struct stat *about) {
     if (S_ISDIR(about->st_mode)) return strerror(EISDIR);
     if (S_ISREG(about->st_mode) || is_handed_over(path)) return NULL;
     return S_ISFIFO(about->st_mode) ? "Is a FIFO" : "Is a device or a socket";
 }
 
-/* Never waits for one who writes into a FIFO. */
+/* Opens a file without waiting for the writer of a FIFO. */
 static hlo_status open_file(const char *path, const hlo_diag_sink *sink, int *out_fd,
                             struct stat *out_about) {
     const int fd = strcmp(path, "-") == 0
@@ -83,7 +83,7 @@ char *hlo_content_take(hlo_content *content, hlo_arena *arena) {
     return taken;
 }
 
-/* 0, or errno. */
+/* Reads to the end; returns 0 or errno. */
 static int read_all(int fd, const struct stat *about, hlo_content *out) {
     const bool sized = S_ISREG(about->st_mode);
     if (sized && about->st_size > LARGEST_FILE) return EFBIG;

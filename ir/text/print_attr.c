@@ -27,7 +27,7 @@ static void put_ints(hlo_printer *o, const hlo_ints *ints) {
 }
 
 static void put_slices(hlo_printer *o, const hlo_ints *ints) {
-    bool strides = false; /* all are shown, or none */
+    bool strides = false; /* strides are printed for all dimensions or for none */
     for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
     hlo_put_char(o, '{');
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
@@ -103,7 +103,7 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
             if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
             o->put_called(o, attr->u.comps->v[i]);
         }
-        if (o->options->canonical) hlo_put_line(o, 0); /* however deep, as XLA has it */
+        if (o->options->canonical) hlo_put_line(o, 0); /* at any depth, as XLA does */
         hlo_put_char(o, '}');
         break;
     case HLO_KIND_INSTRS:
@@ -180,7 +180,7 @@ static bool is_left_out(const hlo_print_options *options, const hlo_attr *attr) 
            (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
 }
 
-/* Instructions have few attributes: a search for each next one costs less than sorting. */
+/* Searches for each next attribute: instructions have so few that sorting would cost more. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
                            int before, const char *first, const char *others) {
     bool any = false;

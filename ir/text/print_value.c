@@ -7,7 +7,7 @@
 #include "ir/text/print.h"
 #include "ir/text/printer.h"
 
-/* The length of the tiles: XLA writes E(n) and S(n) before splits and physical shapes. */
+/* Returns the length of the tiles: XLA writes E(n) and S(n) before splits and physical shapes. */
 static size_t before_element_size(const char *rest) {
     static const char *const later[] = {"SC(", "P(", "M("};
     size_t length = strlen(rest);
@@ -74,7 +74,8 @@ static void write_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
 }
 
 void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
-    if (!o->shapes || shape->type == HLO_TYPE_TUPLE) { /* a tuple is long; its elements are kept */
+    if (!o->shapes ||
+        shape->type == HLO_TYPE_TUPLE) { /* a tuple is long; the texts of its elements are cached */
         write_shape(o, shape, layout);
         return;
     }
@@ -93,7 +94,7 @@ void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
     hlo_put(o, t->text, t->length);
 }
 
-/* A printer into `size` bytes at `text`; at `none` when `size` is 0. */
+/* Makes a printer into `size` bytes at `text`; into `none` if `size` is 0. */
 static hlo_printer printer_into(char *text, size_t size, char *none) {
     char *buffer = size ? text : none;
     return (hlo_printer){.buffer = buffer,
@@ -119,7 +120,7 @@ void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {
     uint64_t payload;
     if (isnan(value)) {
         bool negative = bits >> (hlo_types[type].bits - 1) & 1;
-        if (negative && type != HLO_TYPE_F8E8M0FNU) hlo_put_char(o, '-'); /* that has no sign */
+        if (negative && type != HLO_TYPE_F8E8M0FNU) hlo_put_char(o, '-'); /* a type without sign */
         HLO_PUT(o, "nan");
         if ((payload = hlo_float_payload(type, bits)) != 0) {
             snprintf(text, sizeof text, "(0x%" PRIx64 ")", payload);

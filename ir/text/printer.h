@@ -8,7 +8,7 @@
 #include "ir/intern.h"
 #include "ir/ir.h"
 
-/* The text of a shape, kept because modules print the same shapes again and again. */
+/* The text of a shape, cached because modules print each shape many times. */
 typedef struct hlo_shape_text {
     const hlo_shape *shape; /* NULL: the slot is empty */
     bool layout;
@@ -18,7 +18,7 @@ typedef struct hlo_shape_text {
 
 enum { HLO_SHAPE_TEXTS = 512 };
 
-/* Where text goes when the buffer is full. */
+/* Behaviour of a printer with a full buffer. */
 typedef enum hlo_overflow { HLO_OVERFLOW_FLUSH, HLO_OVERFLOW_GROW, HLO_OVERFLOW_DROP } hlo_overflow;
 
 typedef struct hlo_printer hlo_printer;
@@ -31,8 +31,8 @@ struct hlo_printer {
     hlo_shape_text *shapes; /* HLO_SHAPE_TEXTS slots; NULL: no text is kept */
     const hlo_print_options *options;
     uint32_t *numbers; /* by instruction id: the N of tmp_N; of a canonical print */
-    uint32_t depth;    /* of computations in place of their names */
-    hlo_op op;         /* whose attributes are being printed */
+    uint32_t depth;    /* of computations printed in place of their names */
+    hlo_op op;         /* opcode whose attributes are being printed */
     /* By instruction id: the instruction whose asynchronous form each is printed as, or NULL.
      * NULL: there is none. */
     const hlo_instr **wrapped;

@@ -13,8 +13,8 @@ hlo_suggestion hlo_suggest(const char *word) {
     return (hlo_suggestion){.word = word, .length = length, .distance = most + 1};
 }
 
-/* Letters to insert, drop, change or exchange with their neighbour to make one word the other; at
- * least `limit` when it is not less. */
+/* Computes the edit distance of two words: letters to insert, drop, change or exchange with their
+ * neighbour. A result of at least `limit` need not be exact. */
 static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length,
                          unsigned limit) {
     unsigned rows[3][LONGEST + 1];

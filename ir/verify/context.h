@@ -1,5 +1,5 @@
-/* Inside the verifier: verify.c looks at instructions and computations one by one, module.c
- * at what holds between them and of the header. */
+/* Inside the verifier: verify.c checks instructions and computations one by one, module.c the calls
+ * and channels between them and the header. */
 #ifndef HLO_IR_VERIFY_CONTEXT_H
 #define HLO_IR_VERIFY_CONTEXT_H
 
@@ -15,8 +15,8 @@ typedef struct verifier {
     hlo_error_budget errors;
     bool *passed; /* by instruction id: visited, and in its own computation */
     const hlo_shape *sound[HLO_VERIFY_SOUND]; /* by hash: the last shape without a fault */
-    /* Counted in the loop over all instructions, so that later checks need none: */
-    size_t *calls;         /* by computation id: how many computations its instructions name */
+    /* Counted in the loop over all instructions, for hlo_verify_module(). */
+    size_t *calls;         /* by computation id: computations that its instructions name */
     size_t host_transfers; /* sends and receives */
 } verifier;
 
@@ -28,26 +28,26 @@ void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...)
 /* Reports an error about `length` bytes of the source. */
 void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* A note with another place of the last error. */
+/* Emits a note with another place of the last error. */
 void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The text of a shape without layout, in v->scratch. */
+/* Prints a shape without layout, in v->scratch. */
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
-/* The fault of a shape by itself, in its size or its layout; NULL: none (shape.c). */
+/* Returns the fault of a shape, in its size or its layout; NULL: it has none (shape.c). */
 const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
 /* Reports the fault of a shape as an error. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
-/* The offset of the attribute's name in the source, after `from` and, with `within_line`, in the
- * line of `from`; `from` when it is not there. */
+/* Returns the offset of the attribute's name in the source, after `from` and, with `within_line`,
+ * in the line of `from`; `from` if the name is not there. */
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
 
 /* Checks the attributes of an instruction, except word lists and shapes (attr.c). */
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
 /* True for a send or receive between the host and a device. */
 bool hlo_verify_is_host_transfer(const hlo_instr *instr);
-/* Names, calls, channels, the header's attributes; after the loop over all instructions,
- * which has bound each instruction to its name. */
+/* Checks names, calls, channels and the header's attributes; runs after the loop over all
+ * instructions, which binds each instruction to its name. */
 void hlo_verify_module(verifier *v);
 
 #endif

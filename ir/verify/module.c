@@ -1,4 +1,4 @@
-/* The verifier: what must hold between computations, and of the module's header. */
+/* The verifier: calls and channels between computations, names, and the module's header. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "ir/intern.h"
 #include "ir/verify/context.h"
 
-/* The offset of a header attribute, after `HloModule`, which begins a line. */
+/* Returns the offset of a header attribute, behind `HloModule` at the start of a line. */
 static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
     const char *source = v->module->source;
     const char *end = source + v->module->source_size, *at = source;
@@ -33,7 +33,7 @@ typedef struct named {
     uint32_t offset;
 } named;
 
-/* Names are interned: two of the same are one pointer. */
+/* Compares names, which are interned: equal ones have one pointer. */
 static int by_name(const void *a, const void *b) {
     const named *x = a, *y = b;
     uintptr_t p = (uintptr_t)x->name, q = (uintptr_t)y->name;
@@ -51,14 +51,14 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
     }
 }
 
-/* A name leads to one computation, and as a rule to the one that is called so. */
+/* True if some name is not bound to the computation that has it. */
 static bool computations_differ(const hlo_module *m) {
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         if (hlo_intern_cache((hlo_module *)m, comp->name)->comp != comp) return false;
     return true;
 }
 
-/* Each instruction is bound to its name. */
+/* True if an instruction is not the one bound to its name. */
 static bool instrs_differ(const hlo_module *m) {
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -121,7 +121,7 @@ static call_frame frame_of(verifier *v, const hlo_computation *comp) {
     return (call_frame){comp, list.edges, list.edges + count};
 }
 
-/* The calls that lead from `comp`, which is on the path, to the last one. */
+/* Notes the calls of the path that lead from `comp` to the last computation. */
 static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                             const hlo_computation *comp) {
     enum { MOST = 8 };
@@ -139,7 +139,7 @@ static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                         path[depth - 1].comp->name);
 }
 
-/* A fusion's computation is that fusion's alone. */
+/* Checks that a fusion's computation has no other caller. */
 static void check_fused(verifier *v, const call_edge *edge, const hlo_instr **caller) {
     const hlo_instr **first = &caller[edge->called->id];
     if (edge->call->op != HLO_OP_FUSION || *first == edge->call) return;
@@ -158,7 +158,8 @@ static bool is_transfer(hlo_op op) {
            op == HLO_OP_PARAMETER;
 }
 
-/* What runs by itself is one operation, on parameters; or sends and receives alone. */
+/* Checks that an asynchronous computation is one operation on parameters, or sends and receives
+ * alone. */
 static void check_started(verifier *v, const call_edge *edge) {
     if (edge->call->op != HLO_OP_ASYNC_START) return;
     const hlo_instr *other = NULL;
@@ -174,7 +175,7 @@ static void check_started(verifier *v, const call_edge *edge) {
     hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
 }
 
-/* Who waits for what it calls is on its thread. */
+/* Checks that a caller that waits is on its callee's thread. */
 static void check_thread(verifier *v, const call_edge *edge) {
     const hlo_instr *call = edge->call;
     const char *here = hlo_computation_thread(call->parent);
@@ -187,8 +188,8 @@ static void check_thread(verifier *v, const call_edge *edge) {
     hlo_verify_note(v, edge->called->offset, "%%%s is declared here", edge->called->name);
 }
 
-/* No computation calls itself, through however many others, and what is called is in the module. A
- * depth-first search that does not recurse, over every call once. */
+/* Checks that no computation calls itself, directly or through others, and that each callee is in
+ * the module: an iterative depth-first search over the calls. */
 static void check_calls(verifier *v) {
     const hlo_module *m = v->module;
     enum { NEW, ON_PATH, DONE };
@@ -242,7 +243,7 @@ bool hlo_verify_is_host_transfer(const hlo_instr *instr) {
            hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
 }
 
-/* Transfers with the host over one channel are the same but for their operands. */
+/* Checks that transfers with the host over one channel differ in their operands alone. */
 static void check_channels(verifier *v) {
     if (!v->host_transfers) return;
     const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
@@ -292,9 +293,9 @@ static void check_entry_layout(verifier *v) {
     }
 }
 
-/* A part of a parameter, as the header names it: `(2, {0,1}`. */
+/* A part of a parameter in a header attribute: `(2, {0,1}`. */
 typedef struct buffer_ref {
-    const hlo_shape *shape; /* what is there; NULL when nothing is */
+    const hlo_shape *shape; /* shape of the part; NULL: there is none */
     uint32_t depth;
     int64_t *path; /* the parameter's number, then `depth` - 1 tuple indices */
     bool donor;
@@ -309,8 +310,8 @@ typedef struct buffer_list {
     size_t count;
 } buffer_list;
 
-/* `{0,1}`: goes down into *shape, which becomes NULL where there is no such element. The indices
- * are added to `path` when that is not NULL. */
+/* Follows `{0,1}` down *shape, which becomes NULL if there is no such element. The indices are
+ * added to `path`, unless that is NULL. */
 static void follow(buffer_list *l, const hlo_shape **shape, int64_t *path, uint32_t *depth) {
     hlo_value_take(&l->at, "{");
     while (*l->at && !hlo_value_take(&l->at, "}")) {
@@ -325,7 +326,7 @@ static void follow(buffer_list *l, const hlo_shape **shape, int64_t *path, uint3
     }
 }
 
-/* `(2, {0,1}, may-alias)` */
+/* Reads `(2, {0,1}, may-alias)`. */
 static void take_parameter(buffer_list *l, buffer_ref *out) {
     const hlo_computation *entry = l->v->module->entry;
     hlo_value_take(&l->at, "(");
@@ -363,8 +364,8 @@ static void check_alias(buffer_list *l, const char *text, const hlo_shape *resul
     }
 }
 
-/* `{ {0}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }`, by outputs; of buffer_donor `{ (0, {}),
- * (1, {}) }`. */
+/* Checks `{ {0}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }`, by outputs; of buffer_donor `{
+ * (0, {}), (1, {}) }`. */
 static void check_buffers(buffer_list *l, bool donor) {
     const char *last = "";
     size_t last_size = 0;
@@ -397,7 +398,7 @@ static int by_path(const void *a, const void *b) {
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* No part of a parameter is given away twice. */
+/* Checks that no part of a parameter is donated twice. */
 static void check_given_once(buffer_list *l) {
     qsort(l->refs, l->count, sizeof *l->refs, by_path);
     for (size_t i = 1; i < l->count; i++) {

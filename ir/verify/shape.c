@@ -1,11 +1,11 @@
-/* What is wrong with a shape in itself: its size, its layout. XLA's parser checks the same of
- * shapes within tuples (and of no others). */
+/* Faults of a shape: its size, its layout. XLA's parser checks shapes within tuples alike, and no
+ * others. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/verify/context.h"
 
-/* Of an array, as if an unbounded dimension had one element. */
+/* True if an array overflows, with unbounded dimensions counted as one element. */
 static bool is_too_large(const hlo_shape *shape) {
     int64_t bytes = hlo_types[shape->type].bytes;
     bool fits = true;
@@ -27,7 +27,7 @@ static const char *order_fault(hlo_arena *scratch, const hlo_shape *shape) {
     return NULL;
 }
 
-/* `(8,128)`, of which *at goes past the last parenthesis. */
+/* Checks `(8,128)`, and moves *at past the last parenthesis. */
 static const char *tile_fault(const char **at) {
     if ((*at)[1] == ')') return "has a tile without dimensions";
     while (**at != ')') {
@@ -39,7 +39,7 @@ static const char *tile_fault(const char **at) {
     return NULL;
 }
 
-/* `(1:2,4)`: dimension 1 is split before its elements 2 and 4. */
+/* Checks `(1:2,4)`: dimension 1 is split before its elements 2 and 4. */
 static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
     char *end;
     const int64_t dim = strtoll(*at + 1, &end, 10);
@@ -57,7 +57,7 @@ static const char *split_fault(const char **at, const hlo_shape *shape, bool *sp
     return NULL;
 }
 
-/* Of tiles and whatever else stands there. */
+/* Checks tiles and the other properties of a layout. */
 static const char *rest_fault(hlo_arena *scratch, const hlo_shape *shape) {
     bool *split = hlo_arena_zero(scratch, shape->rank * sizeof *split);
     const char *fault = NULL;

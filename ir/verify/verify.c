@@ -1,5 +1,4 @@
-/* The verifier: what must hold of an instruction and a computation besides the shape rules, which
- * infer.c checks. */
+/* The verifier: instructions and computations, beyond the shape rules of ir/infer. */
 #include "ir/verify/verify.h"
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
@@ -48,7 +47,8 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
 
 /* --------------------------------------------------------------------- computations, one by one */
 
-/* `def` stands in the same computation, before `user`. `how` says what it is to it. */
+/* Checks that `def` stands in the user's computation, before `user`. `how`: its role, for the
+ * message. */
 static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def, const char *how) {
     if (!def->parent)
         hlo_verify_error(v, user->offset, "%s %%%s of %%%s was removed", how, def->name,
@@ -77,7 +77,7 @@ static void check_follower(verifier *v, const hlo_instr *instr) {
     hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
 }
 
-/* A start has one user, and that ends it or hands it on. */
+/* Checks that a start has one user, a done or an update. */
 static void check_start(verifier *v, const hlo_instr *instr) {
     if (!hlo_op_async_pair(instr->op, HLO_OP_INVALID)) return;
     if (hlo_instr_user_count(instr) != 1) {
@@ -117,7 +117,7 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
                     hlo_verify_text(v, operand->shape));
 }
 
-/* Where that comes from which an instruction does not go with: `blamed`, and its operands. */
+/* Notes where the operands of a faulty instruction are defined; `blamed`: the one at fault. */
 static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
     enum { MOST = 4 };
     uint32_t first = 0, count = instr->operand_count;
@@ -130,7 +130,7 @@ static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
         if (i != first) note_operand(v, instr, i);
 }
 
-/* What it says of itself; `sound`: its operands stand before it. */
+/* Checks an instruction by itself; `sound`: its operands stand before it. */
 static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
     hlo_verify_shape(v, instr->offset, instr->shape, "the shape");
     check_attrs(v, instr);
@@ -178,7 +178,7 @@ static void count_call(void *count, hlo_computation *called) {
     ++*(size_t *)count;
 }
 
-/* What hlo_verify_module() asks for. */
+/* Counts the facts that hlo_verify_module() uses. */
 static void note_instr(verifier *v, const hlo_instr *instr) {
     hlo_instr_visit_called(instr, count_call, &v->calls[instr->parent->id]);
     v->host_transfers += hlo_verify_is_host_transfer(instr);
@@ -206,7 +206,7 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
 
 /* ----------------------------------------------------------------------------- the whole module */
 
-/* In the order of the text. */
+/* Reports deferred errors, in the order of the text. */
 static void check_doubts(verifier *v) {
     size_t count = 0;
     for (const hlo_deferred_error *deferred = v->module->deferred; deferred;
@@ -226,7 +226,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
-    /* Inferred shapes are interned in the module: what it means stays as it is. */
+    /* Inference interns shapes in the module: nothing else in it changes. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     verifier v = {.module = module,
                   .sink = sink,
@@ -246,7 +246,8 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     hlo_status status = hlo_error_budget_end(&v.errors, module, sink);
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
-    ((hlo_module *)module)->verified = status == HLO_OK; /* as it is: nothing else changes */
+    ((hlo_module *)module)->verified =
+        status == HLO_OK; /* the one member of a const module that changes */
     return status;
 }
 

@@ -10,8 +10,8 @@
 hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
                                       const hlo_diag_sink *sink);
 
-/* The first violation that hlo_module_verify() would report for this instruction, whose operands
- * stand before it; allocated in `scratch`. NULL: there is none. */
+/* Returns the first violation that hlo_module_verify() would report for this instruction, whose
+ * operands stand before it; allocated in `scratch`. NULL: there is none. */
 const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
 
 #endif

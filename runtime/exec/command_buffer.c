@@ -180,11 +180,11 @@ hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 static hlo_status play_while(const plan_run *r, const node *n) {
     const hlo_plan *plan = r->plan;
-    uint64_t trips = n->step->trips, round = 0;
+    uint64_t trip_count = n->step->trip_count, round = 0;
     for (;; round++) {
         hlo_status status = HLO_OK;
-        unsigned char more = round < trips;
-        if (trips == HLO_TRIPS_UNKNOWN) {
+        unsigned char more = round < trip_count;
+        if (trip_count == HLO_TRIP_COUNT_UNKNOWN) {
             status = plan_command_buffer_play(r, &n->conditions[round % 2]);
             more = 0;
             plan->backend->copy_out(plan->device, &more, n->choice, sizeof more);

@@ -113,8 +113,8 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step 
                       uint64_t rounds, bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;
     plan_place test = comp->slots[step->predicate].place;
-    *out_more = rounds < (r->mode == PLAN_BIND ? 1 : step->trips);
-    if (step->trips != HLO_TRIPS_UNKNOWN && r->mode != PLAN_BIND) return HLO_OK;
+    *out_more = rounds < (r->mode == PLAN_BIND ? 1 : step->trip_count);
+    if (step->trip_count != HLO_TRIP_COUNT_UNKNOWN && r->mode != PLAN_BIND) return HLO_OK;
     if (r->mode == PLAN_BIND && !*out_more) return HLO_OK;
     hlo_status status = plan_run_comp(r, step->called[0], comp->slots[step->work].place.data,
                                       step->arguments, &test);

@@ -311,8 +311,8 @@ static void print_callees(const plan_comp *comp, const plan_step *step, FILE *ou
     for (uint32_t c = 0; c < step->called_count; c++)
         hlo_print_plain(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
     if (!step->spare) return;
-    if (step->trips != HLO_TRIPS_UNKNOWN)
-        fprintf(out, ", %llu times", (unsigned long long)step->trips);
+    if (step->trip_count != HLO_TRIP_COUNT_UNKNOWN)
+        fprintf(out, ", %llu times", (unsigned long long)step->trip_count);
     fputs(", next state ", out);
     print_slots(comp, step->spare, step->result_count, out);
 }

@@ -70,7 +70,7 @@ typedef struct plan_step {
     uint32_t called_count;
     uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
     uint32_t predicate;           /* STEP_WHILE: a slot */
-    uint64_t trips;               /* STEP_WHILE: trip count; HLO_TRIPS_UNKNOWN */
+    uint64_t trip_count;          /* STEP_WHILE: trip count; HLO_TRIP_COUNT_UNKNOWN */
     bool unrolls;                 /* STEP_WHILE: each iteration is recorded */
     uint32_t *branch_operands;    /* STEP_CONDITIONAL: where each branch's operands start */
     plan_place *arguments, *lent; /* scratch lists of a callee's arguments and results */

@@ -217,7 +217,7 @@ static void drop_untouched(plan_comp *comp) {
 static uint64_t weight_of(const plan_step *step) {
     uint64_t weight = 1;
     for (uint32_t i = 0; i < step->called_count; i++) weight += step->called[i]->weight;
-    return step->kind == STEP_WHILE && step->unrolls ? weight * step->trips : weight;
+    return step->kind == STEP_WHILE && step->unrolls ? weight * step->trip_count : weight;
 }
 
 static void count_places(build *b) {
