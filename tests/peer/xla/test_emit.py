@@ -21,7 +21,7 @@ import _xla_cpu
 import _xla_gpu
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GOLDEN = os.path.join(HERE, '..', '..', 'testdata', 'passes', 'emit')
+GOLDEN = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'emit')
 MODELS = ('seed_scaled', 'seed_relu_damax', 'scaled_relu_amax', 'bias_relu', 'bias_gelu_tanh', 'residual', 'batched',
           'rowwise_before', 'unaligned', 'amax_of_wide', 'scan_layers', 'seed_current_scaling')
 GOLDENS = ('epilogues', 'f16', 'measured')
