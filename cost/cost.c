@@ -1,4 +1,5 @@
-/* Costs: every kernel is found once, and entered with the matmuls that it belongs to. */
+/* Costs: every kernel is found once, and recorded for the matmuls whose operands or results it
+ * computes. */
 #include "cost/cost.h"
 
 #include <math.h>
@@ -6,48 +7,48 @@
 
 #include "matmul/product.h"
 
-/* Instructions that one kernel may hold; what lies further back is taken to be in memory. Keeps the
- * whole linear. */
+/* Instructions that one kernel may hold; values further back count as read from memory. Keeps the
+ * analysis linear. */
 enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
 
 /* A kernel that reads a result of a matmul. */
-typedef struct reader {
-    struct reader *next;
-    uint32_t kernel; /* the id of what it writes */
-    double share;    /* of its bytes */
-} reader;
+typedef struct consumer {
+    struct consumer *next;
+    uint32_t kernel; /* id of the instruction that it writes */
+    double share;    /* of its bytes that counts for this matmul */
+} consumer;
 
-typedef struct weight {
-    hlo_cost self; /* alone */
-    double before; /* bytes of the kernels that make the operands */
-    reader *behind;
-} weight;
+typedef struct entry {
+    hlo_cost self;        /* alone */
+    double operand_bytes; /* bytes of the kernels that make the operands */
+    consumer *consumers;
+} entry;
 
-/* By instruction id only what is small: most instructions are no matmuls. */
+/* Arrays by instruction id have small elements: most instructions are no matmuls. */
 struct hlo_costs {
     const hlo_target_info *target;
     uint32_t ids;
-    weight *weights;     /* of matmuls; the first one is nobody's, and zero */
-    uint32_t *weight_of; /* by id: the number of its weight; 0: it has none */
-    double *kernel;      /* by id of what kernels write: their bytes; 0: no kernel */
+    entry *entries;     /* of matmuls; entry 0 is all zero */
+    uint32_t *entry_of; /* by id: number of its entry; 0: it has none */
+    double *kernel;     /* by id of the instruction that a kernel writes: bytes; 0: no kernel */
 };
 
-typedef struct weighing {
+typedef struct recorder {
     const hlo_module *module;
     const bool *needed;
     hlo_costs *costs;
     hlo_arena *arena;
-    uint32_t weight_count, matmul_count;
-    const hlo_instr **matmuls; /* those that run and can be read */
-    uint32_t *seen;            /* by id: the last walk that came by */
-    uint32_t walk;
-    uint32_t *readers; /* by id: how often matmuls read it */
+    uint32_t entry_count, matmul_count;
+    const hlo_instr **matmuls; /* matmuls that run and can be read */
+    uint32_t *seen;            /* by id: the last traversal that reached it */
+    uint32_t traversal;
+    uint32_t *read_count; /* by id: reads by matmuls */
     const hlo_instr *stack[KERNEL_MOST];
     uint32_t depth, visited;
-    double bytes; /* of the walk's sources */
+    double bytes; /* bytes of the traversal's sources */
     const hlo_instr *owners[OWNERS_MOST];
     uint32_t owner_count;
-} weighing;
+} recorder;
 
 static double bytes_of(const hlo_shape *shape) {
     int64_t bytes = hlo_shape_bytes(shape);
@@ -63,13 +64,13 @@ static bool is_fused(const hlo_instr *instr) {
            instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
 }
 
-/* The value whose memory this is: nothing is moved by reshaping. */
+/* Returns the value whose memory an instruction has: reshaping moves nothing. */
 static const hlo_instr *memory_of(const hlo_instr *instr) {
     while (hlo_op_is(instr->op, HLO_RESHAPES)) instr = hlo_instr_operand(instr, 0);
     return instr;
 }
 
-/* What a matmul has to find in memory for this operand. */
+/* Returns the value that a matmul reads from memory for this operand. */
 static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order) {
     const hlo_instr *at = memory_of(operand);
     while (any_order && hlo_op_is(at->op, HLO_REORDERS)) at = memory_of(hlo_instr_operand(at, 0));
@@ -78,7 +79,7 @@ static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order)
 
 /* -------------------------------------------------------------------------------------- kernels */
 
-static void note_source(weighing *w, const hlo_instr *source, double bytes) {
+static void note_source(recorder *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
@@ -88,10 +89,10 @@ static void note_source(weighing *w, const hlo_instr *source, double bytes) {
     if (w->owner_count < OWNERS_MOST) w->owners[w->owner_count++] = maker;
 }
 
-static void push(weighing *w, const hlo_instr *instr) {
+static void push(recorder *w, const hlo_instr *instr) {
     instr = memory_of(instr);
-    if (w->seen[instr->id] == w->walk) return;
-    w->seen[instr->id] = w->walk;
+    if (w->seen[instr->id] == w->traversal) return;
+    w->seen[instr->id] = w->traversal;
     const hlo_instr *whole =
         hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
     bool full = w->visited == KERNEL_MOST;
@@ -103,9 +104,9 @@ static void push(weighing *w, const hlo_instr *instr) {
         w->stack[w->depth++] = instr, w->visited++;
 }
 
-/* The sources of a kernel that computes the first `count` operands of `instr`. */
-static void walk_operands(weighing *w, const hlo_instr *instr, uint32_t count) {
-    w->walk++;
+/* Finds the sources of a kernel that computes the first `count` operands of `instr`. */
+static void find_sources(recorder *w, const hlo_instr *instr, uint32_t count) {
+    w->traversal++;
     w->depth = w->visited = w->owner_count = 0;
     w->bytes = 0;
     for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
@@ -115,35 +116,35 @@ static void walk_operands(weighing *w, const hlo_instr *instr, uint32_t count) {
     }
 }
 
-/* Made when it is first asked for. */
-static weight *weight_of(weighing *w, const hlo_instr *matmul) {
-    uint32_t *number = &w->costs->weight_of[matmul->id];
-    if (!*number) *number = w->weight_count++;
-    return &w->costs->weights[*number];
+/* Returns the matmul's entry, made at the first request. */
+static entry *entry_of(recorder *w, const hlo_instr *matmul) {
+    uint32_t *number = &w->costs->entry_of[matmul->id];
+    if (!*number) *number = w->entry_count++;
+    return &w->costs->entries[*number];
 }
 
-/* Enters the kernel that writes `instr`. */
-static void cost_of_kernel(weighing *w, const hlo_instr *instr) {
+/* Records the kernel that writes `instr`. */
+static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
     const hlo_instr *whole =
         hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
-    walk_operands(w, instr,
-                  instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
-                  : whole && !is_fused(whole) ? 0
-                                              : instr->operand_count);
+    find_sources(w, instr,
+                 instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
+                 : whole && !is_fused(whole) ? 0
+                                             : instr->operand_count);
     if (whole && !is_fused(whole)) note_source(w, whole, bytes_of(instr->shape));
     costs->kernel[instr->id] = w->bytes + bytes_of(instr->shape);
-    if (w->readers[instr->id]) return;
+    if (w->read_count[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
-        reader *made = hlo_arena_alloc(w->arena, sizeof *made);
-        reader **list = &weight_of(w, w->owners[i])->behind;
-        *made = (reader){*list, instr->id, 1.0 / w->owner_count};
+        consumer *made = hlo_arena_alloc(w->arena, sizeof *made);
+        consumer **list = &entry_of(w, w->owners[i])->consumers;
+        *made = (consumer){*list, instr->id, 1.0 / w->owner_count};
         *list = made;
     }
 }
 
-/* Whether something besides kernels and matmuls wants the value in memory. */
-static bool is_wanted(const weighing *w, const hlo_instr *instr) {
+/* True if the value has a user that is neither kernel nor matmul, and so needs it in memory. */
+static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -156,7 +157,7 @@ static bool is_wanted(const weighing *w, const hlo_instr *instr) {
 
 /* -------------------------------------------------------------------------------------- matmuls */
 
-/* In 10^12 FLOP/s; 0: not known. */
+/* Returns the peak in 10^12 FLOP/s; 0: not known. */
 static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *target) {
     int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;
     if (!hlo_type_is_float(a) || !hlo_type_is_float(b) || bits > 32) return 0;
@@ -177,7 +178,7 @@ static double bytes_of_matmul(const hlo_matmul *m) {
     return bytes;
 }
 
-/* Of results in a tuple, bytes are workspace. */
+/* Sums the bytes of results; arrays of bytes in a tuple are workspace. */
 static double bytes_of_results(const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) return bytes_of(shape);
     double bytes = 0;
@@ -202,35 +203,37 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
     return (hlo_cost){bytes, roofline(p->flops, bytes, peak, target)};
 }
 
-static void visit_matmul(weighing *w, const hlo_instr *instr) {
+static void visit_matmul(recorder *w, const hlo_instr *instr) {
     hlo_product p;
     if (!is_product(instr) || !hlo_product_read(instr, &p)) return;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
-    for (int i = 0; i < 2; i++) w->readers[read[i]->id]++;
+    for (int i = 0; i < 2; i++) w->read_count[read[i]->id]++;
     w->matmuls[w->matmul_count++] = instr;
 }
 
-static void cost_of_matmul(weighing *w, const hlo_instr *instr) {
+static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     hlo_product p;
     hlo_costs *costs = w->costs;
     if (!hlo_product_read(instr, &p)) return;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
-    weight *made = weight_of(w, instr);
+    entry *made = entry_of(w, instr);
     made->self = cost_alone(instr, &p, costs->target);
     for (int i = 0; i < 2; i++)
-        made->before += costs->kernel[read[i]->id] / w->readers[read[i]->id];
+        made->operand_bytes += costs->kernel[read[i]->id] / w->read_count[read[i]->id];
 }
 
-static void visit_kernel(weighing *w, const hlo_instr *instr) {
-    bool kernel = instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
-                                                 (w->readers[instr->id] || is_wanted(w, instr)));
+static void visit_kernel(recorder *w, const hlo_instr *instr) {
+    bool kernel =
+        instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
+                                       (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
     if (kernel) cost_of_kernel(w, instr);
 }
 
-/* Backwards: by the time that an instruction is looked at, the matmuls that read it are known. */
-static void visit_needed(weighing *w) {
+/* Visits users before operands: the matmuls that read an instruction are known when it is visited.
+ */
+static void visit_needed(recorder *w) {
     for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
@@ -244,19 +247,19 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
     const uint32_t ids = module->next_id;
     const size_t most = hlo_product_most(module);
     hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
-    weighing *w = hlo_arena_zero(scratch, sizeof *w);
+    recorder *w = hlo_arena_zero(scratch, sizeof *w);
     costs->target = target;
     costs->ids = ids;
-    costs->weights = hlo_arena_zero(arena, (most + 1) * sizeof *costs->weights);
-    costs->weight_of = hlo_arena_zero(arena, ids * sizeof *costs->weight_of);
+    costs->entries = hlo_arena_zero(arena, (most + 1) * sizeof *costs->entries);
+    costs->entry_of = hlo_arena_zero(arena, ids * sizeof *costs->entry_of);
     costs->kernel = hlo_arena_zero(arena, ids * sizeof *costs->kernel);
     w->module = module;
     w->needed = needed;
     w->costs = costs;
     w->arena = arena;
-    w->weight_count = 1;
+    w->entry_count = 1;
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
-    w->readers = hlo_arena_zero(scratch, ids * sizeof *w->readers);
+    w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
     visit_needed(w);
     for (uint32_t i = 0; i < w->matmul_count; i++) cost_of_matmul(w, w->matmuls[i]);
@@ -265,16 +268,16 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
 
 hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id) {
     if (id >= costs->ids) return (hlo_cost){0};
-    const weight *found = &costs->weights[costs->weight_of[id]];
+    const entry *found = &costs->entries[costs->entry_of[id]];
     hlo_cost cost = found->self;
-    double around = found->before;
-    for (const reader *at = found->behind; at; at = at->next) {
+    double extra = found->operand_bytes;
+    for (const consumer *at = found->consumers; at; at = at->next) {
         double bytes = costs->kernel[at->kernel];
         if (at->kernel >= other->ids || other->kernel[at->kernel] != bytes)
-            around += at->share * bytes;
+            extra += at->share * bytes;
     }
-    cost.bytes += around;
-    if (cost.seconds > 0) cost.seconds += around / (1e9 * costs->target->memory_gbs);
+    cost.bytes += extra;
+    if (cost.seconds > 0) cost.seconds += extra / (1e9 * costs->target->memory_gbs);
     return cost;
 }
 
@@ -284,7 +287,8 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
     if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {m.a, m.b};
-    double bytes = bytes_of(m.d), kernels = costs->weights[costs->weight_of[instr->id]].before;
+    double bytes = bytes_of(m.d),
+           kernels = costs->entries[costs->entry_of[instr->id]].operand_bytes;
     for (int i = 0; i < 2; i++) {
         const hlo_shape *shape = read[i]->shape;
         double elements = (double)hlo_shape_count(shape);

@@ -31,14 +31,14 @@ typedef struct hlo_costs hlo_costs;
 hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
                             const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch);
 
-/* The cost of the matmul of that id: the matmul, the kernels that make its operands (divided evenly
- * among the matmuls that read them), and those kernels that read its results which differ or are
- * absent in `other`, the costs of the module before or after some passes. Zero if there is no such
- * matmul or it does not run. */
+/* Returns the cost of the matmul of that id: the matmul, the kernels that make its operands
+ * (divided evenly among the matmuls that read them), and those kernels that read its results which
+ * differ or are absent in `other`, the costs of the module before or after some passes. Zero if
+ * there is no such matmul or it does not run. */
 hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id);
 
-/* The seconds that a wide matmul and the kernels that make its operands would take in FP8, with the
- * operands quantised by these kernels, or by kernels of their own. 0: not known. */
+/* Returns the seconds that a wide matmul and the kernels that make its operands would take in FP8,
+ * with the operands quantised by these kernels, or by kernels of their own. 0: not known. */
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 
 #endif

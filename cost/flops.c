@@ -15,7 +15,7 @@ static double elements(const hlo_shape *shape) {
     return count < 0 ? 0 : (double)count;
 }
 
-/* Of one that `--no-verify` has let through, perhaps none. */
+/* Counts the elements of an operand; after `--no-verify` it may be missing. */
 static double operand_elements(const hlo_instr *instr, uint32_t index) {
     return index < instr->operand_count ? elements(hlo_instr_operand(instr, index)->shape) : 0;
 }
@@ -28,7 +28,7 @@ static void count_product(const hlo_instr *instr, hlo_flops *out) {
                                         : &out->dots) += product.flops;
 }
 
-/* How often a reduction and its kind apply their computation. */
+/* Counts how often a reduction or the like applies its computation. */
 static double applications(const hlo_instr *instr) {
     const double results = elements(instr->shape);
     double taps = 1;
@@ -65,10 +65,10 @@ static void raise(double *to, double from) {
     if (from > *to) *to = from;
 }
 
-/* What runs beside one instruction. */
+/* The computations that one instruction runs. */
 typedef struct calls {
     const hlo_flops *totals; /* by computation id */
-    hlo_flops all, most;     /* of one run each: together, and of the one with the most */
+    hlo_flops all, most;     /* of one run of each: their sum, and the largest */
 } calls;
 
 static void count_called(void *user, hlo_computation *called) {
@@ -115,7 +115,7 @@ static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flo
 }
 
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
-    /* Callers stand behind what they call. */
+    /* Callers stand behind their callees. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             count_instr(instr, totals, &totals[comp->id]);

@@ -4,7 +4,7 @@
 
 #include "matmul/call.h"
 
-/* The FLOPs of one execution. */
+/* The FLOPs of one execution, by kind. */
 typedef struct hlo_flops {
     double dots, calls;  /* dots of every kind; calls of libraries that multiply matrices */
     double convolutions; /* padding and holes counted as elements */

@@ -1,4 +1,4 @@
-/* hlo_module_diff(): what two modules differ in, the matmuls first. */
+/* hlo_module_diff(): the difference of two modules, matmuls first. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -11,11 +11,11 @@
 typedef struct matmul {
     const hlo_instr *instr;
     const char *op_name; /* "" when there is none */
-    const char *text;    /* what it is, in words */
-    uint64_t key;        /* two of one key go together */
+    const char *text;    /* description of the matmul */
+    uint64_t key;        /* equal keys of both modules form a pair */
     uint64_t sizes;      /* of batch, m, n (either first) and k */
     uint32_t place;
-    const hlo_instr *other; /* in the other module; NULL: none */
+    const hlo_instr *other; /* its partner in the other module; NULL: none */
     const char *other_text;
 } matmul;
 
@@ -84,7 +84,7 @@ static int by_place(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Those without a partner that have one key go together, in the order of the text. */
+/* Pairs matmuls without a partner by key, in the order of the text. */
 static void match(side *a, side *b) {
     qsort(a->all, a->count, sizeof *a->all, by_key);
     qsort(b->all, b->count, sizeof *b->all, by_key);
@@ -103,14 +103,15 @@ static void match(side *a, side *b) {
     }
 }
 
-/* The last `parts` parts of a path: inlining puts the caller's in front. "" when it has fewer. */
+/* Returns the last `parts` parts of a path: inlining prepends the caller's. "": the path has fewer.
+ */
 static const char *tail(const char *path, int parts) {
     for (const char *at = path + strlen(path); at > path; at--)
         if (at[-1] == '/' && --parts == 0) return at;
     return parts == 1 ? path : "";
 }
 
-/* What has a key of its own goes with nothing. */
+/* Sets the keys; a matmul whose key is unique has no partner. */
 static void set_keys(side *s, int parts, uint64_t seed) {
     for (size_t i = 0; i < s->count; i++) {
         matmul *one = &s->all[i];
@@ -123,9 +124,9 @@ static bool is_dot(const matmul *m) {
     return m->instr->op == HLO_OP_DOT;
 }
 
-/* By op_name and the result's dimensions; what is left by op_name alone, then by ever shorter ends
- * of it, then a dot and a call by their sizes: the call has the name of what was folded into it
- * last. */
+/* Pairs by op_name and the result's dimensions; the rest by op_name alone, then by ever shorter
+ * suffixes of it, then a dot and a call by their sizes: a call has the name of the last instruction
+ * folded into it. */
 static void match_all(side *a, side *b) {
     enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
     match(a, b);
@@ -167,8 +168,8 @@ static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {
     return hlo_arena_format(scratch, " %s%s", text, all ? "" : "...");
 }
 
-/* Of two arrays of one shape the first element that is another, where that cannot be seen at once.
- */
+/* Prints the first element in which two arrays of one shape differ, if they are too long to be
+ * printed. */
 static const char *element_text(hlo_arena *scratch, const hlo_literal *literal,
                                 const hlo_literal *other) {
     enum { SEEN = 10 };

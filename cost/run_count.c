@@ -7,7 +7,7 @@
 #include "ir/module/trip_count.h"
 #include "matmul/json.h"
 
-/* `"known_trip_count":{"n":"5"}` of a loop's backend config; 0 where it says nothing. */
+/* Reads `"known_trip_count":{"n":"5"}` in a loop's backend config; 0: it has none. */
 static double noted_trips(const hlo_instr *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
@@ -25,12 +25,13 @@ double hlo_loop_trip_count(const hlo_instr *loop) {
     return (double)counted;
 }
 
-/* More, by loops in loops whose notes say so, count as this many: sums of FLOPs stay numbers. */
+/* Largest count: nested loops with annotated trip counts may exceed it, and sums of FLOPs have to
+ * stay finite. */
 static const double most_runs = 1e100;
 
 typedef struct calls {
     double *runs;
-    double times; /* of what is called */
+    double times; /* runs of the callees */
 } calls;
 
 static void count_call(void *user, hlo_computation *called) {
@@ -41,7 +42,7 @@ static void count_call(void *user, hlo_computation *called) {
 void hlo_run_counts(const hlo_module *module, double *out_runs) {
     memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
     if (module->entry) out_runs[module->entry->id] = 1;
-    /* Callers come after their callees. */
+    /* From callers to their callees: callees come before callers in a module. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (out_runs[comp->id] == 0) continue;
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {

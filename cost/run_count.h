@@ -4,8 +4,8 @@
 
 #include "matmul/call.h"
 
-/* The trip count of a while loop: `known_trip_count` of its backend config, which XLA sets, or the
- * one that the loop itself determines; 1 if neither is known. */
+/* Returns the trip count of a while loop: `known_trip_count` of its backend config, which XLA sets,
+ * or the one that the loop itself determines; 1 if neither is known. */
 double hlo_loop_trip_count(const hlo_instr *loop);
 
 /* Writes, by computation id, the runs of each computation in one execution of the module: the sum,

@@ -1,5 +1,5 @@
-/* Counts of what a module holds: each computation once, however often it runs; and of the FLOPs of
- * one execution. */
+/* Counts of instructions and bytes in a module, each computation once, and the FLOPs of one
+ * execution. */
 #include <stdlib.h>
 
 #include "cost/flops.h"
@@ -8,7 +8,7 @@ typedef struct counts {
     uint64_t computations, instructions;
     uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
     double parameter_bytes, constant_bytes,
-        result_bytes; /* of the entry; of all constants; of all */
+        result_bytes; /* bytes of the entry's results, of constants, of all results */
 } counts;
 
 static double bytes_of(const hlo_shape *shape) {

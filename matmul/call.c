@@ -36,7 +36,8 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul) {
 
 /* ----------------------------------------------------------------------------------- dimensions */
 
-/* What `--no-verify` has let through need be no dimensions. */
+/* Returns the product of the listed dimensions; after `--no-verify` a number need be no dimension.
+ */
 static int64_t product(const hlo_shape *shape, const hlo_ints *dims) {
     int64_t size = 1;
     for (uint32_t i = 0; i < dims->count; i++)
@@ -63,7 +64,7 @@ hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul) {
     };
 }
 
-/* Each number names another dimension of `shape`. */
+/* True if the numbers are different dimensions of `shape`. */
 static bool dims_valid(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
     uint64_t seen = 0;
     const hlo_ints *lists[] = {batch, contracting};
@@ -84,7 +85,7 @@ static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_sh
     return true;
 }
 
-/* Whether the dimensions of `shape` that are not in the lists stand in D from `*at` on. */
+/* True if D has, from `*at` on, the dimensions of `shape` that are in no list. */
 static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
                             const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -123,8 +124,8 @@ static bool is_one(const hlo_instr *instr) {
     return hlo_known_number_pinned(instr, &number) && number == 1;
 }
 
-/* The next operand as a scale; false when there is none or it is no scalar. What a mode wants
- * instead is looked at when the sizes are known. */
+/* Takes the next operand as a scale; false: there is none, or a scalar mode has no scalar. The
+ * dimensions of other modes are checked once the sizes are known. */
 static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
                        hlo_instr **out_scale) {
     if (*at >= call->operand_count) return false;
@@ -136,8 +137,8 @@ static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
     return true;
 }
 
-/* XLA leaves the output scale of an fp8 result out where no operand is scaled either, and then
- * takes the last operand for it: so there must be one, or the last must be a scale of 1. */
+/* XLA omits the output scale of an fp8 result when neither operand is scaled, and then reads the
+ * last operand as that scale: so the scale must be present, or the last operand be a scale of 1. */
 static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint32_t at) {
     bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
     uint32_t rest = call->operand_count - at;
@@ -209,7 +210,7 @@ static const char *check_scales(const hlo_matmul *m) {
     return NULL;
 }
 
-/* D, then what the config promises, then perhaps the workspace. */
+/* Takes the results: D, then those that the config has, then perhaps the workspace. */
 static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
     static const char wrong[] = "the results do not fit the config";
     const hlo_shape *shape = call->shape;
@@ -226,7 +227,7 @@ static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
         if (!hlo_shape_is_array(m->aux) || !hlo_shape_same_dims(m->aux, m->d))
             return "the auxiliary result does not have the result's dimensions";
     }
-    if (amax > 0 && !is_f32_scalar(shape->elements[amax])) return "the abs-max is not f32[]";
+    if (amax > 0 && !is_f32_scalar(shape->elements[amax])) return "the amax is not f32[]";
     if (given == promised) return NULL;
     const hlo_shape *workspace = shape->elements[given - 1];
     return workspace->type == HLO_TYPE_S8 && workspace->rank == 1
@@ -240,8 +241,8 @@ static const hlo_ints *keep_dims(hlo_module *module, const hlo_config_dims *dims
 
 typedef struct known_config {
     bool typed;
-    const char *wrong; /* why it cannot be read; NULL: it can */
-    hlo_matmul matmul; /* the members that it tells */
+    const char *wrong; /* the fault; NULL: it can be read */
+    hlo_matmul matmul; /* the members that the config sets */
 } known_config;
 
 static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
@@ -262,8 +263,8 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
     if (*config->algorithm) m->algorithm = hlo_intern_string(module, config->algorithm);
 }
 
-/* Calls are read many times, so what a config says is kept with its text, once all of it is read:
- * memory may run out before that, and the call be read again. */
+/* Reads a config, once for each text: calls are read many times. The cache is filled when all of it
+ * is read: if memory runs out before, the call is read again. */
 static const known_config *read_config(const hlo_instr *call) {
     hlo_module *module = call->parent->module;
     const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);

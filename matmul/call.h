@@ -44,12 +44,12 @@ typedef enum hlo_epilogue {
     HLO_EPILOGUE_COUNT
 } hlo_epilogue;
 
-/* Which scale operands stand in the custom call. XLA of 2024 has the first form, today's the
+/* Form of the scale operands in the custom call. XLA of 2024 has the first form, XLA of 2026 the
  * second. */
 typedef enum hlo_scale_form {
     HLO_SCALES_ALL, /* a, b, [c], a_scale, b_scale, c_scale, d_scale, [bias] */
-    /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]; XLA leaves d_scale out where it,
-     * a_scale and b_scale are 1: that is read, and not made */
+    /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]; XLA omits d_scale where it,
+     * a_scale and b_scale are 1: that form is read, and not made */
     HLO_SCALES_USED
 } hlo_scale_form;
 
@@ -68,15 +68,15 @@ typedef struct hlo_scale_info {
 } hlo_scale_info;
 extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
 
-/* The scale mode of that name; HLO_SCALE_MODE_COUNT when there is none. */
+/* Finds a scale mode by name; HLO_SCALE_MODE_COUNT: there is none. */
 hlo_scale_mode hlo_scale_mode_find(const char *name);
 
-/* The dimensions of the scales, f32 and row-major, of an operand with `size` rows (of B: columns)
- * and `k` elements in each. Returns the rank. SCALAR: []. OUTER_VEC: [size]. VEC128: [k/128, size].
- * BLK128: [size/128, k/128 up to a multiple of 4]; scales after k/128 are not read. Quotients are
- * rounded up. */
+/* Computes the dimensions of the scales, f32 and row-major, of an operand with `size` rows (of B:
+ * columns) and `k` elements in each. Returns the rank. SCALAR: []. OUTER_VEC: [size]. VEC128:
+ * [k/128, size]. BLK128: [size/128, k/128 up to a multiple of 4]; scales after k/128 are not read.
+ * Quotients are rounded up. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]);
-/* The index, among these scales, of the scale of element `at` of row `row`. */
+/* Returns the index, among these scales, of the scale of element `at` of row `row`. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
 
 /* The target of the rewritten module. */
@@ -90,26 +90,27 @@ typedef struct hlo_target {
 typedef struct hlo_target_info {
     int sm;
     bool fp8;                    /* its cuBLASLt runs FP8 matmuls */
-    bool tn_only;                /* and both operands must have their contracting dimension minor */
-    bool scale_arrays;           /* and scales may be OUTER_VEC, VEC128 or BLK128 */
+    bool tn_only;                /* both operands must have their contracting dimension minor */
+    bool scale_arrays;           /* scales may be OUTER_VEC, VEC128 or BLK128 */
     int64_t workspace;           /* bytes of a call's workspace */
     const char *gpu;             /* the GPU that has these peaks */
     int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: none, or not published */
     int memory_gbs;              /* peak, 10^9 bytes/s */
 } hlo_target_info;
 
-/* The row of an architecture, static; NULL when target.def has none. */
+/* Returns the row of an architecture, static; NULL: target.def has none. */
 const hlo_target_info *hlo_target_find(int sm);
 
-/* NULL pointers are absent operands: a scale of 1 (an operand that is a constant 1 is read as
- * absent), no C, no bias. All lists are in the module's arena. */
+/* The parts of a call. NULL pointers are absent operands: a scale of 1 (an operand that is a
+ * constant 1 is read as absent), no C, no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
     bool wide; /* a call on wider types: no scales, any float operands */
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* beta != 0 */
-    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], but for: */
-    hlo_scale_mode a_mode, b_mode; /* if not SCALAR, a_scale or b_scale is there, as this says */
-    hlo_instr *bias;               /* [n]; the epilogue says whether there is one */
+    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], except as a_mode and b_mode say */
+    hlo_scale_mode a_mode,
+        b_mode;      /* if not SCALAR, a_scale or b_scale is present, in the mode's dimensions */
+    hlo_instr *bias; /* [n]; the epilogue says whether there is one */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */
@@ -121,7 +122,8 @@ typedef struct hlo_matmul {
     const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
 } hlo_matmul;
 
-/* cuBLASLt wants n and k of an FP8 matmul to be multiples of this (16 bytes); XLA also pads m. */
+/* Alignment in elements: cuBLASLt requires n and k of an FP8 matmul to be multiples (16 bytes); XLA
+ * also pads m. */
 enum { HLO_MATMUL_ALIGNMENT = 16 };
 
 /* The matmul's extents, each the product of the dimensions of its kind. */
@@ -131,13 +133,14 @@ typedef struct hlo_matmul_sizes {
 
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
-/* Index of a result in the call's tuple; -1 when the call has no such result. D is always 0. */
+/* Returns the index of a result in the call's tuple; -1: the call has no such result. D is always
+ * 0. */
 int hlo_matmul_aux_index(const hlo_matmul *matmul);
 int hlo_matmul_amax_index(const hlo_matmul *matmul);
 
-/* The epilogue that does `what` after `epilogue`; HLO_EPILOGUE_COUNT when no row does both. */
+/* Returns the epilogue that does `what` after `epilogue`; HLO_EPILOGUE_COUNT: no row does both. */
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
-/* The epilogue of that name; HLO_EPILOGUE_COUNT when there is none. */
+/* Finds an epilogue by name; HLO_EPILOGUE_COUNT: there is none. */
 hlo_epilogue hlo_epilogue_find(const char *name);
 const char *hlo_epilogue_name(hlo_epilogue epilogue);
 /* A row of epilogue.def. */
@@ -164,8 +167,8 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
  * or results of the call are wrong. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
-/* The part that another part of the matmul requires and that is absent; NULL: none. Only a complete
- * matmul may be checked and encoded. */
+/* Returns the part that another part of the matmul requires and that is absent; NULL: none. Only a
+ * complete matmul may be checked and encoded. */
 const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 
 /* Checks that every call of either kind in the module can be read. HLO_INVALID_INPUT: one error in
@@ -177,17 +180,17 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
 /* Reads a plain `dot`: scales and epilogue absent. Operands need not be fp8. */
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
-/* The first row of limit.def that the matmul violates on the target, by its name in
- * passes/reason/reason.def (e.g. "type-combination"); NULL when it can be a call. For a wide matmul
+/* Returns the first row of limit.def that the matmul violates on the target, by its name in
+ * passes/reason/reason.def (e.g. "type-combination"); NULL: it can be a call. For a wide matmul
  * only the element types are checked. */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
 
 /* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
 typedef struct hlo_wide_types {
-    hlo_type operands, d, bias; /* C is as D */
+    hlo_type operands, d, bias; /* C has the type of D */
 } hlo_wide_types;
 
-/* Row `index`, static; NULL after the last row. */
+/* Returns row `index`, static; NULL after the last row. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
 /* Whether operand a, or `b`, lies as calls are made: where the target wants the contracting
@@ -213,8 +216,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
  * reads. Returns whether it was not so before. */
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed);
 
-/* The get-tuple-element of result `index` of a call: an existing one, or a new one right after the
- * call. */
+/* Returns the get-tuple-element of result `index` of a call: an existing one, or a new one right
+ * after the call. */
 hlo_instr *hlo_matmul_result(hlo_instr *call, int index);
 
 #endif

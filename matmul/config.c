@@ -29,8 +29,7 @@ static bool read_integer(const json_t *json, int64_t *out_value) {
     return true;
 }
 
-/* What JSON has no number for: words that stand for it, as in protobuf's JSON, which is what XLA
- * writes and reads. */
+/* Words for numbers that JSON lacks, as in protobuf's JSON, which XLA writes and reads. */
 static const struct {
     const char *word;
     double value;

@@ -1,4 +1,4 @@
-/* types.def and limit.def, put to a matmul. */
+/* The rows of types.def and limit.def, evaluated on a matmul. */
 #include <string.h>
 
 #include "matmul/call.h"
@@ -21,8 +21,8 @@ typedef struct facts {
     bool scales_used; /* the call is for XLA of 2026 */
 } facts;
 
-/* The minor-most dimension; batch dimensions of one element do not count, as m and n, which are
- * padded, do. -1 when there is none. */
+/* Returns the minor-most dimension; batch dimensions of one element do not count, m and n, which
+ * are padded, do. -1: there is none. */
 static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
     bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -123,7 +123,7 @@ const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target)
     return NULL;
 }
 
-/* As a transpose to it makes an operand: batch dimensions first, too. */
+/* True if the operand has the layout of a row-major transpose: batch dimensions first. */
 static bool lies_plainly(const hlo_shape *shape, const hlo_ints *batch) {
     for (uint32_t i = 0; i < batch->count; i++)
         if (batch->v[i] != i) return false;

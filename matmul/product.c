@@ -1,4 +1,4 @@
-/* What multiplies matrices, and how many operations it takes. */
+/* Instructions that multiply matrices, and their FLOPs. */
 #include "matmul/product.h"
 
 #include <math.h>
@@ -13,15 +13,15 @@ typedef enum counting {
     COLUMNS, /* each element of A meets each column of the result */
     /* 2*m*n*k of three matrices without batches, however they lie: k, m and n each divide two */
     MATRICES,
-    /* Of a convolution, 2 for each element of the result of the forward one and each of the kernel
-       that goes into it. */
+    /* 2 for each element of a forward convolution's result and each kernel element that contributes
+     * to it */
     FORWARD,
     BACKWARD_INPUT,
     BACKWARD_FILTER,
-    KERNEL_COLUMNS, /* the same, the output features being the kernel's last dimension */
-    ATTENTION,      /* cuDNN's, by its config */
+    KERNEL_COLUMNS, /* as FREE, with the kernel's last dimension as output features */
+    ATTENTION,      /* cuDNN's attention, by its config */
     ATTENTION_BACKWARD,
-    TE_ATTENTION, /* TransformerEngine's, by its attributes */
+    TE_ATTENTION, /* TransformerEngine's attention, by its attributes */
     TE_ATTENTION_BACKWARD,
     UNKNOWN
 } counting;
@@ -73,7 +73,7 @@ static bool is_called(const char *name, const char *target) {
     return strcmp(name, target) == 0;
 }
 
-/* NULL: it multiplies no matrices. */
+/* Finds the row of an instruction; NULL: it multiplies no matrices. */
 static const product_row *find_row(const hlo_instr *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
@@ -148,7 +148,7 @@ static double count_free(const hlo_instr *instr, const hlo_product *p) {
     return 2 * elements(p->a->shape) * free;
 }
 
-/* `out` and `kernel`: of the forward convolution. */
+/* Counts a convolution; `out` and `kernel`: of the forward convolution. */
 static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
     const char *kernel_labels = labels ? strchr(labels, '_') : NULL;
@@ -159,8 +159,8 @@ static double count_window(const hlo_instr *instr, const hlo_shape *out, const h
     return size < 1 ? 0 : 2 * elements(out) * elements(kernel) / (double)size;
 }
 
-/* Forward, scores from queries and keys and the result from scores and values; backward, the scores
- * once more, and the gradients of queries, keys, values and scores. */
+/* Counts attention. Forward: scores from queries and keys, the result from scores and values;
+ * backward: the scores again, and the gradients of queries, keys, values and scores. */
 static double attention(double scores, double query_dim, double value_dim, bool backward) {
     return 2 * scores * (backward ? 3 * query_dim + 2 * value_dim : query_dim + value_dim);
 }
@@ -171,7 +171,8 @@ static double json_number(const json_t *json) {
     return number > 0 ? number : 0;
 }
 
-/* The scores' dimensions stand in the config; those of heads are the operands' last ones. */
+/* Counts cuDNN's attention: the config has the dimensions of the scores; head dimensions are the
+ * operands' last. */
 static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
     json_t *json = instr->operand_count > 2 ? hlo_json_config(instr) : NULL;
     const json_t *dims =
@@ -187,7 +188,7 @@ static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
                                    last_dimension(hlo_instr_operand(instr, 2)->shape), backward);
 }
 
-/* `NAME = 12 : i64` in the text of attributes; 0: there is none. */
+/* Reads `NAME = 12 : i64` in the text of attributes; 0: there is none. */
 static double attribute(const char *text, const char *name) {
     const char *at = strstr(text, name);
     if (!at || strncmp(at += strlen(name), " = ", 3) != 0) return 0;

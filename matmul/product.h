@@ -27,13 +27,13 @@ typedef struct hlo_product {
     bool fp8;               /* narrow, and a call of a library multiplies them without conversion */
 } hlo_product;
 
-/* The kind of an instruction, from its opcode and the call's target alone. */
+/* Returns the kind of an instruction, from its opcode and the call's target alone. */
 hlo_product_kind hlo_product_kind_of(const hlo_instr *instr);
 /* Reads a product. False: the instruction multiplies no matrices, or its operands are not those of
  * its kind, as possible after `--no-verify`. */
 bool hlo_product_read(const hlo_instr *instr, hlo_product *out_product);
 
-/* An upper bound of the number of products of a module, from its counts of opcodes. */
+/* Returns an upper bound of the number of products in a module, from its counts of opcodes. */
 size_t hlo_product_most(const hlo_module *module);
 
 /* Reads a dot, or a cuBLASLt call of either kind. False: the instruction is neither, or cannot be

@@ -65,7 +65,8 @@ static int64_t parts(int64_t size, int64_t each) {
     return (size + each - 1) / each;
 }
 
-/* Scales of whole blocks lie in rows of a multiple of 4, those of single rows side by side. */
+/* Scales of whole blocks have rows of a multiple of 4 elements, scales of single rows are
+ * contiguous. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     if (!info->across) return 0;

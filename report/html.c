@@ -57,14 +57,14 @@ static void page_of_reason(FILE *out, const char *page) {
 /* --------------------------------------------------------------------------------------- graphs */
 
 /* Prints a graph in Graphviz's language. Ids are unique in the page. */
-static void print_graph(FILE *out, const hlo_surroundings *around, size_t number) {
+static void print_graph(FILE *out, const hlo_surroundings *graph, size_t number) {
     fprintf(out,
             "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
             "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
             "margin=\"0.1,0.05\"]\nedge [arrowsize=0.6]\n",
             number, number);
-    for (uint32_t i = 0; i < around->count; i++) {
-        const hlo_surrounding_instr *n = &around->v[i];
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const hlo_surrounding_instr *n = &graph->v[i];
         fprintf(out, "n%u [id=\"g%zun%u\" class=\"node%s%s\" label=\"", i, number, i,
                 n->focus ? " here" : "", n->fp8 ? " f8" : "");
         for (const char *text = n->op; *text; text++)
@@ -77,15 +77,15 @@ static void print_graph(FILE *out, const hlo_surroundings *around, size_t number
     fputs("}\n", out);
 }
 
-static void list_around(FILE *out, const hlo_surroundings *around) {
+static void list_surroundings(FILE *out, const hlo_surroundings *graph) {
     fputs("<table class=\"mono\">", out);
-    for (uint32_t i = 0; i < around->count; i++) {
-        const hlo_surrounding_instr *n = &around->v[i];
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const hlo_surrounding_instr *n = &graph->v[i];
         element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name, "</td>");
         element(out, "<td>", n->op, "</td>");
         element(out, "<td>", n->shape, "</td><td class=\"dim\">");
         for (uint32_t o = 0; o < n->operand_count; o++)
-            element(out, o ? ", " : "", around->v[n->operands[o]].name, "");
+            element(out, o ? ", " : "", graph->v[n->operands[o]].name, "");
         fputs("</td></tr>\n", out);
     }
     fputs("</table>\n", out);
@@ -95,7 +95,7 @@ static void list_around(FILE *out, const hlo_surroundings *around) {
 
 typedef struct place {
     const hlo_verdict *verdict;
-    const hlo_surroundings *around[2]; /* before, after; NULL: not kept */
+    const hlo_surroundings *surroundings[2]; /* before, after; NULL: not kept */
     char *drawing[2];
     size_t order;
 } place;
@@ -165,12 +165,12 @@ static void print_sides(FILE *out, const place *p) {
     static const char *const titles[] = {"As it stood", "Rewritten"};
     fputs("<div class=\"sides\">", out);
     for (int side = 0; side < 2; side++) {
-        if (!p->around[side]) continue;
+        if (!p->surroundings[side]) continue;
         fprintf(out, "<div class=\"side\"><h3>%s</h3>\n", titles[side]);
         if (p->drawing[side])
             fputs(p->drawing[side], out);
         else
-            list_around(out, p->around[side]);
+            list_surroundings(out, p->surroundings[side]);
         fputs("</div>\n", out);
     }
     fputs("</div>\n", out);
@@ -194,7 +194,7 @@ static void print_place(FILE *out, const place *p) {
         fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
     }
     print_facts(out, v);
-    if (p->around[0] || p->around[1]) print_sides(out, p);
+    if (p->surroundings[0] || p->surroundings[1]) print_sides(out, p);
     fputs("</div></details>\n", out);
 }
 
@@ -313,12 +313,14 @@ static size_t collect(const report_writer *t, place *out) {
     size_t count = 0;
     for (size_t r = 0; r < t->count; r++)
         for (size_t i = 0; i < t->reports[r]->verdict_count; i++, count++) {
-            const surroundings *kept = t->reports[r]->around ? &t->reports[r]->around[i] : NULL;
+            const surroundings *kept =
+                t->reports[r]->surroundings ? &t->reports[r]->surroundings[i] : NULL;
             out[count] = (place){.verdict = &t->reports[r]->verdicts[i], .order = count};
-            if (kept) memcpy(out[count].around, kept->side, sizeof kept->side);
+            if (kept) memcpy(out[count].surroundings, kept->side, sizeof kept->side);
         }
     qsort(out, count, sizeof *out, by_time);
-    for (size_t i = LISTED_MOST; i < count; i++) out[i].around[0] = out[i].around[1] = NULL;
+    for (size_t i = LISTED_MOST; i < count; i++)
+        out[i].surroundings[0] = out[i].surroundings[1] = NULL;
     return count;
 }
 
@@ -330,13 +332,13 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
     hlo_status status = HLO_OK;
     for (size_t i = 0; i < count && i < DRAWN_MOST; i++)
         for (int side = 0; side < 2 && status == HLO_OK; side++) {
-            if (!places[i].around[side]) continue;
+            if (!places[i].surroundings[side]) continue;
             FILE *out = open_memstream(&graphs[used], &size);
             if (!out) {
                 status = HLO_OUT_OF_MEMORY;
                 break;
             }
-            print_graph(out, places[i].around[side], used);
+            print_graph(out, places[i].surroundings[side], used);
             to[used++] = &places[i].drawing[side];
             if (fclose(out) != 0 || !graphs[used - 1]) status = HLO_OUT_OF_MEMORY;
         }

@@ -13,13 +13,12 @@
 /* Instructions of one computation that run as one job. */
 typedef struct hlo_group {
     uint32_t instr_count, result_count, input_count;
-    /* The members, in the computation's order. None: the job copies its operand to its result, the
-     * same elements in two orders in memory (in a backend's own jobs, converted where the types
-     * differ). */
+    /* The members, in the computation's order. None: the job copies its operand to its result, in
+     * another order in memory (in a backend's own jobs, also converted). */
     const hlo_instr **instrs;
-    const hlo_instr **results; /* members that instructions outside read, in any order */
-    /* Operands of members that are not members: of a group of one, its operands as they are; else
-     * each once, by first use. */
+    const hlo_instr **results; /* members read by instructions outside, in any order */
+    /* Operands of members that are not members: of a group of one, its operands; otherwise each
+     * once, by first use. */
     const hlo_instr **inputs;
 } hlo_group;
 
@@ -29,26 +28,26 @@ typedef struct hlo_job {
     const hlo_instr *instr; /* named in messages: the last member, or the copy's reader */
     hlo_group group;        /* `operands` are the leaves of its inputs, in order; `results` those of
                                its results */
-    uint32_t operand_count, result_count; /* leaves */
+    uint32_t operand_count, result_count; /* numbers of leaves */
     hlo_view *operands, *results;
     /* Sigmas of the elements (ir/error/error.h): f32, in the elements' order in memory. `data`
-     * NULL: an operand is exact; a result's sigmas are not wanted. */
+     * NULL: an operand is exact; a result's sigmas are not requested. */
     hlo_view *operand_sigmas, *result_sigmas;
-    bool bounded;                  /* sigmas are wanted */
-    bool roundings_may_be_dropped; /* and cover programs that leave roundings out */
-    bool perturbed;                /* results are moved at random, by HLO_ERROR_AMPLITUDE times what
-                                      the instruction itself may be off by; not with `bounded` */
-    uint64_t stream;               /* with `perturbed`: differs between jobs */
-    void *scratch;                 /* scratch_size bytes, aligned to 64 */
+    bool bounded;                  /* sigmas are requested */
+    bool roundings_may_be_dropped; /* sigmas cover programs that omit roundings */
+    bool perturbed;  /* results are perturbed by HLO_ERROR_AMPLITUDE times the instruction's own
+                        rounding errors; excludes `bounded` */
+    uint64_t stream; /* with `perturbed`: differs between jobs */
+    void *scratch;   /* scratch_size bytes, aligned to 64 */
 
-    /* Set by prepare(). */
+    /* set by prepare() */
     size_t scratch_size;
-    int overwrites; /* the operand leaf whose memory result 0 may take, when the operand is not
-                       needed afterwards; -1: none */
-    int untouched;  /* the result leaf that is not computed and needs no memory when nobody uses it;
-                       -1: none */
-    const char *host; /* why it runs on the host, where the device is something else; NULL: it runs
-                         on the device. Such a job is not recorded */
+    int overwrites;   /* the operand leaf whose memory result 0 may take, when the operand is not
+                         needed afterwards; -1: none */
+    int untouched;    /* the result leaf that is not computed and needs no memory if it has no user;
+                         -1: none */
+    const char *host; /* why the job runs on the host of another device; NULL: it runs on the
+                         device. Such a job is not recorded */
     const void *kind; /* the backend's own choice of implementation */
     void *state;      /* the backend's own data, in the plan's arena */
 } hlo_job;
@@ -61,7 +60,7 @@ typedef struct hlo_job {
  * device works in the order of the calls. */
 typedef struct hlo_backend {
     const char *name;  /* as --backend names it */
-    size_t alignment;  /* of every buffer; a power of two */
+    size_t alignment;  /* alignment of every buffer; a power of two */
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
     /* HLO_INVALID_INPUT, with an error in `sink`: no such device here. */
     hlo_status (*open)(const hlo_plan_options *options, const hlo_diag_sink *sink,
@@ -77,18 +76,17 @@ typedef struct hlo_backend {
     bool (*supports)(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why);
     /* Chooses the job's implementation and makes its state. */
     hlo_status (*prepare)(void *device, hlo_job *job, hlo_arena *arena, const char **why);
-    /* Does the preparation that depends on addresses: called once for each job before any is
-     * executed, with its memory, whose contents are undefined. May write to the job's results and
-     * scratch. */
+    /* Prepares what depends on addresses: called once for each job before any is executed, with its
+     * memory, whose contents are undefined. May write to the job's results and scratch. */
     hlo_status (*bind)(void *device, hlo_job *job, const char **why);
     hlo_status (*execute)(void *device, const hlo_job *job, const char **why);
-    /* Allocates memory of the device; NULL when there is none left. */
+    /* Allocates memory of the device; NULL when memory runs out. */
     void *(*allocate)(void *device, size_t size);
     void (*release)(void *device, void *memory);
     /* Returns memory of the device with these bytes of the host, which do not change; may be the
      * bytes themselves. NULL when memory runs out. Lives until the device is closed. */
     const void *(*import)(void *device, const void *bytes, size_t size);
-    /* Errors of these four are reported by finish(). */
+    /* Errors of these four functions are reported by finish(). */
     void (*copy_in)(void *device, void *to, const void *host, size_t size);
     void (*copy_out)(void *device, void *host, const void *from, size_t size);
     void (*copy)(void *device, void *to, const void *from, size_t size);
@@ -96,7 +94,7 @@ typedef struct hlo_backend {
     void (*start)(void *device);
     /* Waits until the device is done; *out_seconds is the time since start(). */
     hlo_status (*finish)(void *device, double *out_seconds, const char **why);
-    /* Begins a graph: until recorded(), execute(), copy() and fill() are recorded and not done.
+    /* Begins a graph: until recorded(), execute(), copy() and fill() are recorded and not executed.
      * False: the device cannot, or the plan's options forbid it. */
     bool (*record)(void *device);
     /* Ends the graph, which can be replayed any number of times; it lives until the device is

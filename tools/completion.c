@@ -26,12 +26,12 @@ enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_CAPACITY = 8192 };
 
 /* ---------------------------------------------------------------------- what an argument may be */
 
-/* As options.def has the forms of arguments. */
+/* The forms of arguments in options.def. */
 typedef struct choice {
-    char words[WORDS_CAPACITY]; /* with spaces between them */
-    bool list;                  /* of words, with commas between them */
+    char words[WORDS_CAPACITY]; /* separated by spaces */
+    bool list;                  /* of words, separated by commas */
     bool folders, files;
-    char ending[16]; /* of the files; "" for any */
+    char ending[16]; /* suffix of file names; "" for any */
 } choice;
 
 static void add_word(choice *c, const char *word, size_t length) {
@@ -79,7 +79,7 @@ static choice choice_of(const char *argument) {
 
 /* ----------------------------------------------------------------------------------------- bash */
 
-/* All options, to be offered. */
+/* Prints all options to offer. */
 static void bash_options(program_id program) {
     const char *between = "";
     for (const row *r = rows; r < rows + ROW_COUNT; r++) {
@@ -91,7 +91,7 @@ static void bash_options(program_id program) {
     }
 }
 
-/* Those whose argument may be the next word, as a pattern. */
+/* Prints the options with an argument as a pattern. */
 static void bash_takers(program_id program) {
     const char *between = "";
     for (const row *r = rows; r < rows + ROW_COUNT; r++) {
@@ -164,7 +164,7 @@ static void print_bash(program_id program, const char *name) {
 
 /* ------------------------------------------------------------------------------------------ zsh */
 
-/* In the brackets of a specification. */
+/* Prints help in the brackets of a specification. */
 static void zsh_help(const char *text) {
     for (; *text; text++)
         if (*text == '\'')

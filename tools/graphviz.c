@@ -9,7 +9,7 @@
 
 extern char **environ;
 
-/* Whether `dot` read `in` and wrote `out`. */
+/* True if `dot` read `in` and wrote `out`. */
 static bool run_dot(FILE *in, FILE *out) {
     posix_spawn_file_actions_t actions;
     char *const argv[] = {"dot", "-Tsvg", NULL};
@@ -34,7 +34,7 @@ static char *read_back(FILE *file) {
     return text;
 }
 
-/* What stands from each `<svg` to its end. */
+/* Finds the text from each `<svg` to its end. */
 static hlo_status take_apart(const char *text, size_t count, char **out_drawings) {
     static const char end[] = "</svg>";
     for (size_t i = 0; i < count; i++) {

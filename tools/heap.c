@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Of the heap; what grows beyond lies in blocks that the library asks large pages for by itself. */
+/* Sizes of the heap; larger allocations get blocks of large pages from the library. */
 enum { LARGE_PAGE = 2 << 20, FIRST = 24 << 20, MOST = 32 << 20 };
 
-/* What lies in front of the first large page, taken so that nothing is put there. */
+/* Fills the space in front of the first large page, so that no allocation lies there. */
 __attribute__((used)) static void *lead;
 
 void heap_use_large_pages(void) {

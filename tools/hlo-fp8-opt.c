@@ -32,7 +32,7 @@ static bool wants_remarks(const option_value *values) {
            values[OPTION_REMARKS_FILE].given || values[OPTION_LINT].given;
 }
 
-/* Whether the reports of modules are printed or judged; making one takes longer than reading. */
+/* True if reports are printed or judged; making one takes longer than reading a module. */
 static bool wants_reports(const option_value *values) {
     return wants_remarks(values) || values[OPTION_REPORT].given ||
            values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
@@ -81,7 +81,7 @@ static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
 }
 
-/* What a run writes: where to (NULL: to `standard`), and how. */
+/* A product of a run: its destination (NULL: `standard`), and its printer. */
 typedef struct product {
     const char *path;
     FILE *standard;
@@ -101,13 +101,13 @@ static bool distinct(const output *files, size_t count) {
     return true;
 }
 
-/* All of them, or none. */
+/* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
     output files[PRODUCTS_MOST];
     size_t opened = 0;
     for (; opened < count; opened++)
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
-    /* What has been told so far, statistics say, may have got nowhere. */
+    /* Diagnostics and statistics that were lost are an error. */
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
     if (opened < count)
         status = complain("open", files[opened].name);
@@ -162,7 +162,7 @@ static hlo_status print_remarks(const opt_job *job, FILE *out) {
                              which_remarks(job), format, out);
 }
 
-/* As a shell reads it. The caller frees it; NULL: no memory. */
+/* Returns the command line, quoted for a shell. The caller frees it; NULL when memory runs out. */
 static char *command_line(const opt_job *job) {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=.,/:%+";
@@ -183,7 +183,8 @@ static char *command_line(const opt_job *job) {
     return NULL;
 }
 
-/* Of now, or of the second that a reproducible build says it is (reproducible-builds.org). */
+/* Writes the current time, or SOURCE_DATE_EPOCH of a reproducible build (reproducible-builds.org).
+ */
 static void date_now(char *out, size_t size) {
     const char *epoch = getenv("SOURCE_DATE_EPOCH");
     time_t now = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
@@ -259,12 +260,12 @@ static int explain(const char *name) {
     return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
 }
 
-/* What is written is followed by what the gates found fault with; gates that could not be judged
- * leave nothing behind. */
+/* Writes the products, then the findings of the gates; gates that could not be evaluated leave no
+ * files. */
 static hlo_status write_judged(const opt_job *job, size_t reports, const product *products,
                                size_t count) {
     char why[1024];
-    /* The gates first: what is written may replace the baseline. */
+    /* Gates first: a product may replace the baseline. */
     hlo_status gates = check_gates(job, reports, why, sizeof why);
     if (gates != HLO_OK && gates != HLO_MISMATCH) return gates;
     hlo_status written = write_products(job, products, count);
@@ -313,7 +314,8 @@ static hlo_status read_histories(opt_job *job, size_t count) {
     return HLO_OK;
 }
 
-/* What XLA has dumped: not rewritten, but told from stage to stage; the gates are on the last. */
+/* Runs on a folder of XLA's dumps: it is not rewritten, its stages are reported; gates apply to the
+ * last. */
 static hlo_status run_folder(opt_job *job) {
     const option_value *values = job->options.values;
     hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
@@ -340,7 +342,7 @@ static hlo_status run_folder(opt_job *job) {
     return write_judged(job, count, &histories, 1);
 }
 
-/* A module may be rewritten in place; nothing else is put where an input was. */
+/* True if no product replaces an input, except a module rewritten in place. */
 static bool spares_inputs(const options *given) {
     const option_value *values = given->values;
     const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
@@ -392,7 +394,8 @@ int main(int argc, char **argv) {
     int exit_status;
     output_hold_standard();
     heap_use_large_pages();
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */
+    setvbuf(stderr, NULL, _IOLBF,
+            BUFSIZ); /* one write for each line, not for each character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();
@@ -401,7 +404,7 @@ int main(int argc, char **argv) {
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     program_mode mode = mode_of(&job.options);
     if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
-    /* Over no reports, to know before any work whether the gates are some. */
+    /* Evaluates the gates on no reports, so that wrong ones are refused before any work. */
     char why[1024];
     hlo_status status = check_gates(&job, 0, why, sizeof why);
     if (status == HLO_OK || status == HLO_MISMATCH)

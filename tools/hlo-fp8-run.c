@@ -1,4 +1,4 @@
-/* hlo-fp8-run: executes the entry computation of an HLO module, and compares what comes out. */
+/* hlo-fp8-run: executes the entry computation of an HLO module, and compares its outputs. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 typedef struct run_job {
     options options;
     hlo_pass_options pass;
-    /* What is executed; it as the cpu backend executes it before --optimize, where something else
-     * is executed or it is compared with; the one that --compare names. */
+    /* The executed module; its form before --optimize for the cpu backend, if another form is
+     * executed or it is compared with; the module that --compare names. */
     hlo_module *module, *before, *reference;
     hlo_plan *plan, *judge_plan;
     hlo_arrays *inputs, *outputs, *expected;
-    hlo_arrays *judges[2]; /* NULL, or expected or outputs: not their own */
+    hlo_arrays *judges[2]; /* NULL, or expected or outputs: borrowed */
 } run_job;
 
 static hlo_status complain(const char *what, const char *name) {
@@ -33,7 +33,7 @@ static hlo_status load(const char *path, hlo_module **out) {
     return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
 }
 
-/* The module, and those that it is compared with and by. */
+/* Reads the module, and the modules that it is compared with. */
 static hlo_status load_modules(run_job *job) {
     const option_value *values = job->options.values;
     const char *compare = values[OPTION_COMPARE].text;
@@ -49,13 +49,14 @@ static hlo_status load_modules(run_job *job) {
     return status;
 }
 
-/* The module whose execution says first how far others may be from it; NULL: nothing is compared,
- * or what is executed says so itself. */
+/* Returns the module whose execution gives the first bounds; NULL: nothing is compared, or the
+ * executed module's own run gives them. */
 static const hlo_module *first_judge(const run_job *job) {
     return job->reference ? job->reference : job->before;
 }
 
-/* What executes the module. Only the cpu backend keeps bounds, for an array to be compared with. */
+/* Returns the options of the executed plan. Only the cpu backend keeps bounds, for an array to be
+ * compared with. */
 static hlo_plan_options plan_options(const run_job *job) {
     const option_value *values = job->options.values;
     hlo_plan_options plan;
@@ -75,7 +76,7 @@ static hlo_plan_options plan_options(const run_job *job) {
     return plan;
 }
 
-/* What judges: the cpu backend, whatever executes the module. */
+/* Returns the options of the plan that gives bounds: the cpu backend, for any executed plan. */
 static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
@@ -111,7 +112,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Of `count` runs; in place. */
+/* Prints the times of `count` runs; sorts them in place. */
 static void print_times(double *seconds, size_t count) {
     qsort(seconds, count, sizeof *seconds, by_size);
     double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
@@ -148,7 +149,8 @@ static hlo_status execute(run_job *job) {
     return status;
 }
 
-/* What it is compared with, and the plans: all that can be refused, before anything runs. */
+/* Loads the comparison and makes the plans: everything that can be refused, before anything runs.
+ */
 static hlo_status prepare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     hlo_plan_options how = judge_options(job);
@@ -161,7 +163,7 @@ static hlo_status prepare(run_job *job) {
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
 }
 
-/* Executes the module that judges and, a few times more, how far executions of it are apart. */
+/* Executes the module that gives bounds, and samples its noise by a few more runs. */
 static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
                       hlo_comparison *comparison) {
     hlo_plan_options how = judge_options(job);
@@ -177,8 +179,8 @@ static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
     return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
 }
 
-/* The other module judges too, where two are compared: which of them left roundings out nobody
- * says. */
+/* Executes the other module for its bounds as well, if two are compared: either may have omitted
+ * roundings. */
 static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
     const hlo_module *module = job->before ? job->before : job->module;
     hlo_plan_options how = judge_options(job);
@@ -211,7 +213,7 @@ static hlo_status compare(run_job *job) {
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
-/* A file that cannot be written is told of before anything runs. */
+/* Opens the output first: a file that cannot be written is refused before anything runs. */
 static hlo_status execute_to(run_job *job, const char *path) {
     output out = {.name = path};
     if (path && !output_open(&out, path, stdout)) return complain("open", path);
@@ -255,7 +257,8 @@ int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* not a write for each character of a caret line */
+    setvbuf(stderr, NULL, _IOLBF,
+            BUFSIZ); /* one write for each line, not for each character of a caret line */
     if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) return exit_status;
     if (job.options.file_count != 1)
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"

@@ -6,8 +6,8 @@
 
 #include "options.h"
 
-/* As man(7) wants text: a minus that can be copied, no request at the start of a line; a list of
- * words may be divided. */
+/* Prints text as man(7) requires: a minus that can be copied, no request at the start of a line; a
+ * list of words may be divided. */
 static void put_text(const char *text) {
     if (*text == '.' || *text == '\'') fputs("\\&", stdout);
     for (; *text; text++) {

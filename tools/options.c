@@ -29,7 +29,7 @@ static const row rows[OPTION_COUNT] = {
 #include "options.def"
 };
 
-/* getopt_long() returns this plus the option's id, so that letters stay themselves. */
+/* Offset of an option's id in the result of getopt_long(), which distinguishes it from letters. */
 enum { FIRST_LONG = UCHAR_MAX + 1 };
 
 typedef struct program_row {
@@ -52,7 +52,7 @@ static void print_usage(program_id program, FILE *out) {
     fprintf(out, "usage: %s [options] %s\n", program_name(program), program_of(program)->operands);
 }
 
-/* The columns of a terminal; where `fd` is none, `otherwise`. */
+/* Returns the columns of a terminal; `otherwise` if `fd` is none. */
 static unsigned terminal_width(int fd, unsigned otherwise) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : otherwise;
@@ -67,7 +67,7 @@ static void print_examples(program_id program, FILE *out) {
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 100, HELP_WIDTH_LEAST = 60 };
 
-/* Prints words behind `column`, in as many lines as it takes. Returns the column behind them. */
+/* Prints words behind `column`, in as many lines as needed. Returns the column behind them. */
 static size_t put_words(FILE *out, size_t column, size_t width, const char *text) {
     while (*text) {
         size_t size = strcspn(text, " ");
@@ -143,7 +143,7 @@ hlo_status options_complain(program_id program, const char *what, const char *na
     return HLO_INVALID_INPUT;
 }
 
-/* A whole number with `end` behind it. */
+/* Parses a whole number with `end` behind it. */
 static bool parse_number(const char *text, char end, const char **out_end, long *out) {
     if (*text < '0' || *text > '9') return false;
     char *stop;
@@ -153,7 +153,7 @@ static bool parse_number(const char *text, char end, const char **out_end, long 
     return errno == 0 && *stop == end;
 }
 
-/* The place of `text` among words separated by `|`; -1 when it is none of them. */
+/* Finds `text` among words separated by `|`; -1: it is none of them. */
 static long find_word(const char *words, const char *text, size_t length) {
     for (long index = 0;; index++) {
         size_t size = strcspn(words, "|");
@@ -195,8 +195,8 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     return false;
 }
 
-/* Whether `text` may stand for `word`: it has the number of that target, or is the beginning of it
- * in letters of either case. */
+/* True if `text` may abbreviate `word`: it has the number of that target, or is a prefix of it in
+ * letters of either case. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);
@@ -221,9 +221,9 @@ static void refuse_argument(program_id program, const row *r, const char *text) 
                    r->name ? r->name : "", r->argument, hlo_suggest_meant(&near));
 }
 
-/* `text` NULL: a flag. */
+/* Takes an option; `text` NULL: a flag. */
 static bool take(program_id program, const row *r, const char *text, option_value *out) {
-    /* Of two gates, files or lists neither is dropped in silence. */
+    /* A second gate, file or list would silently replace the first: it is refused. */
     if (out->given && r->kind != FLAG) {
         const char letter[] = {r->letter, '\0'};
         options_refuse(program, "option '%s%s' is given twice", r->name ? "--" : "-",
@@ -242,7 +242,7 @@ static int find_letter(int letter) {
     return OPTION_COUNT;
 }
 
-/* The program that has an option which `program` has not; NULL when there is none. */
+/* Returns the program that has an option which `program` lacks; NULL: there is none. */
 static const char *other_program(program_id program, const char *name) {
     const program_id other = program == PROGRAM_OPT ? PROGRAM_RUN : PROGRAM_OPT;
     for (int id = 0; id < OPTION_COUNT; id++)
@@ -268,10 +268,10 @@ static void refuse_unknown(program_id program, const char *word) {
         options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
 }
 
-/* What getopt_long() found fault with: `code` is ':' for a missing argument. */
+/* Reports an error of getopt_long(): `code` is ':' for a missing argument. */
 static void refuse_option(program_id program, int code, char **argv) {
     int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
-    const char *word = argv[optind - 1]; /* of several letters in one the word before */
+    const char *word = argv[optind - 1]; /* of an option within bundled letters, the whole word */
     if (id == OPTION_COUNT && optopt)
         options_refuse(program, "unknown option '-%c'", optopt);
     else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
@@ -345,7 +345,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     return false;
 }
 
-/* Why an option of the program that is for `wanted` has no use in `modes`. */
+/* Returns why an option for modes `wanted` has no effect in `modes`. */
 static const char *no_use(int wanted, int modes) {
     if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "without --optimize";
     if (wanted == MODE_COMPARE) return "without --compare";
@@ -401,16 +401,16 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     return status == HLO_OK;
 }
 
-/* In a file lines may be long, but not as long as a module that is all one line. */
+/* Lines of a file may be long, but a module on one line is clipped. */
 enum { DIAG_WIDTH = 400 };
 
 static int compare_texts(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* Whether a warning was given of that file in these words: it stands for all that are like it. */
+/* True if an equal warning was printed for the file: it stands for all others. */
 static bool said_before(const hlo_diag *diag) {
-    static void *said; /* a tree of texts */
+    static void *said; /* a search tree of texts */
     char *text;
     if (asprintf(&text, "%s: %s", diag->file ? diag->file : "", diag->message) < 0) return false;
     char **found = tsearch(text, &said, compare_texts);
@@ -420,7 +420,7 @@ static bool said_before(const hlo_diag *diag) {
 }
 
 static void print_diag(void *user, const hlo_diag *diag) {
-    static bool quiet; /* the last warning was not printed, nor are the notes behind it */
+    static bool quiet; /* the last warning was not printed, nor are its notes */
     (void)user;
     if (diag->severity != HLO_NOTE) quiet = diag->severity == HLO_WARNING && said_before(diag);
     if (!quiet) hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));

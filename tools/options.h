@@ -12,9 +12,9 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
-/* What a program does: hlo-fp8-opt rewrites modules, tells of a folder of dumps or compares two
- * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes over it first,
- * compare what comes out, and do all that on a GPU. */
+/* Modes of a program: hlo-fp8-opt rewrites modules, reports on a folder of dumps or compares two
+ * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes first, compare
+ * outputs, and do this on a GPU. */
 typedef enum program_mode {
     MODE_MODULES = 1,
     MODE_FOLDER = 2,
@@ -59,14 +59,14 @@ enum {
 
 typedef struct option_value {
     bool given;       /* on the command line */
-    const char *text; /* the argument, or the fallback; NULL when there is neither */
+    const char *text; /* the argument, or the fallback; NULL: neither */
     double factor;    /* of a FACTOR */
     long number; /* of a NUMBER, COUNT, TARGET or VERSION; of a CHOICE: its index among the words */
 } option_value;
 
 typedef struct options {
     option_value values[OPTION_COUNT];
-    char **files; /* the arguments that are no options; at the end of argv */
+    char **files; /* arguments that are no options; at the end of argv */
     int file_count;
 } options;
 
@@ -76,20 +76,20 @@ typedef struct options {
  */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
 
-/* Says what is wrong with an argument that only the library can judge, and returns 2. */
+/* Reports an argument that only the library can check, and returns 2. */
 int options_refuse(program_id program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says that `what` could not be done to `name`, and by errno why. Returns HLO_INVALID_INPUT; or
- * HLO_OUT_OF_MEMORY, which is said where the program ends. */
+/* Reports that `what` could not be done to `name`, with errno's reason. Returns HLO_INVALID_INPUT;
+ * or HLO_OUT_OF_MEMORY, which is reported at the program's end. */
 hlo_status options_complain(program_id program, const char *what, const char *name);
 
-/* Whether every option that was given has a place in one of `modes`; otherwise one line says which
+/* True if every option given has a place in one of `modes`; otherwise prints a line about one that
  * has not. */
 bool options_suit(program_id program, const options *from, int modes);
 
-/* What the options say to the passes. Returns false, with all said and *out_status the exit status,
- * when the library has no such pass, target or version. */
+/* Sets the passes' options. Returns false, with an error printed and *out_status set, if the
+ * library has no such pass, target or version. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
 /* A sink that prints diagnostics to standard error; a warning once for each file. */

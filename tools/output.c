@@ -9,21 +9,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The temporary files that there are, for one who may be called at any time. */
+/* The existing temporary files, for the signal handler. */
 enum { MOST_TEMPORARIES = 8 };
 static char *volatile temporaries[MOST_TEMPORARIES];
 
 static const int stopping[] = {SIGHUP, SIGINT, SIGTERM};
 enum { STOPPING = sizeof stopping / sizeof *stopping };
 
-/* The signal does again what it did before; it is held back until this has returned. */
+/* Removes the files; the signal, which is held back until this returns, then has its default
+ * effect. */
 static void remove_temporaries(int number) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
         if (temporaries[i]) unlink(temporaries[i]);
     raise(number);
 }
 
-/* One that is ignored, as nohup has it, stays so. */
+/* Catches signals, except ignored ones, as with nohup. */
 static void catch_signals(void) {
     static bool caught;
     if (caught) return;
@@ -36,7 +37,7 @@ static void catch_signals(void) {
     }
 }
 
-/* Between the two, what is done with a temporary file and what is known of it are one. */
+/* Holds signals back while a temporary file and its entry change together. */
 static void hold_signals(sigset_t *out_before) {
     sigset_t held;
     sigemptyset(&held);
@@ -48,7 +49,7 @@ static void let_signals(const sigset_t *before) {
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-/* `from` NULL: a new one, `to` NULL: there is none any more. */
+/* Changes an entry; `from` NULL: a new file, `to` NULL: the file is gone. */
 static bool change_temporary(const char *from, char *to) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
         if (temporaries[i] == from) {
@@ -58,7 +59,7 @@ static bool change_temporary(const char *from, char *to) {
     return false;
 }
 
-/* Leaves errno as it is. */
+/* Drops the entry and keeps errno. */
 static void forget(output *out) {
     int why = errno;
     sigset_t before;
@@ -74,15 +75,14 @@ static void forget(output *out) {
     errno = why;
 }
 
-/* The permissions that a file made by open() would have; mkstemp() gives fewer. */
+/* Returns the permissions of a file made by open(); mkstemp() gives fewer. */
 static mode_t default_mode(void) {
     mode_t mask = umask(0);
     umask(mask);
     return 0666 & ~mask;
 }
 
-/* What the symbolic links that `path` may be lead to, whether there is something or not. The caller
- * frees it. */
+/* Follows symbolic links to their target, which need not exist. The caller frees the path. */
 static char *follow(const char *path) {
     enum { MOST_LINKS = 40 };
     char *at = strdup(path), target[PATH_MAX];
@@ -102,8 +102,7 @@ static char *follow(const char *path) {
     return NULL;
 }
 
-/* The path of that file from the root on, by which two files are told apart. The caller frees it.
- */
+/* Returns the absolute path of a file, by which two files are compared. The caller frees it. */
 static char *whole_path(const char *path) {
     char *file = follow(path), *slash = file ? strrchr(file, '/') : NULL, *whole = NULL;
     if (!file) return NULL;
@@ -118,7 +117,7 @@ static char *whole_path(const char *path) {
     return whole;
 }
 
-/* The temporary file, opened. Its name is short, whatever the other's is. */
+/* Makes and opens the temporary file. Its name is short, whatever the length of the other. */
 static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     const int folder = (int)(strrchr(out->final, '/') - out->final);
@@ -141,7 +140,7 @@ static FILE *open_beside(output *out, mode_t mode) {
 }
 
 void output_hold_standard(void) {
-    /* The wrong way round, so that reading and writing fail as where nothing is open. */
+    /* Opened the wrong way round, so that reading and writing fail as on a closed stream. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
@@ -174,7 +173,7 @@ bool output_open(output *out, const char *path, FILE *standard) {
     bool exists = stat(path, &there) == 0;
     if (exists && !S_ISREG(there.st_mode)) return (out->file = fopen(path, "w")) != NULL;
     if (exists && access(path, W_OK) != 0) return false;
-    /* A link keeps pointing at the file that is replaced, or made. */
+    /* A link keeps pointing at the file that is replaced or made. */
     out->final = whole_path(path);
     out->file =
         out->final ? open_beside(out, exists ? there.st_mode & 07777 : default_mode()) : NULL;

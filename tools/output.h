@@ -1,5 +1,5 @@
-/* Files that appear whole or not at all, also when SIGHUP, SIGINT or SIGTERM ends the program,
- * which they do as ever. */
+/* Files that appear whole or not at all, also when SIGHUP, SIGINT or SIGTERM ends the program, as
+ * these signals do by default. */
 #ifndef HLO_TOOLS_OUTPUT_H
 #define HLO_TOOLS_OUTPUT_H
 
@@ -8,25 +8,24 @@
 
 typedef struct output {
     FILE *file;       /* to write to; NULL once writing has ended */
-    const char *name; /* as messages call it */
-    char *final;      /* where it is renamed to; NULL: written in place */
-    char *temporary;  /* beside it */
+    const char *name; /* name for messages */
+    char *final;      /* target of the final rename; NULL: written in place */
+    char *temporary;  /* the temporary file beside it */
 } output;
 
-/* First of all: no file that is opened gets the number of a standard stream that the caller has
- * closed, and with it what is told there. */
+/* Called first: gives standard streams that the caller has closed to no other file. */
 void output_hold_standard(void);
-/* False when writing `path` would replace the file `input`; either may be NULL. */
+/* False if writing `path` would replace the file `input`; either may be NULL. */
 bool output_spares(const char *path, const char *input);
-/* Whether it stands for standard output: "-" and "/dev/stdout". */
+/* True for paths of standard output: "-" and "/dev/stdout". */
 bool output_is_standard(const char *path);
 /* Opens `path` for writing; NULL is `standard`, standard output or standard error. What is written
  * goes to a temporary file beside it, except where `path` is there and no regular file. A symbolic
  * link stays, and what it leads to is written, also where that is not there yet. On failure errno
  * tells why, and only `name` is set. */
 bool output_open(output *out, const char *path, FILE *standard);
-/* Ends writing, and leaves the file where it is. False when anything since output_open() could not
- * be written; errno tells why. */
+/* Ends writing, and leaves the file in place. False: a write since output_open() failed; errno has
+ * the reason. */
 bool output_end(output *out);
 /* Ends writing, if that has not been done: with `keep` puts the file in its place, otherwise leaves
  * no trace of it. False when anything could not be done; errno tells why, and no trace is left. */

@@ -45,9 +45,9 @@ typedef struct hlo_rule_env {
     hlo_instr *root;
     const hlo_instr *subject; /* the matmul that gets the verdict; NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
-    uint32_t next_root;      /* roots matched so far */
-    uint32_t fuel;           /* steps that the match may still take */
-    const hlo_instr *pinned; /* a pinned instruction that is matched, but for leaves; NULL: none */
+    uint32_t next_root;      /* roots that are matched */
+    uint32_t fuel;           /* steps left to the match */
+    const hlo_instr *pinned; /* a pinned instruction in the match, leaves excepted; NULL: none */
     /* Reason for not firing, the first that came up; HLO_REASON_COUNT: none. */
     hlo_reason reason;
     const hlo_instr *blocker;
@@ -79,7 +79,7 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules with their vocabulary and functions. The engine gets them as data,
+/* The built-in rules with their vocabulary and functions, which the engine gets as data:
  * context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;
@@ -88,8 +88,8 @@ typedef struct hlo_rule_library {
     const uint32_t *file_count;
 } hlo_rule_library;
 
-/* match.c: binds env->slots. True: the roots match and the guards hold. False: env->reason may be
- * that of a guard. */
+/* match.c: binds env->slots. True: the roots match and the guards hold. False: env->reason may be a
+ * guard's. */
 bool hlo_rule_match(hlo_rule_env *env);
 /* False if a guard fails that depends on words alone, such as options, and gives no reason: the
  * rule never fires. */

@@ -1,9 +1,9 @@
 /* The worklist of a phase.
  *
- * A sweep looks at every instruction once, and again at what a firing has made or touched: at once,
- * while it is in the processor's caches. Sweeps follow each other until one fires nothing, so a
- * rule may look as deep as it likes without the engine knowing which changes concern it. Every
- * firing lowers the phase's measure. */
+ * A sweep visits every instruction once, and again each instruction that a firing made or changed:
+ * at once, while it is in the processor's caches. Sweeps repeat until one fires nothing, so that a
+ * rule may match at any depth and the engine need not know which changes affect it. Every firing
+ * lowers the phase's measure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +62,9 @@ static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules
     }
 }
 
-/* Gives the subject its reason; the first of a sweep counts. */
-static void judge(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
-                  const hlo_instr *blocker) {
+/* Gives the subject its reason; the first one of a sweep counts. */
+static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
+                       const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
     if (env->rule->subject < 0 || reason == HLO_REASON_COUNT || !subject || !subject->parent)
         return;
@@ -80,9 +80,10 @@ static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
 
-/* A rule of a file is at fault itself, where it stands there; one of ours is a bug. `at`: in the
+/* Reports a rule's fault: an error at the rule if a file gave it, otherwise a bug, at `at` in the
  * module. */
-static void blame(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at, const char *what) {
+static void report_fault(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at,
+                         const char *what) {
     const hlo_module *source = given ? e->context->rules_source : e->context->module;
     if (e->status != HLO_OK) return;
     e->status = given ? HLO_INVALID_INPUT : HLO_INTERNAL;
@@ -91,10 +92,10 @@ static void blame(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at, 
     if (given && at) hlo_diag_emit(e->context->module, e->context->sink, HLO_NOTE, at, 1, "here");
 }
 
-static void blame_endless(hlo_engine *e) {
+static void report_endless(hlo_engine *e) {
     char what[128];
     snprintf(what, sizeof what, "fires again and again: phase %s does not end", e->phase);
-    blame(e, e->last, e->given, 0, what);
+    report_fault(e, e->last, e->given, 0, what);
 }
 
 static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
@@ -103,7 +104,7 @@ static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
     e->given |= given;
     e->context->changes++;
     hlo_remark_fired(e->context, rule->name, 1);
-    if (e->fired >= e->fuel) blame_endless(e);
+    if (e->fired >= e->fuel) report_endless(e);
 }
 
 /* Checks that a firing made valid instructions and lowered the measure. */
@@ -114,7 +115,7 @@ static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int
         snprintf(what, sizeof what, "makes what does not verify: %s", env->fault);
     else if (env->replacement && measure(env, env->replacement) >= before)
         snprintf(what, sizeof what, "does not lower %s", env->rule->measure);
-    if (*what) blame(e, env->rule, given, env->like->offset, what);
+    if (*what) report_fault(e, env->rule, given, env->like->offset, what);
 }
 
 /* Returns a hash of the module in builds with checks; 0: not computed. */
@@ -140,7 +141,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     if (matched && remarks(env, &remark)) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
         env->subject = env->slots[c->rule->subject].instr;
-        judge(e, env, remark->reason, at);
+        set_reason(e, env, remark->reason, at);
         return false;
     }
     if (matched) {
@@ -152,9 +153,10 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
         if (fired || env->fault) check_firing(e, env, given, before);
         if (fired) return true;
         if (print != fingerprint(e))
-            blame(e, c->rule, false, root->offset, "was refused, and has changed the module");
+            report_fault(e, c->rule, false, root->offset,
+                         "was refused, and has changed the module");
     }
-    judge(e, env, env->reason, env->blocker);
+    set_reason(e, env, env->reason, env->blocker);
     return false;
 }
 
@@ -201,9 +203,8 @@ static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
     return comp->id < e->fused_count && hlo_facts_has(e->fused, comp->id);
 }
 
-/* The next part of the module; all of it at once where the order is not the module's. False at its
- * end. What rules will look at is asked of the memory meanwhile, of instructions that no rule
- * starts from as well: they are what it matches farther down. */
+/* Takes the next part of the module; all of it if the order is not the module's. False at its end.
+ * Prefetches instructions that patterns reach as well as those that rules start from. */
 static bool take_batch(hlo_engine *e) {
     const size_t most = e->context->options->rule_order ? SIZE_MAX : HLO_ENGINE_BATCH;
     e->batch.count = 0;
@@ -278,8 +279,8 @@ static void check_phase(hlo_engine *e) {
     const hlo_verify_options few = {.max_errors = 1};
     e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
     if (e->status != HLO_INVALID_INPUT) return;
-    e->status = HLO_OK; /* blame() says what it is */
-    blame(e, e->last, true, 0, "leaves a module that does not verify");
+    e->status = HLO_OK; /* reported by report_fault() */
+    report_fault(e, e->last, true, 0, "leaves a module that does not verify");
 }
 
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
@@ -300,7 +301,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
         FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
-        blame_endless(e);
+        report_endless(e);
     }
     if (e->given && e->status == HLO_OK) check_phase(e);
     return e->status;

@@ -1,4 +1,4 @@
-/* The worklist of a phase, and what rewriting tells it. */
+/* The worklist of a phase, and its updates by rewriting. */
 #include "passes/engine/worklist.h"
 
 #include <string.h>

@@ -1,12 +1,10 @@
-/* The inside of the engine: the instructions of a phase that are still to be looked at. */
+/* The inside of the engine: the instructions of a phase that are to be visited. */
 #ifndef HLO_PASSES_ENGINE_WORKLIST_H
 #define HLO_PASSES_ENGINE_WORKLIST_H
 
 #include "passes/engine/engine.h"
 
-enum {
-    HLO_ENGINE_BATCH = 1024
-}; /* instructions that are looked through at a time: as many as caches hold */
+enum { HLO_ENGINE_BATCH = 1024 }; /* instructions visited at a time: as many as caches hold */
 
 typedef struct hlo_rule_candidate {
     const hlo_rules *rules;
@@ -24,23 +22,26 @@ struct hlo_engine {
     const char *phase;
     hlo_rule_candidate *by_op[HLO_OP_COUNT];
     uint32_t sweep;
-    const bool *fused; /* by computation id: left as it is; not of those that rules make */
+    const bool *fused; /* by computation id: its instructions are not rewritten; computations made
+                          by rules are not in it */
     uint32_t fused_count;
     bool judges; /* some rule of the phase gives reasons */
-    /* What the sweep has not yet come to: from `rest` on, then the computations from `later` on. */
+    /* The part that the sweep has not reached: from `rest` on, then the computations from `later`
+     * on. */
     hlo_instr *rest;
     hlo_computation *later;
-    hlo_worklist batch;     /* next to be looked at */
-    hlo_worklist follow_up; /* to be looked at before what is left of the batch */
+    hlo_worklist batch;     /* to be visited next */
+    hlo_worklist follow_up; /* to be visited before the rest of the batch */
     uint64_t fired, fuel;
-    const hlo_rule *last; /* that fired; of a file, where one of these has */
-    bool given;           /* it is of a file */
-    hlo_status status;    /* nothing more is done when it is not HLO_OK */
+    const hlo_rule
+        *last;         /* last rule that fired; the last one from a file, if one of these fired */
+    bool given;        /* `last` is from a file */
+    hlo_status status; /* other than HLO_OK: the phase ends */
 };
 
 enum { HLO_ENGINE_FIRINGS_PER_INSTR = 16 };
 
-/* Puts `instr` last. */
+/* Appends `instr`. */
 void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr);
 /* Puts `instr` in front of the batch, if some rule has its opcode and it is not queued. */
 void hlo_engine_push_one(hlo_engine *e, hlo_instr *instr);

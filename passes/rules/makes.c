@@ -244,7 +244,7 @@ MAKE(transpose_source) {
     return true;
 }
 
-/* Pads an operand, addend or bias of the call to aligned sizes. An abs-max sees the padding too,
+/* Pads an operand, addend or bias of the call to aligned sizes. An amax sees the padding too,
  * and rows of zeros need not stay 0: a zero times an infinity is NaN, and a bias is added to them.
  * So rows and columns are repeated then, whatever they hold. Padding along the contracting
  * dimension is 0 in both operands, and so is its product. */

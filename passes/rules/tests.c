@@ -206,7 +206,7 @@ TEST(max_of_all) {
                hlo_instr_operand(args->instr, 0)->shape->rank;
 }
 
-/* The abs-max of a value that is never negative is its max. */
+/* The amax of a value that is never negative is its max. */
 TEST(amax_of) {
     hlo_matmul m;
     if (!hlo_has_instr(args) || hlo_has_instr(args + 1)) return true;

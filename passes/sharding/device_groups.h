@@ -4,7 +4,7 @@
 
 #include "ir/device_list.h"
 
-/* Lives in the arena that it was made in. */
+/* A partition of the devices into groups; lives in the arena that it was made in. */
 typedef struct hlo_device_groups {
     uint32_t count; /* of listed devices; any other is a group of its own; 0: all are one group */
     const uint32_t *of; /* by device: the representative of its group */

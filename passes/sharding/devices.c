@@ -34,10 +34,10 @@ static bool names_partitions(const hlo_instr *collective) {
            collective->op == HLO_OP_COLLECTIVE_PERMUTE_START;
 }
 
-/* Some collectives name partitions, or devices, when they say so; all others replicas, and then
- * they are over all partitions when there is a channel, and within each when there is none. A
- * header need not say how many there are: then what is named is all, and where there are channels
- * these are partitions. */
+/* Returns the groups of a collective. Some collectives name partitions, or devices, by an
+ * attribute; all others name replicas, and then span all partitions with a channel, and one
+ * partition without. If the header does not have the numbers of devices, the devices named are all;
+ * with channels the number of partitions is unknown. */
 const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;

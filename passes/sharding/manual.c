@@ -10,8 +10,8 @@
 #include "ir/device_list.h"
 #include "passes/sharding/devices.h"
 
-/* Bit n of a set is depth n, DEEPEST also what is deeper than that. None: constants and the like,
- * which stand anywhere. */
+/* Bit n of a set is depth n, DEEPEST also every greater depth. Empty: constants and the like, which
+ * belong to every depth. */
 enum { OUTSIDE = 1, DEEPEST = 0x40, DEPTHS = 0x7f, BY_DEVICE = 0x80, ANYWHERE = 0xff };
 
 enum { ROUND_LIMIT = 16 };
@@ -19,8 +19,8 @@ enum { ROUND_LIMIT = 16 };
 struct hlo_manual {
     uint32_t count;   /* of `depths` */
     uint8_t *depths;  /* by the instruction's id; BY_DEVICE: it depends on the device's number */
-    uint8_t *entered; /* by the computation's id: the depths of what it is called with */
-    bool *reached;    /* likewise */
+    uint8_t *entered; /* by the computation's id: depths of its callers' operands */
+    bool *reached;    /* by the computation's id */
     bool changes, any;
 };
 
@@ -43,13 +43,13 @@ static uint8_t deeper(uint8_t depths) {
     return (uint8_t)((depths << 1 & DEPTHS) | (depths & (DEEPEST | BY_DEVICE)));
 }
 
-/* Shardy's leaves one region; the older one may leave several, and its result's sharding says
- * whether it is in one still. */
+/* Returns the depths outside a region. Shardy's custom call leaves one region; XLA's older one may
+ * leave several, and the sharding of its result shows whether it is still in one. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
     bool older = calls(leaves, "SPMDShardToFullShape");
     if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
-    if (!(depths & DEPTHS)) return BY_DEVICE; /* nothing was handed in */
+    if (!(depths & DEPTHS)) return BY_DEVICE; /* the region has no operand */
     uint8_t left = (uint8_t)((depths & DEPTHS) >> 1 | (depths & DEEPEST));
     bool fits = left && !(depths & OUTSIDE) && !(older && left & OUTSIDE);
     return fits ? left : ANYWHERE;
@@ -127,7 +127,7 @@ bool hlo_manual_outside(const hlo_manual *manual, const hlo_instr *value) {
 /* ---------------------------------------------------------------------------------------- parts */
 
 /* True if each device has the whole operand: its shape stays, and a part would be smaller. A
- * dimension of one element tells nothing: all of it may be on one device. */
+ * dimension of one element proves nothing: one device may have all of it. */
 static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
     const hlo_shape *all = hlo_instr_operand(enters, index)->shape, *part = enters->shape;
     if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;

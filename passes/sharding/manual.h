@@ -10,36 +10,34 @@
 
 #include "passes/sharding/device_groups.h"
 
-/* What is known of the depths at which a module's values stand. Lives in the arena that it was made
- * in. What is made later stands nowhere. */
+/* Depths of a module's values in manual regions. Lives in the arena that it was made in.
+ * Instructions made later have no depth. */
 typedef struct hlo_manual hlo_manual;
 const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena);
 
-/* Whether `value` stands outside all regions for sure, in a module that has some. */
+/* True if `value` is outside of all regions, in a module that has some. */
 bool hlo_manual_outside(const hlo_manual *manual, const hlo_instr *value);
 
-/* Whether `instr` hands its operands, in parts, to a region. */
+/* True if `instr` passes its operands, in parts, into a region. */
 bool hlo_manual_enters(const hlo_instr *instr);
 
-/* Those devices to which an instruction that enters hands the same part of operand `index`,
- * whatever that is. NULL: it is not known. */
+/* Groups the devices to which an instruction that enters a region passes the same part of operand
+ * `index`, whatever its value. NULL: not known. */
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
                                           uint32_t index);
 
-/* Whether `instr` hands what a region made to what stands around it, put together. */
+/* True if `instr` joins the parts of a region's result into a value outside. */
 bool hlo_manual_leaves(const hlo_instr *instr);
 
-/* Those devices between which what leaves is put together: all of them get the same. NULL: it is
- * not known. */
+/* Groups the devices whose parts are joined: all of them get one result. NULL: not known. */
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves);
 
-/* Whether the entry may be seen by the partitioner yet, which hands each of several devices parts
- * of its values: nothing in its header or name says otherwise. */
+/* True if the partitioner, which gives each device parts of the entry's values, may not have run
+ * yet: neither header nor name excludes it. */
 bool hlo_devices_may_be_global(const hlo_module *module);
 
-/* Whether XLA's partitioner has not split the module yet: values are marked as sharded, but nothing
- * goes from device to device, or only in what was written for each. `*out_marked` is such a value.
- */
+/* True if XLA's partitioner has not run: values are marked as sharded, but there is no collective,
+ * or only in manual regions. `*out_marked` is such a value. */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

@@ -27,20 +27,20 @@ enum { STEP_LIMIT = 256, ROUND_LIMIT = 32, DIVISION_LIMIT = 8 };
 
 /* Replication of the parameters of a computation, or of their elements. */
 typedef struct facts {
-    bool reached; /* something calls it */
-    bool lasting; /* of a loop's body: it runs equally often on all devices */
+    bool reached; /* the computation has a caller */
+    bool lasting; /* of a loop's body: its trip count is the same on all devices */
     bool **same;  /* by parameter and element; an array has one element */
 } facts;
 
 typedef struct hlo_replication {
     hlo_arena *arena;
-    const hlo_device_groups *among; /* what is known is true within its groups */
+    const hlo_device_groups *among; /* groups within which the facts hold */
     const hlo_manual *manual;
     struct hlo_replication *next;
-    uint32_t count; /* of `of`, by the computation's id */
+    uint32_t count; /* computations in `of`, which is by the computation's id */
     facts *of;
-    bool finding; /* nothing is taken for certain yet */
-    bool changed; /* something was taken back, or is newly reached */
+    bool finding; /* the fixpoint is not reached: no fact is certain */
+    bool changed; /* a fact was withdrawn, or a computation newly reached */
 } hlo_replication;
 
 /* Index of a whole value, not of an element of a tuple. */
@@ -69,8 +69,8 @@ static const hlo_sharding *sharding_of(const hlo_sharding *sharding, int64_t ind
     return index < sharding->count ? sharding->v[index] : NULL;
 }
 
-/* Whether parts (NULL: not known) that are made since `mark`, and given back, keep all that must
- * agree together. */
+/* True if parts (NULL: not known) made since `mark`, and then released, keep devices together that
+ * must agree. */
 static bool keep_together(const hlo_replication *a, const hlo_device_groups *parts,
                           hlo_arena_mark mark) {
     bool together = parts && hlo_device_groups_refine(a->among, parts);
@@ -127,7 +127,7 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* What goes into a manual region, comes out of one, or is only marked with a sharding. */
+/* Decides on values that enter or leave a manual region, or are marked with a sharding. */
 static bool agree_handed(const hlo_replication *a, const hlo_instr *value, int64_t index,
                          unsigned *steps) {
     if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
@@ -273,7 +273,7 @@ static void enter(hlo_replication *a, const hlo_instr *instr) {
     case HLO_OP_ASYNC_DONE: return;
     default: hlo_instr_visit_called(instr, forget, a); return;
     }
-    if (called && called->parameter_count != instr->operand_count) { /* some are bound later */
+    if (called && called->parameter_count != instr->operand_count) { /* later updates bind others */
         forget(a, (hlo_computation *)(uintptr_t)called);
         return;
     }

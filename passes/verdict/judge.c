@@ -1,4 +1,5 @@
-/* Reasons that no pass gives: what a matmul is, where it lies, and what its operands come from. */
+/* Reasons that no pass gives, from a matmul's kind, its computation and the sources of its
+ * operands. */
 #include "passes/verdict/judge.h"
 
 #include "matmul/product.h"
@@ -10,7 +11,7 @@ struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
     const bool *fused; /* by computation id */
-    /* Computed on demand: */
+    /* made on demand: */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
@@ -31,7 +32,7 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, hlo_arena *ar
 static const struct {
     const char *name, *epilogue;
     bool multiplies_fp8;
-    hlo_reason reason; /* of a matmul of fp8 values that are converted up in there */
+    hlo_reason reason; /* reason of a matmul of fp8 values that are converted up in the fusion */
 } makers[] = {
     [HLO_FUSION_XLA] = {"a fusion", "", false, HLO_REASON_INSIDE_FUSION},
     [HLO_FUSION_TRITON] = {"a Triton fusion", "in a Triton fusion", true, HLO_REASON_TRITON_FUSION},
@@ -48,8 +49,8 @@ static void note_maker(void *user, hlo_computation *called) {
     m->makers[called->id] = m->maker;
 }
 
-/* Who has made the kernel that a fused computation is part of: of a fusion within another, the
- * outer one's maker. */
+/* Returns the maker of the kernel that a fused computation is part of: of nested fusions, the outer
+ * one's. */
 static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *comp) {
     if (j->makers) return (hlo_fusion_maker)j->makers[comp->id];
     making m = {hlo_arena_zero(j->arena, j->module->next_computation_id), 0};
@@ -70,8 +71,8 @@ static bool is_narrow(hlo_type type) {
     return type != HLO_TYPE_PRED && hlo_types[type].bits && hlo_types[type].bits < 8;
 }
 
-/* A value of fewer than 8 bits that `value` comes from by movement, conversion and scaling; NULL:
- * none is found near by. */
+/* Finds a value of fewer than 8 bits that `value` comes from by movement, conversion and scaling;
+ * NULL: none within a few steps. */
 static const hlo_instr *find_narrow(const hlo_instr *value) {
     enum { STEPS_MOST = 64 };
     const hlo_instr *list[STEPS_MOST] = {value};
@@ -124,8 +125,8 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     return NULL;
 }
 
-/* Why a dot that could be FP8 otherwise must be as it is, which comes before what rules have said,
- * unless that is of a call that was as good as made; no reason: it need not. */
+/* Returns why a dot that could be FP8 must stay as it is. That precedes the reason of a rule,
+ * unless the rule was about a call all but made. No reason: it need not stay. */
 static hlo_judgement judge_held(hlo_judge_context *j, const hlo_instr *dot) {
     const bool looked_at = dot->op == HLO_OP_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;

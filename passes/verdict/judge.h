@@ -1,4 +1,4 @@
-/* Verdicts on matmuls that no pass has made a call of. */
+/* Verdicts on matmuls that no pass has turned into a call. */
 #ifndef HLO_PASSES_JUDGE_H
 #define HLO_PASSES_JUDGE_H
 
@@ -8,16 +8,16 @@ typedef struct hlo_judge_context hlo_judge_context;
 
 typedef struct hlo_judgement {
     hlo_verdict_kind kind;
-    hlo_reason reason;        /* HLO_REASON_COUNT of an FP8 one */
-    const hlo_instr *blocker; /* NULL: none, or as the pass has said that gave the reason */
-    const char *epilogue;     /* of an FP8 one: what multiplies it, where that is no call. Static */
-    const char *fusion;       /* around it, "a Triton fusion"; NULL: none. Static */
+    hlo_reason reason;        /* HLO_REASON_COUNT: it is FP8 */
+    const hlo_instr *blocker; /* NULL: none, or the blocker that the pass gave with its reason */
+    const char *epilogue;     /* of an FP8 matmul: what multiplies it, if no call does. Static */
+    const char *fusion; /* the fusion that contains it, "a Triton fusion"; NULL: none. Static */
 } hlo_judgement;
 
-/* Of a module that does not change any more. Lives, and computes what it is asked for, in `arena`.
- */
+/* Makes the context of a module that does not change any more; it computes facts on demand, in
+ * `arena`. */
 hlo_judge_context *hlo_judge_context_new(const hlo_module *module, hlo_arena *arena);
-/* `said`: the reason that a pass has given; HLO_REASON_COUNT: none has. */
+/* Judges a matmul; `said`: the reason that a pass gave, HLO_REASON_COUNT: none. */
 hlo_judgement hlo_judge(hlo_judge_context *judging, const hlo_instr *instr, hlo_reason said);
 
 #endif

@@ -1,5 +1,4 @@
-/* Slots: which instruction stands for which matmul of the module as it was, and what is known of
- * it. */
+/* Slots: the instruction that stands for each matmul of the original module, and its facts. */
 #include "passes/verdict/remark.h"
 
 #include <string.h>
@@ -91,12 +90,12 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     if (!original) return;
     original->copied = true;
     uint32_t origin = (uint32_t)(original - report->slots);
-    slot *made = add_slot(report, to); /* may move the slots */
+    slot *made = add_slot(report, to); /* may reallocate the slots */
     original = &report->slots[origin];
     made->origin = origin + 1;
     made->reason = original->reason;
     made->blocker = original->blocker;
-    made->around = original->around;
+    made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
 }
@@ -164,10 +163,12 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
     hlo_report *report = context->report;
     slot *made = add_slot(report, matmul);
     made->was = hlo_report_describe(report, matmul);
-    if (context->options->surroundings) made->around = hlo_surroundings_of(matmul, report->arena);
+    if (context->options->surroundings)
+        made->surroundings = hlo_surroundings_of(matmul, report->arena);
 }
 
-/* What grows leaves in the arena what it was, so it is made as large as is known at once. */
+/* Opens a report; arrays have their final size at once, as growing leaves the old ones in the
+ * arena. */
 void hlo_report_open(hlo_pass_context *context) {
     context->report->target = context->target;
     grow_ids(context->report, context->module->next_id);
@@ -191,7 +192,7 @@ hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {
 
 void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
     hlo_report *report = context->report;
-    /* Backwards, so that a copy of a copy hands its reason on before its origin does. */
+    /* Backwards, so that a copy of a copy passes its reason on before its origin does. */
     for (uint32_t i = report->count; i-- > 0;) {
         const slot *from = &report->slots[i];
         slot *to = i < mark->count ? &mark->slots[i] : &report->slots[from->origin - 1];
@@ -199,7 +200,7 @@ void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
         to->blocker = from->blocker;
     }
     report->count = mark->count;
-    report->input_costs = NULL; /* of what the module was meanwhile */
+    report->input_costs = NULL; /* of an intermediate module */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
     for (uint32_t i = 0; i < mark->count; i++) bind(report, i, report->slots[i].instr);

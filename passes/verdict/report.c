@@ -62,15 +62,15 @@ static int64_t parent_of(const hlo_tables *tables, int64_t frame) {
     return tables->frames[frame - 1].parent - 1;
 }
 
-/* The innermost frame, from `frame` on, in a file, and, with `own`, one of the user's own; 0: there
- * is none. It is noted for the frames on the way to it, so that none is looked at often. */
+/* Finds the innermost frame, from `frame` on, in a file, and, with `own`, in one of the user's; 0:
+ * there is none. Results are cached for the frames on the way, so that each is visited once. */
 static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t frame, bool own) {
     enum { NOWHERE = -1 };
     int64_t *places = report->places[own], end = frame, found = 0;
     while (ROW(tables->frames, tables->frame_count, end) && !places[end]) {
         const char *file = file_of(tables, end);
         const bool here = file && !(own && is_framework(file, report->frameworks));
-        places[end] = here ? end : NOWHERE; /* also where the text holds a cycle */
+        places[end] = here ? end : NOWHERE; /* also ends a cycle in the text */
         if (!here) end = parent_of(tables, end);
     }
     if (ROW(tables->frames, tables->frame_count, end) && places[end] != NOWHERE)
@@ -104,7 +104,7 @@ static void set_source(hlo_report *report, const hlo_instr *instr, hlo_verdict *
         verdict->source_file = file ? file->u.str : NULL;
         verdict->source_line = line ? (long)line->u.i : 0;
     }
-    if (verdict->source_line < 0) verdict->source_line = 0; /* no place */
+    if (verdict->source_line < 0) verdict->source_line = 0; /* no position */
     verdict->source_file = copy_text(report->arena, verdict->source_file);
 }
 
@@ -191,7 +191,7 @@ static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed
     hlo_report *report = context->report;
     report->input_costs = record_costs(context, needed, report->arena);
     for (uint32_t i = 0; i < report->count; i++)
-        report->slots[i].weighed = report->slots[i].instr->id;
+        report->slots[i].costed_id = report->slots[i].instr->id;
     return report->input_costs;
 }
 
@@ -211,7 +211,7 @@ typedef struct closing {
     const bool *present; /* by instruction id: something needs it */
     hlo_judge_context *judging;
     const hlo_module *module;
-    uint32_t line, line_start; /* of the last position: its number in the file, its offset */
+    uint32_t line, line_start; /* line number in the file and offset of the last position */
     const char *file;
 } closing;
 
@@ -222,8 +222,8 @@ static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, cons
     verdict->blocker = copy_text(c->report->arena, blocker);
 }
 
-/* Verdicts and lints are each in text order, so the lines between two positions are counted once.
- */
+/* Sets line and column. Verdicts and lints are each in text order, so that the lines between two
+ * positions are counted once. */
 static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
     verdict->file = c->file;
     if (!c->module->source_size) return;
@@ -257,8 +257,7 @@ static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
                    judgement.blocker ? judgement.blocker->name : NULL);
 }
 
-/* For the next run; what is to stay wide already, and is a call all the same, was one in the input.
- */
+/* Marks the matmul as slow, for the next run; a call that was to stay wide was one in the input. */
 static void set_slow(hlo_report *report, const slot *s, const slot *now) {
     bool *first = &report->slow[s - report->slots], *last = &report->slow[now - report->slots];
     report->any_slow |= !*first || !*last;
@@ -267,7 +266,7 @@ static void set_slow(hlo_report *report, const slot *s, const slot *now) {
 
 static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
     const hlo_costs *input = c->report->input_costs;
-    hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->weighed);
+    hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->costed_id);
     hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
     verdict->input_bytes = as_it_was.bytes;
     verdict->input_seconds = as_it_was.seconds;
@@ -300,10 +299,10 @@ static hlo_verdict judge(closing *c, const slot *s) {
     } else {
         judge_other(c, &verdict, now);
     }
-    if (report->around && verdict.kind != HLO_VERDICT_WIDE)
-        report->around[report->verdict_count].side[1] =
+    if (report->surroundings && verdict.kind != HLO_VERDICT_WIDE)
+        report->surroundings[report->verdict_count].side[1] =
             hlo_surroundings_of(now->instr, report->arena);
-    if (report->around) report->around[report->verdict_count].side[0] = s->around;
+    if (report->surroundings) report->surroundings[report->verdict_count].side[0] = s->surroundings;
     if (is_present(c, now)) set_costs(c, &verdict, s, now);
     verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
@@ -342,7 +341,7 @@ void hlo_report_close(hlo_pass_context *context) {
                  .min_gain = context->options->min_gain,
                  .file = copy_text(report->arena, module->file)};
     c.present = hlo_facts_live(module, context->scratch);
-    /* Without the rewriter the costs are those of the input. */
+    /* Without the rewriter, costs are those of the input. */
     c.costs = report->input_costs ? record_costs(context, c.present, context->scratch)
                                   : note_costs(context, c.present);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
@@ -351,7 +350,7 @@ void hlo_report_close(hlo_pass_context *context) {
     size_t count = 0;
     for (uint32_t i = 0; i < report->count; i++) {
         slot *s = &report->slots[i];
-        /* The copies stand for a matmul whose computation was inlined away. */
+        /* Copies stand for a matmul whose computation was inlined and removed. */
         if (!s->copied || is_present(&c, s)) order[count++] = s;
     }
     if (count) qsort(order, count, sizeof *order, by_position);
@@ -360,7 +359,8 @@ void hlo_report_close(hlo_pass_context *context) {
     c.runs = runs;
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
     if (context->options->surroundings)
-        report->around = hlo_arena_zero(report->arena, (count + 1) * sizeof *report->around);
+        report->surroundings =
+            hlo_arena_zero(report->arena, (count + 1) * sizeof *report->surroundings);
     for (; report->verdict_count < count; report->verdict_count++)
         report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
     close_lints(&c);

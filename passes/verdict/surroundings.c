@@ -9,14 +9,15 @@
 
 enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
 enum { MOST = BEFORE_MOST + BEHIND_MOST + 1 };
-/* So many operands, and so many users, are looked at of each instruction: all matmuls of a module
- * may share an operand or a user, and the time is that of the matmuls alone. */
+/* Operands, and users, visited of each instruction: all matmuls of a module may share an operand or
+ * a user, and the time is to depend on the matmuls alone. */
 enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
 
 typedef struct found {
     const hlo_instr *instr;
     int step;                        /* from the matmul; negative: before it */
-    uint8_t operands[OPERANDS_MOST]; /* indices of what was found too; shown() of an operand each */
+    uint8_t operands[OPERANDS_MOST]; /* indices of instructions found too; shown() of one operand
+                                        each */
     uint32_t operand_count;
 } found;
 
@@ -54,8 +55,8 @@ static uint32_t looked_at(const hlo_instr *instr) {
     return instr->operand_count < LOOKED_AT ? instr->operand_count : LOOKED_AT;
 }
 
-/* What uses a value that is shown(): of each that stands for it, splats and elements too, the first
- * users. */
+/* Users of a value that is shown(): the first users of each instruction that it represents, splats
+ * and elements included. */
 typedef struct users {
     const hlo_instr *v[LOOKED_AT];
     uint32_t count, looks;
@@ -106,7 +107,7 @@ static void add_operand(found *to, uint8_t from) {
     if (!memchr(to->operands, from, to->operand_count)) to->operands[to->operand_count++] = from;
 }
 
-/* Each edge is seen from its end, or from its start where the end has too many operands. */
+/* Adds edges: each is found from its end, or from its start if the end has too many operands. */
 static void connect(search *s) {
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t o = 0; o < looked_at(s->v[i].instr); o++) {
@@ -130,7 +131,7 @@ static int by_step(const void *a, const void *b) {
     return x->instr->id < y->instr->id ? -1 : x->instr->id > y->instr->id;
 }
 
-/* Operands first, whatever the steps say: an operand may be found by a shorter way. */
+/* Orders operands before users, regardless of steps: an operand may be found on a shorter path. */
 static void place(const search *s, uint32_t index, bool *placed, uint32_t *order, uint32_t *count) {
     if (placed[index]) return;
     placed[index] = true;

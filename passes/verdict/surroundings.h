@@ -4,15 +4,15 @@
 
 #include "ir/ir.h"
 
-/* One instruction. Broadcasts of scalars and get-tuple-elements are left out: their users stand at
- * what they show. */
+/* One instruction of the picture. Broadcasts of scalars and get-tuple-elements are omitted: their
+ * users refer to their operands. */
 typedef struct hlo_surrounding_instr {
     const char *name, *op, *shape;
-    bool focus;  /* the matmul that it is about */
-    bool matmul; /* that one or another */
+    bool focus;  /* the matmul of the picture */
+    bool matmul; /* the focus or another matmul */
     bool fp8;    /* holds fp8 values */
     uint32_t operand_count;
-    const uint32_t *operands; /* indices of those that are here too, each below this one's */
+    const uint32_t *operands; /* indices of operands in the picture, each below this one's */
 } hlo_surrounding_instr;
 
 typedef struct hlo_surroundings {
@@ -20,7 +20,7 @@ typedef struct hlo_surroundings {
     const hlo_surrounding_instr *v;
 } hlo_surroundings;
 
-/* All strings are copied. */
+/* Collects the surroundings of a matmul, with copies of all strings. */
 const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *arena);
 
 #endif

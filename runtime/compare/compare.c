@@ -1,4 +1,4 @@
-/* Comparing outputs, element by element. */
+/* Comparison of outputs, element by element. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +14,20 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
-/* All elements in one dimension: their order is the same in both. */
+/* Views all elements in one dimension: both arrays have one order. */
 static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
 }
 
-/* Sums over the elements that are finite in both arrays: those whose sigma is known, and not 0, in
- * units of sigma; those of which nothing is known, in units of their root mean square. */
+/* Sums over the elements that are finite in both arrays: elements of known sigma above 0, in units
+ * of sigma; elements of unknown sigma, in units of their root mean square. */
 typedef struct sums {
     double count[2];
     double squares[2];  /* of a - b */
-    double rounding[2]; /* of what one rounding of the type moves a by */
+    double rounding[2]; /* of the change that one rounding of the type makes */
 } sums;
 
-/* Bounds as large as this stand for infinity. */
+/* Sigmas of this size and above stand for infinity. */
 #define UNKNOWN 0x1p120f
 
 typedef struct pair {
@@ -45,7 +45,7 @@ static pair pair_of(const hlo_array *judge, const hlo_array *other) {
     return (pair){type, width, count, judge->data, other->data, judge->bound};
 }
 
-/* The root mean square of what is finite among the elements of unknown sigma. */
+/* Returns the root mean square of the finite elements of unknown sigma. */
 static double unknown_size(const pair *p) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
@@ -59,7 +59,7 @@ static double unknown_size(const pair *p) {
 
 static sums add_up(const pair *p) {
     sums s = {0};
-    /* What fp8 elements may do is in their sigmas. */
+    /* Steps of fp8 elements are part of their sigmas. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
     double size = unknown_size(p);
     for (int64_t i = 0; i < p->count; i++) {
@@ -87,9 +87,9 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
             fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
 }
 
-/* The second judgement, by what samples show; of known and unknown elements, that which is nearer
- * to its limit or further beyond. */
-static void judge_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+/* Compares with the noise of samples; of known and unknown elements, the kind nearer to its limit
+ * or further beyond counts. */
+static void compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
     pair p = pair_of(judge, other);
     sums s = add_up(&p);
     d->rms = mean_root(s.squares[0], s.count[0]);
@@ -123,20 +123,20 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
-    judge_noise(judge, other, out);
+    compare_noise(judge, other, out);
     return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
 /* -------------------------------------------------------------------------------- whole outputs */
 
-/* What comparing one output found. */
+/* The result of comparing one output. */
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
-    double found, expected, excess; /* there */
+    double found, expected, excess; /* at that element */
 } finding;
 
 static double number_at(const hlo_array *array, hlo_type type, int64_t i) {
@@ -147,7 +147,7 @@ static double number_at(const hlo_array *array, hlo_type type, int64_t i) {
     return hypot(real, hlo_number_load(part, at + hlo_types[part].bytes));
 }
 
-/* How far a side is from what `judge` accepts, for each element. */
+/* Computes the excess of a side over the bounds of `judge`, for each element. */
 static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type type, int64_t count,
                       float *out) {
     int64_t one = 1;
@@ -156,17 +156,17 @@ static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type ty
     hlo_error_excess(&a, &b, &sigma, out);
 }
 
-/* What the judge says of both sides: `out` for each element, `scratch` as long. The noise, in parts
- * of its limit, is the larger of both. */
-static void ask(const hlo_array *judge, const hlo_array *const *sides, finding *f, float *out,
-                float *scratch) {
+/* Compares both sides by a judge's bounds: `out` for each element, `scratch` as long. The noise,
+ * relative to its limit, is the larger of both. */
+static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, finding *f,
+                          float *out, float *scratch) {
     f->noise_limit = HLO_ERROR_NOISE;
     for (int s = 0; s < 2; s++) {
         if (sides[s]->data == judge->data) continue;
         hlo_difference d = {0};
         excess_of(judge, sides[s], f->type, f->count, scratch);
         for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
-        judge_noise(judge, sides[s], &d);
+        compare_noise(judge, sides[s], &d);
         if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
         f->noise = d.noise;
         f->noise_limit = d.noise_limit;
@@ -208,9 +208,9 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* `judge` NULL: the two must be equal. */
-static hlo_status find(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
-                       finding *out) {
+/* Compares an output; `judge` NULL: both must be equal. */
+static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
+                                 finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     hlo_type type = hlo_type_find(sides[0]->type, strlen(sides[0]->type));
     *out = (finding){.type = type, .worst = -1};
@@ -220,13 +220,13 @@ static hlo_status find(const hlo_comparison *c, const hlo_arrays *judge, size_t 
     if (!excess) return HLO_OUT_OF_MEMORY;
     hlo_array equal = *sides[1];
     equal.bound = NULL;
-    ask(judge ? &judge->items[index] : &equal, sides, out, excess, excess + capacity);
+    compare_sides(judge ? &judge->items[index] : &equal, sides, out, excess, excess + capacity);
     for (int64_t i = 0; i < out->count; i++) note_element(out, sides, i, excess[i]);
     free(excess);
     return HLO_OK;
 }
 
-/* What a judge has against all outputs together, the most important first. */
+/* Violations of a judge's bounds over all outputs, most important first. */
 typedef struct verdict {
     double differ, violations, noise;
 } verdict;
@@ -236,7 +236,7 @@ static hlo_status judge_all(const hlo_comparison *c, const hlo_arrays *judge, ve
     for (size_t i = 0; i < c->expected->count; i++) {
         if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
         finding f;
-        hlo_status status = find(c, judge, i, &f);
+        hlo_status status = compare_output(c, judge, i, &f);
         if (status != HLO_OK) return status;
         out->differ += differs(&f);
         out->violations += (double)f.violations;
@@ -251,8 +251,8 @@ static bool is_milder(const verdict *a, const verdict *b) {
     return a->noise < b->noise;
 }
 
-/* The judge that has least against the two. Each takes one module to be what the other was made
- * from, so one must accept all. */
+/* Chooses the judge with the fewest violations. Each assumes that the other module was made from
+ * its own, so that one must accept all. */
 static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
     *out = c->judge_count ? c->judges[0] : NULL;
     verdict least;
@@ -315,12 +315,13 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
     hlo_status status =
-        hlo_print_made(c->found_module, c->found_name, inputs, index, f->worst, out);
+        hlo_print_element_origin(c->found_module, c->found_name, inputs, index, f->worst, out);
     if (status != HLO_OK) return status;
-    return hlo_print_made(c->expected_module, c->expected_name, inputs, index, f->worst, out);
+    return hlo_print_element_origin(c->expected_module, c->expected_name, inputs, index, f->worst,
+                                    out);
 }
 
-/* Of so many outputs that differ the worst element is computed again. */
+/* Differing outputs whose worst element is computed again. */
 enum { COMPUTED_AGAIN = 3 };
 
 static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
@@ -336,7 +337,7 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         return HLO_MISMATCH;
     }
     finding f;
-    hlo_status status = find(c, judge, index, &f);
+    hlo_status status = compare_output(c, judge, index, &f);
     if (status != HLO_OK) return status;
     if (out && (c->all || differs(&f))) print_counts(found, index, &f, out);
     const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;

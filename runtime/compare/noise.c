@@ -1,4 +1,4 @@
-/* How far legitimate executions are apart: by executing. */
+/* Noise: the difference of legitimate executions, measured by perturbed ones. */
 #include "runtime/io/arrays.h"
 
 enum { FEWEST = 3, MOST = 16 };

@@ -1,5 +1,4 @@
-/* The CPU backend: memory is the host's, every opcode is ir/eval's, matrix products are the BLAS's.
- */
+/* The CPU backend: memory is the host's, opcodes run in ir/eval, matrix products in the BLAS. */
 #include "runtime/cpu/cpu.h"
 
 #include <cblas.h>
@@ -13,23 +12,24 @@
 
 enum { ALIGN = 64 };
 
-/* The BLAS divides what is larger than this among threads of its own, which costs more than it
- * gives on matrices of a few hundred rows, and cannot be told not to without telling the whole
- * process. (OpenBLAS, interface/gemm.c: SMP_THRESHOLD_MIN * GEMM_MULTITHREAD_THRESHOLD.) */
+/* Products above this size are divided by the BLAS among threads of its own, which slows matrices
+ * of a few hundred rows down and can be switched off for the whole process only. (OpenBLAS,
+ * interface/gemm.c: SMP_THRESHOLD_MIN * GEMM_MULTITHREAD_THRESHOLD.) */
 #define BLAS_SERIAL (INT64_C(1) << 18)
-/* Up to here blocks that it does not divide are faster, in turn or on the device's own threads. */
+/* Up to this size, blocks below the BLAS's limit are faster, in turn or on the device's own
+ * threads. */
 #define BLOCKS_SERIAL (INT64_C(1) << 20)
 #define BLOCKS_MOST (INT64_C(1) << 23)
 enum { BLOCK_ROWS = 32, BLOCK_COLUMNS = 16 };
 
 typedef struct blocks {
     const hlo_product *product;
-    int64_t rows, columns; /* of a block of c */
+    int64_t rows, columns; /* sizes of a block of c */
 } blocks;
 
-/* `m` rows and `n` columns of c, from `row` and `column` on. A matrix's rows or its columns lie
- * together, and the other way there is a leading dimension, which BLAS wants no smaller than a row
- * even where there is only one. */
+/* Multiplies `m` rows and `n` columns of c, from `row` and `column` on. A matrix has its rows or
+ * its columns contiguous, and a leading dimension, which BLAS requires to be at least a row even if
+ * there is only one. */
 static void multiply(const hlo_product *p, int64_t row, int64_t m, int64_t column, int64_t n) {
     int64_t k = p->k;
     bool a_plain = p->a_col == 1 && p->a_row >= k, b_plain = p->b_col == 1 && p->b_row >= n;
@@ -64,8 +64,8 @@ static void multiply_blocks(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* hlo_eval_env.gemm; `user` is the pool. Blocks do not depend on the number of threads, so neither
- * do results. */
+/* Implements hlo_eval_env.gemm; `user` is the pool. Blocks, and so results, do not depend on the
+ * number of threads. */
 static void gemm(void *user, const hlo_product *p) {
     blocks b = {p, BLOCK_ROWS, 0};
     if (p->k > 0) b.columns = BLAS_SERIAL / (BLOCK_ROWS * p->k) / BLOCK_COLUMNS * BLOCK_COLUMNS;
@@ -131,7 +131,8 @@ static bool same_strides(const hlo_view *a, const hlo_view *b) {
                              memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0));
 }
 
-/* ir/eval lets a result be the very view of such operands. Their sigmas it wants apart. */
+/* Finds an operand whose view a result may share, as ir/eval allows. Sigmas need views of their
+ * own. */
 static int find_overwritten(const hlo_job *job) {
     const hlo_instr *instr = job->instr;
     uint32_t candidates = 0;
@@ -144,7 +145,7 @@ static int find_overwritten(const hlo_job *job) {
     return -1;
 }
 
-/* Each instruction by itself. */
+/* Groups each instruction by itself. */
 static uint32_t cpu_group(void *device, const hlo_instr *const *instrs, uint32_t count,
                           hlo_arena *arena, hlo_group **out_groups) {
     (void)device;
@@ -193,7 +194,7 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                             job->result_sigmas, &options, cpu->scratch, why);
 }
 
-/* The sigmas of a job whose operands are exact are its own rounding errors. */
+/* Perturbs results: the sigmas of a job with exact operands are its own rounding errors. */
 static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_job own = *job;
     own.bounded = true;
@@ -263,7 +264,7 @@ static hlo_status cpu_finish(void *device, double *out_seconds, const char **why
     return HLO_OK;
 }
 
-/* Going through the steps costs nothing beside doing them. */
+/* Recording would save nothing: visiting the steps costs little beside executing them. */
 static bool cpu_record(void *device) {
     (void)device;
     return false;

@@ -14,7 +14,7 @@ typedef struct cpu_device {
     hlo_arena *scratch;
     cpu_pool *pool;
     hlo_eval_env env;
-    struct timespec start; /* of the run */
+    struct timespec start; /* start of the run */
 } cpu_device;
 
 extern const hlo_backend cpu_backend;
@@ -63,7 +63,7 @@ typedef struct cpu_activation {
 } cpu_activation;
 extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 
-/* matmul.c: True if the CPU can run the cuBLASLt call; else *why says why not. */
+/* matmul.c: true if the CPU can run the cuBLASLt call; false: *why has the reason. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
 /* Finds the parts of the call; sets the job's state and scratch size. */
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);

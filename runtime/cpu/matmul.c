@@ -10,7 +10,7 @@
 #include "matmul/call.h"
 #include "runtime/cpu/cpu.h"
 
-/* Which operand of the call each part is; -1: absent. */
+/* Operand number of each part of the call; -1: absent. */
 typedef struct parts {
     hlo_matmul matmul;
     int a, b, c, a_scale, b_scale, c_scale, d_scale, bias;
@@ -68,19 +68,20 @@ static float scale(const hlo_job *job, int operand) {
     return operand < 0 ? 1.0f : *(const float *)job->operands[operand].data;
 }
 
-/* The value before the output scale of every element, in place of the product. */
+/* The epilogue's state: it computes every element before the output scale, in place of the product.
+ */
 typedef struct epilogue {
     float *d;          /* row-major */
-    const float *c;    /* likewise; NULL: none */
-    const float *bias; /* n of them; NULL: none */
+    const float *c;    /* row-major; NULL: none */
+    const float *bias; /* n elements; NULL: none */
     float *aux;        /* row-major; NULL: none */
     int64_t n;
-    const cpu_scales *scales; /* by which rows and columns of the product are multiplied; NULL */
+    const cpu_scales *scales; /* scales for the product's rows and columns; NULL: none */
     float product_scale, c_scale, d_scale;
-    float limit; /* of D's type; infinite when it does not saturate */
+    float limit; /* largest finite value of D's type; infinite: D does not saturate */
     const cpu_activation *activation;
-    atomic_uint amax; /* bits of a float that is not negative: as integers they compare the same,
-                         and NaN is largest */
+    atomic_uint amax; /* bits of a float that is not negative: they compare like integers, and NaN
+                         is largest */
 } epilogue;
 
 static void raise_amax(epilogue *e, float value) {
@@ -94,8 +95,8 @@ static float saturate(float x, float limit) {
     return x > limit ? limit : x < -limit ? -limit : x;
 }
 
-/* Whether the call reads A, B and their scales. With an alpha of 0 it does not: what is infinite or
- * NaN there does not reach D. */
+/* True if the call reads A, B and their scales. With an alpha of 0 it does not: infinities and NaNs
+ * in them do not reach D. */
 static bool multiplies(const hlo_matmul *m) {
     return m->alpha != 0;
 }
@@ -128,7 +129,7 @@ static void finish_range(void *arg, int64_t begin, int64_t end) {
     raise_amax(e, amax);
 }
 
-/* An operand as dense f32; NULL when there is none. */
+/* Returns an operand as dense f32; NULL: there is none. */
 static const float *widen(const cpu_device *cpu, const hlo_job *job, int operand) {
     if (operand < 0) return NULL;
     const hlo_view *from = &job->operands[operand];
@@ -148,7 +149,7 @@ static void write_result(const cpu_device *cpu, float *values, const hlo_view *o
     hlo_view_convert(&cpu->env, &view, out);
 }
 
-/* Of an operand's elements as dense f32; NULL: exact. */
+/* Returns the sigmas of an operand as dense f32; NULL: exact. */
 static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int operand) {
     if (operand < 0 || !job->operand_sigmas[operand].data) return NULL;
     const hlo_view *from = &job->operand_sigmas[operand];
@@ -159,10 +160,11 @@ static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int o
 
 /* -------------------------------------------------------------------------------------- product */
 
-/* A x B, and what the epilogue needs to know of it. */
+/* A x B, and its sigmas for the epilogue. */
 typedef struct product {
     cpu_scales scales;
-    const float *copy; /* of it, as the epilogue overwrites it; both only where bounds are wanted */
+    const float *copy;  /* copy of the product, which the epilogue overwrites; both only if bounds
+                           are requested */
     const float *sigma; /* ir/error/error.h */
 } product;
 
@@ -188,7 +190,7 @@ static const float *roots(const cpu_device *cpu, const double *variance, size_t 
     return sigma;
 }
 
-/* The product that is not computed: zeros, and exact. */
+/* Makes the product of a call that does not multiply: zeros, exact. */
 static void no_product(const cpu_device *cpu, const hlo_job *job, size_t count, product *out) {
     memset(job->scratch, 0, count * sizeof(float));
     if (!job->bounded) return;
@@ -235,7 +237,7 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
 
 /* --------------------------------------------------------------------------------------- bounds */
 
-/* Sigmas (ir/error/error.h) of the epilogue, element by element as above. */
+/* Sigmas (ir/error/error.h) of the epilogue, by element. */
 typedef struct bounds {
     const epilogue *e;
     const float *product, *product_sigma; /* A x B, before the epilogue overwrote it */
@@ -243,9 +245,9 @@ typedef struct bounds {
     double product_scale_sigma, c_scale_sigma, d_scale_sigma;
     hlo_type type, aux_type;
     const hlo_error_options *options;
-    float *d, *aux;      /* results; NULL: not wanted */
-    bool anything;       /* some element may be NaN, so the abs-max may be that */
-    double above, below; /* what the abs-max would be, all elements moved up, and all down */
+    float *d, *aux;      /* results; NULL: not requested */
+    bool anything;       /* some element may be NaN, and the amax with it */
+    double above, below; /* the amax with all elements moved up, and moved down */
 } bounds;
 
 static double squared(double x) {
@@ -261,8 +263,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* By such a scale zeros are no zeros any more, those of padding included: they stand elsewhere in
- * another module. */
+/* True if such a scale changes zeros, including those of padding, which another module may have
+ * elsewhere. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }
@@ -314,7 +316,7 @@ static double scale_sigma(const hlo_job *job, int operand) {
     return *(const float *)job->operand_sigmas[operand].data;
 }
 
-/* The product of the two scales is wrong by what each is, and its own rounding. */
+/* Returns the sigma of the product of both scales: from their sigmas, and its own rounding. */
 static double product_scale_sigma(const hlo_job *job, const parts *p) {
     double a = scale(job, p->a_scale), b = scale(job, p->b_scale), alpha = p->matmul.alpha;
     if (!multiplies(&p->matmul)) return 0;
@@ -367,7 +369,7 @@ static void write_amax(const hlo_job *job, const parts *p, epilogue *e) {
     memcpy(job->results[p->amax].data, &bits, sizeof bits);
 }
 
-/* Nobody reads a workspace; where a program returns it all the same, it is zeros. */
+/* Clears a workspace that a program returns; no other workspace is read. */
 static void clear_workspace(const hlo_job *job, const parts *p) {
     if (p->workspace < 0 || !job->results[p->workspace].data) return;
     size_t count = (size_t)hlo_view_count(&job->results[p->workspace]);

@@ -18,9 +18,9 @@ struct cpu_pool {
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
     pthread_t threads[MAX_THREADS];
-    int thread_count; /* besides the caller's */
+    int thread_count; /* without the caller's */
     job job;
-    int64_t next; /* first index that nobody has taken */
+    int64_t next; /* first index that is not taken */
     int busy;     /* threads inside the job */
     bool stop;
 };

@@ -1,5 +1,5 @@
-/* Scales of matmul operands that are no scalar. Those that change along the contracting dimension
- * multiply the product of each stretch of it before the stretches are added up, all in f32. */
+/* Scales of matmul operands per row and per block. Those that vary along the contracting dimension
+ * multiply the product of each stretch of it before the stretches are summed, all in f32. */
 #include <math.h>
 
 #include "ir/eval/kernel.h"
@@ -25,13 +25,13 @@ cpu_scale cpu_scale_at(const cpu_scales *s, int64_t element, int64_t along) {
     return (cpu_scale){.value = (float)x * (float)y, .sigma = hypot(x_sigma * y, y_sigma * x)};
 }
 
-/* A stretch of the contracting dimension. */
+/* A stretch of the contracting dimension with constant scales. */
 typedef struct stretch {
     const cpu_scales *scales;
     int64_t start;
     const float *part, *part_sigma; /* its product */
     float *product;
-    double *variance; /* NULL: not wanted */
+    double *variance; /* NULL: not requested */
 } stretch;
 
 static void add_stretch(void *arg, int64_t begin, int64_t end) {
@@ -49,7 +49,7 @@ static void add_stretch(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* `count` elements from `start` on along dimension `dim`. */
+/* Views `count` elements from `start` on along dimension `dim`. */
 static hlo_view part_of(const hlo_view *view, int64_t dim, int64_t start, int64_t count,
                         hlo_dims *dims, hlo_dims *strides) {
     hlo_dims from = {{0}};
@@ -61,7 +61,7 @@ static hlo_view part_of(const hlo_view *view, int64_t dim, int64_t start, int64_
 
 typedef struct side {
     const hlo_view *value, *sigma;
-    int64_t dim; /* the contracting one */
+    int64_t dim; /* the contracting dimension */
     hlo_view part, part_sigma;
     hlo_dims dims, strides, sigma_strides;
 } side;

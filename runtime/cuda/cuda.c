@@ -6,10 +6,10 @@
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/codegen/kernel.h"
 
-/* cuBLASLt wants its workspace so. */
+/* Alignment that cuBLASLt requires for its workspace. */
 enum { ALIGN = 256 };
 
-/* In the order in which they are asked. */
+/* Parts, in the order in which they are tried. */
 static const cuda_part *const parts[] = {&cuda_matmul_part, &cuda_kernel_part, &cuda_host_part};
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -23,7 +23,7 @@ static void release_host(cuda_device *device, void *host) {
     cpu_backend.close(host);
 }
 
-/* Gives the device what the parts keep on it: the program of all kernels, and the CPU's device. */
+/* Makes the device's shared state: the program of all kernels, and the CPU's device. */
 static hlo_status equip(cuda_device *device, const hlo_plan_options *options,
                         const hlo_diag_sink *sink) {
     device->program = cuda_program_new();
@@ -56,8 +56,8 @@ static uint32_t cuda_group(void *device, const hlo_instr *const *instrs, uint32_
     return cuda_kernel_group(device, instrs, count, arena, out_groups);
 }
 
-/* The first part that runs the instruction, and what the first one that has something to say about
- * it said against it. NULL: none runs it. */
+/* Finds the first part that runs the instruction; NULL: none runs it, and `why` is the first part's
+ * reason. */
 static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
                                   hlo_arena *arena, const char **why) {
     *why = NULL;

@@ -1,8 +1,9 @@
-/* Under --fallback=cpu: what no other part runs, the cpu backend runs on copies of its operands. */
+/* Jobs of --fallback=cpu: an instruction that no other part runs is run by the cpu backend on
+ * copies of its operands. */
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/driver/cuda.h"
 
-/* The job as the host sees it: arrays in the plan's own memory, made when the plan is. */
+/* The job on the host: its arrays are in the plan's memory, made with the plan. */
 typedef struct host_job {
     hlo_job job;
 } host_job;

@@ -1,8 +1,7 @@
-/* Recorded runs. All addresses are known once a plan has its memory, so a run is recorded once and
- * replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop whose length is
- * not known, a conditional and a job that runs on the host are between graphs: the host reads the
- * predicate and replays the selected ones. Such a loop's state starts in its own slots, so its body
- * is recorded twice, from these to the spare ones and back. */
+/* Recorded runs. All addresses are known once a plan has its memory, so that a run is recorded once
+ * and replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop of unknown
+ * trip count, a conditional and a job that runs on the host stand between graphs: the host reads
+ * the predicate and replays the selected one. */
 #include <string.h>
 
 #include "ir/module/trip_count.h"
@@ -14,18 +13,19 @@ typedef struct node {
     node_kind kind;
     const plan_step *step; /* NULL: NODE_GRAPH */
     const void *graph;
-    hlo_job job;               /* NODE_JOB: with its views where they were */
+    hlo_job job;               /* NODE_JOB: a copy with the views of this run */
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
-    const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: where the predicate or index is */
-    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, by where the state is */
-    plan_command_buffer *back;     /* NODE_WHILE: the state from the spare slots to the own ones */
+    const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
+    plan_command_buffer *conditions,
+        *bodies;               /* NODE_WHILE: two of each, for the state in either of its slots */
+    plan_command_buffer *back; /* NODE_WHILE: copies the state from the spare slots to its own */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count */
 } node;
 
 struct plan_command_buffer {
     node *nodes;
     uint32_t count, capacity;
-    bool noted; /* the graph that is being recorded is not empty */
+    bool noted; /* the graph being recorded is not empty */
 };
 
 /* ------------------------------------------------------------------------------------ recording */
@@ -53,7 +53,7 @@ static hlo_status begin(const plan_run *r) {
     return plan_failed(r, NULL, HLO_INVALID_INPUT, "cannot go on recording");
 }
 
-/* Ends the graph that is being recorded, and adds it unless it is empty. */
+/* Ends the graph being recorded, and adds it unless it is empty. */
 static hlo_status cut(const plan_run *r) {
     const char *why = "cannot record";
     const void *graph;

@@ -1,11 +1,11 @@
-/* Running the steps of a plan. */
+/* Execution of a plan's steps. */
 #include <string.h>
 
 #include "ir/module/trip_count.h"
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 
-/* Where every slot is this time. */
+/* Sets the memory of every slot for this run. */
 static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_place *arguments,
                  const plan_place *results) {
     for (uint32_t i = 0; i < comp->slot_count; i++) {
@@ -45,7 +45,7 @@ void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const 
         plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
-/* Copies are left out while jobs are bound: no job reads its operands then. */
+/* Copies a leaf; does nothing while jobs are bound, as no job reads its operands then. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
     if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
@@ -91,15 +91,15 @@ static void lend(const plan_comp *comp, const plan_step *step) {
             step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
 }
 
-/* Whether another execution may have taken another way at this predicate or index. */
+/* True if another execution may have taken another branch at this predicate or index. */
 static bool is_uncertain(const hlo_plan *plan, plan_place place) {
     float sigma = 0;
     if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
     return sigma != 0;
 }
 
-/* Nothing is known of the results of a step that another execution may have run otherwise: bounds
- * are as large as a float of one repeated byte can be, 3.4e38. */
+/* Sets the sigmas of a step's results to the largest float of one repeated byte, 3.4e38: another
+ * execution may have run the step differently. */
 static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
     for (uint32_t i = 0; i < step->result_count; i++) {
         if (step->results[i] == PLAN_NONE) continue;
@@ -108,7 +108,7 @@ static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step 
     }
 }
 
-/* Whether the loop goes round once more. */
+/* Decides whether the loop runs another iteration. */
 static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step *step,
                       uint64_t rounds, bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;
@@ -126,8 +126,8 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step 
     return HLO_OK;
 }
 
-/* The state is where `arguments` says; the body writes the next one to whichever of its two slots
- * the state is not in. */
+/* Runs a loop. The state begins in `arguments`; the body writes the next one to whichever of its
+ * two slots is free. */
 static hlo_status run_while(const plan_run *r, const plan_comp *comp, const plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;

@@ -20,9 +20,9 @@ static const hlo_backend *find_backend(const char *name) {
     return NULL;
 }
 
-/* The computations that an instruction runs as a whole, and the layouts at which they meet. A
- * loop's state is laid out as the body's parameter; the branches of a conditional all return its
- * own layout. */
+/* Marks the computations that an instruction runs, and sets the layouts of their arguments and
+ * results: a loop's state has the layout of the body's parameter; the branches of a conditional all
+ * return its own layout. */
 static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     switch (instr->op) {
     case HLO_OP_CALL: wanted[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true; break;
@@ -45,8 +45,8 @@ static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     }
 }
 
-/* Callees stand before callers: from the last to the first what is wanted is found, from the first
- * to the last it is planned. */
+/* Plans all computations: from callers to callees the needed ones are found, then callees are
+ * planned before callers. */
 static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     const hlo_module *module = plan->module;
     size_t comps = module->next_computation_id;
@@ -73,7 +73,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     return good;
 }
 
-/* A leaf and its bounds, `*at` bytes behind `base`; `*at` moves on. */
+/* Places a leaf and its sigmas `*at` bytes behind `base`; `*at` advances. */
 static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
                              size_t *at) {
     size_t size = (size_t)hlo_shape_bytes(shape);
@@ -86,7 +86,7 @@ static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool 
     return place;
 }
 
-/* Bytes that a leaf and its bounds take. */
+/* Returns the bytes of a leaf and its sigmas. */
 static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
     size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(plan, size);
     if (bounded && plan->options.bounds)
@@ -94,7 +94,7 @@ static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bound
     return all;
 }
 
-/* Allocates the entry's frame, inputs and outputs, in this order, at once. */
+/* Allocates the entry's frame, inputs and outputs, in this order, in one piece. */
 static void measure(hlo_plan *plan) {
     plan->memory_size = plan->entry->frame_size;
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -151,7 +151,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     plan->module = module;
     plan->backend = backend;
     plan->options = *options;
-    /* The module keeps the configurations of its calls once they are read. */
+    /* Reading calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, sink);
     hlo_arena_set_recover(plan->arena, NULL);
@@ -201,7 +201,8 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
     return HLO_OK;
 }
 
-/* A leaf between the device and the host's row-major order, through `staging` of its size. */
+/* Copies a leaf between the device and the host's row-major order, through `staging` of its size.
+ */
 static void put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
     const void *host = array->data;
@@ -236,7 +237,7 @@ static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_a
     return plan_finish(plan, sink, NULL);
 }
 
-/* Bytes of the largest input or output, bounds included. */
+/* Returns the bytes of the largest input or output, sigmas included. */
 static size_t staging_size(const hlo_plan *plan) {
     size_t most = 1;
     for (size_t i = 0; i < plan->inputs.count; i++) {
@@ -297,7 +298,7 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-/* What the step is called: an opcode, or for a group how many instructions it has. */
+/* Prints the name of a step: its opcode, or for a group the number of instructions. */
 static void print_name(const plan_step *step, FILE *out) {
     if (step->job && step->job->group.instr_count == 0)
         fputs("copy", out);

@@ -7,16 +7,16 @@
 /* Action on each job. */
 typedef enum plan_mode {
     PLAN_EXECUTE,
-    PLAN_BIND,  /* all jobs once, on every branch */
-    PLAN_RECORD /* to the buffer, which branches where control depends on data */
+    PLAN_BIND,  /* binds all jobs once, in every branch */
+    PLAN_RECORD /* records to the buffer, which branches where control depends on data */
 } plan_mode;
 
 typedef struct plan_run {
     hlo_plan *plan;
     const hlo_diag_sink *sink;
     plan_mode mode;
-    plan_command_buffer *buffer; /* with PLAN_RECORD */
-    uint64_t *stream;            /* the next job's */
+    plan_command_buffer *buffer; /* for PLAN_RECORD */
+    uint64_t *stream;            /* stream of the next job */
 } plan_run;
 
 /* Runs the computation on `arguments`, to `results`. */
@@ -24,7 +24,7 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
                          const plan_place *arguments, const plan_place *results);
 /* Copies a leaf of the type and size of slot `like`. */
 void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like);
-/* Index of the branch that the value at `from` selects. */
+/* Returns the index of the branch that the value at `from` selects. */
 uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void *from,
                      uint32_t count);
 /* Reports that the step failed, or the whole run if `step` is NULL. Returns `status`. */
@@ -39,7 +39,7 @@ hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
 /* Records a conditional; step->arguments and step->lent are set. */
 hlo_status plan_command_buffer_conditional(const plan_run *r, const plan_comp *comp,
                                            const plan_step *step);
-/* Marks the graph that is being recorded as not empty. */
+/* Marks the graph being recorded as not empty. */
 void plan_command_buffer_note(const plan_run *r);
 /* Executes a recorded run. */
 hlo_status plan_command_buffer_play(const plan_run *r, const plan_command_buffer *buffer);

@@ -1,4 +1,4 @@
-/* Arrays in row-major order, as programs hand them in and get them back. */
+/* Arrays in row-major order, as programs pass them in and receive them. */
 #include "runtime/io/arrays.h"
 
 #include <stdlib.h>

@@ -14,36 +14,36 @@ struct hlo_arrays {
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
-/* Brings elements of fewer than 8 bits, whose bytes come from elsewhere, to the form of a literal:
- * what is above the element's own bits is its sign, or 0. ml_dtypes leaves 0 there. */
+/* Extends elements of fewer than 8 bits, whose bytes another program wrote, to the form of a
+ * literal: the bits above the element's own repeat its sign, or are 0. ml_dtypes leaves 0 there. */
 void hlo_array_extend(hlo_array *array);
 
-/* compare.c: raises judge->noise to what a perturbed execution's array shows. */
+/* compare.c: raises judge->noise to the noise of a perturbed execution's array. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
 
-/* made.c: writes a line, which begins with `name`, on what makes element `element` of output
- * `output` of `module`: the instruction, and its operands' values there. Nothing where it is not
- * known. HLO_OUT_OF_MEMORY. */
-hlo_status hlo_print_made(const hlo_module *module, const char *name, const hlo_arrays *inputs,
-                          size_t output, int64_t element, FILE *out);
+/* element_origin.c: prints a line, which begins with `name`, on the computation of element
+ * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints
+ * nothing if they are not known. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
+                                    const hlo_arrays *inputs, size_t output, int64_t element,
+                                    FILE *out);
 
-/* How many arrays a shape is made of. */
+/* Counts the arrays of a shape. */
 size_t hlo_leaf_count(const hlo_shape *shape);
 
-/* The array shapes that a list of shapes is made of, tuples taken apart in order, tokens left out.
- */
+/* The array shapes in a list of shapes: leaves of tuples in order, without tokens. */
 typedef struct hlo_leaves {
     const hlo_shape **shapes; /* count entries */
-    uint32_t *owners;         /* for each, the index of the shape that it is a leaf of */
+    uint32_t *owners;         /* for each leaf, the index of its shape */
     size_t count;
 } hlo_leaves;
 
-/* Of the entry computation's parameters or result. HLO_OUT_OF_MEMORY. Freed with
+/* Finds the leaves of the entry computation's parameters or result. HLO_OUT_OF_MEMORY. Freed with
  * hlo_leaves_free(). */
 hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out);
 void hlo_leaves_free(hlo_leaves *leaves);
 
-/* "parameter 3" or "output 3", as messages call it. */
+/* Writes "parameter 3" or "output 3", for messages. */
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size);
 
 #endif

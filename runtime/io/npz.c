@@ -15,7 +15,7 @@ enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64 };
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_SIZE = sizeof magic - 1 };
 
-/* The letter of numpy's type; 'V' for what numpy has no type for. */
+/* Returns the letter of numpy's type; 'V' for types that numpy lacks. */
 static char numpy_kind(hlo_type type) {
     if (hlo_types[type].bits < 8 && type != HLO_TYPE_PRED) return 'V';
     switch ((hlo_type_class)hlo_types[type].class) {
@@ -30,7 +30,7 @@ static char numpy_kind(hlo_type type) {
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* What a header says. */
+/* The contents of a header. */
 typedef struct npy_header {
     char order, kind;
     long width;
@@ -39,7 +39,7 @@ typedef struct npy_header {
     int64_t dims[MAX_RANK];
 } npy_header;
 
-/* The text behind `'key':`; NULL when there is no such key. */
+/* Finds the text behind `'key':`; NULL: there is no such key. */
 static const char *find_key(const char *text, const char *key) {
     char quoted[32];
     snprintf(quoted, sizeof quoted, "'%s'", key);
@@ -78,7 +78,7 @@ static bool parse_header(const char *text, npy_header *out) {
     return *end == '\'' && parse_shape(shape, out);
 }
 
-/* Reading one archive. */
+/* An archive being read. */
 typedef struct npz_reader {
     const hlo_module *module;
     const hlo_diag_sink *sink;
@@ -87,8 +87,8 @@ typedef struct npz_reader {
     zip_t *archive;
 } npz_reader;
 
-/* libzip takes memory that it has not got for a file that is wrong; errno, which is 0 when it is
- * called, knows better. */
+/* True if memory ran out: libzip reports an invalid file then, but errno, which is 0 before the
+ * call, is set. */
 static bool starved(const npz_reader *r) {
     const int code = r->archive ? zip_error_code_zip(zip_get_error(r->archive)) : ZIP_ER_OK;
     return errno == ENOMEM || code == ZIP_ER_MEMORY;
@@ -104,7 +104,7 @@ static bool read_bytes(zip_file_t *file, void *out, size_t size) {
     return true;
 }
 
-/* The header's text, which the caller frees; NULL when it is none, or memory runs out. */
+/* Reads a header, which the caller frees; NULL if it is invalid or memory runs out. */
 static char *read_header(zip_file_t *file) {
     unsigned char start[MAGIC_SIZE + 2], count[4] = {0};
     if (!read_bytes(file, start, sizeof start) || memcmp(start, magic, MAGIC_SIZE) != 0)
@@ -119,10 +119,11 @@ static char *read_header(zip_file_t *file) {
     return NULL;
 }
 
-/* What a file has, in a message: names, types as numpy writes them, dimensions. */
+/* Largest list of an archive's files in a message: names, types as numpy writes them, dimensions.
+ */
 enum { LIST_SIZE = 1024 };
 
-/* `name`, of which nothing that a terminal obeys, up to its `.npy`. */
+/* Writes `name` up to its `.npy`, without bytes that control a terminal. */
 static size_t put_name(const char *name, char *out, size_t size) {
     size_t length = strlen(name), end = length;
     if (length > 4 && strcmp(name + length - 4, ".npy") == 0) end -= 4;
@@ -165,7 +166,7 @@ static void list_arrays(const npz_reader *r, char *out) {
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* `list`: the message ends with what there is. */
+/* Reports an error; `list`: the message ends with the archive's files. */
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...) {
     if (starved(r)) return HLO_OUT_OF_MEMORY;
     if (!r->sink) return HLO_INVALID_INPUT;
@@ -184,7 +185,7 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
 
 static bool same_type(const npy_header *header, hlo_type type) {
     char kind = numpy_kind(type);
-    /* Of types that numpy has not, bytes are taken, never a float of another type. */
+    /* For a type that numpy lacks, bytes are accepted, but no float of another type. */
     const char *kinds = type == HLO_TYPE_F8E5M2 ? "Vfui" : kind == 'V' ? "Vui" : (char[]){kind, 0};
     return header->width == hlo_types[type].bytes && strchr(kinds, header->kind) &&
            (header->order != '>' || header->width == 1);
@@ -196,7 +197,7 @@ static bool same_dims(const npy_header *header, const hlo_shape *shape) {
             memcmp(header->dims, shape->dims, shape->rank * sizeof *shape->dims) == 0);
 }
 
-/* From first dimension fastest to last dimension fastest. */
+/* Reorders from first dimension fastest to last dimension fastest. */
 static bool to_row_major(hlo_array *array, size_t width) {
     char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
     if (!to) return false;
@@ -236,7 +237,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_sh
     return HLO_OK;
 }
 
-/* Arrays are called by number, or as numpy.savez calls those that are given no name. */
+/* Finds a file: arrays are named by number, or as numpy.savez names unnamed ones. */
 static zip_int64_t find_member(const npz_reader *r, size_t index) {
     zip_int64_t place = -1;
     for (int i = 0; i < 2 && place < 0; i++) {
@@ -302,7 +303,7 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
 
 /* -------------------------------------------------------------------------------------- writing */
 
-/* A whole .npy file, which the caller frees; NULL when memory runs out. */
+/* Makes a whole .npy file, which the caller frees; NULL when memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {
     hlo_type type = hlo_type_find(array->type, strlen(array->type));
     char dims[MAX_RANK * 21 + 1] = "";
@@ -316,7 +317,8 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     int length =
         snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (%s), }",
                  width == 1 ? '|' : '<', numpy_kind(type), width, dims);
-    /* Spaces and a line end up to the next multiple of 64, magic, version and length included. */
+    /* The header ends with spaces and a line end at a multiple of 64, with magic, version and
+     * length. */
     size_t lead = MAGIC_SIZE + 4;
     size_t header = (lead + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
     char *file = malloc(header + array->size);
@@ -338,9 +340,9 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     return file;
 }
 
-enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can tell */
+enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can represent */
 
-/* `file`: a whole .npy file, which the caller frees when the archive is closed. */
+/* Adds `file`, a whole .npy file, which the caller frees when the archive is closed. */
 static bool add_member(zip_t *archive, const char *file, size_t size, size_t index) {
     char name[32];
     snprintf(name, sizeof name, "%zu.npy", index);
@@ -354,7 +356,7 @@ static bool add_member(zip_t *archive, const char *file, size_t size, size_t ind
            zip_file_set_dostime(archive, (zip_uint64_t)place, 0, DOS_1980, 0) == 0;
 }
 
-/* The finished archive that `source` holds. */
+/* Copies the finished archive in `source` to `out`. */
 static bool copy_out(zip_source_t *source, FILE *out) {
     if (zip_source_open(source) != 0) return false;
     char chunk[1 << 16];
@@ -365,7 +367,7 @@ static bool copy_out(zip_source_t *source, FILE *out) {
     return got == 0 && !ferror(out);
 }
 
-/* libzip makes no archive of nothing: its end record alone is one. */
+/* Writes an empty archive, an end record alone, which libzip does not write. */
 static hlo_status write_empty(FILE *out) {
     static const char end[22] = "PK\5\6";
     return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
@@ -388,7 +390,7 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) return write_empty(out);
     char **files = calloc(arrays->count, sizeof *files);
     zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
-    if (source) zip_source_keep(source); /* the archive gives its own back */
+    if (source) zip_source_keep(source); /* closing the archive releases it once */
     zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
     if (source && !archive) zip_source_free(source);
     hlo_status status = HLO_OUT_OF_MEMORY;

@@ -78,14 +78,14 @@ static double next_double(hlo_random *r) {
 
 /* ------------------------------------------------------------------------------------- ziggurat */
 
-/* Where the base layer ends, and the area of each layer, tail included. The area is 4 ulp below the
- * exact one: numpy's tables were made in doubles, and these have to give the same bits. */
+/* Right edge of the base layer, and the area of each layer, tail included. The area is 4 ulp below
+ * the exact one: numpy's tables were computed in doubles, and these must have the same bits. */
 static const double edge = 3.6541528853610088;
 static const double area = 0.0049286732339746519;
 
-/* Each double operation of the recursion correctly rounded, whatever the machine's libm does, but
- * for one value that lies within 0.0003 ulp of a tie, where numpy's table has the other neighbour.
- */
+/* Returns the density at x, each double operation of the recursion correctly rounded, independently
+ * of libm, except for one value within 0.0003 ulp of a tie, where numpy's table has the other
+ * neighbour. */
 static double density(int layer, double x) {
     double f = (double)expl(-0.5 * x * x);
     return layer == 38 ? nextafter(f, 1) : f;
@@ -111,7 +111,7 @@ static void build_ziggurat(hlo_random *r) {
     r->accept[1] = 0;
 }
 
-/* Beyond the edge, by Marsaglia's method of two exponentials. */
+/* Draws from the tail, by Marsaglia's method of two exponentials. */
 static double normal_tail(hlo_random *r, bool negative) {
     for (;;) {
         double x = -(1 / edge) * log1p(-next_double(r));

@@ -11,7 +11,7 @@ enum { HLO_ZIGGURAT_LAYERS = 256 };
  * seeded through numpy's SeedSequence. */
 typedef struct hlo_random {
     uint64_t state[2], increment[2]; /* high half, low half */
-    bool has_half; /* 32-bit draws take a 64-bit one in two halves, low one first */
+    bool has_half;                   /* a 32-bit draw takes half of a 64-bit one, low half first */
     uint32_t half;
     /* The ziggurat of the normal distribution (J. Doornik, "An improved ziggurat method", 2005,
      * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 the widest
@@ -22,10 +22,10 @@ typedef struct hlo_random {
 } hlo_random;
 
 void hlo_random_seed(hlo_random *random, uint64_t seed);
-/* Generator.standard_normal() */
+/* Draws as Generator.standard_normal(). */
 double hlo_random_normal(hlo_random *random);
-/* Generator.integers(0, bound), 2 <= bound (D. Lemire, "Fast random integer generation in an
- * interval", 2019). */
+/* Draws as Generator.integers(0, bound), 2 <= bound (D. Lemire, "Fast random integer generation in
+ * an interval", 2019). */
 uint32_t hlo_random_below(hlo_random *random, uint32_t bound);
 
 #endif

@@ -9,8 +9,8 @@
 #include "runtime/io/arrays.h"
 #include "runtime/io/random.h"
 
-/* Whether the values that a parameter of this name holds are never negative: scales, maxima of
- * absolute values, second moments. */
+/* True if values of a parameter of this name are never negative: scales, maxima of absolute values,
+ * second moments. */
 static bool is_positive(const char *op_name) {
     if (!op_name) return false;
     if (strstr(op_name, "_scale") || strstr(op_name, "amax") || strstr(op_name, "['scale"))
@@ -23,7 +23,7 @@ static bool is_positive(const char *op_name) {
 static void draw(hlo_random *random, hlo_type type, bool positive, hlo_array *array) {
     size_t width = hlo_types[type].bytes;
     char *at = array->data;
-    /* Types that numpy does not know as integers are drawn as the floats are. */
+    /* Types that numpy does not know as integers are drawn like floats. */
     bool integer =
         type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);
     for (size_t done = 0; done < array->size; done += width, at += width) {

@@ -1,4 +1,4 @@
-/* Where each buffer of a computation lies in its frame: dead memory is used again. */
+/* Offset of each buffer of a computation in its frame: dead memory is reused. */
 #include <string.h>
 
 #include "runtime/plan/plan.h"
@@ -15,9 +15,9 @@ typedef struct gap {
 
 typedef struct frame {
     const hlo_plan *plan;
-    gap *gaps; /* by offset, never touching */
+    gap *gaps; /* by offset, never adjacent */
     uint32_t count;
-    size_t end; /* nothing was ever placed behind this */
+    size_t end; /* end of the highest range ever used */
 } frame;
 
 static size_t total_size(const hlo_plan *plan, const plan_slot *slot) {
@@ -65,7 +65,8 @@ static void give(frame *f, size_t offset, size_t size) {
     }
 }
 
-/* The buffer that dies in this step and whose memory result 0 takes; PLAN_NONE: none. */
+/* Returns the buffer that dies in this step and whose memory result 0 takes; PLAN_NONE: there is
+ * none. */
 static uint32_t overwritten(const plan_comp *comp, uint32_t s) {
     const plan_step *step = &comp->steps[s];
     if (!step->job || step->job->overwrites < 0) return PLAN_NONE;
@@ -89,7 +90,7 @@ static void free_dead(frame *f, plan_slot *slot, uint32_t s) {
     if (slot->kind == SLOT_BUFFER && slot->last == s && size) give(f, slot->offset, size);
 }
 
-/* The slots that are in use in a step, each once, in `out`; returns how many. */
+/* Writes the slots that a step uses, each once, to `out`; returns their number. */
 static uint32_t slots_of(const plan_step *step, uint32_t *out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < step->result_count; i++) out[count++] = step->results[i];

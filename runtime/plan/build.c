@@ -1,4 +1,4 @@
-/* What the makers of steps share: values, slots and refusals. */
+/* Values, slots and refusals, for the makers of steps. */
 #include "runtime/plan/build.h"
 #include "ir/text/diag.h"
 
@@ -77,7 +77,7 @@ build_value build_new_value(const build *b, uint32_t count) {
     return (build_value){hlo_arena_array(b->plan->arena, count, sizeof(uint32_t)), count};
 }
 
-/* A new slot for every leaf of the shape. */
+/* Makes a slot for every leaf of the shape. */
 build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     const hlo_shape **shapes = build_leaves(b, shape);
     build_value v = build_new_value(b, build_leaf_count(shape));
@@ -85,7 +85,7 @@ build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shap
     return v;
 }
 
-/* The leaves of all operands in order. */
+/* Returns the leaves of all operands in order. */
 build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first) {
     uint32_t count = 0;
     for (uint32_t i = first; i < instr->operand_count; i++)
@@ -121,7 +121,7 @@ plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, bui
     return step;
 }
 
-/* Same elements in the same order in memory. */
+/* True if elements have the same order in memory. */
 bool build_same_memory(const hlo_shape *a, const hlo_shape *b) {
     if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
     if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;

@@ -1,4 +1,4 @@
-/* What steps.c and calls.c share: building one computation. */
+/* Building one computation: the state shared by steps.c, calls.c, jobs.c and schedule.c. */
 #ifndef HLO_RUNTIME_BUILD_H
 #define HLO_RUNTIME_BUILD_H
 
@@ -15,65 +15,66 @@ typedef struct build {
     plan_comp *comp;
     const hlo_diag_sink *sink;
     build_value *values; /* by place in the computation */
-    uint32_t *place;     /* of an instruction, by id - first_id */
+    uint32_t *place;     /* place of an instruction, by id - first_id */
     uint32_t first_id;
     bool failed;
 } build;
 
-/* What runs at once: an instruction, or a group of them. */
+/* A unit of the schedule: an instruction, or a group that runs as one. */
 typedef struct build_unit {
-    const hlo_instr *instr; /* the last one of a group */
-    const hlo_group *group; /* NULL: the instruction by itself */
+    const hlo_instr *instr; /* the group's last one */
+    const hlo_group *group; /* NULL: the instruction alone */
 } build_unit;
 
-/* Tells an error at the instruction; the computation will not run. */
+/* Reports an error at the instruction; the computation cannot be run. */
 void build_refuse(build *b, const hlo_instr *instr, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Tells a warning there. */
+/* Reports a warning at the instruction. */
 void build_warn(const build *b, const hlo_instr *instr, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 uint32_t build_leaf_count(const hlo_shape *shape);
-/* Whether dimensions are known, and not too many or too large. */
+/* True if all dimensions are known, and not too many or too large. */
 bool build_is_static(const hlo_shape *shape);
-/* The leaves' shapes, in the plan's arena. */
+/* Returns the leaves' shapes, in the plan's arena. */
 const hlo_shape **build_leaves(const build *b, const hlo_shape *shape);
 
 /* Writes the leaves' shapes to *out and moves it behind them. */
 void build_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out);
 
-/* The instruction's value, once it is made. */
+/* Returns the instruction's value, once it is made. */
 build_value *build_value_of(const build *b, const hlo_instr *instr);
 build_value build_new_value(const build *b, uint32_t count);
-/* A new slot for every leaf of the shape. */
+/* Makes a slot for every leaf of the shape. */
 build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape);
-/* A new slot; `shape` may be NULL. */
+/* Makes a slot; `shape` may be NULL. */
 uint32_t build_slot(build *b, plan_slot_kind kind, const hlo_shape *shape);
-/* A slot for working memory. */
+/* Makes a slot for working memory. */
 uint32_t build_work(build *b, size_t size);
-/* The leaves of the instruction's operands from `first` on. */
+/* Returns the leaves of the instruction's operands from `first` on. */
 build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first);
 plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, build_value operands,
                       build_value results);
 /* True if values of both shapes have their elements in the same order in memory. */
 bool build_same_memory(const hlo_shape *a, const hlo_shape *b);
-/* `value`, `count` leaves laid out as `from`, laid out as `to`: copied where the two differ. */
+/* Returns `value`, `count` leaves in the layouts of `from`, in the layouts of `to`: copied where
+ * they differ. */
 build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
                         const hlo_shape *const *from, const hlo_shape *const *to);
 
-/* jobs.c: an instruction that the backend runs by itself; several that it runs as one, whose values
- * are set. */
+/* jobs.c: makes the job of an instruction that the backend runs by itself, or of a group, whose
+ * values are set. */
 build_value build_job(build *b, const hlo_instr *instr);
 void build_group(build *b, const build_unit *unit);
-/* One leaf from one layout to another: a new slot. */
+/* Copies one leaf from one layout to another, in a new slot. */
 uint32_t build_copy(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
                     const hlo_shape *to);
 
-/* schedule.c: what runs, each unit after those that it reads. */
+/* schedule.c: orders the units to run, each after the units that it reads. */
 build_unit *build_order(build *b, uint32_t *out_count);
 
-/* calls.c: call, fusion, while, conditional. Their callees are built. */
+/* calls.c: makes the steps of call, fusion, while and conditional, whose callees are built. */
 build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called);
 build_value build_while(build *b, const hlo_instr *instr);
 build_value build_conditional(build *b, const hlo_instr *instr);

@@ -19,7 +19,7 @@ hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
                           index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
 }
 
-/* Room for places and for the largest frame among the callees. */
+/* Reserves working memory for the callee's places and for the largest frame among the callees. */
 static void finish(build *b, plan_step *step, uint32_t count, plan_comp **called) {
     hlo_arena *arena = b->plan->arena;
     size_t frame = 0;
@@ -36,7 +36,7 @@ static plan_comp **callees(const build *b, uint32_t count) {
     return hlo_arena_array(b->plan->arena, count, sizeof(plan_comp *));
 }
 
-/* The leaves of all operands, laid out as a callee wants them. */
+/* Returns the leaves of all operands, in the layouts of a callee's arguments. */
 static build_value arguments(build *b, const hlo_instr *instr, const plan_comp *callee) {
     build_value v = build_operands(b, instr, 0);
     const hlo_shape **shapes = hlo_arena_array(b->plan->arena, v.count + 1, sizeof *shapes);
@@ -50,7 +50,7 @@ static build_value arguments(build *b, const hlo_instr *instr, const plan_comp *
     return build_adapt(b, instr, v, shapes, callee->argument_shapes);
 }
 
-/* New slots for a callee's results. */
+/* Makes slots for a callee's results. */
 static build_value result_slots(build *b, const plan_comp *callee) {
     build_value v = build_new_value(b, callee->result_count);
     for (uint32_t i = 0; i < v.count; i++)
@@ -58,7 +58,7 @@ static build_value result_slots(build *b, const plan_comp *callee) {
     return v;
 }
 
-/* A call's results: what the callee only hands on stays what it is here. */
+/* Makes a call's results: leaves that the callee only forwards keep their slots here. */
 build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called) {
     plan_comp **callee = callees(b, 1);
     callee[0] = b->plan->comps[called->id];
@@ -81,8 +81,8 @@ build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called
     return build_adapt(b, instr, v, callee[0]->result_shapes, build_leaves(b, instr->shape));
 }
 
-/* A loop's state: what the body only hands on is not touched; the rest is held twice, as the body
- * reads one while it writes the other. */
+/* Makes a loop's state: leaves that the body only forwards have one slot; each other leaf has two,
+ * as the body reads one while it writes the other. */
 build_value build_while(build *b, const hlo_instr *instr) {
     plan_comp **callee = callees(b, 2);
     callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
@@ -109,7 +109,7 @@ build_value build_while(build *b, const hlo_instr *instr) {
     return build_adapt(b, instr, v, body->result_shapes, build_leaves(b, instr->shape));
 }
 
-/* Two conditionals that want one computation's result in two layouts. */
+/* True if two conditionals need one computation's result in different layouts. */
 static bool clashes(const plan_comp *callee, const hlo_shape *const *shapes) {
     for (uint32_t i = 0; i < callee->result_count; i++)
         if (callee->result_shapes[i] != shapes[i]) return true;

@@ -28,7 +28,7 @@ static uint32_t leaf_count(const hlo_instr *const *instrs, uint32_t count) {
     return leaves;
 }
 
-/* The leaves of some instructions, in order. */
+/* Makes views of the leaves of some instructions, in order. */
 static hlo_view *views_of_all(const build *b, const hlo_instr *const *instrs, uint32_t count) {
     uint32_t leaves = leaf_count(instrs, count);
     const hlo_shape **shapes = hlo_arena_array(b->plan->arena, leaves, sizeof *shapes),
@@ -48,7 +48,7 @@ static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, 
     return v;
 }
 
-/* The step of a job whose views are set. */
+/* Adds the step of a job whose views are set. */
 static void add_step(build *b, hlo_job *job, build_value operands, build_value results) {
     const hlo_plan *plan = b->plan;
     const char *name = hlo_ops[job->instr->op].name, *why = "cannot be run";
@@ -66,7 +66,7 @@ static void add_step(build *b, hlo_job *job, build_value operands, build_value r
     if (job->scratch_size) step->work = build_work(b, job->scratch_size);
 }
 
-/* The step of the group, whose results have their slots. */
+/* Adds the step of a group whose results have slots. */
 static void add_job(build *b, const hlo_instr *instr, hlo_group group) {
     hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
     build_value operands = slots_of_all(b, group.inputs, group.input_count);

@@ -15,7 +15,7 @@
 #include "runtime/backend.h"
 #include "runtime/io/arrays.h"
 
-/* Where a leaf is now. */
+/* Memory of a leaf. */
 typedef struct plan_place {
     void *data;
     float *bound; /* NULL: exact */
@@ -33,16 +33,16 @@ typedef struct plan_slot {
     plan_slot_kind kind;
     hlo_type type;
     size_t size;          /* bytes of the elements */
-    size_t bound_size;    /* bytes of their bounds, which follow them; 0: none */
-    size_t offset;        /* SLOT_BUFFER: in the frame */
-    uint32_t index;       /* SLOT_ARGUMENT, SLOT_RESULT: which */
-    uint32_t first, last; /* the steps from which to which a SLOT_BUFFER is in use */
+    size_t bound_size;    /* bytes of their sigmas, which follow them; 0: none */
+    size_t offset;        /* SLOT_BUFFER: its offset in the frame */
+    uint32_t index;       /* SLOT_ARGUMENT, SLOT_RESULT: its number */
+    uint32_t first, last; /* live range of a SLOT_BUFFER, in steps */
     plan_place place;
 } plan_slot;
 
 typedef enum plan_step_kind {
     STEP_JOB,
-    STEP_COPY, /* one leaf, byte by byte */
+    STEP_COPY, /* a copy of one leaf, byte by byte */
     STEP_CALL, /* call, fusion */
     STEP_WHILE,
     STEP_CONDITIONAL
@@ -50,8 +50,8 @@ typedef enum plan_step_kind {
 
 #define PLAN_NONE UINT32_MAX
 
-/* A recorded run: graphs that the backend replays, and between them the control flow that depends
- * on data. */
+/* A recorded run: graphs that the backend replays, and between them control flow that depends on
+ * data. */
 typedef struct plan_command_buffer plan_command_buffer;
 
 typedef struct plan_step {
@@ -61,19 +61,20 @@ typedef struct plan_step {
     uint32_t *operands; /* slots */
     uint32_t *results;  /* slots; PLAN_NONE: the callee's result is an argument or a constant,
                            forwarded as such */
-    uint32_t work;      /* a slot for the time of the step: the callee's frame, a job's scratch,
-                           a loop's predicate; PLAN_NONE */
+    uint32_t work;      /* a slot that lives during the step: the callee's frame, a job's scratch, a
+                           loop's predicate; PLAN_NONE */
     hlo_job *job;       /* STEP_JOB */
-    bool is_bound;      /* STEP_JOB: the backend has had its memory, by bind() */
+    bool is_bound;      /* STEP_JOB: bind() was called */
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
-    uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
-    uint32_t predicate;           /* STEP_WHILE: a slot */
-    uint64_t trip_count;          /* STEP_WHILE: trip count; HLO_TRIP_COUNT_UNKNOWN */
-    bool unrolls;                 /* STEP_WHILE: each iteration is recorded */
-    uint32_t *branch_operands;    /* STEP_CONDITIONAL: where each branch's operands start */
-    plan_place *arguments, *lent; /* scratch lists of a callee's arguments and results */
+    uint32_t *spare;           /* STEP_WHILE: a second slot per result, for the next iteration */
+    uint32_t predicate;        /* STEP_WHILE: slot of the predicate */
+    uint64_t trip_count;       /* STEP_WHILE: trip count; HLO_TRIP_COUNT_UNKNOWN */
+    bool unrolls;              /* STEP_WHILE: each iteration is recorded */
+    uint32_t *branch_operands; /* STEP_CONDITIONAL: first operand of each branch */
+    plan_place *arguments,
+        *lent; /* places of a callee's arguments and results, filled for each run */
 } plan_step;
 
 typedef struct plan_comp {
@@ -83,7 +84,7 @@ typedef struct plan_comp {
     uint32_t slot_count, slot_capacity, step_count, step_capacity;
     uint32_t argument_count, result_count;
     const hlo_shape **argument_shapes; /* layouts in which the caller passes arguments */
-    const hlo_shape **result_shapes;   /* layouts in which it gets results */
+    const hlo_shape **result_shapes;   /* layouts in which the caller receives results */
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
     uint64_t weight; /* estimated number of jobs of a run; loops of unknown length count once */
@@ -96,13 +97,13 @@ struct hlo_plan {
     void *device;
     hlo_plan_options options;
     plan_comp **comps; /* by computation id; NULL: not called */
-    /* By computation id, shapes in place of the parameter's and the root's: text does not promise
-     * that the layouts on both sides of a call are the same. NULL: the computation's own. */
+    /* By computation id, shapes in place of the parameter's and the root's: text may have different
+     * layouts on both sides of a call. NULL: the computation's own. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
     hlo_leaves inputs, outputs;
     plan_place *arguments, *results; /* of the entry */
-    void *memory;                    /* all of it */
+    void *memory;                    /* all memory of a run */
     size_t memory_size;
     plan_command_buffer *buffer; /* replayed by a run; NULL: a run executes the steps */
     double seconds;
@@ -114,7 +115,7 @@ struct hlo_plan {
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
-/* execute.c: runs the entry on what is in plan->arguments, to plan->results. */
+/* execute.c: runs the entry on plan->arguments, to plan->results. */
 hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink);
 /* execute.c: waits until the device is done, and reports its errors. NULL is allowed. */
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds);
@@ -135,7 +136,7 @@ size_t plan_align(const hlo_plan *plan, size_t size);
 
 /* relayout.c: copies elements of `width` bytes from row-major to the shape's layout. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
-/* Copies them back. */
+/* relayout.c: copies elements of `width` bytes from the shape's layout to row-major. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
 
 #endif

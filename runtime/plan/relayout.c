@@ -1,4 +1,4 @@
-/* Elements from one order in memory to another. */
+/* Elements copied from one order in memory to another. */
 #include <string.h>
 
 #include "runtime/plan/plan.h"

@@ -1,10 +1,10 @@
-/* Which instructions of a computation run, together with which, and in which order. */
+/* The units of a computation that run, and their order. */
 #include <string.h>
 
 #include "runtime/plan/build.h"
 
-/* Units by number: an instruction by itself has its place in the computation, a group the number of
- * instructions plus its own. */
+/* Units are numbered: an instruction alone has its place in the computation, a group the number of
+ * instructions plus its own number. */
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
@@ -14,7 +14,7 @@ typedef struct order {
     bool *wanted;      /* by unit */
     uint8_t *state;    /* by unit */
     uint32_t *waiting; /* a stack of units */
-    uint32_t *next;    /* beside it: how many of each one's inputs are made */
+    uint32_t *next;    /* parallel to `waiting`: inputs of each that are made */
     build_unit *out;
     uint32_t count;
 } order;
@@ -41,7 +41,7 @@ static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) 
     return o->maker[place_of(o, input)];
 }
 
-/* What root and side effects need. */
+/* Marks the instructions that root and side effects depend on; true if there is one. */
 static bool *find_live(const order *o) {
     bool *live = hlo_arena_zero(o->b->plan->arena, o->instr_count);
     const hlo_computation *comp = o->b->comp->comp;
@@ -56,8 +56,8 @@ static bool *find_live(const order *o) {
     return live;
 }
 
-/* The group's inputs: what its members read and is no member, each once. `seen` is by place, and
- * holds nothing of this mark. */
+/* Finds the group's inputs: operands of members that are no members, each once. `seen` is by place,
+ * and does not contain this mark. */
 static void find_inputs(const order *o, hlo_group *group, uint32_t *seen, uint32_t mark) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < group->instr_count; i++) {
@@ -100,7 +100,7 @@ static void want(order *o, uint32_t unit, uint32_t *waiting) {
     o->waiting[(*waiting)++] = unit;
 }
 
-/* What is only a member of groups that others need is not made by itself. */
+/* Marks the units to run: an instruction that is a member of groups alone is not run by itself. */
 static void find_wanted(order *o) {
     const hlo_computation *comp = o->b->comp->comp;
     uint32_t waiting = 0;
@@ -114,7 +114,8 @@ static void find_wanted(order *o) {
     }
 }
 
-/* Makes what the unit reads, and what that reads, and then the unit. False: it reads itself. */
+/* Schedules the units that a unit reads, transitively, and then the unit. False: it depends on
+ * itself. */
 static bool make(order *o, uint32_t unit) {
     uint32_t depth = 0;
     if (o->state[unit] == MADE) return true;

@@ -1,4 +1,4 @@
-/* From a computation to steps and slots, and how long each slot is needed. */
+/* From a computation to steps and slots, and the slots' live ranges. */
 #include <string.h>
 
 #include "ir/device_list.h"
@@ -8,7 +8,7 @@
 
 /* -------------------------------------------------------------------------------------- layouts */
 
-/* What text calls the same value may be laid out in two ways. */
+/* Returns a value in the layouts of another shape: text may write one value with two layouts. */
 static build_value relaid(build *b, const hlo_instr *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
@@ -17,7 +17,7 @@ static build_value relaid(build *b, const hlo_instr *instr, build_value value,
 
 /* ------------------------------------------------------------------------------------- plumbing */
 
-/* Whether a collective sends nothing: neither the header nor its groups tell of a second device. */
+/* True if a collective sends nothing: neither the header nor its groups have a second device. */
 static bool is_single_device(const hlo_instr *collective) {
     const hlo_module *module = collective->parent->module;
     for (uint32_t i = 0; i < module->attr_count; i++) {
@@ -30,7 +30,7 @@ static bool is_single_device(const hlo_instr *collective) {
     return !groups || groups->devices == 0 || groups->devices == 1;
 }
 
-/* Whether the instruction's value is its first operand's, as it is in memory. */
+/* True if the instruction's value is its first operand, unchanged in memory. */
 static bool is_alias(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_OPT_BARRIER:
@@ -57,7 +57,8 @@ static build_value element_of(build *b, const hlo_instr *instr) {
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
-/* The same bytes. Bounds belong to elements of one type, so with them another type is a copy. */
+/* Forwards the operand's bytes. Sigmas belong to elements of one type, so that with sigmas a change
+ * of type is a copy. */
 static build_value bitcast_value(build *b, const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
     if (from->type == instr->shape->type || !b->plan->options.bounds)
@@ -131,7 +132,7 @@ static void check_called(void *user, hlo_computation *called) {
     if (comp && !comp->results) b->failed = true;
 }
 
-/* What has a callee that cannot run is not looked at further; the errors are told already. */
+/* True if a callee cannot be run; its errors are reported already. */
 static bool runs_failed(build *b, const hlo_instr *instr) {
     bool before = b->failed;
     b->failed = false;
@@ -177,7 +178,7 @@ static void use(plan_comp *comp, uint32_t slot, uint32_t step) {
     if (step > s->last) s->last = step;
 }
 
-/* From which step to which each slot is in use. */
+/* Computes the live range of each slot. */
 static void find_lifetimes(plan_comp *comp) {
     for (uint32_t i = 0; i < comp->slot_count; i++) {
         comp->slots[i].first = PLAN_NONE;
@@ -194,7 +195,7 @@ static void find_lifetimes(plan_comp *comp) {
     }
 }
 
-/* The root's leaves that a step makes are made where the caller wants them. */
+/* Places the root's leaves that a step computes in memory that the caller lends. */
 static void lend_results(plan_comp *comp) {
     for (uint32_t i = 0; i < comp->result_count; i++) {
         plan_slot *slot = &comp->slots[comp->results[i]];
@@ -204,7 +205,7 @@ static void lend_results(plan_comp *comp) {
     }
 }
 
-/* Results that a job does not compute, and nobody reads. */
+/* Drops results that a job does not compute and that have no user. */
 static void drop_untouched(plan_comp *comp) {
     for (uint32_t s = 0; s < comp->step_count; s++) {
         const plan_step *step = &comp->steps[s];
@@ -237,7 +238,7 @@ static void count_places(build *b) {
         b->place[i->id - b->first_id] = count++;
 }
 
-/* The layouts that the computation meets its caller with. */
+/* Chooses the layouts of the computation's arguments and results. */
 static void find_signature(build *b) {
     plan_comp *comp = b->comp;
     const hlo_computation *c = comp->comp;

@@ -60,8 +60,8 @@ void reduce_combine(emit *e, const reducing *r, const char *const *a, const char
     emit_region(e, r->region, in, out);
 }
 
-/* A thread starts from the identity where it is known; else from the initial value, which HLO lets
- * be taken any number of times. */
+/* Declares a thread's accumulators: the identity if there is one, else the initial value, which HLO
+ * allows to be combined any number of times. */
 void reduce_declare(reduction *s, reducing *r) {
     emit *e = s->e;
     r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);

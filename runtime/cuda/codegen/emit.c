@@ -11,7 +11,7 @@ const cuda_type cuda_types[HLO_TYPE_COUNT] = {
 #undef CUDA_TYPE
 };
 
-/* `*v` of `count` elements of `size` bytes, with room for one more. */
+/* Makes room for one more in `*v`, which has `count` elements of `size` bytes. */
 static void grow(hlo_arena *arena, void *v, uint32_t count, uint32_t *capacity, size_t size) {
     void **array = v;
     if (count < *capacity) return;
@@ -110,8 +110,8 @@ static bool is_open(const emit *e, uint32_t scope) {
     return false;
 }
 
-/* The number of a name that emit_name() made, at `text`; UINT32_MAX when none is there. Names end
- * in `_` and their number. */
+/* Returns the number of a name of emit_name() at `text`; UINT32_MAX: there is none. Names end in
+ * `_` and their number. */
 static uint32_t name_at(const char *text, size_t length) {
     size_t digits = length;
     while (digits > 0 && isdigit((unsigned char)text[digits - 1])) digits--;
@@ -252,7 +252,8 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
     }
 }
 
-/* Dimensions [a, a_end) of `from`, which have as many elements as [b, b_end) of `dims`. */
+/* Maps dimensions [a, a_end) of `from` to [b, b_end) of `dims`, which have equally many elements.
+ */
 static void reshape_part(emit *e, const emit_index *from, uint32_t a, uint32_t a_end,
                          const int64_t *dims, uint32_t b, uint32_t b_end, const char **at) {
     uint32_t wide_from = 0, wide_to = 0, only_from = a, only_to = b;
@@ -344,8 +345,8 @@ static bool is_outer(const emit *e, const char *name) {
     return false;
 }
 
-/* Where the first of the thread's elements is, when all of them lie side by side from a multiple of
- * the width on; NULL when they do not. */
+/* Returns the address of the thread's elements if they are contiguous from a multiple of the width
+ * on; NULL: they are not. */
 static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
                                 const char *address) {
     if (e->width == 1 || e->open_count != e->pack_depth) return NULL;

@@ -1,4 +1,4 @@
-/* Kernels in which every thread makes a few elements of the results, side by side: "loop", and
+/* Kernels in which every thread computes a few contiguous elements of the results: "loop", and
  * "update", a dynamic-update-slice in place. */
 #include <string.h>
 
@@ -17,7 +17,8 @@ static size_t view_bytes(const hlo_view *view) {
 emit_space emit_space_of(const hlo_view *view) {
     emit_space s = {.rank = view->rank, .dims = view->dims, .count = view_count(view)};
     for (uint32_t d = 0; d < s.rank; d++) {
-        uint32_t at = d; /* slower dimensions go behind; so do, of equal strides, those of size 1 */
+        uint32_t at =
+            d; /* slower dimensions go last; so do, of equal strides, dimensions of size 1 */
         for (; at > 0; at--) {
             uint32_t other = s.order[at - 1];
             if (view->strides[other] < view->strides[d]) break;
@@ -96,7 +97,7 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 
 /* ----------------------------------------------------------------------------------------- loop */
 
-/* The thread's elements, and the index of each inside the loop over them. */
+/* Returns the index of each of the thread's elements inside the loop over them. */
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner) {
     const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
     uint32_t minor = 0;
@@ -141,7 +142,7 @@ int64_t emit_blocks(const emit *e, int64_t count) {
     return (count + each - 1) / each;
 }
 
-/* The element that a job without instructions copies. */
+/* Loads the element that a job without instructions copies. */
 static const char *copied(emit *e, const emit_index *index) {
     hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
     if (from == to) return emit_load(e, 0, index, true);
@@ -157,7 +158,8 @@ static void store_results(emit *e, const emit_index *index) {
     }
 }
 
-/* The space of what the first result only reorders, in the order in which that lies in memory. */
+/* Returns the space of the value that the first result only reorders, in that value's order in
+ * memory. */
 static emit_space source_space(const emit *e) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
@@ -169,7 +171,7 @@ static emit_space source_space(const emit *e) {
     return emit_space_of(&view);
 }
 
-/* False: the results lie in memory as what they are made of does, or are too small to care. */
+/* Writes tiles; false: results have the order of their operands, or are small. */
 static bool emit_tiles(emit *e, cuda_code *code) {
     emit_space space = source_space(e);
     emit_lines lines = {0}, inner;
@@ -234,7 +236,7 @@ bool emit_update(emit *e, cuda_code *code) {
     emit_lines lines = {0}, inner;
     emit_restart(e, &lines);
     e->offset = emit_offset_type(e, space.count);
-    /* Elements of the update are side by side in the result as well, but from any place on. */
+    /* Elements of the update are contiguous in the result as well, but from any element on. */
     emit_space dense = space;
     int64_t stride = 1;
     for (uint32_t i = 0; i < space.rank; i++) {

@@ -22,7 +22,7 @@ static const emit_index *broadcast_index(emit *e, const hlo_instr *instr, const 
     return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
 }
 
-/* The index of `from`, whose dimension order[d] is dimension d of what `index` is of. */
+/* Returns the index of `from`, whose dimension order[d] is dimension d of the array of `index`. */
 static const emit_index *permuted(emit *e, const emit_index *index, const int64_t *order,
                                   const int64_t *dims) {
     const char *at[HLO_EVAL_MAX_RANK];
@@ -34,7 +34,7 @@ static const emit_index *permuted(emit *e, const emit_index *index, const int64_
     return emit_index_new(e, index->rank, dims, at, index->linear, strides);
 }
 
-/* Dimensions from the slowest in memory to the fastest, and their sizes. */
+/* Lists dimensions from the slowest in memory to the fastest, and their sizes. */
 static void physical(const hlo_shape *shape, int64_t *order, int64_t *dims) {
     for (uint32_t d = 0; d < shape->rank; d++) {
         order[d] = shape->layout ? shape->layout->minor_to_major[shape->rank - 1 - d] : d;
@@ -107,8 +107,8 @@ static const emit_index *dynamic_slice_index(emit *e, const hlo_instr *instr,
     return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
 }
 
-/* Element `k` of the index vector at `place`, which has an index for every dimension of `indices`
- * but `vector`. */
+/* Loads element `k` of the index vector at `place`, which has an index for every dimension of
+ * `indices` but `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place) {
     const char *at[HLO_EVAL_MAX_RANK];
@@ -150,7 +150,7 @@ static const emit_index *gather_index(emit *e, const hlo_instr *instr, const emi
     return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
 }
 
-/* Of operand 0, for opcodes that only move its elements; NULL for others. */
+/* Returns the index of operand 0 for opcodes that only move its elements; NULL for others. */
 static const emit_index *moved(emit *e, const hlo_instr *instr, const emit_index *index) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
     switch (instr->op) {

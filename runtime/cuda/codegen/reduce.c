@@ -15,7 +15,7 @@ enum {
     LONG = 1 << 14,  /* elements of a row, up to which one block has all of it */
     CHUNK = 1 << 12, /* the least elements of a chunk in a row, */
     TALL = 64,       /* and in a column */
-    BLOCKS = 528     /* that are enough for a device */
+    BLOCKS = 528     /* blocks that fill a device */
 };
 
 /* -------------------------------------------------------------------------------------- results */
@@ -101,7 +101,7 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     for (uint32_t i = s->order_count; i-- > 0;)
         if (s->shape->dims[s->order[i]] > 1) minor = s->order[i];
     bool aligned = e->width > 1 && s->shape->dims[minor] % e->width == 0;
-    /* Reduced dimensions are the fastest of all: elements are where their number says. */
+    /* Reduced dimensions are the fastest: the row-major number of an element is its offset. */
     bool dense = s->row && (s->order_count == 0 || row_major[s->order[0]] == 1);
     int64_t inside = 1;
     for (uint32_t i = 0; i < s->order_count; i++) {

@@ -1,5 +1,5 @@
-/* Kernels whose results go to places that only show when they run: "scatter" and "sort". Both give
- * the same bits each time. */
+/* Kernels whose results go to positions computed at run time: "scatter" and "sort". Both give the
+ * same bits in each run. */
 #include <string.h>
 
 #include "ir/eval/kernel.h"
@@ -8,8 +8,8 @@
 /* -------------------------------------------------------------------------------------- scatter */
 
 /* The operands are copied to the results, then updates are applied in their order. Dimensions of a
- * result that no index moves along are divided among threads: what two threads write is never the
- * same. Where indices are said to be unique, so are all other dimensions. */
+ * result that no index moves along are divided among threads, so that no two threads write one
+ * element; all other dimensions as well if indices are declared unique. */
 
 typedef struct scattering {
     emit *e;
@@ -20,7 +20,7 @@ typedef struct scattering {
     uint32_t arrays;
     int64_t sizes[HLO_EVAL_MAX_RANK];      /* of a window, by dimension of the result */
     int64_t window_dim[HLO_EVAL_MAX_RANK]; /* of the updates; -1: the window has none */
-    bool shared[HLO_EVAL_MAX_RANK];        /* dimensions of the updates among threads */
+    bool shared[HLO_EVAL_MAX_RANK];        /* dimensions of the updates divided among threads */
     const char *at[HLO_EVAL_MAX_RANK];     /* of the updates */
 } scattering;
 
@@ -64,7 +64,7 @@ static void find_dimensions(scattering *s) {
     }
 }
 
-/* Where an update goes, and whether its window fits. */
+/* Returns the index that an update goes to, and whether its window fits. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
     const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -158,8 +158,8 @@ void emit_scatter(emit *e, cuda_code *code) {
 
 /* ----------------------------------------------------------------------------------------- sort */
 
-/* A thread per element counts those that go before it: the smaller ones, and the equal ones that
- * stand before it. That is its place. */
+/* Each thread counts the elements before its own: the smaller ones, and equal ones with a lower
+ * index. The count is its position. */
 
 const char *cuda_sort_refusal(const hlo_instr *instr) {
     for (uint32_t i = 0; i < instr->operand_count; i++)

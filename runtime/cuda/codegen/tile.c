@@ -1,6 +1,6 @@
-/* A thread's elements as a square: "tile". Rows are read and written as they lie in memory, and
- * what is transposed is kept until a column of it is whole. Eight threads side by side along a row
- * and four along a column make both ways fill what memory moves at once, without shared memory. */
+/* A thread's elements as a square: "tile". Rows are read and written in memory order, and
+ * transposed values are collected until a column is complete. Eight threads along a row and four
+ * along a column fill memory transactions in both orders, without shared memory. */
 #include <string.h>
 
 #include "runtime/cuda/codegen/emit.h"
@@ -19,7 +19,7 @@ static bool same_dims(const emit_space *space, uint32_t rank, const int64_t *dim
            (rank == 0 || memcmp(dims, space->dims, rank * sizeof *dims) == 0);
 }
 
-/* The dimension of the space that is the fastest of a result in memory; -1: none. */
+/* Returns the dimension of the space that is the fastest of a result in memory; -1: none. */
 static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) {
     const hlo_group *group = &e->job->group;
     const hlo_view *view = &e->job->results[result];
@@ -56,7 +56,8 @@ bool emit_find_tile(emit *e, const emit_space *space, emit_tile *tile) {
     return tile->width != 0;
 }
 
-/* Where the square starts: its number counts the threads of a warp first, then along the space. */
+/* Computes the position of the square: its number counts the threads of a warp first, then squares
+ * along the space. */
 static void split_square(emit *e, const emit_space *space, emit_tile *tile, const char *square) {
     int64_t dims[HLO_EVAL_MAX_RANK + 2];
     uint32_t order[HLO_EVAL_MAX_RANK + 2], count = 4;

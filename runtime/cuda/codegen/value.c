@@ -85,7 +85,7 @@ const char *cuda_elementwise_refusal(const hlo_instr *instr) {
     return NULL;
 }
 
-/* Opcodes whose functions are told how many bits an element has. */
+/* True for opcodes whose functions need an element's number of bits. */
 static bool counts_bits(hlo_op op) {
     switch (op) {
     case HLO_OP_NOT:
@@ -105,7 +105,7 @@ bool emit_takes_codes(const hlo_instr *instr) {
            hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
 }
 
-/* A compare in the total order, of codes. */
+/* Compares codes in the total order. */
 static const char *total_compare(emit *e, const hlo_instr *instr, const char *const *in) {
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
@@ -148,7 +148,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     return hlo_arena_format(e->arena, "%s)", text);
 }
 
-/* Whether the result is one of the type's values as it is. */
+/* True if the result is always a value of the type. */
 static bool needs_no_rounding(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_MAXIMUM:
@@ -162,8 +162,8 @@ static bool needs_no_rounding(const hlo_instr *instr) {
     }
 }
 
-/* Whether what is converted is sure not to be too large for the type, whose hardware instruction
- * then does without a comparison. */
+/* True if the operand of a convert cannot exceed the type's range: the hardware instruction then
+ * needs no comparison. */
 static bool is_within(const hlo_instr *convert) {
     hlo_type type = convert->shape->type;
     if (type != HLO_TYPE_F8E4M3FN && type != HLO_TYPE_F8E5M2) return false;

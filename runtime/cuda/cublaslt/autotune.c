@@ -10,9 +10,9 @@
 
 enum {
     MOST = 128,        /* algorithms */
-    TIMES = 9,         /* launches of each that are timed */
-    PATTERN = 1 << 18, /* elements of the numbers that memory is filled with */
-    PIECES = 16,       /* of a result that are compared */
+    TIMES = 9,         /* timed launches of each */
+    PATTERN = 1 << 18, /* elements of the pattern that fills memory */
+    PIECES = 16,       /* parts of a result that are compared */
     PIECE = 1 << 12,   /* elements of one */
     SAMPLE = PIECES * PIECE,
     OUT_OF_MEMORY = 2 /* the driver's status */
@@ -37,9 +37,9 @@ typedef struct tuning {
     size_t flush_size;
     cuda_event *begun, *ended;
     void *raw;            /* room on the host */
-    float *samples[MOST]; /* of each algorithm's result; NULL: it does not work */
-    int broken; /* the first CUresult that was not 0: the device failed, and not an algorithm */
-    int64_t sampled; /* elements of one */
+    float *samples[MOST]; /* part of each algorithm's result; NULL: it does not work */
+    int broken;           /* first CUresult other than 0: the device failed, not an algorithm */
+    int64_t sampled;      /* elements in a sample */
     char *why;
     size_t size;
 } tuning;
@@ -55,7 +55,7 @@ static hlo_status failed(tuning *t, int result) {
     return result == OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
 }
 
-/* Whether the driver did it. */
+/* True if the driver's call succeeded. */
 static bool done(tuning *t, int result) {
     if (!t->broken) t->broken = result;
     return !result;
@@ -85,7 +85,7 @@ static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
     return (p->batch - 1) * m->stride + (m->cols - 1) * m->ld + m->rows;
 }
 
-/* What the part holds that the call reads. */
+/* Finds type and size of a part that the call reads. */
 static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *out_count) {
     const cuda_pointer *at = &t->p->places[part];
     if (part <= LT_PART_C) {
@@ -99,7 +99,7 @@ static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *o
     for (uint32_t i = 0; i < view->rank; i++) *out_count *= view->dims[i];
 }
 
-/* Numbers as a model has them, about normal; the same ones each time. */
+/* Draws numbers of a model's distribution, about normal; the same ones each time. */
 static void draw(hlo_type type, bool scale, size_t count, void *out) {
     uint64_t state = 1;
     unsigned char *to = out;
@@ -153,7 +153,7 @@ static int save_operands(tuning *t) {
     return result;
 }
 
-/* Of parts that share memory, the last one's numbers stay: any will do. */
+/* Fills the operands; parts that share memory have the last one's numbers. */
 static int fill_operands(tuning *t) {
     int result = 0;
     for (int part = 0; part < LT_PART_COUNT && !result; part++)
@@ -176,7 +176,7 @@ static int restore_operands(tuning *t) {
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Pieces of D, evenly spread, as f32. */
+/* Copies pieces of D, evenly spread, as f32. */
 static bool take_sample(tuning *t, float *out) {
     hlo_type type = type_of(t->p->matrices[LT_PART_D].type);
     size_t bytes = hlo_types[type].bytes;
@@ -196,8 +196,8 @@ static bool take_sample(tuning *t, float *out) {
     return true;
 }
 
-/* Within one rounding of the result's type, and a share of the root mean square, which is more than
- * sums in another order come to, also with fast accumulation's 14 bits. */
+/* True if both samples agree within one rounding of the result's type and a share of the root mean
+ * square, which exceeds the error of reordered sums, also with the 14 bits of fast accumulation. */
 static bool agree(const tuning *t, const float *a, const float *b) {
     static const struct {
         int type;
@@ -215,7 +215,8 @@ static bool agree(const tuning *t, const float *a, const float *b) {
     return true;
 }
 
-/* The algorithm that most agree with, the first of them; NULL: none works. */
+/* Returns the sample that most algorithms agree with, the first of equals; NULL: no algorithm
+ * works. */
 static const float *find_reference(const tuning *t, uint32_t count) {
     const float *best = NULL;
     uint32_t most = 0;
@@ -236,7 +237,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Milliseconds; negative when it fails. */
+/* Times an algorithm in milliseconds; negative: it fails. */
 static double time_algo(tuning *t, const lt_algo *algo) {
     double times[TIMES];
     const cuda_library *lib = t->lib;
@@ -258,7 +259,7 @@ static double time_algo(tuning *t, const lt_algo *algo) {
     return times[TIMES / 2];
 }
 
-/* What the algorithm is, as far as it tells. */
+/* Prints the attributes of an algorithm that cuBLASLt reports. */
 static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t size) {
     enum { ID = 0, TILE = 1, SPLIT = 2, STAGES = 6 };
     static const int attributes[] = {ID, TILE, STAGES, SPLIT};
@@ -271,7 +272,8 @@ static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t si
              values[2], values[3]);
 }
 
-/* Computes the call with it, over memory full of NaNs, and takes its sample; false: it fails. */
+/* Runs the call with the algorithm on memory full of NaNs, and takes a sample of its result; false:
+ * it fails. */
 static bool try_algo(tuning *t, const lt_algo *algo, float *sample) {
     hlo_type type = type_of(t->p->matrices[LT_PART_D].type);
     size_t bytes = (size_t)matrix_elements(t->p, LT_PART_D) * hlo_types[type].bytes;
@@ -305,7 +307,7 @@ static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t co
     return HLO_OK;
 }
 
-/* The fastest of those that agree with the reference. */
+/* Chooses the fastest algorithm that agrees with the reference. */
 static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
                          lt_heuristic *out_chosen, double *out_milliseconds) {
     double best = -1, first = -1;

@@ -25,10 +25,10 @@ hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_mat
 
 /* autotune_cache.c: choices by key, in memory and, if device->autotune_cache, in that file. */
 
-/* "NAME, cuBLASLt VERSION: PROBLEM". In the arena. */
+/* Returns "NAME, cuBLASLt VERSION: PROBLEM", in the arena. */
 const char *cuda_tuned_key(const cuda_device *device, const cuda_matmul *matmul, hlo_arena *arena);
-/* Whether a choice among at least `tried` algorithms is known; reads the file when it is first
- * asked. HLO_INVALID_INPUT: the file is no cache. HLO_OUT_OF_MEMORY. */
+/* Finds a choice among at least `tried` algorithms; reads the file before the first.
+ * HLO_INVALID_INPUT: the file is no cache. HLO_OUT_OF_MEMORY. */
 hlo_status cuda_tuned_find(cuda_device *device, const char *key, uint32_t tried, bool *out_known,
                            lt_heuristic *out_chosen, char *why, size_t size);
 /* Keeps a choice, and replaces the file. HLO_INVALID_INPUT: it cannot be written. */

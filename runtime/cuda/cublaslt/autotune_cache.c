@@ -30,7 +30,7 @@ static json_t *new_cache(void) {
     return json_pack("{s:i, s:{}}", version_key, VERSION, entries_key);
 }
 
-/* A file that is not there is an empty cache. */
+/* Reads the file; a missing file is an empty cache. */
 static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char *why,
                              size_t size) {
     const char *path = device->autotune_cache;

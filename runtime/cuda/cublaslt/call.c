@@ -1,4 +1,4 @@
-/* A problem told to cuBLASLt: descriptors, algorithms, launches. */
+/* From a problem to cuBLASLt's objects: descriptors, algorithms, launches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ struct cuda_call {
     lt_desc *desc;
     lt_layout *layouts[4]; /* by lt_part, A to D */
     lt_preference *preference;
-    void *addresses[LT_PART_COUNT]; /* that the descriptor has */
+    void *addresses[LT_PART_COUNT]; /* addresses set in the descriptor */
     union {
         float f32;
         double f64;
@@ -29,7 +29,7 @@ static const log_row log_rows[] = {
 #undef LT_LOG
 };
 
-/* The line that tells most: the first that log.def knows, else the first. */
+/* The most informative line of the log: the first that log.def knows, else the first. */
 typedef struct log_line {
     char text[512];
     const char *rule;
@@ -39,7 +39,7 @@ typedef struct log_target {
     log_line *line;
 } log_target;
 
-/* The library's callback is told nothing but the line, on the thread of the call. */
+/* Target of the library's log callback, which gets the line alone, on the thread of the call. */
 static _Thread_local const log_target *log_to;
 
 static void take_line(int level, const char *function, const char *message) {
@@ -54,9 +54,8 @@ static void take_line(int level, const char *function, const char *message) {
     line->text[strcspn(line->text, "\r\n")] = '\0';
 }
 
-/* Calls `again` with the library's log on: of errors, and of what it says at its level "info",
- * where the reasons why no algorithm fits are. Without a file of its own the library would write to
- * the program's output. */
+/* Calls `again` with the library's log on: errors and level "info", which has the reasons why no
+ * algorithm fits. Without a file of its own the library would write to the program's output. */
 static void with_log(const cuda_library *lib, void (*again)(void *arg), void *arg,
                      log_line *out_line) {
     enum { ERRORS_AND_INFO = 1 | 8 };
@@ -88,7 +87,7 @@ static hlo_status refuse(const cuda_library *lib, const char *function, int stat
 
 /* ---------------------------------------------------------------------------------- descriptors */
 
-/* The value in as many bytes as the attribute has. */
+/* A value in as many bytes as the attribute has. */
 typedef union scalar {
     unsigned char one;
     int32_t four;
@@ -160,7 +159,7 @@ static int make_layout(cuda_call *call, lt_part part) {
     return status;
 }
 
-/* The alignment that a part's memory has, as far as cuBLASLt asks. */
+/* Returns the alignment of a part's memory, up to the largest that cuBLASLt asks for. */
 static int64_t alignment_of(const void *address) {
     enum { MOST = 256 };
     uintptr_t bits = (uintptr_t)address | MOST;

@@ -1,4 +1,4 @@
-/* preflight.def, put to a problem. */
+/* The rows of preflight.def, evaluated on a problem. */
 #include "runtime/cuda/cublaslt/matmul.h"
 
 typedef struct facts {

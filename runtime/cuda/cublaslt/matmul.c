@@ -1,15 +1,15 @@
-/* Matmuls as jobs of the CUDA backend: copies of what does not lie as cuBLASLt wants it, the call,
- * copies of what it could not write as it is wanted. */
+/* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not take,
+ * the call, copies of results in layouts that it does not write. */
 #include "runtime/cuda/cublaslt/autotune.h"
 
-/* Bytes to which the plan aligns buffers, and cuBLASLt has all its algorithms. */
+/* Alignment of the plan's buffers, at which all algorithms of cuBLASLt are available. */
 enum { ALIGNMENT = 256 };
 
 typedef struct matmul_job {
     cuda_matmul problem;
-    hlo_job copies[CUDA_COPIES];      /* as problem.copies */
-    size_t copy_scratch[CUDA_COPIES]; /* where the job's scratch has theirs */
-    int workspace;                    /* the result leaf of that name; -1: none */
+    hlo_job copies[CUDA_COPIES];      /* parallel to problem.copies */
+    size_t copy_scratch[CUDA_COPIES]; /* offset of each copy's scratch in the job's scratch */
+    int workspace;                    /* the result leaf of the workspace; -1: none */
     cuda_call *call;
     lt_heuristic chosen;
     char why[1024];
@@ -30,7 +30,7 @@ static bool matmul_supports(const cuda_device *device, const hlo_instr *instr, h
     return cuda_matmul_plan(instr, &options, arena, &problem, why);
 }
 
-/* A copy is a job without instructions. */
+/* Prepares a copy, a job without instructions. */
 static hlo_status prepare_copy(cuda_device *device, const hlo_job *whole, matmul_job *state,
                                uint32_t index, hlo_arena *arena, const char **why) {
     cuda_copy *copy = &state->problem.copies[index];
@@ -86,7 +86,7 @@ static void find_addresses(const hlo_job *job, void *out_addresses[LT_PART_COUNT
                                   : NULL;
 }
 
-/* A copy's job, where its memory is now. */
+/* Returns a copy's job, with its current memory. */
 static hlo_job *placed_copy(const hlo_job *job, uint32_t index) {
     matmul_job *state = job->state;
     const cuda_copy *copy = &state->problem.copies[index];
@@ -128,8 +128,8 @@ static void release_call(cuda_device *device, void *object) {
     cuda_call_free(object);
 }
 
-/* The last step runs the job once: what the library loads when it is first used is there then, and
- * a run can be recorded. */
+/* Binds the call and runs the job once: the library's lazy initialisation is done then, and a run
+ * can be recorded. */
 static hlo_status matmul_bind(cuda_device *device, hlo_job *job, const char **why) {
     matmul_job *state = job->state;
     hlo_status status = HLO_OK;

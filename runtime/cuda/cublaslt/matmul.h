@@ -50,9 +50,9 @@ typedef struct lt_attribute {
     lt_kind kind;
 } lt_attribute;
 
-/* NULL when the table has no such attribute. Static. */
+/* Finds an attribute; NULL: the table has none. Static. */
 const lt_attribute *lt_attribute_find(lt_object object, int number);
-/* The word of word.def, or of matmul/table/scale.def, that has that number; "?" when none has. */
+/* Returns the word of word.def, or of matmul/table/scale.def, for that number; "?": none. */
 const char *lt_word(lt_kind kind, int64_t number);
 
 typedef enum lt_part {
@@ -66,7 +66,7 @@ const char *lt_part_name(lt_part part);
 
 /* ------------------------------------------------------------------------------------- problems */
 
-/* A column-major matrix, or as many of them as the problem's `batch`. */
+/* A column-major matrix, or `batch` of them. */
 typedef struct lt_matrix {
     int type;               /* LT_TYPE_... */
     int64_t rows, cols, ld; /* elements */
@@ -79,9 +79,9 @@ typedef struct lt_setting {
     int64_t value;
 } lt_setting;
 
-/* A part that is copied before the call (A, B, C) or after it (D, AUX), element by element, and
- * converted as HLO's convert does where the types differ. One of the two is scratch memory. The
- * views have the same dimensions, in the instruction's order, and no data. */
+/* A copy of a part before the call (A, B, C) or after it (D, AUX), converted as HLO's convert does
+ * if the types differ. One of the two sides is scratch memory. The views have equal dimensions, in
+ * the instruction's order, and no data. */
 typedef struct cuda_copy {
     lt_part part;
     cuda_pointer from, to;
@@ -99,23 +99,23 @@ typedef struct cuda_matmul {
     lt_setting settings[CUDA_SETTINGS]; /* in the order in which they are set */
     uint32_t setting_count;
     double alpha, beta;
-    size_t workspace;   /* bytes that it may use at most */
-    int reductions;     /* LT_REDUCTION_...: MASK stands for all; where D is narrower than what sums
-                           are made in, those that would round partial sums to it are left out */
-    uint32_t alignment; /* bytes to which all parts are aligned */
+    size_t workspace;   /* bytes of its workspace at most */
+    int reductions;     /* LT_REDUCTION_...: MASK is the set of all; if D is narrower than the
+                           accumulator, reductions that round partial sums to D's type are excluded */
+    uint32_t alignment; /* alignment of all parts in bytes */
     uint32_t present;   /* bit p: the call has the lt_part p, which is at places[p] */
     cuda_pointer places[LT_PART_COUNT];
-    cuda_copy copies[CUDA_COPIES]; /* those before the call first */
+    cuda_copy copies[CUDA_COPIES]; /* copies before the call first */
     uint32_t copies_before, copy_count;
-    size_t scratch; /* bytes, the workspace included */
+    size_t scratch; /* bytes, with the workspace */
     int overwrites; /* the operand leaf whose memory D may take; -1: none */
 } cuda_matmul;
 
 typedef struct cuda_matmul_options {
     hlo_target target;  /* `cuda`: of the cuBLASLt library, major * 100 + minor */
     size_t workspace;   /* bytes */
-    uint32_t alignment; /* bytes to which operands, results and scratch memory are aligned, at
-                           least; a power of two from 16 to 256 */
+    uint32_t alignment; /* least alignment of operands, results and scratch memory in bytes; a power
+                           of two from 16 to 256 */
 } cuda_matmul_options;
 
 /* Makes the problem of a dot, an FP8 matmul call, or a call on wider types. Needs no device and no
@@ -125,17 +125,17 @@ typedef struct cuda_matmul_options {
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
                       cuda_matmul *out_matmul, const char **why);
 
-/* What cuBLASLt does not take of a problem that is otherwise as its types.def and limit.def want:
- * sizes, leading dimensions, alignment, transposition. NULL when there is nothing; else a sentence
- * that names the rule and the numbers, in the arena. */
+/* Returns the limit of cuBLASLt that a problem exceeds beside types.def and limit.def: sizes,
+ * leading dimensions, alignment, transposition. A sentence with the rule and the numbers, in the
+ * arena; NULL: none. */
 const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
                                   hlo_arena *arena);
 
-/* The problem as text, each line behind `indent`. It depends on nothing but the problem. */
+/* Prints the problem, each line behind `indent`. The text depends on the problem alone. */
 void cuda_matmul_print(const cuda_matmul *matmul, const char *indent, FILE *out);
 
-/* What makes two problems the same for the library, in one line: all of it but where the parts are,
- * and the values of alpha and beta. In the arena. */
+/* Returns a key equal for problems that the library treats alike, in one line: all of the problem
+ * but the addresses of parts and the values of alpha and beta. In the arena. */
 const char *cuda_matmul_key(const cuda_matmul *matmul, hlo_arena *arena);
 
 /* ---------------------------------------------------------------------------------------- calls */
@@ -153,18 +153,17 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
                          cuda_call **out_call);
 void cuda_call_free(cuda_call *call); /* NULL is allowed */
 
-/* Asks the library for algorithms, the one that it thinks fastest first, and writes at most `count`
- * of them, only such as run. HLO_INVALID_INPUT when there is none: `why` has the library's own log
- * line. */
+/* Asks the library for algorithms, fastest first by its heuristic, and writes at most `count`
+ * usable ones. HLO_INVALID_INPUT: there is none, and `why` has the library's log line. */
 hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *out_found,
                                uint32_t *out_count, char *why, size_t size);
 
-/* Whether the library takes an algorithm that it has given before, perhaps in another process, for
- * this call, within its workspace. */
+/* True if the library accepts, for this call and within its workspace, an algorithm that it gave
+ * before, perhaps to another process. */
 bool cuda_call_accepts(const cuda_call *call, const lt_heuristic *algorithm);
 
-/* Sets the pointers to `addresses` and queues the call with that algorithm, and nothing else: it
- * may be captured in a graph. Copies are the caller's. Errors as above. */
+/* Sets the pointers to `addresses` and enqueues the call with that algorithm, and nothing else: it
+ * may be captured in a graph. The caller makes copies. Errors as above. */
 hlo_status cuda_call_launch(cuda_call *call, const lt_algo *algo,
                             void *const addresses[LT_PART_COUNT], char *why, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/cublaslt/matmul.h"
 
-/* The dimensions of an array in three kinds, each as if it were one dimension. */
+/* Kinds of dimensions, each joined to one dimension. */
 enum { BATCH, FREE, CONTRACTING, KINDS };                           /* of an operand */
 enum { ROWS = FREE, COLS = CONTRACTING, DIMS = HLO_EVAL_MAX_RANK }; /* of a result: m and n */
 
@@ -16,7 +16,7 @@ typedef struct split {
     const hlo_shape *shape;
     uint32_t counts[KINDS], dims[KINDS][DIMS]; /* major to minor */
     axis axes[KINDS];
-    bool joined; /* each kind's dimensions lie in memory as one would */
+    bool joined; /* the dimensions of each kind are contiguous in memory */
 } split;
 
 typedef struct builder {
@@ -26,8 +26,9 @@ typedef struct builder {
     const hlo_target_info *target;
     hlo_arena *arena;
     cuda_matmul *p;
-    hlo_type operand_type, d_type; /* what the library computes with; INVALID: as they are */
-    bool swapped;                  /* its A is the instruction's b */
+    hlo_type operand_type,
+        d_type;   /* types that the library computes with; INVALID: the instruction's */
+    bool swapped; /* its A is the instruction's b */
 } builder;
 
 /* ----------------------------------------------------------------------------------- dimensions */
@@ -65,7 +66,7 @@ static split split_operand(const hlo_shape *shape, const hlo_ints *batch,
     return s;
 }
 
-/* D, or what is shaped like it: [batch.., m.., n..]. */
+/* Splits the dimensions of D, or of an array of its shape: [batch.., m.., n..]. */
 static split split_result(const hlo_matmul *m, const hlo_shape *shape) {
     split s = {.shape = shape};
     uint32_t batch = m->a_batch->count;
@@ -76,8 +77,8 @@ static split split_result(const hlo_matmul *m, const hlo_shape *shape) {
     return s;
 }
 
-/* Whether the array is a column-major matrix whose columns are along `minor`, and whose dimension
- * of the other kind is `major`. */
+/* True if the array is a column-major matrix with columns along `minor`, and its other dimension is
+ * `major`. */
 static bool lies(const split *s, int minor, int major) {
     const axis *in = &s->axes[minor], *out = &s->axes[major];
     return s->joined && (in->size == 1 || in->stride == 1) &&
@@ -136,8 +137,8 @@ static int type_word(hlo_type type) {
     }
 }
 
-/* The view of an array whose kinds of dimensions lie in the order BATCH, `major`, `minor`, each
- * dense; and `s` is then that of the array so laid. */
+/* Returns the view of an array with its kinds of dimensions in the order BATCH, `major`, `minor`,
+ * each dense, and updates `s` to it. */
 static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
     int64_t *strides = hlo_arena_array(b->arena, s->shape->rank + 1u, sizeof *strides), next = 1;
     const int order[] = {minor, major, BATCH};
@@ -159,8 +160,8 @@ static hlo_view view_of(builder *b, const hlo_shape *shape) {
     return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
 }
 
-/* A part that is to be `type`, and laid with `minor` minor, in scratch memory. `outside` is where
- * the instruction has it. */
+/* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
+ */
 static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
                       int major, int minor, const char *why) {
     size_t size = (size_t)hlo_shape_count(s->shape) * hlo_types[type].bytes;
@@ -184,7 +185,7 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
     return "no dimension of the matrix is minor";
 }
 
-/* The library's A (whose free dimension is m) or B (n). */
+/* Places the library's A (whose free dimension is m) or B (n). */
 static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
                           const hlo_ints *contracting) {
     split s = split_operand(operand->shape, batch, contracting);
@@ -206,7 +207,7 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
         transposed ? LT_OPERATION_T : LT_OPERATION_N);
 }
 
-/* Which of D's kinds of dimensions is the library's rows. */
+/* Returns the kind of D's dimensions that are the library's rows. */
 static int minor_kind(const builder *b) {
     return b->swapped ? COLS : ROWS;
 }
@@ -234,7 +235,7 @@ static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_t
     if (b->p->batch > 1) set(b, LT_DESC_EPILOGUE_AUX_BATCH_STRIDE, matrix.stride);
 }
 
-/* Without a C there is still its layout: as D's, and of the type that goes with an fp8 D. */
+/* Places C, or without a C its layout: D's, with the type that goes with an fp8 D. */
 static void place_c(builder *b) {
     const hlo_matmul *m = b->m;
     if (!m->c) {
@@ -257,9 +258,10 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
-/* XLA: on where no operand asks for more precision; not with scales per block, which multiply sums
- * that are promoted (PyTorch refuses it there). Of a dot, on only where it says so, since partial
- * sums are then rounded to fewer bits than f32 has. */
+/* True for fast accumulation. In a call it is on, as in XLA, unless an operand asks for more
+ * precision or scales are per block, which multiply promoted sums (PyTorch refuses it there). In a
+ * dot it is on only if the dot's algorithm says so, since partial sums are then rounded to fewer
+ * bits than f32 has. */
 static bool fast_accumulation(const builder *b) {
     const hlo_matmul *m = b->m;
     if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along) return false;
@@ -276,7 +278,8 @@ static int epilogue_word(hlo_epilogue epilogue) {
     return words[epilogue];
 }
 
-/* f32 is multiplied as it is, unless the dot's algorithm names a narrower type. */
+/* Returns the compute type: f32 is multiplied in f32, unless the dot's algorithm names a narrower
+ * type. */
 static int compute_word(const hlo_matmul *m, hlo_type operands) {
     if (operands == HLO_TYPE_F64) return LT_COMPUTE_64F;
     if (operands != HLO_TYPE_F32 || !m->algorithm) return LT_COMPUTE_32F;
@@ -290,7 +293,7 @@ static void set_pointer(builder *b, int attribute, lt_part part) {
     if (b->p->present >> part & 1) set(b, attribute, part);
 }
 
-/* A scale goes with its operand; a mode is told only where it is not the default. */
+/* Places each operand's scale; a mode is set only if it is not the default. */
 static void place_scales(builder *b) {
     const hlo_matmul *m = b->m;
     put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
@@ -326,7 +329,8 @@ static void set_all(builder *b) {
         set_pointer(b, pointers[i].attribute, pointers[i].part);
 }
 
-/* D may take C's memory where the two are the same to the library, and nothing else reads it. */
+/* Returns the operand leaf of C if D may take its memory: to the library both are equal, and no
+ * other operand reads it. */
 static int find_overwritten(const cuda_matmul *p) {
     const cuda_pointer *c = &p->places[LT_PART_C];
     const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
@@ -345,7 +349,7 @@ static int find_overwritten(const cuda_matmul *p) {
 
 /* ---------------------------------------------------------------------------------------- whole */
 
-/* D's copy comes last, as those of results stand behind those of operands. */
+/* Builds all parts. D's copy comes last, like results behind operands. */
 static const char *build(builder *b) {
     const hlo_matmul *m = b->m;
     cuda_matmul *p = b->p;
@@ -394,15 +398,15 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
     return build(b);
 }
 
-/* Whether every value of the one float is one of the other. */
+/* True if every value of one float type is a value of the other. */
 static bool holds(hlo_type from, hlo_type to) {
     if (from == to) return true;
     if (!hlo_type_is_float(from) || hlo_types[from].bits >= hlo_types[to].bits) return false;
     return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
 }
 
-/* The types to compute a dot in: operands that hold its own, and a result as it is to be; else one
- * of at least f32, to be converted. */
+/* Finds the types to compute a dot in: operands that hold its own, and its result type, or else a
+ * wider one of at least f32, to be converted. */
 static const hlo_wide_types *find_types(hlo_type a, hlo_type b, hlo_type d) {
     const hlo_wide_types *row;
     for (int exact = 1; exact >= 0; exact--)
@@ -413,8 +417,8 @@ static const hlo_wide_types *find_types(hlo_type a, hlo_type b, hlo_type d) {
     return NULL;
 }
 
-/* On fp8 operands the FP8 product is taken where it can be. Not for an fp8 result: cuBLASLt
- * saturates, and a dot does not. */
+/* Plans a dot. On fp8 operands the FP8 product is used where possible, but not for an fp8 result:
+ * cuBLASLt saturates, and a dot does not. */
 static const char *plan_dot(builder *b) {
     const hlo_matmul *m = b->m;
     const hlo_type ta = m->a->shape->type, tb = m->b->shape->type, td = m->d->type;

@@ -14,55 +14,56 @@ typedef struct cuda_program cuda_program; /* kernel.h */
 
 /* A device, or the description of one. */
 typedef struct cuda_device {
-    const cuda_library *lib; /* NULL: plans are made to be printed; nothing is allocated, compiled
-                                or run */
-    int sm;                  /* compute capability * 10 */
-    int target;              /* the row of target.def that it is taken for: the nearest below */
-    int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
-    char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
-    size_t l2_size;          /* bytes; 0 without a device */
-    void *context;           /* CUcontext, current in the thread that runs the plan */
-    void *stream;            /* CUstream of everything that is done */
-    void *lt;                /* cublasLtHandle */
-    cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
-                                the first job is bound */
+    const cuda_library
+        *lib;       /* NULL: plans are made to be printed; nothing is allocated, compiled or run */
+    int sm;         /* compute capability * 10 */
+    int target;     /* row of target.def used for it: the nearest below */
+    int cublaslt;   /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
+    char name[128]; /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
+    size_t l2_size; /* bytes; 0 without a device */
+    void *context;  /* CUcontext, current in the thread that runs the plan */
+    void *stream;   /* CUstream of all work */
+    void *lt;       /* cublasLtHandle */
+    cuda_program *program; /* the kernels of all jobs: prepare() adds to it, it is compiled before
+                              the first job is bound */
     bool compiled;
-    void *module;             /* CUmodule of the compiled program */
-    const char *kernel_cache; /* folder of compiled programs; NULL: none is kept */
-    size_t workspace;         /* bytes that a matmul may use, as scratch */
-    int autotune;             /* how many algorithms are timed; 0: the heuristic's first is taken */
+    void *module;               /* CUmodule of the compiled program */
+    const char *kernel_cache;   /* folder of compiled programs; NULL: none is kept */
+    size_t workspace;           /* bytes of a matmul's workspace */
+    int autotune;               /* algorithms to time; 0: the heuristic's first is taken */
     const char *autotune_cache; /* path; NULL: timings are not kept */
-    void *tuned;                /* what autotune_cache.c has of it in memory */
-    const hlo_diag_sink *sink;  /* of hlo_plan_new(): for what settling has to say, not later */
-    struct cuda_owned *owned;   /* see cuda_own() */
-    /* device.c's and cuda.c's own. */
+    void *tuned;                /* cache of tuned choices in memory (autotune_cache.c) */
+    const hlo_diag_sink
+        *sink; /* of hlo_plan_new(): for warnings of prepare() and bind(), not used later */
+    struct cuda_owned *owned; /* see cuda_own() */
+    /* used by device.c and cuda.c */
     int ordinal;
     bool graph, host_fallback, recording;
-    void *begun, *ended; /* CUevents round a run */
-    int failed;          /* the first CUresult that was not 0 since finish() told */
-    char message[256];   /* room for a `why` */
+    void *begun, *ended; /* CUevents before and after a run */
+    int failed;          /* first CUresult other than 0 since the last finish() */
+    char message[256];   /* buffer for a `why` */
     void *host;          /* the cpu backend's device, with host_fallback */
 } cuda_device;
 
 /* A way to run jobs. Of the functions that return a status, HLO_INVALID_INPUT comes with `why`: a
  * sentence that starts with a verb and follows the instruction's opcode. */
 typedef struct cuda_part {
-    const char *name; /* as the plan's text calls its jobs */
-    /* Whether it runs the instruction as a group of one. If not, `why` is static or in the arena;
-     * NULL when it is not of the part's kind at all. */
+    const char *name; /* name of its jobs in the plan's text */
+    /* True if it runs the instruction as a group of one. False: `why` is static or in the arena;
+     * NULL: the instruction is of another part's kind. */
     bool (*supports)(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      const char **why);
-    /* Decides and compiles: all that needs no memory of the device but the part's own. Sets the
-     * job's scratch_size, overwrites, untouched and state. */
+    /* Chooses and generates, without memory of the device but the part's own. Sets the job's
+     * scratch_size, overwrites, untouched and state. */
     hlo_status (*prepare)(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why);
-    /* Once for each job, when the views' data and scratch are where they will be and hold anything:
-     * queries, timing, a first launch. What is in the job's results and scratch may be changed.
-     * Not called without a device. */
+    /* Runs once for each job, when the views' data and scratch have their addresses and undefined
+     * contents: queries, timing, a first launch. May write to the job's results and scratch. Not
+     * called without a device. */
     hlo_status (*bind)(cuda_device *device, hlo_job *job, const char **why);
     /* Enqueues the job on the stream: no allocation, no query, no compilation, no waiting. */
     hlo_status (*execute)(cuda_device *device, const hlo_job *job, const char **why);
-    /* What was prepared, as text that depends on the module and the device's description only; each
-     * line indented by four spaces. */
+    /* Prints the job's state, as text that depends on the module and the device's description only;
+     * each line indented by four spaces. */
     void (*print)(const cuda_device *device, const hlo_job *job, FILE *out);
 } cuda_part;
 
@@ -80,7 +81,7 @@ uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *li
 /* kernel.c: compiles the device's program for it, and loads it. `why` as cuda_part has it. */
 hlo_status cuda_program_compile(cuda_device *device, const char **why);
 
-/* device.c: what the backend's table (backend.h) says of memory, time and recording. */
+/* device.c: memory, time and recording for the backend's table (backend.h). */
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
 void cuda_device_close(cuda_device *device);
@@ -97,11 +98,11 @@ bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);
 
-/* Says in `why` that `what` ("launch the kernel") failed, and how: HLO_INVALID_INPUT. */
+/* Writes to `why` that `what` ("launch the kernel") failed, and how; returns HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);
 
-/* Keeps `object` until the device is closed and calls `release` then, the last one kept first.
- * False, and it is released at once, when memory runs out. */
+/* Keeps `object` until the device is closed and calls `release` then, in reverse order. False:
+ * memory ran out, and `object` is released at once. */
 bool cuda_own(cuda_device *device, void *object,
               void (*release)(cuda_device *device, void *object));
 

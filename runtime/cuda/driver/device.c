@@ -54,14 +54,14 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
     return HLO_INVALID_INPUT;
 }
 
-/* The first failure of what has no status; finish() tells. */
+/* Notes the first failure of a call without a status, for finish(). */
 static void note(cuda_device *device, int result) {
     if (!device->failed) device->failed = result;
 }
 
 /* -------------------------------------------------------------------------------------- opening */
 
-/* Of an architecture that target.def does not have, the nearest below. */
+/* Returns the row of an architecture, or the nearest below. */
 static int nearest_target(int sm) {
     while (sm > 0 && !hlo_target_find(sm)) sm--;
     return sm;
@@ -221,7 +221,7 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
     return memory;
 }
 
-/* The host's memory may be used again when this returns: it is not page-locked, so the driver has
+/* Returns when the host's memory may be reused: it is not page-locked, so that the driver has
  * copied it by then. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;

@@ -27,11 +27,11 @@ void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *f
     sink->emit(sink->user, &diag);
 }
 
-/* What has been opened stays in memory: these libraries keep some that only they point to, which
- * would be lost anew each time they went and came. */
+/* Libraries stay loaded: they keep memory that only they refer to, which each unloading would leak.
+ */
 #define LOADING (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 
-/* The first of the sonames that can be opened; else NULL, after an error about the first. */
+/* Opens the first soname that can be opened; NULL: none, after an error about the first. */
 static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);
     char names[256], why[512] = "", *rest = NULL;
@@ -55,7 +55,7 @@ static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
 typedef struct symbol_info {
     cuda_library_id library;
     const char *name;
-    size_t offset; /* of the pointer in struct cuda_library */
+    size_t offset; /* offset of the pointer in struct cuda_library */
 } symbol_info;
 
 static const symbol_info symbols[] = {

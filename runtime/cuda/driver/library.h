@@ -17,7 +17,7 @@ typedef enum cuda_library_id {
     CUDA_LIBRARY_COUNT
 } cuda_library_id;
 
-/* What the libraries hand out. A pointer to one is CUDA's handle: `cuda_stream *` is a CUstream. */
+/* Handles of the libraries: `cuda_stream *` is a CUstream. */
 typedef struct cuda_context cuda_context;
 typedef struct cuda_stream cuda_stream;
 typedef struct cuda_event cuda_event;
@@ -40,16 +40,16 @@ typedef struct lt_algo {
 /* cublasLtMatmulHeuristicResult_t. */
 typedef struct lt_heuristic {
     lt_algo algo;
-    size_t workspace; /* bytes that it needs */
+    size_t workspace; /* bytes that it requires */
     int state;        /* 0: usable */
     float waves;
     int reserved[4];
 } lt_heuristic;
 
-/* Level, function, message. */
+/* A callback of cuBLASLt's log: level, function, message. */
 typedef void (*lt_log_callback)(int level, const char *function, const char *message);
 
-/* The functions of the libraries that were loaded; of the others NULL. */
+/* Functions of the libraries that were loaded; NULL: the function's library was not. */
 typedef struct cuda_library {
     void *handles[CUDA_LIBRARY_COUNT];
 #define CUDA_SYMBOL(library, name, symbol, result, parameters) result(*name) parameters;
@@ -57,18 +57,18 @@ typedef struct cuda_library {
 #undef CUDA_SYMBOL
 } cuda_library;
 
-/* Opens a library and looks up every function that cublaslt.def has for it; once it is loaded, does
- * nothing. `lib` is all zero at first. HLO_INVALID_INPUT, with one error in `sink`: there is no
- * such library, or it lacks a function; nothing is loaded then. */
+/* Opens a library and looks up every function that cublaslt.def has for it; does nothing if it is
+ * loaded. `lib` is all zero at first. HLO_INVALID_INPUT, with one error in `sink`: there is no such
+ * library, or it lacks a function; nothing is loaded then. */
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink);
-/* Closes what was loaded. */
+/* Closes the libraries. */
 void cuda_library_unload(cuda_library *lib);
 
-/* "NAME (text)" of a CUresult that is not 0, as the driver has it. Static storage of the driver's,
- * or of `room`. */
+/* Returns "NAME (text)" of a CUresult other than 0, from the driver. Static storage of the
+ * driver's, or `capacity`. */
 const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size);
 
-/* Hands `sink` an error that has no place in a text. */
+/* Emits an error that has no place in a text. */
 void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

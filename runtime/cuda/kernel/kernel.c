@@ -6,7 +6,7 @@
 #include "runtime/cuda/codegen/emit.h"
 #include "runtime/cuda/driver/library.h"
 
-/* A job's code, and for each of its launches the kernel. */
+/* A job's code, and the kernel of each of its launches. */
 typedef struct kernel_state {
     cuda_code *code;
     const char **names;
@@ -19,7 +19,8 @@ static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
 }
 
-/* Whether operands and result are what kernels work on; `flat` that a tuple of arrays is, too. */
+/* True if operands and result have types and shapes that kernels support; `flat`: also a tuple of
+ * arrays. */
 static bool has_arrays(const hlo_instr *instr) {
     const hlo_shape *shape = instr->shape;
     if (shape->type == HLO_TYPE_TUPLE) {

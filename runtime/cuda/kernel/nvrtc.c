@@ -1,4 +1,4 @@
-/* Compiling a device's program, and keeping what was compiled. */
+/* Compilation of a device's program, and the cache of compiled programs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ void cuda_image_free(cuda_image *image) {
     *image = (cuda_image){0};
 }
 
-/* The kernels' results must not depend on whether the compiler contracts, so it does not. */
+/* Compiles without contraction: results must not depend on the compiler's choice. */
 static hlo_status compile(const cuda_library *lib, nvrtc_program *program, int sm,
                           cuda_image *out) {
     char target[32];
@@ -48,8 +48,8 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
 
 /* ------------------------------------------------------------------------------------ the cache */
 
-/* A file for each program, called by a hash of its text, the target and the compiler's version.
- * What cannot be read or written is as if it were not there. */
+/* Finds the file of a program, named by a hash of its text, the target and the compiler's version.
+ * A file that cannot be read or written counts as absent. */
 
 static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,
                        char *out, size_t size) {
@@ -72,7 +72,7 @@ static bool read_image(const char *path, cuda_image *out) {
     return false;
 }
 
-/* Through a file of another name, so that nobody reads half of it. */
+/* Writes through a temporary file, so that no reader sees half of it. */
 static void write_image(const char *path, const cuda_image *image) {
     char beside[4200];
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
@@ -104,8 +104,8 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* The line of the log that tells the error, with the kernel that it is in: the last whose line
- * stands before it. */
+/* Reports the line of the log that has the error, with the kernel that it is in: the last one that
+ * begins before it. */
 static void tell_error(cuda_device *device, const cuda_image *image, const char *source,
                        const char **why) {
     const char *log = image->log ? image->log : "", *error = strstr(log, "error");

@@ -334,7 +334,7 @@ static void wrong_configs_are_refused(void **state) {
         {"DEFAULT\",\"damax", "BIAS\",\"damax", "the number of operands fits neither form"},
         {"DEFAULT\",\"damax", "GELU_AUX\",\"damax",
          "the auxiliary result does not have the result's dimensions"},
-        {"damax_output\":false", "damax_output\":true", "the abs-max is not f32[]"},
+        {"damax_output\":false", "damax_output\":true", "the amax is not f32[]"},
         {"damax_output\":false", "damax_output\":\"no\"", "damax_output is not true or false"},
         {"\"grad_x\"", "\"lhs_scale_mode\":\"OUTER_VEC\",\"grad_x\"", "no scale mode is called so"},
         {"\"grad_x\"", "\"rhs_scale_mode\":3,\"grad_x\"", "no scale mode is called so"},

@@ -1,5 +1,5 @@
-/* What an element of an output is made of: its instruction and the values of the operands, from an
- * execution of the module up to there. */
+/* The computation of one element of an output: its instruction and the values of its operands, from
+ * an execution of the module up to that instruction. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "ir/float/float.h"
 #include "runtime/io/arrays.h"
 
-/* The instruction of the entry computation that makes leaf `leaf` of its result. */
+/* Returns the instruction of the entry computation that computes leaf `leaf` of its result. */
 static hlo_instr *maker(const hlo_module *module, size_t leaf) {
     hlo_instr *instr = module->entry->root;
     while (instr->op == HLO_OP_TUPLE) {
@@ -31,7 +31,7 @@ static bool has_array_operands(const hlo_instr *instr) {
     return instr->operand_count && instr->operand_count <= MOST_OPERANDS;
 }
 
-/* Makes the operands of `instr` what the module returns. */
+/* Makes the operands of `instr` the module's result. */
 static hlo_status end_at(hlo_module *module, hlo_instr *instr) {
     hlo_instr *operands[MOST_OPERANDS];
     const hlo_shape *shapes[MOST_OPERANDS];
@@ -52,7 +52,7 @@ static hlo_status end_at(hlo_module *module, hlo_instr *instr) {
     return made ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* The values of all operands of what makes an output; NULL: not to be had, as where one is no
+/* Computes all operands of the instruction of an output; NULL: not possible, as where one is no
  * array or cannot be executed by itself. HLO_OUT_OF_MEMORY. */
 static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
                               hlo_arrays **out) {
@@ -72,7 +72,7 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     return status == HLO_OUT_OF_MEMORY ? status : HLO_OK;
 }
 
-/* The value of an operand: the one element that it has, or the one at the same place. */
+/* Prints the value of an operand: its only element, or the one at that index. */
 static void print_value(const hlo_array *operand, const hlo_shape *result, int64_t element,
                         FILE *out) {
     hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
@@ -85,8 +85,9 @@ static void print_value(const hlo_array *operand, const hlo_shape *result, int64
     fprintf(out, " = %.9g", hlo_number_load(type, (const char *)operand->data + at));
 }
 
-hlo_status hlo_print_made(const hlo_module *module, const char *name, const hlo_arrays *inputs,
-                          size_t output, int64_t element, FILE *out) {
+hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
+                                    const hlo_arrays *inputs, size_t output, int64_t element,
+                                    FILE *out) {
     hlo_instr *instr = module ? maker(module, output) : NULL;
     hlo_arrays *values = NULL;
     if (!instr) return HLO_OK;
