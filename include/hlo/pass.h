@@ -34,7 +34,7 @@ typedef struct hlo_pass_options {
                                    From 12.9 on, scales per row and per block go into calls for
                                    sm_90, in a form that XLA refuses to read */
     bool scales_used;    /* --scale-operands=used: only the scale operands that have a meaning;
-                            default false: all four */
+                            default false: all four. It has no effect on plain HLO (emit) */
     hlo_emit_form emit;  /* form of every FP8 call of the output, also of those that the input has;
                             default HLO_EMIT_CUBLAS. Verdicts tell of the calls */
     double min_gain;     /* a matmul whose time shrinks by less than this factor (hlo_verdict) stays

@@ -32,18 +32,37 @@ static bool is_endless(const hlo_instr *user) {
     return false;
 }
 
-/* True if XLA's rewriter would fail on a wide result without a barrier, whatever it is moved or
- * converted to first. It fails on a scale that is computed from the magnitudes of what it scales,
- * and on an infinite one. */
-static bool needs_barrier(const hlo_instr *value, int depth) {
+/* Looks at no more than `budget` users; true also when there are more. */
+static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        const hlo_op op = use->user->op;
+        if (op == HLO_OP_TANH || --*budget < 0) return true;
+        if ((op == HLO_OP_MULTIPLY || op == HLO_OP_ADD || op == HLO_OP_POWER ||
+             op == HLO_OP_CONVERT || hlo_ops[op].flags & HLO_MOVEMENT) &&
+            depth > 0 && reaches_tanh(use->user, depth - 1, budget))
+            return true;
+    }
+    return false;
+}
+
+/* True if a result, also moved or converted, has its magnitudes reduced or is made infinite. */
+static bool is_measured(const hlo_instr *value, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         if (user->op == HLO_OP_ABS || user->op == HLO_OP_REDUCE || is_endless(user)) return true;
         if ((user->op == HLO_OP_CONVERT || hlo_ops[user->op].flags & HLO_MOVEMENT) && depth > 0 &&
-            needs_barrier(user, depth - 1))
+            is_measured(user, depth - 1))
             return true;
     }
     return false;
+}
+
+/* True if XLA's rewriter would fail on a wide result without a barrier: on a scale that is computed
+ * from the magnitudes of what it scales, on an infinite one, on a gelu whose operand has other
+ * uses, which no pass has made an auxiliary result. */
+static bool needs_barrier(const hlo_instr *result) {
+    int budget = 48;
+    return is_measured(result, 4) || reaches_tanh(result, 8, &budget);
 }
 
 /* The result at `index` of the call's tuple; nothing is in the workspace. */
@@ -102,7 +121,7 @@ static bool stays(const hlo_instr *call) {
     if (call->pin != HLO_PIN_NONE) return true;
     for (const hlo_use *use = call->uses; use; use = use->next)
         if (use->user->pin != HLO_PIN_NONE) return true;
-    return hlo_pin_is_scheduled(call->parent->module);
+    return false;
 }
 
 static int make_plain(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater,
@@ -111,7 +130,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_great
     hlo_spelled spelled = hlo_spell(call, matmul, fusible, greater);
     bool barrier = false;
     for (const hlo_use *use = call->uses; use; use = use->next)
-        barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user, 4);
+        barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
     if (fusible && barrier && !hlo_type_is_fp8(matmul->d->type))
         spelled.d = hlo_instr_new(call->parent, call, HLO_OP_OPT_BARRIER, spelled.d->shape, 1,
                                   &spelled.d, NULL);
@@ -133,11 +152,9 @@ static make_form *const forms[] = {
 #undef HLO_EMIT_FORM
 };
 
-static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call) {
-    const char *why = hlo_pin_is_scheduled(context->module) ? "the module is scheduled"
-                                                            : "it is pinned to its place";
+static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call, const char *why) {
     hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
-                  hlo_intern_length(call->name), "the call '%s' cannot be written as plain HLO: %s",
+                  hlo_intern_length(call->name), "the call '%s' cannot be put in another form: %s",
                   call->name, why);
     return HLO_INVALID_INPUT;
 }
@@ -145,6 +162,8 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call)
 hlo_status hlo_emit(hlo_pass_context *context) {
     make_form *const make = forms[context->options->emit];
     hlo_module *module = context->module;
+    const bool scheduled = hlo_pin_is_scheduled(module);
+    if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
     const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
     hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
     hlo_spell_greater greater = {0};
@@ -156,8 +175,9 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         hlo_matmul matmul;
         const char *why;
         if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
+        if (scheduled) return refuse(context, calls[i], "the module is scheduled");
         int changes = make(calls[i], &matmul, &greater);
-        if (changes < 0) return refuse(context, calls[i]);
+        if (changes < 0) return refuse(context, calls[i], "it is pinned to its place");
         context->changes += (uint64_t)changes;
     }
     return HLO_OK;

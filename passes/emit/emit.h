@@ -4,9 +4,9 @@
 
 #include "passes/context.h"
 
-/* Puts every FP8 call of context->module, which may have a schedule, in the form options->emit.
- * HLO_INVALID_INPUT, with an error in context->sink for the call: it has to stay as and where it
- * is, and a form without calls was asked for. */
+/* Puts every FP8 call of context->module in the form options->emit; HLO_EMIT_CUBLAS changes nothing
+ * in a scheduled module. HLO_INVALID_INPUT, with an error in context->sink for the call: it has to
+ * stay as it is. */
 hlo_status hlo_emit(hlo_pass_context *context);
 
 #endif

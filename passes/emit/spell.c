@@ -227,6 +227,34 @@ static hlo_instr *gelu(speller *s, hlo_instr *x) {
     return binary(s, HLO_OP_MULTIPLY, x, times_number(s, factor, 0.5));
 }
 
+/* True if another matmul has both operands, or may have: XLA makes one of the two, whose result
+ * then has the uses of both. */
+static bool shares_operands(const speller *s) {
+    int left = 64;
+    for (const hlo_use *use = s->m->a->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (left-- == 0) return true;
+        if (user != s->call && user->operand_count > 1 && hlo_instr_operand(user, 0) == s->m->a &&
+            hlo_instr_operand(user, 1) == s->m->b)
+            return true;
+    }
+    return false;
+}
+
+/* Puts both operands behind a barrier, so that XLA does not make one dot of this one and of others
+ * that have one of the operands. */
+static void hold_operands(speller *s, hlo_matmul *m) {
+    const hlo_shape *shapes[] = {m->a->shape, m->b->shape};
+    hlo_instr *both = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, 2, shapes), 2,
+                           (hlo_instr *[]){m->a, m->b});
+    both = unary(s, HLO_OP_OPT_BARRIER, both);
+    hlo_instr **operands[] = {&m->a, &m->b};
+    for (int i = 0; i < 2; i++) {
+        *operands[i] = make(s, HLO_OP_GET_TUPLE_ELEMENT, shapes[i], 1, &both);
+        hlo_instr_set_int(*operands[i], HLO_ATTR_INDEX, i);
+    }
+}
+
 static hlo_instr *activated(speller *s, hlo_instr *x) {
     switch (hlo_epilogues[s->m->epilogue].activation) {
     case HLO_ACTIVATION_RELU: return binary(s, HLO_OP_MAXIMUM, x, numbers(s, x, 0));
@@ -301,13 +329,18 @@ hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
                  .blocks = blocks};
     s.type = type_of(matmul, s.fusible);
     hlo_spelled out = {0};
+    hlo_matmul held = *matmul;
+    const hlo_epilogue_info *epilogue = &hlo_epilogues[matmul->epilogue];
+    /* XLA makes a call with an auxiliary result of a gelu whose operand has another use, and fails.
+     */
+    const bool guarded = s.fusible && epilogue->activation == HLO_ACTIVATION_GELU;
+    const bool shared = epilogue->aux || (guarded && shares_operands(&s));
+    if (guarded && !shared) hold_operands(&s, &held);
+    s.m = &held;
     hlo_instr *x = plus_addend(&s, plus_bias(&s, product(&s)));
-    if (hlo_epilogues[matmul->epilogue].aux) {
-        /* XLA makes a call with an auxiliary result of it, and fails, where it sees both uses. */
-        out.aux = converted(&s, x, matmul->aux->type);
-        if (s.fusible) out.aux = unary(&s, HLO_OP_OPT_BARRIER, out.aux);
-        x = converted(&s, out.aux, s.type);
-    }
+    if (guarded && shared) x = unary(&s, HLO_OP_OPT_BARRIER, x);
+    if (epilogue->aux) x = out.aux = converted(&s, x, matmul->aux->type);
+    if (shared) x = converted(&s, x, HLO_TYPE_F32); /* nothing fuses it: then as the call has it */
     x = activated(&s, x);
     if (matmul->amax) out.amax = greatest(&s, x);
     out.d = narrowed(&s, x);

@@ -201,10 +201,13 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     return status;
 }
 
-/* Warns of sharded values: XLA's partitioner can split a dot, but not a custom call. */
+/* Warns of sharded values, unless dots are made of the calls again: XLA's partitioner can split a
+ * dot, but not a custom call. */
 static void warn_unpartitioned(const run *r) {
     const hlo_instr *marked;
-    if (!r->committed || !hlo_devices_unpartitioned(r->context.module, &marked)) return;
+    if (!r->committed || r->context.options->emit > HLO_EMIT_FFI ||
+        !hlo_devices_unpartitioned(r->context.module, &marked))
+        return;
     hlo_diag_emit(
         r->context.module, r->context.sink, HLO_WARNING, marked->offset,
         hlo_intern_length(marked->name),
@@ -368,15 +371,16 @@ static hlo_status check_phases(const run *r) {
 
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
-    run r = {
-        .context = {.module = module,
-                    .target = {.sm = options->target,
-                               .cuda = options->cuda_major * 100 + options->cuda_minor,
-                               .scales = options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL},
-                    .options = options,
-                    .library = &hlo_rule_library_builtin,
-                    .sink = options->sink},
-        .reports = out_report || options->min_gain > 0};
+    run r = {.context = {.module = module,
+                         .target = {.sm = options->target,
+                                    .cuda = options->cuda_major * 100 + options->cuda_minor,
+                                    .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
+                                                  ? HLO_SCALES_USED
+                                                  : HLO_SCALES_ALL},
+                         .options = options,
+                         .library = &hlo_rule_library_builtin,
+                         .sink = options->sink},
+             .reports = out_report || options->min_gain > 0};
     hlo_status status = hlo_pass_options_check(options);
     if (status != HLO_OK) return status;
     if (options->rules)

@@ -29,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         hlo_pass_options_init(&options);
         options.target = targets[size / 2 % 4];
         options.scales_used = size % 2;
+        options.emit = (hlo_emit_form)(size / 8 % (HLO_EMIT_DQ + 1));
         options.verify_each = true;
         const hlo_status status = hlo_module_optimize(module, &options, NULL);
         if (status == HLO_INTERNAL) abort();

@@ -25,11 +25,12 @@ typedef struct worker {
 
 static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                  const char *why, bool reduced) {
-    printf(
-        "seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s order %llu\n%s\n",
-        (unsigned long long)seed, options->passes, options->target, options->cuda_major,
-        options->cuda_minor, options->scales_used ? "used" : "all",
-        (unsigned long long)options->rule_order, why);
+    static const char *const forms[] = {"cublas", "ffi", "qdq", "dq"};
+    printf("seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s --emit=%s order "
+           "%llu\n%s\n",
+           (unsigned long long)seed, options->passes, options->target, options->cuda_major,
+           options->cuda_minor, options->scales_used ? "used" : "all", forms[options->emit],
+           (unsigned long long)options->rule_order, why);
     hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
     if (small) hlo_module_print(small, NULL, stdout);
     hlo_module_free(small);

@@ -24,9 +24,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'emit')
 MODELS = ('seed_scaled', 'seed_relu_damax', 'scaled_relu_amax', 'bias_relu', 'bias_gelu_tanh', 'residual', 'batched',
           'rowwise_before', 'unaligned', 'amax_of_wide', 'scan_layers', 'seed_current_scaling')
-GOLDENS = ('epilogues', 'f16', 'measured')
-# Where the epilogues of XLA's calls are not ours: the matmul of f16 is one of f32, and rounded behind the call.
-LIKE = {'f16': ('DEFAULT',)}
+GOLDENS = ('epilogues', 'f16', 'gelu', 'measured')
+# Where the epilogues of XLA's calls are not ours: the matmul of f16 is one of f32, and rounded behind the call; what
+# is behind a barrier stays outside, and dots that share an operand are merged.
+LIKE = {'f16': ('DEFAULT',), 'gelu': ('DEFAULT', 'DEFAULT', 'GELU')}
 CALL = {'cublas': r'custom_call_target="__cublas\$lt\$matmul\$f8"', 'ffi': r'custom_call_target="hlofp8\.matmul"'}
 
 
