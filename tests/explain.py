@@ -51,6 +51,10 @@ def main():
     bad = 0
     for page in pages:
         reason = page.split("\n", 1)[0]
+        if not BEFORE.search(page) or not AFTER.search(page):
+            bad += 1
+            print(f"{reason}: no page, or one without a module before and after")
+            continue
         options, rules, module = BEFORE.search(page).groups("")
         before = verdicts(program, options, rules, module)
         options, same, diff = AFTER.search(page).groups("")

@@ -200,7 +200,7 @@ def readme():
 
 
 def tables():
-    """Tables (*.def) that nothing includes; activations that no rule adds to a call."""
+    """Tables (*.def) that nothing includes; rows that lack a place which docs/extending.md names and no compiler asks for."""
     text = "\n".join(read(n) for n in FILES if n.endswith((".c", ".h", ".l", ".y", ".cmake", ".txt", ".def")))
     for name in sources(".def"):
         if name.rsplit("/", 1)[1] not in text.replace(f"/* {name}", ""):
@@ -211,6 +211,19 @@ def tables():
             row = re.match(r"HLO_ACTIVATION\((\w+),", line)
             if row and f"epilogue += {row[1]};" not in rules:
                 yield name, number, f"no rule adds {row[1]} to a call"
+    told = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md")}
+    programs = "".join(read(name) for name in FILES if name.startswith("tools/") and name.endswith(".c"))
+    goldens = "".join(read(name) for name in FILES if name.startswith("testdata/") and not name.startswith(MODELS))
+    for name, pattern, lacks in (
+            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [f"{n} does not have sm_{row[1]}" for n, text in told.items() if not re.search(rf"\bsm_{row[1]}\b", text)]),
+            ("reason.def", r'HLO_REASON\(\w+, "([\w-]+)"', lambda row: [] if f"passes/reason/pages/{row[1]}.md" in FILES else [f"there is no page passes/reason/pages/{row[1]}.md"]),
+            ("pass.def", r'PASS\("([\w-]+)", FUNCTION', lambda row: [] if re.search(rf"\b{row[1]}\b", goldens) else [f"no test in testdata runs {row[1]}"]),
+            ("options.def", r"OPTION\((\w+),", lambda row: [] if f"OPTION_{row[1]}" in programs else [f"no program reads OPTION_{row[1]}"])):
+        for table in sources("/" + name):
+            for number, line in lines(table):
+                row = re.match(pattern, line)
+                for what in lacks(row) if row else ():
+                    yield table, number, what
 
 
 def silence():
