@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cost/flops.h"
 #include "matmul/product.h"
 
 /* Instructions that one kernel may hold; values further back count as read from memory. Keeps the
@@ -50,11 +51,6 @@ typedef struct recorder {
     uint32_t owner_count;
 } recorder;
 
-static double bytes_of(const hlo_shape *shape) {
-    int64_t bytes = hlo_shape_bytes(shape);
-    return bytes < 0 ? 0 : (double)bytes;
-}
-
 static bool is_product(const hlo_instr *instr) {
     return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
 }
@@ -97,9 +93,9 @@ static void push(recorder *w, const hlo_instr *instr) {
         hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
     bool full = w->visited == KERNEL_MOST;
     if (whole && !is_fused(whole))
-        note_source(w, whole, bytes_of(instr->shape));
+        note_source(w, whole, hlo_bytes_of(instr->shape));
     else if (!is_fused(instr) || full)
-        note_source(w, instr, bytes_of(instr->shape));
+        note_source(w, instr, hlo_bytes_of(instr->shape));
     else
         w->stack[w->depth++] = instr, w->visited++;
 }
@@ -132,8 +128,8 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
                  instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
                  : whole && !is_fused(whole) ? 0
                                              : instr->operand_count);
-    if (whole && !is_fused(whole)) note_source(w, whole, bytes_of(instr->shape));
-    costs->kernel[instr->id] = w->bytes + bytes_of(instr->shape);
+    if (whole && !is_fused(whole)) note_source(w, whole, hlo_bytes_of(instr->shape));
+    costs->kernel[instr->id] = w->bytes + hlo_bytes_of(instr->shape);
     if (w->read_count[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
         consumer *made = hlo_arena_alloc(w->arena, sizeof *made);
@@ -172,19 +168,19 @@ static double roofline(double flops, double bytes, double peak, const hlo_target
 static double bytes_of_matmul(const hlo_matmul *m) {
     const hlo_instr *read[] = {m->a,       m->b,       m->c,       m->bias,
                                m->a_scale, m->b_scale, m->c_scale, m->d_scale};
-    double bytes = bytes_of(m->d) + (m->aux ? bytes_of(m->aux) : 0);
+    double bytes = hlo_bytes_of(m->d) + (m->aux ? hlo_bytes_of(m->aux) : 0);
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-        if (read[i]) bytes += bytes_of(read[i]->shape);
+        if (read[i]) bytes += hlo_bytes_of(read[i]->shape);
     return bytes;
 }
 
 /* Sums the bytes of results; arrays of bytes in a tuple are workspace. */
 static double bytes_of_results(const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return bytes_of(shape);
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_bytes_of(shape);
     double bytes = 0;
     for (uint32_t i = 0; i < shape->rank; i++) {
         const hlo_type type = shape->elements[i]->type;
-        if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8) bytes += bytes_of(shape->elements[i]);
+        if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8) bytes += hlo_bytes_of(shape->elements[i]);
     }
     return bytes;
 }
@@ -198,7 +194,7 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
     } else {
         bytes = bytes_of_results(instr->shape);
         for (uint32_t i = 0; i < instr->operand_count; i++)
-            bytes += bytes_of(hlo_instr_operand(instr, i)->shape);
+            bytes += hlo_bytes_of(hlo_instr_operand(instr, i)->shape);
     }
     return (hlo_cost){bytes, roofline(p->flops, bytes, peak, target)};
 }
@@ -287,7 +283,7 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
     if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {m.a, m.b};
-    double bytes = bytes_of(m.d),
+    double bytes = hlo_bytes_of(m.d),
            kernels = costs->entries[costs->entry_of[instr->id]].operand_bytes;
     for (int i = 0; i < 2; i++) {
         const hlo_shape *shape = read[i]->shape;
@@ -296,7 +292,7 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
         bytes += elements;
         if (hlo_type_is_fp8(shape->type)) continue;
         bool made = costs->kernel[operand_memory(read[i], dot)->id] > 0;
-        kernels += elements + (made ? -1 : 1) * bytes_of(shape);
+        kernels += elements + (made ? -1 : 1) * hlo_bytes_of(shape);
     }
     hlo_product p;
     return !hlo_product_read(instr, &p) ? 0

@@ -11,16 +11,11 @@ typedef struct counts {
         result_bytes; /* bytes of the entry's results, of constants, of all results */
 } counts;
 
-static double bytes_of(const hlo_shape *shape) {
-    int64_t bytes = hlo_shape_bytes(shape);
-    return bytes < 0 ? 0 : (double)bytes;
-}
-
 static void count_instr(counts *c, const hlo_module *module, const hlo_instr *instr) {
     c->instructions++;
     c->ops[instr->op]++;
     c->types[instr->shape->type]++;
-    double bytes = bytes_of(instr->shape);
+    double bytes = hlo_bytes_of(instr->shape);
     if (instr->op == HLO_OP_CONSTANT) c->constant_bytes += bytes;
     if (instr->op == HLO_OP_PARAMETER && instr->parent == module->entry)
         c->parameter_bytes += bytes;

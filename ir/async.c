@@ -7,9 +7,7 @@
 const char hlo_main_thread[] = "main";
 
 static const hlo_attr *thread_of(const hlo_computation *comp) {
-    for (uint32_t i = 0; i < comp->attr_count; i++)
-        if (comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD) return &comp->attrs[i];
-    return NULL;
+    return hlo_attrs_find(comp->attrs, comp->attr_count, HLO_ATTR_EXECUTION_THREAD);
 }
 
 const char *hlo_computation_thread(const hlo_computation *comp) {

@@ -52,6 +52,8 @@ struct hlo_shape {
 int64_t hlo_shape_count(const hlo_shape *shape);
 /* Sums the bytes of the elements in memory, over the leaves of a tuple; -1 on overflow. */
 int64_t hlo_shape_bytes(const hlo_shape *shape);
+/* Counts the arrays of a shape that have elements. */
+uint32_t hlo_shape_leaf_count(const hlo_shape *shape);
 bool hlo_shape_is_scalar(const hlo_shape *shape);
 bool hlo_shape_is_array(const hlo_shape *shape);
 /* True if types and dimensions are equal (through tuples); layouts are ignored. */
@@ -383,10 +385,13 @@ const char *hlo_computation_thread(const hlo_computation *comp);
 static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
     return UINT32_C(1) << id % 31;
 }
-const hlo_attr *hlo_instr_find_attr(const hlo_instr *instr, hlo_attr_id id);
+/* Finds an attribute in a list; NULL: the list does not have it. */
+const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
+const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id); /* finds its string */
 /* Returns the attribute; NULL: the instruction does not have it. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
-    return instr->attr_bits & hlo_attr_bit(id) ? hlo_instr_find_attr(instr, id) : NULL;
+    return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
+                                               : NULL;
 }
 /* Replaces all attributes by `attrs`. The array is not copied; instructions may share it. */
 void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count);
@@ -406,9 +411,22 @@ hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
 /* Calls `visit` on every computation that an attribute of `instr` names. */
 void hlo_instr_visit_called(const hlo_instr *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user);
+/* Such a visitor: sets the element of `marks`, a bool[], that the computation's id selects. */
+void hlo_mark_called(void *marks, hlo_computation *called);
 
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
+int hlo_compare_ints(const void *a, const void *b);        /* of qsort(): int64_t, ascending */
+bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* NULL equals NULL alone */
+/* True if both have one shape and elements; elided elements equal none but themselves. */
+bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b);
+/* The memory that equals that of another attribute of the kind exactly when the values are equal;
+ * NULL for floats, literals and lists of attributes. */
+const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size);
+/* True if both have one kind and value; lists of instructions never do. */
+bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b);
+/* True if both lists have equal attributes in one order; metadata does not count. */
+bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
 void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
 /* Interns `text` and sets an attribute of kind WORD, STRING, FORM or RAW. */

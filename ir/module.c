@@ -285,12 +285,6 @@ void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t coun
     }
 }
 
-const hlo_attr *hlo_instr_find_attr(const hlo_instr *instr, hlo_attr_id id) {
-    for (uint32_t i = 0; i < instr->attr_count; i++)
-        if (instr->attrs[i].id == id) return &instr->attrs[i];
-    return NULL;
-}
-
 /* Attribute arrays may be shared between instructions (clones), so every change makes a new one. */
 void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
     hlo_arena *arena = instr->parent->module->arena;
@@ -326,9 +320,8 @@ void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from) {
 }
 
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == id) return module->attrs[i].u.i;
-    return missing;
+    const hlo_attr *attr = hlo_attrs_find(module->attrs, module->attr_count, id);
+    return attr ? attr->u.i : missing;
 }
 
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing) {
@@ -364,6 +357,10 @@ void hlo_instr_visit_called(const hlo_instr *instr,
     }
 }
 
+void hlo_mark_called(void *marks, hlo_computation *called) {
+    ((bool *)marks)[called->id] = true;
+}
+
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values) {
     hlo_ints *ints = hlo_arena_alloc(module->arena, sizeof *ints + count * sizeof *values);
     ints->count = count;
@@ -397,10 +394,7 @@ void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp)
 
 const char *hlo_instr_op_name(const hlo_instr *instr) {
     const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
-    if (!metadata) return NULL;
-    for (uint32_t i = 0; i < metadata->u.attrs->count; i++)
-        if (metadata->u.attrs->v[i].id == HLO_ATTR_OP_NAME) return metadata->u.attrs->v[i].u.str;
-    return NULL;
+    return metadata ? hlo_attrs_str(metadata->u.attrs, HLO_ATTR_OP_NAME) : NULL;
 }
 
 void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,

@@ -182,6 +182,13 @@ bool hlo_shape_is_array(const hlo_shape *shape) {
     return hlo_types[shape->type].bits > 0;
 }
 
+uint32_t hlo_shape_leaf_count(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) count += hlo_shape_leaf_count(shape->elements[i]);
+    return count;
+}
+
 bool hlo_shape_is_scalar(const hlo_shape *shape) {
     return hlo_shape_is_array(shape) && shape->rank == 0;
 }

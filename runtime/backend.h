@@ -69,7 +69,8 @@ typedef struct hlo_backend {
     /* Groups a computation's instructions (`count`, in order) that run together. Returns the number
      * of groups, and writes their members and results, not their inputs, in the arena. An
      * instruction may be a member of several groups and is a result of at most one; a result of
-     * none runs by itself, if it is wanted. Groups never wait for each other in a circle. */
+     * none runs by itself, if it is wanted. Groups never wait for each other in a circle. NULL:
+     * each instruction runs by itself. */
     uint32_t (*group)(void *device, const hlo_instr *const *instrs, uint32_t count,
                       hlo_arena *arena, hlo_group **out_groups);
     /* True if the backend runs the instruction by itself. */
@@ -77,7 +78,8 @@ typedef struct hlo_backend {
     /* Chooses the job's implementation and makes its state. */
     hlo_status (*prepare)(void *device, hlo_job *job, hlo_arena *arena, const char **why);
     /* Prepares what depends on addresses: called once for each job before any is executed, with its
-     * memory, whose contents are undefined. May write to the job's results and scratch. */
+     * memory, whose contents are undefined. May write to the job's results and scratch. NULL:
+     * nothing depends on them. */
     hlo_status (*bind)(void *device, hlo_job *job, const char **why);
     hlo_status (*execute)(void *device, const hlo_job *job, const char **why);
     /* Allocates memory of the device; NULL when memory runs out. */
@@ -95,16 +97,17 @@ typedef struct hlo_backend {
     /* Waits until the device is done; *out_seconds is the time since start(). */
     hlo_status (*finish)(void *device, double *out_seconds, const char **why);
     /* Begins a graph: until recorded(), execute(), copy() and fill() are recorded and not executed.
-     * False: the device cannot, or the plan's options forbid it. */
+     * False: the device cannot, or the plan's options forbid it. NULL: no device can, and the next
+     * two are NULL. */
     bool (*record)(void *device);
     /* Ends the graph, which can be replayed any number of times; it lives until the device is
      * closed. */
     hlo_status (*recorded)(void *device, const void **out_graph, const char **why);
     hlo_status (*replay)(void *device, const void *graph, const char **why);
     /* Prints the job's implementation, as lines that begin with four spaces and depend on the
-     * module and the options only. */
+     * module and the options only. NULL: there are none. */
     void (*describe)(void *device, const hlo_job *job, FILE *out);
-    /* Prints the state that jobs share; called once after all jobs. */
+    /* Prints the state that jobs share; called once after all jobs. NULL: none. */
     void (*describe_shared)(void *device, FILE *out);
 } hlo_backend;
 

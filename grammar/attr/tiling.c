@@ -149,11 +149,6 @@ static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_not
     }
 }
 
-static int by_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Reorders the dimensions of the listed devices. */
 static void transpose_list(hlo_notation *f, hlo_tiling *t, const size_t *order) {
     size_t rank = t->dims.count;
@@ -195,7 +190,7 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
         transpose_list(f, t, order);
         for (size_t i = rank - sort; i < rank; i++) last *= t->dims.v[order[i]];
         for (size_t i = 0; sort && i < t->devices.count; i += (size_t)last)
-            qsort(t->devices.v + i, (size_t)last, sizeof(int64_t), by_number);
+            qsort(t->devices.v + i, (size_t)last, sizeof(int64_t), hlo_compare_ints);
     }
     int64_t *dims = hlo_arena_array(f->scratch, rank, sizeof *dims);
     for (size_t i = 0; i < rank; i++) dims[i] = t->dims.v[order[i]];

@@ -180,10 +180,6 @@ static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleP
     hlo_unknown_fields_to_proto(p, others, count, &to->base);
 }
 
-static void mark(void *user, hlo_computation *comp) {
-    ((bool *)user)[comp->id] = true;
-}
-
 static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module) {
     Xla__HloModuleProto *to = (Xla__HloModuleProto *)hlo_unmapped_to_proto(
         p, &xla__hlo_module_proto__descriptor, module->attrs, module->attr_count);
@@ -192,7 +188,7 @@ static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module)
     number(p, module);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next, count++)
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
-            if (i->op == HLO_OP_FUSION) hlo_instr_visit_called(i, mark, fused);
+            if (i->op == HLO_OP_FUSION) hlo_instr_visit_called(i, hlo_mark_called, fused);
     to->computations = hlo_arena_array(p->scratch, count, sizeof(void *));
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         to->computations[to->n_computations++] = write_computation(p, comp, fused[comp->id]);

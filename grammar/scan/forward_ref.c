@@ -5,11 +5,6 @@
 #include "grammar/scan/parser.h"
 #include "ir/intern.h"
 
-static bool is_name_byte(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("_.-", c));
-}
-
 static const char *skip_blanks(const char *at) {
     return at + strspn(at, " \t");
 }
@@ -18,7 +13,7 @@ static const char *skip_blanks(const char *at) {
 static const char *behind_name(const char *at, const char *name) {
     size_t length = hlo_intern_length(name);
     if (*at == '%') at++;
-    if (strncmp(at, name, length) != 0 || is_name_byte(at[length])) return NULL;
+    if (strncmp(at, name, length) != 0 || hlo_is_name_byte(at[length])) return NULL;
     return skip_blanks(at + length);
 }
 

@@ -397,4 +397,10 @@ bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *nam
 /* Number of names to offer for an unknown one: all searches together take bounded time. */
 size_t hlo_text_offers(hlo_text *text);
 
+/* True for the bytes that names are made of, behind their `%`. */
+static inline bool hlo_is_name_byte(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
+}
+
 #endif

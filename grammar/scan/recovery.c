@@ -8,14 +8,9 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-static bool is_name_byte(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("_.-", c));
-}
-
 static const char *past_name(const char *at) {
     if (*at == '%') at++;
-    while (is_name_byte(*at)) at++;
+    while (hlo_is_name_byte(*at)) at++;
     return at;
 }
 
@@ -33,7 +28,7 @@ static const char *past_parameters(const char *at) {
 
 static bool is_word(const char *at, const char *word) {
     size_t length = strlen(word);
-    return strncmp(at, word, length) == 0 && !is_name_byte(at[length]);
+    return strncmp(at, word, length) == 0 && !hlo_is_name_byte(at[length]);
 }
 
 /* `ENTRY:` is a parameter's name. */

@@ -57,10 +57,6 @@ static bool overflows_to(hlo_type type, double a, double b) {
            (isnan(a) || signbit(a) == signbit(b));
 }
 
-static bool same_number(double a, double b) {
-    return a == b || (isnan(a) && isnan(b));
-}
-
 static double excess(element e) {
     double distance = fabs(e.a - e.b);
     return isnan(distance) || isinf(distance) ? (double)INFINITY
@@ -114,12 +110,12 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             if (sigma && sigma->data) at_sigma += index[d] * sigma->strides[d];
         }
         element e = {.a = part(a, at_a, false), .b = part(b, at_b, false)};
-        if (complex && same_number(e.a, e.b)) {
+        if (complex && hlo_error_same(e.a, e.b)) {
             e.a = part(a, at_a, true);
             e.b = part(b, at_b, true);
         }
         e.same = integer ? memcmp(hlo_view_at(a, at_a), hlo_view_at(b, at_b), size) == 0
-                         : same_number(e.a, e.b);
+                         : hlo_error_same(e.a, e.b);
         if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
         bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
         if (hlo_error_overflowed(e.a, s)) {

@@ -11,12 +11,6 @@ typedef struct grouped {
     int64_t batch, open, along;
 } grouped;
 
-static bool is_listed(const hlo_ints *list, int64_t dim) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == dim) return true;
-    return false;
-}
-
 static int64_t size_of(const hlo_view *view, const hlo_ints *list) {
     int64_t size = 1;
     for (uint32_t i = 0; i < list->count; i++) size *= view->dims[list->v[i]];
@@ -28,7 +22,7 @@ static void group(grouped *g, const hlo_view *view, const hlo_ints *batch, const
     uint32_t at = 0;
     for (uint32_t i = 0; i < batch->count; i++) order.v[at++] = batch->v[i];
     for (uint32_t d = 0; d < view->rank; d++)
-        if (!is_listed(batch, d) && !is_listed(along, d)) order.v[at++] = d;
+        if (!hlo_ints_contain(batch, d) && !hlo_ints_contain(along, d)) order.v[at++] = d;
     for (uint32_t i = 0; i < along->count; i++) order.v[at++] = along->v[i];
     g->view = hlo_view_permute(view, order.v, &g->dims, &g->strides);
     g->batch = size_of(view, batch);

@@ -80,19 +80,13 @@ typedef struct operand {
     const void *data;
 } operand;
 
-static bool listed(const hlo_ints *list, int64_t dim) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == dim) return true;
-    return false;
-}
-
 static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
                     const hlo_ints *contracting) {
     hlo_dims order;
     uint32_t at = 0;
     for (uint32_t i = 0; i < batch->count; i++) order.v[at++] = batch->v[i];
     for (uint32_t d = 0; d < view->rank; d++)
-        if (!listed(batch, d) && !listed(contracting, d)) order.v[at++] = d;
+        if (!hlo_ints_contain(batch, d) && !hlo_ints_contain(contracting, d)) order.v[at++] = d;
     o->batch = batch->count;
     o->open = at - batch->count;
     for (uint32_t i = 0; i < contracting->count; i++) order.v[at++] = contracting->v[i];

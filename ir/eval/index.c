@@ -68,12 +68,6 @@ typedef struct numbers {
     int64_t vector;                   /* dimension of the indices that holds an index vector */
 } numbers;
 
-static bool listed(const hlo_ints *list, int64_t dim) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == dim) return true;
-    return false;
-}
-
 /* The windows of a gather or scatter, one for each index vector. */
 typedef struct places {
     numbers n;
@@ -91,7 +85,7 @@ typedef struct places {
 static void places_init(places *p, const int64_t *sizes) {
     p->rank = p->window_rank = 0;
     for (uint32_t d = 0, w = 0; d < p->wide->rank; d++) {
-        bool kept = !listed(p->n.dropped, d) && !listed(p->n.batching, d);
+        bool kept = !hlo_ints_contain(p->n.dropped, d) && !hlo_ints_contain(p->n.batching, d);
         p->sizes[d] = sizes ? sizes[d] : kept ? p->narrow->dims[p->n.window->v[w]] : 1;
         if (!kept) continue;
         p->window.v[w] = p->sizes[d];
@@ -100,7 +94,7 @@ static void places_init(places *p, const int64_t *sizes) {
         p->window_rank = ++w;
     }
     for (uint32_t d = 0, i = 0; d < p->narrow->rank; d++) {
-        if (listed(p->n.window, d)) continue;
+        if (hlo_ints_contain(p->n.window, d)) continue;
         if (i == p->n.vector) i++;
         p->narrow_dim[p->rank] = d;
         p->index_dim[p->rank] = i++;

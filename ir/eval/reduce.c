@@ -201,9 +201,7 @@ static int64_t number_at(const char *word, uint32_t dim, int64_t missing) {
 
 static const char *window_word(const hlo_instr *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
-    for (uint32_t i = 0; attr && i < attr->u.attrs->count; i++)
-        if (attr->u.attrs->v[i].id == id) return attr->u.attrs->v[i].u.str;
-    return NULL;
+    return attr ? hlo_attrs_str(attr->u.attrs, id) : NULL;
 }
 
 hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {

@@ -52,11 +52,6 @@ static int64_t group_size(const hlo_inference *q) {
     return -1;
 }
 
-static int by_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Pairs of devices: nobody sends twice, nobody receives twice. */
 static bool check_pairs(const hlo_inference *q) {
     const hlo_groups *pairs = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.groups;
@@ -64,7 +59,7 @@ static bool check_pairs(const hlo_inference *q) {
     int64_t *end = hlo_infer_scratch(q, (size_t)count, sizeof *end);
     for (int which = 0; which < 2; which++) {
         for (int64_t i = 0; i < count; i++) end[i] = pairs->mesh.devices.listed->v[2 * i + which];
-        qsort(end, (size_t)count, sizeof *end, by_number);
+        qsort(end, (size_t)count, sizeof *end, hlo_compare_ints);
         for (int64_t i = 0; i < count; i++) {
             if (end[i] < 0) return hlo_infer_fail(q, "there is no device %lld", (long long)end[i]);
             if (i && end[i] == end[i - 1])

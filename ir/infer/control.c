@@ -86,20 +86,14 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
     return result ? result : hlo_infer_fail(q, "has no branch");
 }
 
-static bool one_dimension(const hlo_inference *q, const hlo_shape *shape) {
-    const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
-    return hlo_infer_dims(q, dims, shape->rank, "dimension");
-}
-
 const hlo_shape *hlo_infer_GET_DIMENSION_SIZE(const hlo_inference *q) {
-    if (!hlo_infer_arrays(q, 0, 1) || !one_dimension(q, hlo_infer_operand(q, 0))) return NULL;
+    if (!hlo_infer_arrays(q, 0, 1) || !hlo_infer_one_dim(q, hlo_infer_operand(q, 0))) return NULL;
     return hlo_shape_array(q->module, HLO_TYPE_S32, 0, NULL);
 }
 
 const hlo_shape *hlo_infer_SET_DIMENSION_SIZE(const hlo_inference *q) {
     const hlo_shape *shape = hlo_infer_operand(q, 0);
-    if (!hlo_infer_arrays(q, 0, 1) || !one_dimension(q, shape)) return NULL;
+    if (!hlo_infer_arrays(q, 0, 1) || !hlo_infer_one_dim(q, shape)) return NULL;
     const hlo_shape *size = hlo_infer_operand(q, 1);
     if (!hlo_shape_is_scalar(size) || size->type != HLO_TYPE_S32)
         return hlo_infer_fail(q, "the size must be s32[]");

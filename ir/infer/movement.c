@@ -49,24 +49,24 @@ static bool unbounded(const hlo_shape *shape) {
     return false;
 }
 
-const hlo_shape *hlo_infer_RESHAPE(const hlo_inference *q) {
-    const hlo_shape *to = given_array(q, true), *from = hlo_infer_operand(q, 0);
+/* The given shape, when `count` finds as many of `what` in it as in the operand. */
+static const hlo_shape *as_large(const hlo_inference *q, const hlo_shape *to,
+                                 int64_t (*count)(const hlo_shape *), const char *what) {
+    const hlo_shape *from = hlo_infer_operand(q, 0);
     if (!to || unbounded(to) || unbounded(from)) return to;
-    int64_t had = hlo_shape_count(from), has = hlo_shape_count(to);
+    int64_t had = count(from), has = count(to);
     if (had != has)
-        return hlo_infer_fail(q, "the operand has %lld elements, the result %s has %lld",
-                              (long long)had, hlo_infer_text(q, to), (long long)has);
+        return hlo_infer_fail(q, "the operand has %lld %s, the result %s has %lld", (long long)had,
+                              what, hlo_infer_text(q, to), (long long)has);
     return to;
 }
 
+const hlo_shape *hlo_infer_RESHAPE(const hlo_inference *q) {
+    return as_large(q, given_array(q, true), hlo_shape_count, "elements");
+}
+
 const hlo_shape *hlo_infer_BITCAST(const hlo_inference *q) {
-    const hlo_shape *to = given_array(q, false), *from = hlo_infer_operand(q, 0);
-    if (!to || unbounded(to) || unbounded(from)) return to;
-    int64_t had = hlo_shape_bytes(from), has = hlo_shape_bytes(to);
-    if (had != has)
-        return hlo_infer_fail(q, "the operand has %lld bytes, the result %s has %lld",
-                              (long long)had, hlo_infer_text(q, to), (long long)has);
-    return to;
+    return as_large(q, given_array(q, false), hlo_shape_bytes, "bytes");
 }
 
 /* Returns the bits of an element's value. */
@@ -241,8 +241,7 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
     const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
-    if (!hlo_infer_dims(q, along, first->rank, "dimension")) return NULL;
+    if (!hlo_infer_one_dim(q, first)) return NULL;
     int64_t *dims = hlo_infer_scratch(q, first->rank, sizeof *dims);
     memcpy(dims, first->dims, first->rank * sizeof *dims);
     int64_t *sum = &dims[along->v[0]];

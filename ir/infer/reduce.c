@@ -38,9 +38,7 @@ const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
 const hlo_shape *hlo_infer_SORT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
-    const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
-    if (!hlo_infer_dims(q, along, first->rank, "dimension")) return NULL;
+    if (!hlo_infer_one_dim(q, first)) return NULL;
     const hlo_shape **keys = hlo_infer_scratch(q, q->count, sizeof *keys);
     const hlo_shape **scalars = hlo_infer_scratch(q, (size_t)q->count * 2, sizeof *scalars);
     for (uint32_t i = 0; i < q->count; i++) {

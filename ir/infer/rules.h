@@ -56,6 +56,8 @@ bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
 /* Checks that every number of the list is in [0, rank), none twice. `what` is the word for
  * messages: "dimension". */
 bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what);
+/* Checks that the attribute `dimensions` names one dimension of the shape. */
+bool hlo_infer_one_dim(const hlo_inference *q, const hlo_shape *shape);
 /* True if the sizes are equal, or one is unbounded. */
 static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
     return a == b || a < 0 || b < 0;

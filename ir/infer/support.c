@@ -54,9 +54,7 @@ const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, cons
 }
 
 const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id) {
-    for (uint32_t i = 0; i < q->attr_count; i++)
-        if (q->attrs[i].id == id) return &q->attrs[i];
-    return NULL;
+    return hlo_attrs_find(q->attrs, q->attr_count, id);
 }
 
 const hlo_ints *hlo_infer_ints(const hlo_inference *q, hlo_attr_id id) {
@@ -98,6 +96,12 @@ bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank,
         named[dim] = true;
     }
     return true;
+}
+
+bool hlo_infer_one_dim(const hlo_inference *q, const hlo_shape *shape) {
+    const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
+    if (dims->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
+    return hlo_infer_dims(q, dims, shape->rank, "dimension");
 }
 
 bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b) {

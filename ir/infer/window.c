@@ -26,9 +26,7 @@ static bool window_number(const char *list, uint32_t index, int pair, int64_t *o
 
 static const char *window_word(const hlo_inference *q, hlo_attr_id id) {
     const hlo_attr *window = hlo_infer_attr(q, HLO_ATTR_WINDOW);
-    for (uint32_t i = 0; window && i < window->u.attrs->count; i++)
-        if (window->u.attrs->v[i].id == id) return window->u.attrs->v[i].u.str;
-    return NULL;
+    return window ? hlo_attrs_str(window->u.attrs, id) : NULL;
 }
 
 /* Reads the window along each of `rank` dimensions; NULL, with `why` set, if it has another rank.

@@ -104,8 +104,7 @@ static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
                 .whole = hlo_arena_zero(scratch, module->next_id * sizeof *h.whole),
                 .alone = hlo_arena_zero(scratch, module->next_id * sizeof *h.alone),
                 .comps = hlo_arena_zero(scratch, module->next_computation_id * sizeof *h.comps)};
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_IS_SCHEDULED) h.ordered = module->attrs[i].u.i;
+    h.ordered = hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, false);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         uint64_t sum = 0;
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -260,9 +259,8 @@ static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo
 
 /* Hashes an attribute of the header; 0: the header lacks it. */
 static uint64_t hash_header(const hashes *h, hlo_attr_id id) {
-    for (uint32_t i = 0; i < h->module->attr_count; i++)
-        if (h->module->attrs[i].id == id) return hash_attr(h, &h->module->attrs[i], false);
-    return 0;
+    const hlo_attr *attr = hlo_attrs_find(h->module->attrs, h->module->attr_count, id);
+    return attr ? hash_attr(h, attr, false) : 0;
 }
 
 void hlo_diff_modules(const hlo_module *a, const hlo_module *b, hlo_arena *scratch,

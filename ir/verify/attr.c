@@ -63,11 +63,6 @@ static bool step_into(const char **at, const hlo_shape **shape, int64_t *out_mis
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-static int by_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Partitions, when the header says how many; 0: they are not known. */
 static int64_t partitions(const checked *c) {
     int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
@@ -96,7 +91,7 @@ static void check_list(const checked *c, const char *text, const hlo_ints *list,
                  list->count);
         return;
     }
-    qsort(devices, list->count, sizeof *devices, by_number);
+    qsort(devices, list->count, sizeof *devices, hlo_compare_ints);
     for (uint32_t i = 1; i < list->count; i++)
         if (devices[i] == devices[i - 1]) {
             COMPLAIN(c, "%%%s: %s names device %" PRId64 " twice", c->instr->name, text,

@@ -21,9 +21,7 @@ static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
 }
 
 static const hlo_attr *header_attr(const verifier *v, hlo_attr_id id) {
-    for (uint32_t i = 0; i < v->module->attr_count; i++)
-        if (v->module->attrs[i].id == id) return &v->module->attrs[i];
-    return NULL;
+    return hlo_attrs_find(v->module->attrs, v->module->attr_count, id);
 }
 
 /* ---------------------------------------------------------------------------------------- names */

@@ -107,10 +107,6 @@ unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
     return fp8;
 }
 
-static void need_computation(void *needed, hlo_computation *called) {
-    ((bool *)needed)[called->id] = true;
-}
-
 bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
     bool *reached = hlo_arena_zero(arena, module->next_computation_id);
     if (module->entry) reached[module->entry->id] = true;
@@ -118,7 +114,7 @@ bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
         for (const hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr))
             if (instr->attr_bits & HLO_ATTR_BIT_CALLS)
-                hlo_instr_visit_called(instr, need_computation, reached);
+                hlo_instr_visit_called(instr, hlo_mark_called, reached);
     return reached;
 }
 
@@ -144,7 +140,7 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
                 needed[instr->id] = true;
             if (!needed[instr->id]) continue;
             need_inputs(instr, needed);
-            hlo_instr_visit_called(instr, need_computation, called);
+            hlo_instr_visit_called(instr, hlo_mark_called, called);
         }
     }
     return needed;

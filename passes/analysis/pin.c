@@ -64,10 +64,6 @@ static bool has_own_thread(const hlo_computation *comp) {
     return false;
 }
 
-static void note_called(void *threads, hlo_computation *called) {
-    ((bool *)threads)[called->id] = true;
-}
-
 /* By computation id: what something else runs than what runs the entry, and what that calls. NULL:
  * nothing is. */
 static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
@@ -81,7 +77,7 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
         threads[comp->id] |= has_own_thread(comp);
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
             if (threads[comp->id] || i->op == HLO_OP_ASYNC_START || any_frontend(i, says_host))
-                hlo_instr_visit_called(i, note_called, threads);
+                hlo_instr_visit_called(i, hlo_mark_called, threads);
     }
     return threads;
 }

@@ -21,10 +21,6 @@ static const hlo_ints *dims_of(const hlo_instr *dot, unsigned side, bool batch) 
     return hlo_instr_ints(dot, ids[side][batch]);
 }
 
-static bool same_ints(const hlo_ints *a, const hlo_ints *b) {
-    return a->count == b->count && !memcmp(a->v, b->v, a->count * sizeof a->v[0]);
-}
-
 static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && !strcmp(a, b));
 }
@@ -68,7 +64,8 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
         return false;
     for (unsigned batch = 0; batch < 2; batch++)
         for (unsigned side = 0; side < 2; side++)
-            if (!same_ints(dims_of(first, side, batch), dims_of(second, side, batch))) return false;
+            if (!hlo_ints_equal(dims_of(first, side, batch), dims_of(second, side, batch)))
+                return false;
     return a.side == b.side && same_but_free(&a, &b) && hlo_dequantised_alike(&a.other, &b.other) &&
            first->shape->type == second->shape->type &&
            same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
@@ -89,7 +86,7 @@ static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin) return NULL;
         const hlo_ints *own = hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS);
-        if (order && !same_ints(order, own)) return NULL;
+        if (order && !hlo_ints_equal(order, own)) return NULL;
         order = own;
     }
     return order;

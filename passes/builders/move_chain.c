@@ -136,7 +136,7 @@ static bool leaf_moves(tree *t, hlo_instr *value) {
 
 static bool branch_moves(tree *t, hlo_instr *value);
 
-static bool is_pad_value(hlo_instr *value) {
+bool hlo_is_pad_value(hlo_instr *value) {
     double number;
     return hlo_known_number(value, &number);
 }
@@ -146,13 +146,13 @@ static bool branches_move(tree *t, const hlo_instr *join) {
     uint32_t first = join->op == HLO_OP_SELECT, moved = 0;
     for (uint32_t i = first; i < join->operand_count; i++) {
         hlo_instr *branch = hlo_instr_operand(join, i);
-        if (is_pad_value(branch)) continue;
+        if (hlo_is_pad_value(branch)) continue;
         if (!branch_moves(t, branch)) return false;
         moved++;
     }
     for (uint32_t i = first; moved && i < join->operand_count; i++) {
         hlo_instr *branch = hlo_instr_operand(join, i);
-        if (is_pad_value(branch) && !hlo_pad_value_moves(branch, t->leaf.scale, t->leaf.from))
+        if (hlo_is_pad_value(branch) && !hlo_pad_value_moves(branch, t->leaf.scale, t->leaf.from))
             return false;
     }
     return moved > 0;
@@ -197,7 +197,7 @@ hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value) {
     hlo_type type = HLO_TYPE_INVALID;
     for (uint32_t i = value->op == HLO_OP_SELECT; i < value->operand_count; i++) {
         hlo_instr *branch = hlo_instr_operand(value, i);
-        if (is_pad_value(branch)) continue;
+        if (hlo_is_pad_value(branch)) continue;
         operands[i] = hlo_tree_clone_onto(env, branch);
         if (!operands[i]) return NULL;
         type = operands[i]->shape->type;

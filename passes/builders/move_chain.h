@@ -7,6 +7,8 @@
 #include "passes/analysis/dequantise.h"
 #include "passes/engine/engine.h"
 
+/* True if all elements of the value are one known number. */
+bool hlo_is_pad_value(hlo_instr *value);
 /* True if a pad value can be fp8 beside fp8 values: it is 0 or NaN, which every scale leaves so,
  * or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);

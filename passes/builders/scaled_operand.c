@@ -1,8 +1,6 @@
 /* Operands that are fp8 values times scales. */
 #include "passes/builders/scaled_operand.h"
 
-#include <string.h>
-
 #include "ir/module/known.h"
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
@@ -78,16 +76,11 @@ static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
 
-static bool is_pad_value(hlo_instr *value) {
-    double number;
-    return hlo_known_number(value, &number);
-}
-
 static bool plan_select(plan *p, step *s) {
-    uint32_t pad = is_pad_value(hlo_instr_operand(s->value, 1)) ? 1 : 2;
+    uint32_t pad = hlo_is_pad_value(hlo_instr_operand(s->value, 1)) ? 1 : 2;
     hlo_instr *pad_value = hlo_instr_operand(s->value, pad);
-    return is_pad_value(pad_value) && (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) &&
-           fills(pad_value, s);
+    return hlo_is_pad_value(pad_value) &&
+           (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) && fills(pad_value, s);
 }
 
 /* Where a run of equal elements lies in several parts, their factors must be the same; that is seen
@@ -102,14 +95,14 @@ static bool plan_parts(plan *p, step *s) {
         if (g < value->shape->dims[dim] && i + 1 < value->operand_count &&
             operand->shape->dims[dim] % g)
             return false;
-        if (is_pad_value(operand)) continue;
+        if (hlo_is_pad_value(operand)) continue;
         *end = plan_operand(p, s, i, &s->granularity);
         if (!*end || (*end)->type != s->below->type) return false;
         end = &(*end)->next;
     }
     for (uint32_t i = 0; s->below && i < value->operand_count; i++) {
         hlo_instr *operand = hlo_instr_operand(value, i);
-        if (is_pad_value(operand) && !fills(operand, s)) return false;
+        if (hlo_is_pad_value(operand) && !fills(operand, s)) return false;
     }
     return s->below != NULL;
 }
@@ -179,13 +172,6 @@ static bool is_plain(const hlo_instr *value) {
     return value->operand_count > 0;
 }
 
-static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
-    const hlo_ints *a = hlo_instr_ints(x, HLO_ATTR_DIMENSIONS);
-    const hlo_ints *b = hlo_instr_ints(y, HLO_ATTR_DIMENSIONS);
-    return a == b ||
-           (a && b && a->count == b->count && !memcmp(a->v, b->v, a->count * sizeof *a->v));
-}
-
 /* True if both are one expression of one set of values. */
 static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
     double a, b;
@@ -194,7 +180,10 @@ static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
         !hlo_shape_compatible(x->shape, y->shape))
         return false;
     if (hlo_known_number(x, &a) && hlo_known_number(y, &b)) return a == b;
-    if (!is_plain(x) || !is_plain(y) || !same_dimensions(x, y)) return false;
+    if (!is_plain(x) || !is_plain(y) ||
+        !hlo_ints_equal(hlo_instr_ints(x, HLO_ATTR_DIMENSIONS),
+                        hlo_instr_ints(y, HLO_ATTR_DIMENSIONS)))
+        return false;
     for (uint32_t i = 0; i < x->operand_count; i++)
         if (!same(hlo_instr_operand(x, i), hlo_instr_operand(y, i), depth - 1)) return false;
     return true;

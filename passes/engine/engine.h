@@ -36,6 +36,11 @@ typedef struct hlo_binding {
     const char *word;
 } hlo_binding;
 
+/* True if the argument is an instruction, and not absent. */
+static inline bool hlo_has_instr(const hlo_binding *arg) {
+    return arg->kind == HLO_BOUND_VALUE || arg->kind == HLO_BOUND_CHAIN;
+}
+
 /* The attempt of one rule at one root. */
 typedef struct hlo_rule_env {
     hlo_pass_context *context;

@@ -65,19 +65,6 @@ static bool is_constant(const hlo_instr *value, double number) {
 
 /* ------------------------------------------------------------------------------------- bindings */
 
-static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
-    if (!a || !b) return a == b;
-    switch (hlo_attrs_info[a->id].kind) {
-    case HLO_KIND_INTS:
-    case HLO_KIND_SLICES:
-    case HLO_KIND_PADDING:
-        return a->u.ints->count == b->u.ints->count &&
-               !memcmp(a->u.ints->v, b->u.ints->v, a->u.ints->count * sizeof a->u.ints->v[0]);
-    case HLO_KIND_FLOAT: return a->u.f == b->u.f;
-    default: return a->u.i == b->u.i;
-    }
-}
-
 static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
     switch ((hlo_rule_attr_kind)want->kind) {
     case HLO_RULE_INT: return have && have->u.i == want->number;
@@ -88,7 +75,10 @@ static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr
                        want->int_count * sizeof(int64_t));
     case HLO_RULE_SLOT: {
         hlo_binding *slot = &env->slots[want->slot];
-        if (slot->kind == HLO_BOUND_ATTR) return same_attr(slot->attr, have);
+        if (slot->kind == HLO_BOUND_ATTR) {
+            if (!slot->attr || !have) return slot->attr == have;
+            return hlo_attr_equal(slot->attr, have);
+        }
         if (slot->kind != HLO_BOUND_NOT) return false;
         *slot = (hlo_binding){.kind = HLO_BOUND_ATTR, .attr = have};
         return true;
@@ -99,20 +89,16 @@ static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr
 
 /* ---------------------------------------------------------------------------------------- terms */
 
-static bool is_value(const hlo_binding *arg) {
-    return arg->kind == HLO_BOUND_VALUE || arg->kind == HLO_BOUND_CHAIN;
-}
-
 static bool fits(const hlo_binding *arg, char letter) {
     switch (letter) {
-    case 'A': return is_value(arg) && hlo_shape_is_array(arg->instr->shape);
+    case 'A': return hlo_has_instr(arg) && hlo_shape_is_array(arg->instr->shape);
     case 'C': return arg->kind == HLO_BOUND_CHAIN;
-    case 'D': return is_value(arg) && arg->instr->op == HLO_OP_DOT;
+    case 'D': return hlo_has_instr(arg) && arg->instr->op == HLO_OP_DOT;
     case 'N':
     case 'S': return arg->kind == HLO_BOUND_NUMBER;
-    case 'V': return is_value(arg);
+    case 'V': return hlo_has_instr(arg);
     case 'W': return arg->kind == HLO_BOUND_WORD;
-    default: return !is_value(arg) || fits(arg, (char)toupper((unsigned char)letter));
+    default: return !hlo_has_instr(arg) || fits(arg, (char)toupper((unsigned char)letter));
     }
 }
 

@@ -23,11 +23,6 @@
 #define MEASURE(name)                                                                              \
     int64_t hlo_measure_##name(UNUSED const hlo_rule_env *env, const hlo_instr *value)
 
-/* True if the argument is an instruction, and not absent. */
-static inline bool hlo_has_instr(const hlo_binding *arg) {
-    return arg->kind == HLO_BOUND_VALUE || arg->kind == HLO_BOUND_CHAIN;
-}
-
 /* Reads the fused FP8 call `call`. False: it is none, or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 

@@ -5,83 +5,19 @@
  * Keeps: what is pinned, random numbers, collectives with a channel; metadata of the first.
  * Numerics: unchanged.
  * Tests: testdata/passes/cse/ */
-#include <string.h>
 #include <xxhash.h>
 
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
-static bool same_attrs(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
-
-static bool same_literal(const hlo_literal *a, const hlo_literal *b) {
-    if (a == b) return true;
-    if (a->shape != b->shape || a->elided || b->elided) return false;
-    if (a->data) return memcmp(a->data, b->data, (size_t)hlo_shape_bytes(a->shape)) == 0;
-    for (uint32_t i = 0; i < a->shape->rank; i++)
-        if (!same_literal(a->elements[i], b->elements[i])) return false;
-    return true;
-}
-
-static bool same_attr(const hlo_attr *a, const hlo_attr *b) {
-    if (a->id != b->id) return false;
-    switch (hlo_attrs_info[a->id].kind) {
-    case HLO_KIND_INT:
-    case HLO_KIND_BOOL: return a->u.i == b->u.i;
-    case HLO_KIND_FLOAT: return a->u.f == b->u.f;
-    case HLO_KIND_WORD:
-    case HLO_KIND_STRING:
-    case HLO_KIND_BYTES:
-    case HLO_KIND_FORM:
-    case HLO_KIND_RAW: return a->u.str == b->u.str;
-    case HLO_KIND_GROUPS:
-    case HLO_KIND_SHARDING: return a->u.parsed->text == b->u.parsed->text;
-    case HLO_KIND_INTS:
-    case HLO_KIND_SLICES:
-    case HLO_KIND_PADDING:
-        return a->u.ints->count == b->u.ints->count &&
-               memcmp(a->u.ints->v, b->u.ints->v, a->u.ints->count * sizeof *a->u.ints->v) == 0;
-    case HLO_KIND_COMPUTATION: return a->u.comp == b->u.comp;
-    case HLO_KIND_COMPUTATIONS:
-        return a->u.comps->count == b->u.comps->count &&
-               memcmp(a->u.comps->v, b->u.comps->v, a->u.comps->count * sizeof *a->u.comps->v) == 0;
-    case HLO_KIND_INSTRS: return false; /* control predecessors */
-    case HLO_KIND_SHAPES:
-    case HLO_KIND_LAYOUT:
-        return a->u.shapes->count == b->u.shapes->count &&
-               memcmp(a->u.shapes->v, b->u.shapes->v,
-                      a->u.shapes->count * sizeof *a->u.shapes->v) == 0;
-    case HLO_KIND_SHAPE: return a->u.shape == b->u.shape;
-    case HLO_KIND_LITERAL: return same_literal(a->u.literal, b->u.literal);
-    case HLO_KIND_ATTRS:
-        return same_attrs(a->u.attrs->v, a->u.attrs->count, b->u.attrs->v, b->u.attrs->count);
-    }
-    return false;
-}
-
-/* Returns the next attribute that matters, from `*at` on; NULL at the end. */
-static const hlo_attr *next_attr(const hlo_attr *attrs, uint32_t count, uint32_t *at) {
-    while (*at < count && attrs[*at].id == HLO_ATTR_METADATA) ++*at;
-    return *at < count ? &attrs[(*at)++] : NULL;
-}
-
-static bool same_attrs(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count) {
-    uint32_t a_at = 0, b_at = 0;
-    for (;;) {
-        const hlo_attr *left = next_attr(a, a_count, &a_at);
-        const hlo_attr *right = next_attr(b, b_count, &b_at);
-        if (!left || !right) return left == right;
-        if (!same_attr(left, right)) return false;
-    }
-}
-
 static bool same_value(const hlo_instr *a, const hlo_instr *b) {
     if (a->op != b->op || a->shape != b->shape || a->operand_count != b->operand_count)
         return false;
     for (uint32_t i = 0; i < a->operand_count; i++)
         if (hlo_instr_operand(a, i) != hlo_instr_operand(b, i)) return false;
-    if (a->op == HLO_OP_CONSTANT && !same_literal(a->u.literal, b->u.literal)) return false;
-    return same_attrs(a->attrs, a->attr_count, b->attrs, b->attr_count);
+    if (a->op == HLO_OP_CONSTANT && !hlo_literal_equal(a->u.literal, b->u.literal)) return false;
+    return hlo_attrs_equal(a->attrs, a->attr_count, b->attrs, b->attr_count);
 }
 
 static uint64_t hash_literal(const hlo_literal *literal, uint64_t hash) {
@@ -92,30 +28,6 @@ static uint64_t hash_literal(const hlo_literal *literal, uint64_t hash) {
     return hash;
 }
 
-static uint64_t hash_attr(const hlo_attr *attr, uint64_t hash) {
-    switch (hlo_attrs_info[attr->id].kind) {
-    case HLO_KIND_INT: return XXH3_64bits_withSeed(&attr->u.i, sizeof attr->u.i, hash);
-    case HLO_KIND_WORD:
-    case HLO_KIND_STRING:
-    case HLO_KIND_FORM:
-    case HLO_KIND_GROUPS:
-    case HLO_KIND_SHARDING:
-    case HLO_KIND_RAW: return XXH3_64bits_withSeed(&attr->u.str, sizeof attr->u.str, hash);
-    case HLO_KIND_INTS:
-    case HLO_KIND_SLICES:
-    case HLO_KIND_PADDING:
-        return XXH3_64bits_withSeed(attr->u.ints->v, attr->u.ints->count * sizeof *attr->u.ints->v,
-                                    hash);
-    case HLO_KIND_COMPUTATION:
-        return XXH3_64bits_withSeed(&attr->u.comp, sizeof attr->u.comp, hash);
-    case HLO_KIND_COMPUTATIONS:
-        return XXH3_64bits_withSeed(attr->u.comps->v,
-                                    attr->u.comps->count * sizeof *attr->u.comps->v, hash);
-    case HLO_KIND_INSTRS: return XXH3_64bits_withSeed(&attr, sizeof attr, hash); /* no two alike */
-    default: return hash;
-    }
-}
-
 /* Hashes cheap properties that tell most instructions apart; same_value() compares the rest. */
 static uint64_t hash_value(const hlo_instr *instr) {
     uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
@@ -124,7 +36,11 @@ static uint64_t hash_value(const hlo_instr *instr) {
         hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
     }
     if (instr->op == HLO_OP_CONSTANT) hash = hash_literal(instr->u.literal, hash);
-    for (uint32_t i = 0; i < instr->attr_count; i++) hash = hash_attr(&instr->attrs[i], hash);
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        size_t size;
+        const void *value = hlo_attr_value(&instr->attrs[i], &size);
+        if (value) hash = XXH3_64bits_withSeed(value, size, hash);
+    }
     return hash;
 }
 

@@ -6,10 +6,6 @@
  * Tests: testdata/passes/dce/ */
 #include "passes/passes.h"
 
-static void note_called(void *called, hlo_computation *comp) {
-    ((bool *)called)[comp->id] = true;
-}
-
 /* Backwards: the dead users of an instruction are removed before it is visited. */
 hlo_status hlo_pass_dce(hlo_pass_context *context) {
     hlo_module *module = context->module;
@@ -26,7 +22,7 @@ hlo_status hlo_pass_dce(hlo_pass_context *context) {
             before = hlo_instr_prev(instr);
             if (instr->use_count || instr == comp->root || instr->op == HLO_OP_PARAMETER ||
                 instr->pin) {
-                hlo_instr_visit_called(instr, note_called, called);
+                hlo_instr_visit_called(instr, hlo_mark_called, called);
                 continue;
             }
             hlo_instr_remove(instr);

@@ -13,7 +13,7 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
     while (instr->op == HLO_OP_TUPLE) {
         uint32_t o = 0;
         for (; o < instr->operand_count; o++) {
-            size_t leaves = hlo_leaf_count(hlo_instr_operand(instr, o)->shape);
+            size_t leaves = hlo_shape_leaf_count(hlo_instr_operand(instr, o)->shape);
             if (leaf < leaves) break;
             leaf -= leaves;
         }

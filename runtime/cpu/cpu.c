@@ -145,17 +145,6 @@ static int find_overwritten(const hlo_job *job) {
     return -1;
 }
 
-/* Groups each instruction by itself. */
-static uint32_t cpu_group(void *device, const hlo_instr *const *instrs, uint32_t count,
-                          hlo_arena *arena, hlo_group **out_groups) {
-    (void)device;
-    (void)instrs;
-    (void)count;
-    (void)arena;
-    *out_groups = NULL;
-    return 0;
-}
-
 static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, const char **why) {
     (void)device;
     (void)why;
@@ -163,13 +152,6 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
         cpu_matmul_prepare(job, arena);
     else if (job->group.instr_count)
         job->overwrites = find_overwritten(job);
-    return HLO_OK;
-}
-
-static hlo_status cpu_bind(void *device, hlo_job *job, const char **why) {
-    (void)device;
-    (void)job;
-    (void)why;
     return HLO_OK;
 }
 
@@ -264,45 +246,14 @@ static hlo_status cpu_finish(void *device, double *out_seconds, const char **why
     return HLO_OK;
 }
 
-/* Recording would save nothing: visiting the steps costs little beside executing them. */
-static bool cpu_record(void *device) {
-    (void)device;
-    return false;
-}
-
-static hlo_status cpu_recorded(void *device, const void **out_graph, const char **why) {
-    (void)device;
-    *out_graph = NULL;
-    *why = "does not record";
-    return HLO_INVALID_INPUT;
-}
-
-static hlo_status cpu_replay(void *device, const void *graph, const char **why) {
-    (void)graph;
-    return cpu_recorded(device, &graph, why);
-}
-
-static void cpu_describe(void *device, const hlo_job *job, FILE *out) {
-    (void)device;
-    (void)job;
-    (void)out;
-}
-
-static void cpu_describe_shared(void *device, FILE *out) {
-    (void)device;
-    (void)out;
-}
-
 const hlo_backend cpu_backend = {
     .name = "cpu",
     .alignment = ALIGN,
     .keeps_bounds = true,
     .open = cpu_open,
     .close = cpu_close,
-    .group = cpu_group,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
-    .bind = cpu_bind,
     .execute = cpu_execute,
     .allocate = cpu_allocate,
     .release = cpu_release,
@@ -313,9 +264,4 @@ const hlo_backend cpu_backend = {
     .fill = cpu_fill,
     .start = cpu_start,
     .finish = cpu_finish,
-    .record = cpu_record,
-    .recorded = cpu_recorded,
-    .replay = cpu_replay,
-    .describe = cpu_describe,
-    .describe_shared = cpu_describe_shared,
 };

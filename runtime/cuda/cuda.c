@@ -90,7 +90,8 @@ static hlo_status cuda_bind(void *device, hlo_job *job, const char **why) {
         if (status != HLO_OK) return status;
         d->compiled = true;
     }
-    return ((const cuda_part *)job->kind)->bind(d, job, why);
+    const cuda_part *part = job->kind;
+    return part->bind ? part->bind(d, job, why) : HLO_OK;
 }
 
 static hlo_status cuda_execute(void *device, const hlo_job *job, const char **why) {

@@ -44,13 +44,6 @@ static hlo_status prepare(cuda_device *device, hlo_job *job, hlo_arena *arena, c
     return status;
 }
 
-static hlo_status bind_job(cuda_device *device, hlo_job *job, const char **why) {
-    (void)device;
-    (void)job;
-    (void)why;
-    return HLO_OK;
-}
-
 static hlo_status execute(cuda_device *device, const hlo_job *job, const char **why) {
     host_job *host = job->state;
     for (uint32_t i = 0; i < job->operand_count; i++)
@@ -74,7 +67,6 @@ const cuda_part cuda_host_part = {
     .name = "host",
     .supports = supports,
     .prepare = prepare,
-    .bind = bind_job,
     .execute = execute,
     .print = print,
 };

@@ -337,7 +337,8 @@ static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
             print_slot(comp, step->work, out);
         }
         hlo_print_plain(out, "  %%%s\n", step->instr->name);
-        if (step->job) plan->backend->describe(plan->device, step->job, out);
+        if (step->job && plan->backend->describe)
+            plan->backend->describe(plan->device, step->job, out);
     }
     fputs("  returns ", out);
     print_slots(comp, comp->results, comp->result_count, out);
@@ -349,5 +350,5 @@ void hlo_plan_print(const hlo_plan *plan, FILE *out) {
                     plan->memory_size);
     for (const hlo_computation *c = plan->module->first; c; c = c->next)
         if (plan->comps[c->id]) print_comp(plan, plan->comps[c->id], out);
-    plan->backend->describe_shared(plan->device, out);
+    if (plan->backend->describe_shared) plan->backend->describe_shared(plan->device, out);
 }

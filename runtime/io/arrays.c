@@ -89,13 +89,6 @@ hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank
 
 /* --------------------------------------------------------------------------------------- leaves */
 
-size_t hlo_leaf_count(const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
-    size_t count = 0;
-    for (uint32_t i = 0; i < shape->rank; i++) count += hlo_leaf_count(shape->elements[i]);
-    return count;
-}
-
 static void put_leaves(const hlo_shape *shape, uint32_t owner, hlo_leaves *out) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++) put_leaves(shape->elements[i], owner, out);
@@ -110,7 +103,7 @@ hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *ou
     uint32_t count = role == HLO_INPUTS ? entry->parameter_count : 1;
     hlo_instr *const *instrs = role == HLO_INPUTS ? entry->parameters : &entry->root;
     size_t leaves = 0;
-    for (uint32_t i = 0; i < count; i++) leaves += hlo_leaf_count(instrs[i]->shape);
+    for (uint32_t i = 0; i < count; i++) leaves += hlo_shape_leaf_count(instrs[i]->shape);
     *out = (hlo_leaves){.shapes = calloc(leaves + 1, sizeof *out->shapes),
                         .owners = calloc(leaves + 1, sizeof *out->owners)};
     if (!out->shapes || !out->owners) {

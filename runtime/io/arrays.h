@@ -28,9 +28,6 @@ hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
                                     const hlo_arrays *inputs, size_t output, int64_t element,
                                     FILE *out);
 
-/* Counts the arrays of a shape. */
-size_t hlo_leaf_count(const hlo_shape *shape);
-
 /* The array shapes in a list of shapes: leaves of tuples in order, without tokens. */
 typedef struct hlo_leaves {
     const hlo_shape **shapes; /* count entries */

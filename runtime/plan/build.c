@@ -25,13 +25,6 @@ build_value *build_value_of(const build *b, const hlo_instr *instr) {
     return &b->values[b->place[instr->id - b->first_id]];
 }
 
-uint32_t build_leaf_count(const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < shape->rank; i++) count += build_leaf_count(shape->elements[i]);
-    return count;
-}
-
 void build_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++) build_leaf_shapes(shape->elements[i], out);
@@ -42,7 +35,7 @@ void build_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
 
 const hlo_shape **build_leaves(const build *b, const hlo_shape *shape) {
     const hlo_shape **shapes =
-        hlo_arena_array(b->plan->arena, build_leaf_count(shape) + 1, sizeof *shapes);
+        hlo_arena_array(b->plan->arena, hlo_shape_leaf_count(shape) + 1, sizeof *shapes);
     const hlo_shape **end = shapes;
     build_leaf_shapes(shape, &end);
     return shapes;
@@ -80,7 +73,7 @@ build_value build_new_value(const build *b, uint32_t count) {
 /* Makes a slot for every leaf of the shape. */
 build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     const hlo_shape **shapes = build_leaves(b, shape);
-    build_value v = build_new_value(b, build_leaf_count(shape));
+    build_value v = build_new_value(b, hlo_shape_leaf_count(shape));
     for (uint32_t i = 0; i < v.count; i++) v.slots[i] = build_slot(b, kind, shapes[i]);
     return v;
 }

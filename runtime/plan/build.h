@@ -34,7 +34,6 @@ void build_refuse(build *b, const hlo_instr *instr, const char *format, ...)
 void build_warn(const build *b, const hlo_instr *instr, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-uint32_t build_leaf_count(const hlo_shape *shape);
 /* True if all dimensions are known, and not too many or too large. */
 bool build_is_static(const hlo_shape *shape);
 /* Returns the leaves' shapes, in the plan's arena. */

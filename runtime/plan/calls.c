@@ -43,7 +43,7 @@ static build_value arguments(build *b, const hlo_instr *instr, const plan_comp *
     uint32_t at = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_shape *shape = hlo_instr_operand(instr, i)->shape;
-        uint32_t count = build_leaf_count(shape);
+        uint32_t count = hlo_shape_leaf_count(shape);
         const hlo_shape **leaves = build_leaves(b, shape);
         for (uint32_t leaf = 0; leaf < count; leaf++) shapes[at++] = leaves[leaf];
     }
@@ -128,7 +128,7 @@ build_value build_conditional(build *b, const hlo_instr *instr) {
                          "`conditional` shares a branch with another that wants its "
                          "result in another layout");
         const hlo_shape *shape = hlo_instr_operand(instr, i + 1)->shape;
-        build_value part = {operands.slots + at, build_leaf_count(shape)};
+        build_value part = {operands.slots + at, hlo_shape_leaf_count(shape)};
         part = build_adapt(b, instr, part, build_leaves(b, shape), callee[i]->argument_shapes);
         memmove(operands.slots + at, part.slots, part.count * sizeof *part.slots);
         starts[i] = at;

@@ -24,7 +24,7 @@ static hlo_view *sigmas_of(const build *b, const hlo_view *views, uint32_t count
 
 static uint32_t leaf_count(const hlo_instr *const *instrs, uint32_t count) {
     uint32_t leaves = 0;
-    for (uint32_t i = 0; i < count; i++) leaves += build_leaf_count(instrs[i]->shape);
+    for (uint32_t i = 0; i < count; i++) leaves += hlo_shape_leaf_count(instrs[i]->shape);
     return leaves;
 }
 

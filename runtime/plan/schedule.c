@@ -81,8 +81,10 @@ static void find_groups(order *o, const bool *live) {
     uint32_t live_count = 0;
     for (uint32_t i = 0; i < o->instr_count; i++)
         if (live[i] && build_is_static(o->instrs[i]->shape)) instrs[live_count++] = o->instrs[i];
+    const hlo_backend *backend = plan->backend;
     uint32_t groups =
-        plan->backend->group(plan->device, instrs, live_count, plan->arena, &o->groups);
+        backend->group ? backend->group(plan->device, instrs, live_count, plan->arena, &o->groups)
+                       : 0;
     uint32_t *seen = hlo_arena_zero(plan->arena, o->instr_count * sizeof *seen);
     o->unit_count = o->instr_count + groups;
     o->maker = hlo_arena_array(plan->arena, o->instr_count, sizeof *o->maker);

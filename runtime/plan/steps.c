@@ -52,8 +52,8 @@ static bool is_alias(const hlo_instr *instr) {
 static build_value element_of(build *b, const hlo_instr *instr) {
     const hlo_instr *tuple = hlo_instr_operand(instr, 0);
     uint32_t index = (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0), start = 0;
-    for (uint32_t i = 0; i < index; i++) start += build_leaf_count(tuple->shape->elements[i]);
-    build_value v = {build_value_of(b, tuple)->slots + start, build_leaf_count(instr->shape)};
+    for (uint32_t i = 0; i < index; i++) start += hlo_shape_leaf_count(tuple->shape->elements[i]);
+    build_value v = {build_value_of(b, tuple)->slots + start, hlo_shape_leaf_count(instr->shape)};
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
@@ -73,7 +73,7 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
     uint32_t at = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
-        build_value part = {v.slots + at, build_leaf_count(operand->shape)};
+        build_value part = {v.slots + at, hlo_shape_leaf_count(operand->shape)};
         part = relaid(b, instr, part, operand->shape, instr->shape->elements[i]);
         memmove(v.slots + at, part.slots, part.count * sizeof *part.slots);
         at += part.count;
@@ -84,7 +84,7 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
 static build_value constant_value(build *b, const hlo_instr *instr, const hlo_literal *literal) {
     const hlo_shape *shape = literal->shape;
     if (shape->type == HLO_TYPE_TUPLE) {
-        build_value v = build_new_value(b, build_leaf_count(shape));
+        build_value v = build_new_value(b, hlo_shape_leaf_count(shape));
         uint32_t at = 0;
         for (uint32_t i = 0; i < shape->rank; i++) {
             build_value part = constant_value(b, instr, literal->elements[i]);
@@ -114,8 +114,8 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_li
 static build_value parameter_value(build *b, const hlo_instr *instr) {
     uint32_t index = 0;
     for (int64_t p = 0; p < instr->u.parameter; p++)
-        index += build_leaf_count(b->comp->comp->parameters[p]->shape);
-    build_value v = build_new_value(b, build_leaf_count(instr->shape));
+        index += hlo_shape_leaf_count(b->comp->comp->parameters[p]->shape);
+    build_value v = build_new_value(b, hlo_shape_leaf_count(instr->shape));
     for (uint32_t i = 0; i < v.count; i++) {
         v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
         b->comp->slots[v.slots[i]].index = index + i;
@@ -245,7 +245,7 @@ static void find_signature(build *b) {
     const hlo_shape *arguments = b->plan->arguments_like[c->id];
     const hlo_shape *result = b->plan->results_like[c->id];
     for (uint32_t i = 0; i < c->parameter_count; i++)
-        comp->argument_count += build_leaf_count(c->parameters[i]->shape);
+        comp->argument_count += hlo_shape_leaf_count(c->parameters[i]->shape);
     comp->argument_shapes =
         hlo_arena_array(b->plan->arena, comp->argument_count + 1, sizeof *comp->argument_shapes);
     const hlo_shape **end = comp->argument_shapes;

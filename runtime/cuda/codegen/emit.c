@@ -323,18 +323,11 @@ bool emit_is_member(const emit *e, const hlo_instr *instr) {
     return false;
 }
 
-static uint32_t leaf_count(const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return hlo_types[shape->type].bytes != 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < shape->rank; i++) count += leaf_count(shape->elements[i]);
-    return count;
-}
-
 uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
     const hlo_group *group = &e->job->group;
     uint32_t leaf = 0;
     for (uint32_t i = 0; i < group->input_count && group->inputs[i] != instr; i++)
-        leaf += leaf_count(group->inputs[i]->shape);
+        leaf += hlo_shape_leaf_count(group->inputs[i]->shape);
     return leaf;
 }
 

@@ -262,9 +262,8 @@ void emit_reduce(emit *e, cuda_code *code);
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);
 void emit_scatter(emit *e, cuda_code *code);
 void emit_sort(emit *e, cuda_code *code);
-/* Return why kernels cannot run the instruction; NULL: they can. */
-const char *cuda_scatter_refusal(const hlo_instr *instr);
-const char *cuda_sort_refusal(const hlo_instr *instr);
+/* Returns why kernels cannot run the scatter or sort; NULL: they can. */
+const char *cuda_applied_refusal(const hlo_instr *instr);
 
 /* Texts of device.cuh, ir/float/encode.h, element.cuh and opcodes.cuh, ended by NULL;
  * cmake/embed.cmake makes them. */

@@ -17,6 +17,9 @@ typedef struct cuda_pointer {
     size_t offset;  /* CUDA_SCRATCH: bytes into the job's scratch */
 } cuda_pointer;
 
+/* kernel.c: where the pointer of a job points to. */
+void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer);
+
 /* A kernel with its arguments, or a copy. */
 typedef struct cuda_launch {
     const char *form;     /* "loop", "row", ..., for the plan's text; "copy" */

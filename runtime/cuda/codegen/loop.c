@@ -2,20 +2,15 @@
  * "update", a dynamic-update-slice in place. */
 #include <string.h>
 
+#include "ir/eval/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
-static int64_t view_count(const hlo_view *view) {
-    int64_t count = 1;
-    for (uint32_t d = 0; d < view->rank; d++) count *= view->dims[d];
-    return count;
-}
-
 static size_t view_bytes(const hlo_view *view) {
-    return (size_t)(view_count(view) * hlo_types[view->type].bytes);
+    return (size_t)(hlo_view_count(view) * hlo_types[view->type].bytes);
 }
 
 emit_space emit_space_of(const hlo_view *view) {
-    emit_space s = {.rank = view->rank, .dims = view->dims, .count = view_count(view)};
+    emit_space s = {.rank = view->rank, .dims = view->dims, .count = hlo_view_count(view)};
     for (uint32_t d = 0; d < s.rank; d++) {
         uint32_t at =
             d; /* slower dimensions go last; so do, of equal strides, dimensions of size 1 */
@@ -39,7 +34,7 @@ int emit_width(const emit *e, const emit_space *space, int64_t side) {
         const hlo_view *view =
             i < job->operand_count ? &job->operands[i] : &job->results[i - job->operand_count];
         int bytes = hlo_types[view->type].bytes;
-        if (view_count(view) == space->count && bytes > widest) widest = bytes;
+        if (hlo_view_count(view) == space->count && bytes > widest) widest = bytes;
     }
     int width = widest < 16 ? 16 / widest : 1;
     while (width > 1 && (side % width != 0 || space->count / width < FEW)) width /= 2;
@@ -50,9 +45,9 @@ const char *emit_offset_type(const emit *e, int64_t count) {
     const hlo_job *job = e->job;
     int64_t most = count;
     for (uint32_t i = 0; i < job->operand_count; i++)
-        if (view_count(&job->operands[i]) > most) most = view_count(&job->operands[i]);
+        if (hlo_view_count(&job->operands[i]) > most) most = hlo_view_count(&job->operands[i]);
     for (uint32_t i = 0; i < job->result_count; i++)
-        if (view_count(&job->results[i]) > most) most = view_count(&job->results[i]);
+        if (hlo_view_count(&job->results[i]) > most) most = hlo_view_count(&job->results[i]);
     return most < (INT64_C(1) << 30) ? "int" : "int64";
 }
 

@@ -28,7 +28,7 @@ static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t array) {
     return instr->shape->type == HLO_TYPE_TUPLE ? instr->shape->elements[array] : instr->shape;
 }
 
-const char *cuda_scatter_refusal(const hlo_instr *instr) {
+const char *cuda_applied_refusal(const hlo_instr *instr) {
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
             return "has no kernel for its element type";
@@ -110,7 +110,7 @@ static void apply(scattering *s) {
 
 void emit_scatter(emit *e, cuda_code *code) {
     scattering s = {.e = e, .instr = e->job->group.results[0]};
-    const char *why = cuda_scatter_refusal(s.instr);
+    const char *why = cuda_applied_refusal(s.instr);
     if (why) {
         emit_refuse(e, "%s", why);
         return;
@@ -161,16 +161,9 @@ void emit_scatter(emit *e, cuda_code *code) {
 /* Each thread counts the elements before its own: the smaller ones, and equal ones with a lower
  * index. The count is its position. */
 
-const char *cuda_sort_refusal(const hlo_instr *instr) {
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
-            return "has no kernel for its element type";
-    return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-}
-
 void emit_sort(emit *e, cuda_code *code) {
     const hlo_instr *instr = e->job->group.results[0];
-    const char *why = cuda_sort_refusal(instr);
+    const char *why = cuda_applied_refusal(instr);
     if (why) emit_refuse(e, "%s", why);
     const hlo_shape *shape = result_shape(instr, 0);
     int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];

@@ -70,19 +70,11 @@ static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *a
     return HLO_OK;
 }
 
-static void *address_of(const hlo_job *job, const cuda_pointer *at) {
-    switch (at->kind) {
-    case CUDA_OPERAND: return job->operands[at->index].data;
-    case CUDA_RESULT: return job->results[at->index].data;
-    default: return (char *)job->scratch + at->offset;
-    }
-}
-
 static void find_addresses(const hlo_job *job, void *out_addresses[LT_PART_COUNT]) {
     const matmul_job *state = job->state;
     for (int part = 0; part < LT_PART_COUNT; part++)
         out_addresses[part] = state->problem.present >> part & 1
-                                  ? address_of(job, &state->problem.places[part])
+                                  ? cuda_pointer_of(job, &state->problem.places[part])
                                   : NULL;
 }
 
@@ -91,8 +83,8 @@ static hlo_job *placed_copy(const hlo_job *job, uint32_t index) {
     matmul_job *state = job->state;
     const cuda_copy *copy = &state->problem.copies[index];
     hlo_job *copy_job = &state->copies[index];
-    copy_job->operands->data = address_of(job, &copy->from);
-    copy_job->results->data = address_of(job, &copy->to);
+    copy_job->operands->data = cuda_pointer_of(job, &copy->from);
+    copy_job->results->data = cuda_pointer_of(job, &copy->to);
     copy_job->scratch = (char *)job->scratch + state->copy_scratch[index];
     return copy_job;
 }

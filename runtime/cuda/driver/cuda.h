@@ -58,7 +58,7 @@ typedef struct cuda_part {
     hlo_status (*prepare)(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why);
     /* Runs once for each job, when the views' data and scratch have their addresses and undefined
      * contents: queries, timing, a first launch. May write to the job's results and scratch. Not
-     * called without a device. */
+     * called without a device. NULL: nothing to do. */
     hlo_status (*bind)(cuda_device *device, hlo_job *job, const char **why);
     /* Enqueues the job on the stream: no allocation, no query, no compilation, no waiting. */
     hlo_status (*execute)(cuda_device *device, const hlo_job *job, const char **why);

@@ -41,8 +41,8 @@ const char *cuda_kernel_refusal(const hlo_instr *instr) {
             return "has no kernel for its element type";
     switch (instr->op) {
     case HLO_OP_REDUCE: return cuda_reduce_refusal(instr);
-    case HLO_OP_SCATTER: return cuda_scatter_refusal(instr);
-    case HLO_OP_SORT: return cuda_sort_refusal(instr);
+    case HLO_OP_SCATTER:
+    case HLO_OP_SORT: return cuda_applied_refusal(instr);
     default:
         return instr->shape->type == HLO_TYPE_TUPLE ? "has no kernel" : cuda_pull_refusal(instr);
     }
@@ -89,7 +89,7 @@ static hlo_status kernel_bind(cuda_device *device, hlo_job *job, const char **wh
     return HLO_OK;
 }
 
-static void *pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
+void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
     switch (pointer->kind) {
     case CUDA_OPERAND: return job->operands[pointer->index].data;
     case CUDA_RESULT: return job->results[pointer->index].data;
@@ -99,7 +99,8 @@ static void *pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
 }
 
 static int run_copy(cuda_device *device, const hlo_job *job, const cuda_launch *launch) {
-    void *from = pointer_of(job, &launch->pointers[0]), *to = pointer_of(job, &launch->pointers[1]);
+    void *from = cuda_pointer_of(job, &launch->pointers[0]),
+         *to = cuda_pointer_of(job, &launch->pointers[1]);
     if (from == to || launch->bytes == 0) return 0;
     return device->lib->cuMemcpyDtoDAsync(
         (cuda_address)(uintptr_t)to, (cuda_address)(uintptr_t)from, launch->bytes, device->stream);
@@ -116,7 +117,7 @@ static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const 
             continue;
         }
         for (uint32_t p = 0; p < launch->pointer_count; p++) {
-            data[p] = pointer_of(job, &launch->pointers[p]);
+            data[p] = cuda_pointer_of(job, &launch->pointers[p]);
             arguments[p] = &data[p];
         }
         int result =

@@ -1,0 +1,85 @@
+/* Lists of attributes; attribute values as memory, and when two are equal. */
+#include <string.h>
+
+#include "ir/ir.h"
+
+const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id) {
+    for (uint32_t i = 0; i < count; i++)
+        if (attrs[i].id == id) return &attrs[i];
+    return NULL;
+}
+
+const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id) {
+    const hlo_attr *attr = hlo_attrs_find(attrs->v, attrs->count, id);
+    return attr ? attr->u.str : NULL;
+}
+
+int hlo_compare_ints(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b) {
+    return a == b ||
+           (a && b && a->count == b->count && !memcmp(a->v, b->v, a->count * sizeof *a->v));
+}
+
+bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b) {
+    if (a == b) return true;
+    if (a->shape != b->shape || a->elided || b->elided) return false;
+    if (a->data) return memcmp(a->data, b->data, (size_t)hlo_shape_bytes(a->shape)) == 0;
+    for (uint32_t i = 0; i < a->shape->rank; i++)
+        if (!hlo_literal_equal(a->elements[i], b->elements[i])) return false;
+    return true;
+}
+
+const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size) {
+    switch (hlo_attrs_info[attr->id].kind) {
+    case HLO_KIND_INTS:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING:
+        *out_size = attr->u.ints->count * sizeof *attr->u.ints->v;
+        return attr->u.ints->v;
+    case HLO_KIND_COMPUTATIONS:
+        *out_size = attr->u.comps->count * sizeof(hlo_computation *);
+        return attr->u.comps->v;
+    case HLO_KIND_SHAPES:
+    case HLO_KIND_LAYOUT:
+        *out_size = attr->u.shapes->count * sizeof(hlo_shape *);
+        return attr->u.shapes->v;
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_SHARDING: *out_size = sizeof(char *); return &attr->u.parsed->text;
+    case HLO_KIND_FLOAT:
+    case HLO_KIND_LITERAL:
+    case HLO_KIND_ATTRS: return NULL;
+    default: *out_size = sizeof attr->u; return &attr->u;
+    }
+}
+
+bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b) {
+    const hlo_attr_kind kind = hlo_attrs_info[a->id].kind;
+    if (kind != hlo_attrs_info[b->id].kind || kind == HLO_KIND_INSTRS) return false;
+    if (kind == HLO_KIND_FLOAT) return a->u.f == b->u.f;
+    if (kind == HLO_KIND_LITERAL) return hlo_literal_equal(a->u.literal, b->u.literal);
+    if (kind == HLO_KIND_ATTRS)
+        return hlo_attrs_equal(a->u.attrs->v, a->u.attrs->count, b->u.attrs->v, b->u.attrs->count);
+    size_t size, other;
+    const void *x = hlo_attr_value(a, &size), *y = hlo_attr_value(b, &other);
+    return x && size == other && memcmp(x, y, size) == 0;
+}
+
+/* Returns the next attribute that matters, from `*at` on; NULL at the end. */
+static const hlo_attr *next_attr(const hlo_attr *attrs, uint32_t count, uint32_t *at) {
+    while (*at < count && attrs[*at].id == HLO_ATTR_METADATA) ++*at;
+    return *at < count ? &attrs[(*at)++] : NULL;
+}
+
+bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count) {
+    uint32_t a_at = 0, b_at = 0;
+    for (;;) {
+        const hlo_attr *left = next_attr(a, a_count, &a_at);
+        const hlo_attr *right = next_attr(b, b_count, &b_at);
+        if (!left || !right) return left == right;
+        if (left->id != right->id || !hlo_attr_equal(left, right)) return false;
+    }
+}
