@@ -45,11 +45,21 @@ bool hlo_instr_is_mark(const hlo_instr *instr) {
            instr->operand_count == 1;
 }
 
+/* True if the attributes mean the same on a call of another element type. */
+static bool is_typeless(const hlo_instr *call) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS,
+                                      HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, HLO_ATTR_LITERAL,
+                                      HLO_ATTR_TO_APPLY, HLO_ATTR_CALLED_COMPUTATIONS};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (hlo_instr_attr(call, ids[i])) return false;
+    return true;
+}
+
 /* A mark of what is handed into a manual region, or comes out of one, stays next to that. */
 static bool copies(const hlo_instr *instr) {
     const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
-    return hlo_instr_is_mark(instr) && !(sharding && strstr(sharding, "manual")) &&
-           hlo_shape_is_array(instr->shape) &&
+    return hlo_instr_is_mark(instr) && is_typeless(instr) &&
+           !(sharding && strstr(sharding, "manual")) && hlo_shape_is_array(instr->shape) &&
            hlo_shape_same_dims(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
