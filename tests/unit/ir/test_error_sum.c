@@ -82,6 +82,24 @@ static void a_dot_of_infinities_is_exact(void **state) {
     hlo_module_free(s.module);
 }
 
+/* A sum that overflows may go on as the number that it is, and in another order need not overflow.
+ */
+static void a_dot_that_overflows_is_known_in_f64(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(DOT("f32", "4"), &recover);
+    for (int i = 0; i < 4; i++) set(&s.operands[0], i, 3e38), set(&s.operands[1], i, 1);
+    run(&s, true);
+    assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0x1p119);
+    run(&s, false);
+    assert_true(at(&s.sigma, 0) == 0);
+    for (int i = 2; i < 4; i++) set(&s.operands[1], i, -1);
+    run(&s, true);
+    assert_true(isfinite(at(&s.result, 0)) || !(at(&s.sigma, 0) <= 0x1p120));
+    hlo_module_free(s.module);
+}
+
 /* So of a sum with an infinity and what may be NaN. */
 static void a_sum_may_be_nan(void **state) {
     (void)state;
@@ -287,6 +305,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_about_as_large_as_the_bound),
         cmocka_unit_test(a_dot_of_infinities_is_exact),
+        cmocka_unit_test(a_dot_that_overflows_is_known_in_f64),
         cmocka_unit_test(a_sum_may_be_nan),
         cmocka_unit_test(exact_sums_have_no_error),
         cmocka_unit_test(ties_flip_together),
