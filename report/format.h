@@ -35,6 +35,14 @@ bool writer_is_slower(const hlo_verdict *v);
 size_t writer_fp8_count(const writer_summary *sum);
 /* The next verdict to report after (*report, *index), which start at 0, 0; NULL: no more. */
 const hlo_verdict *writer_next(const report_writer *t, size_t *report, size_t *index);
+/* A verdict, and its place among the verdicts. */
+typedef struct writer_ranked {
+    const hlo_verdict *verdict;
+    size_t place;
+} writer_ranked;
+
+/* Compares two for qsort(): those that take most time come first. */
+int writer_by_time(const void *a, const void *b);
 /* The next lint; as writer_next(). */
 const hlo_verdict *writer_next_lint(const report_writer *t, size_t *report, size_t *index);
 

@@ -94,19 +94,10 @@ static void list_surroundings(FILE *out, const hlo_surroundings *graph) {
 /* ------------------------------------------------------------------------------------ a verdict */
 
 typedef struct place {
-    const hlo_verdict *verdict;
+    writer_ranked ranked;                    /* first, for writer_by_time() */
     const hlo_surroundings *surroundings[2]; /* before, after; NULL: not kept */
     char *drawing[2];
-    size_t order;
 } place;
-
-static int by_time(const void *a, const void *b) {
-    const place *x = a, *y = b;
-    double left = x->verdict->runs * x->verdict->seconds;
-    double right = y->verdict->runs * y->verdict->seconds;
-    if (left != right) return left > right ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
 
 static void print_time(FILE *out, const hlo_verdict *v) {
     if (v->runs != 1) fprintf(out, "%g × ", v->runs);
@@ -177,7 +168,7 @@ static void print_sides(FILE *out, const place *p) {
 }
 
 static void print_place(FILE *out, const place *p) {
-    const hlo_verdict *v = p->verdict;
+    const hlo_verdict *v = p->ranked.verdict;
     fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
             writer_kinds[v->kind], v->runs * v->seconds, v->runs * v->flops);
     element(out, " data-reason=\"", v->reason, "\"");
@@ -315,10 +306,10 @@ static size_t collect(const report_writer *t, place *out) {
         for (size_t i = 0; i < t->reports[r]->verdict_count; i++, count++) {
             const surroundings *kept =
                 t->reports[r]->surroundings ? &t->reports[r]->surroundings[i] : NULL;
-            out[count] = (place){.verdict = &t->reports[r]->verdicts[i], .order = count};
+            out[count] = (place){.ranked = {&t->reports[r]->verdicts[i], count}};
             if (kept) memcpy(out[count].surroundings, kept->side, sizeof kept->side);
         }
-    qsort(out, count, sizeof *out, by_time);
+    qsort(out, count, sizeof *out, writer_by_time);
     for (size_t i = LISTED_MOST; i < count; i++)
         out[i].surroundings[0] = out[i].surroundings[1] = NULL;
     return count;

@@ -181,19 +181,6 @@ static void fill_costs(const hlo_verdict *v, cells out) {
     fill_source(v, out[COST_SOURCE]);
 }
 
-typedef struct ranked {
-    const hlo_verdict *verdict;
-    size_t place;
-} ranked;
-
-static int by_time(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    double left = x->verdict->runs * x->verdict->seconds;
-    double right = y->verdict->runs * y->verdict->seconds;
-    if (left != right) return left > right ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
-}
-
 hlo_status writer_costs(const report_writer *t) {
     table form = {.fill = fill_costs,
                   .heads = {[GFLOP] = "GFLOP",
@@ -205,15 +192,15 @@ hlo_status writer_costs(const report_writer *t) {
                             [IN_FP8] = "in FP8"},
                   .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1)};
     size_t count = 0, report = 0, index = 0;
-    ranked *order = malloc((t->sum.total + 1) * sizeof *order);
+    writer_ranked *order = malloc((t->sum.total + 1) * sizeof *order);
     if (!order) return HLO_OUT_OF_MEMORY;
     cells row;
     for (const hlo_verdict *v; (v = writer_next(t, &report, &index)); count++) {
-        order[count] = (ranked){v, count};
+        order[count] = (writer_ranked){v, count};
         fill_row(&form, v, row);
         widen(&form, row);
     }
-    qsort(order, count, sizeof *order, by_time);
+    qsort(order, count, sizeof *order, writer_by_time);
     for (int column = 0; column < COLUMNS; column++)
         snprintf(row[column], CELL, "%s",
                  form.heads[column] && form.widths[column] ? form.heads[column] : "");

@@ -25,6 +25,14 @@ const hlo_verdict *writer_next(const report_writer *t, size_t *report, size_t *i
     return NULL;
 }
 
+int writer_by_time(const void *a, const void *b) {
+    const writer_ranked *x = a, *y = b;
+    double left = x->verdict->runs * x->verdict->seconds;
+    double right = y->verdict->runs * y->verdict->seconds;
+    if (left != right) return left > right ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
 const hlo_verdict *writer_next_lint(const report_writer *t, size_t *report, size_t *index) {
     for (; *report < t->count; (*report)++, *index = 0)
         if (*index < t->reports[*report]->lint_count)

@@ -66,18 +66,23 @@ static bool alias_list(hlo_notation *f, alias_form form, alias **out) {
     return hlo_notation_expect_end(f, "}");
 }
 
-bool hlo_notation_aliases(hlo_notation *f) {
+static bool put_aliases(hlo_notation *f, alias_form form, const char *open, const char *close) {
     alias *list;
-    if (!alias_list(f, OF_MODULE, &list)) return false;
+    if (!alias_list(f, form, &list)) return false;
     for (const alias *a = list; a; a = a->next) {
-        hlo_notation_put_index(f, a == list ? "{ " : ", ", &a->output);
+        hlo_notation_put_index(f, a == list ? open : ", ", &a->output);
         hlo_notation_put(f, ": (");
         hlo_notation_put_int(f, a->number);
         hlo_notation_put_index(f, ", ", &a->part);
-        hlo_notation_put(f, a->must ? ", must-alias)" : ", may-alias)");
+        if (form == OF_MODULE) hlo_notation_put(f, a->must ? ", must-alias" : ", may-alias");
+        hlo_notation_put(f, ")");
     }
-    if (list) hlo_notation_put(f, " }");
+    if (list) hlo_notation_put(f, close);
     return true;
+}
+
+bool hlo_notation_aliases(hlo_notation *f) {
+    return put_aliases(f, OF_MODULE, "{ ", " }");
 }
 
 bool hlo_notation_donors(hlo_notation *f) {
@@ -95,17 +100,7 @@ bool hlo_notation_donors(hlo_notation *f) {
 }
 
 bool hlo_notation_operand_aliases(hlo_notation *f) {
-    alias *list;
-    if (!alias_list(f, OF_OPERAND, &list)) return false;
-    for (const alias *a = list; a; a = a->next) {
-        hlo_notation_put_index(f, a == list ? "{" : ", ", &a->output);
-        hlo_notation_put(f, ": (");
-        hlo_notation_put_int(f, a->number);
-        hlo_notation_put_index(f, ", ", &a->part);
-        hlo_notation_put(f, ")");
-    }
-    if (list) hlo_notation_put(f, "}");
-    return true;
+    return put_aliases(f, OF_OPERAND, "{", "}");
 }
 
 /* ----------------------------------------------------------------------------- names and values */

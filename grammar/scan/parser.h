@@ -155,12 +155,12 @@ enum { HLO_LARGEST_SOURCE = 1 << 30 };
 /* Reports an error at `at`, unless *errors_left is 0. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Reports another place that the last error is about. */
-void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Reports legal HLO that may not have been meant. */
-void hlo_text_warn(hlo_text *text, hlo_span at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Reports another place that the last error is about, as a note, or legal HLO that may not have
+ * been meant, as a warning. */
+void hlo_text_say(hlo_text *text, hlo_severity severity, hlo_span at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+#define hlo_text_note(text, ...) hlo_text_say(text, HLO_NOTE, __VA_ARGS__)
+#define hlo_text_warn(text, ...) hlo_text_say(text, HLO_WARNING, __VA_ARGS__)
 /* Keeps an error for the verifier: XLA's reader takes the text, HLO forbids it. */
 void hlo_text_defer_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

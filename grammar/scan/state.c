@@ -26,23 +26,11 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
                       "too many errors, the rest of the text is not read");
 }
 
-static void say(hlo_text *text, hlo_severity severity, hlo_span at, const char *format,
-                va_list args) {
+void hlo_text_say(hlo_text *text, hlo_severity severity, hlo_span at, const char *format, ...) {
     if (text->skipping || text->quiet || !*text->errors_left) return;
+    va_list args;
+    va_start(args, format);
     hlo_diag_vemit(text->module, text->sink, severity, at.offset, at.length, format, args);
-}
-
-void hlo_text_note(hlo_text *text, hlo_span at, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say(text, HLO_NOTE, at, format, args);
-    va_end(args);
-}
-
-void hlo_text_warn(hlo_text *text, hlo_span at, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    say(text, HLO_WARNING, at, format, args);
     va_end(args);
 }
 

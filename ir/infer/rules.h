@@ -29,12 +29,11 @@ typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
 #include "ir/table/op.def"
 #undef HLO_OP
 
-/* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. */
-const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* hlo_infer_fail() with the offset of the part of the text that does not fit. */
+/* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. `blamed`: the offset of
+ * the part of the text that does not fit. */
 const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+#define hlo_infer_fail(q, ...) hlo_infer_fail_at(q, HLO_NOWHERE, __VA_ARGS__)
 /* Prints a shape without layout for a message, in q->scratch. */
 const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
 

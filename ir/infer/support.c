@@ -15,8 +15,8 @@ const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape) {
     return text;
 }
 
-static const hlo_shape *fail(const hlo_inference *q, uint32_t blamed, const char *format,
-                             va_list args) {
+const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format,
+                                   ...) {
     if (q->blamed) *q->blamed = blamed;
     if (!q->why || q->why_size == 0) return NULL;
     FILE *out = fmemopen(q->why, q->why_size, "w");
@@ -30,26 +30,12 @@ static const hlo_shape *fail(const hlo_inference *q, uint32_t blamed, const char
                 hlo_infer_text(q, hlo_infer_operand(q, i)));
     if (q->count > SHOWN_OPERANDS) fprintf(out, " and %u more", q->count - SHOWN_OPERANDS);
     fputs(": ", out);
+    va_list args;
+    va_start(args, format);
     vfprintf(out, format, args);
+    va_end(args);
     fclose(out);
     q->why[q->why_size - 1] = '\0';
-    return NULL;
-}
-
-const hlo_shape *hlo_infer_fail(const hlo_inference *q, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    fail(q, HLO_NOWHERE, format, args);
-    va_end(args);
-    return NULL;
-}
-
-const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format,
-                                   ...) {
-    va_list args;
-    va_start(args, format);
-    fail(q, blamed, format, args);
-    va_end(args);
     return NULL;
 }
 

@@ -47,6 +47,8 @@ static hlo_attr read_again(copier *c, hlo_attr attr) {
 
 static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count);
 
+#define COPIED(list) hlo_arena_copy(arena, list, sizeof *list + list->count * sizeof *list->v)
+
 static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     hlo_arena *arena = c->to->arena;
     switch (hlo_attrs_info[attr.id].kind) {
@@ -67,38 +69,30 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
         break;
     case HLO_KIND_COMPUTATION: attr.u.comp = c->comps[attr.u.comp->id]; break;
     case HLO_KIND_COMPUTATIONS: {
-        const hlo_comps *from = attr.u.comps;
-        hlo_comps *comps =
-            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
-        for (uint32_t i = 0; i < comps->count; i++) comps->v[i] = c->comps[from->v[i]->id];
-        attr.u.comps = comps;
+        hlo_comps *list = COPIED(attr.u.comps);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = c->comps[list->v[i]->id];
+        attr.u.comps = list;
         break;
     }
     case HLO_KIND_INSTRS: {
-        const hlo_instrs *from = attr.u.instrs;
-        hlo_instrs *list =
-            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
-        for (uint32_t i = 0; i < list->count; i++) list->v[i] = c->instrs[from->v[i]->id];
+        hlo_instrs *list = COPIED(attr.u.instrs);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = c->instrs[list->v[i]->id];
         attr.u.instrs = list;
         break;
     }
     case HLO_KIND_SHAPES:
     case HLO_KIND_LAYOUT: {
-        const hlo_shapes *from = attr.u.shapes;
-        hlo_shapes *list =
-            hlo_arena_copy(arena, from, sizeof *from + from->count * sizeof *from->v);
-        for (uint32_t i = 0; i < list->count; i++) list->v[i] = copy_shape(c, from->v[i]);
+        hlo_shapes *list = COPIED(attr.u.shapes);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = copy_shape(c, list->v[i]);
         attr.u.shapes = list;
         break;
     }
     case HLO_KIND_SHAPE: attr.u.shape = copy_shape(c, attr.u.shape); break;
     case HLO_KIND_LITERAL: attr.u.literal = copy_literal(c, attr.u.literal); break;
     case HLO_KIND_ATTRS: {
-        const hlo_attrs *from = attr.u.attrs;
-        hlo_attrs *nested = hlo_arena_alloc(arena, sizeof *nested + from->count * sizeof *from->v);
-        nested->count = from->count;
-        for (uint32_t i = 0; i < from->count; i++) nested->v[i] = copy_attr(c, from->v[i]);
-        attr.u.attrs = nested;
+        hlo_attrs *list = COPIED(attr.u.attrs);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = copy_attr(c, list->v[i]);
+        attr.u.attrs = list;
         break;
     }
     }

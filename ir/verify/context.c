@@ -13,23 +13,12 @@ static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint
     hlo_diag_emit(v->module, v->sink, severity, offset, length, "%s", message);
 }
 
-static void count_error(verifier *v, uint32_t offset, uint32_t length, const char *format,
-                        va_list args) {
-    if (hlo_error_budget_take(&v->errors, offset)) emit(v, HLO_ERROR, offset, length, format, args);
-}
-
-void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    count_error(v, offset, 1, format, args);
-    va_end(args);
-}
-
 void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format,
                             ...) {
+    if (!hlo_error_budget_take(&v->errors, offset)) return;
     va_list args;
     va_start(args, format);
-    count_error(v, offset, length, format, args);
+    emit(v, HLO_ERROR, offset, length, format, args);
     va_end(args);
 }
 

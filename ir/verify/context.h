@@ -22,12 +22,10 @@ typedef struct verifier {
 
 enum { HLO_VERIFY_TEXT = 640 };
 
-/* Reports an error at the word at `offset` of the source. */
-void hlo_verify_error(verifier *v, uint32_t offset, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Reports an error about `length` bytes of the source. */
+/* Reports an error about `length` bytes of the source, or about the word at `offset`. */
 void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+#define hlo_verify_error(v, offset, ...) hlo_verify_error_about(v, offset, 1, __VA_ARGS__)
 /* Emits a note with another place of the last error. */
 void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

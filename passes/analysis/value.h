@@ -6,6 +6,15 @@
 
 enum { HLO_CHAIN_LIMIT = 64 };
 
+/* The dimensions of operand `side` (0 or 1) of a dot. */
+static inline const hlo_ints *hlo_dot_contracting(const hlo_instr *dot, unsigned side) {
+    return hlo_instr_ints(dot,
+                          side ? HLO_ATTR_RHS_CONTRACTING_DIMS : HLO_ATTR_LHS_CONTRACTING_DIMS);
+}
+static inline const hlo_ints *hlo_dot_batch(const hlo_instr *dot, unsigned side) {
+    return hlo_instr_ints(dot, side ? HLO_ATTR_RHS_BATCH_DIMS : HLO_ATTR_LHS_BATCH_DIMS);
+}
+
 /* True for a link of a chain: movement, or a convert from one wide type (f32, bf16, f16) to
  * another; not pinned. */
 bool hlo_chain_link(const hlo_instr *instr);

@@ -15,12 +15,6 @@ typedef struct share {
     uint32_t free;         /* its only free dimension */
 } share;
 
-static const hlo_ints *dims_of(const hlo_instr *dot, unsigned side, bool batch) {
-    static const hlo_attr_id ids[2][2] = {{HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_LHS_BATCH_DIMS},
-                                          {HLO_ATTR_RHS_CONTRACTING_DIMS, HLO_ATTR_RHS_BATCH_DIMS}};
-    return hlo_instr_ints(dot, ids[side][batch]);
-}
-
 static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && !strcmp(a, b));
 }
@@ -36,7 +30,7 @@ static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out
         out->other = (hlo_dequantised){other, NULL, HLO_OP_COPY, type, type};
     else if (!hlo_dequantised_read(other, &out->other))
         return false;
-    const hlo_ints *batch = dims_of(dot, side, true), *summed = dims_of(dot, side, false);
+    const hlo_ints *batch = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
     uint32_t count = 0;
     for (uint32_t i = 0; i < other->shape->rank; i++) {
         if (hlo_ints_contain(batch, i) || hlo_ints_contain(summed, i)) continue;
@@ -62,10 +56,10 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
     if (first == second || !read_share(first, shared, &a) || !read_share(second, shared, &b) ||
         !hlo_engine_before(engine, first, second))
         return false;
-    for (unsigned batch = 0; batch < 2; batch++)
-        for (unsigned side = 0; side < 2; side++)
-            if (!hlo_ints_equal(dims_of(first, side, batch), dims_of(second, side, batch)))
-                return false;
+    for (unsigned side = 0; side < 2; side++)
+        if (!hlo_ints_equal(hlo_dot_contracting(first, side), hlo_dot_contracting(second, side)) ||
+            !hlo_ints_equal(hlo_dot_batch(first, side), hlo_dot_batch(second, side)))
+            return false;
     return a.side == b.side && same_but_free(&a, &b) && hlo_dequantised_alike(&a.other, &b.other) &&
            first->shape->type == second->shape->type &&
            same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
@@ -154,7 +148,7 @@ hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_
     const hlo_shape *shape = first->shape;
     if (shape->rank > HLO_RULE_ARGS) return NULL;
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
-    uint32_t at = a.side ? shape->rank - 1 : dims_of(first, 0, true)->count;
+    uint32_t at = a.side ? shape->rank - 1 : hlo_dot_batch(first, 0)->count;
     dims[at] += second->shape->dims[at];
     hlo_instr *dot = hlo_rule_new(
         env, HLO_OP_DOT, hlo_shape_array(module, shape->type, shape->rank, dims), 2, operands);

@@ -7,15 +7,6 @@
 
 enum { STEP_LIMIT = 256, SAME_DEPTH = 8 };
 
-static const hlo_ints *contracting(const hlo_instr *dot, unsigned side) {
-    return hlo_instr_ints(dot,
-                          side ? HLO_ATTR_RHS_CONTRACTING_DIMS : HLO_ATTR_LHS_CONTRACTING_DIMS);
-}
-
-static const hlo_ints *batch(const hlo_instr *dot, unsigned side) {
-    return hlo_instr_ints(dot, side ? HLO_ATTR_RHS_BATCH_DIMS : HLO_ATTR_LHS_BATCH_DIMS);
-}
-
 /* Returns the granularity that the mode asks of factors. Each batch has its own, but for a scalar.
  */
 static hlo_granularity wanted(const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
@@ -23,9 +14,9 @@ static hlo_granularity wanted(const hlo_instr *dot, unsigned side, hlo_scale_mod
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     hlo_granularity granularity;
     for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t each = hlo_ints_contain(contracting(dot, side), i) ? info->along
-                       : hlo_ints_contain(batch(dot, side), i)     ? info->across != 0
-                                                                   : info->across;
+        int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? info->along
+                       : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? info->across != 0
+                                                                           : info->across;
         granularity.v[i] = each ? each : shape->dims[i];
     }
     return granularity;
@@ -290,7 +281,8 @@ hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, 
 static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     int64_t dim = -1;
     for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
-        if (hlo_ints_contain(contracting(dot, side), i) || hlo_ints_contain(batch(dot, side), i))
+        if (hlo_ints_contain(hlo_dot_contracting(dot, side), i) ||
+            hlo_ints_contain(hlo_dot_batch(dot, side), i))
             continue;
         if (dim >= 0) return -1;
         dim = i;
@@ -314,15 +306,15 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
                                hlo_scale_mode mode, hlo_instr **out) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
     int64_t row = free_dim(dot, side), dims[2];
-    if (row < 0 || contracting(dot, side)->count != 1) return false;
-    int64_t k = contracting(dot, side)->v[0];
+    if (row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
+    int64_t k = hlo_dot_contracting(dot, side)->v[0];
     if (!compact_scale(env, dot, side, mode, out)) return false;
     uint32_t rank = hlo_scale_dims(mode, shape->dims[row], shape->dims[k], dims);
     if (!*out && mode == HLO_SCALE_SCALAR) return true;
     if (!*out) return (*out = ones(env, rank, dims)) != NULL;
     int64_t count = 1;
-    for (uint32_t i = 0; i < batch(dot, side)->count; i++)
-        count *= shape->dims[batch(dot, side)->v[i]];
+    for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
+        count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
     if (rank && count != 1) return true; /* hlo_matmul_check() takes none of a batch */
     if (rank < 2) {
         return (*out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) !=
@@ -340,7 +332,7 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
 }
 
 hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const hlo_ints *batches = batch(dot, side), *summed = contracting(dot, side);
+    const hlo_ints *batches = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
     if (result->rank > HLO_RULE_ARGS) return NULL;
     /* Permute the operand's dimensions to the order of the result's. */
@@ -355,7 +347,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
         from[count] = place[batches->v[i]];
         to[count] = i;
     }
-    uint32_t other = hlo_instr_operand(dot, 0)->shape->rank - contracting(dot, 0)->count;
+    uint32_t other = hlo_instr_operand(dot, 0)->shape->rank - hlo_dot_contracting(dot, 0)->count;
     for (int64_t d = 0, next = side ? other : batches->count; d < (int64_t)shape->rank; d++) {
         if (hlo_ints_contain(summed, d) || hlo_ints_contain(batches, d)) continue;
         from[count] = place[d];

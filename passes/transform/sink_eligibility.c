@@ -80,8 +80,7 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
     if (!w->what->from.scale || !w->what->dims) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
-    const hlo_ints *contracted =
-        hlo_instr_ints(dot, right ? HLO_ATTR_RHS_CONTRACTING_DIMS : HLO_ATTR_LHS_CONTRACTING_DIMS);
+    const hlo_ints *contracted = hlo_dot_contracting(dot, right);
     if (shape->rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < shape->rank; i++) granularity.v[i] = 1;
     for (uint32_t i = 0; contracted && i < contracted->count; i++)

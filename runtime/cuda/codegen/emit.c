@@ -56,13 +56,6 @@ static void add_line(emit *e, emit_lines *lines, const char *target, const char 
     lines->v[lines->count++] = (emit_line){target, text};
 }
 
-void emit_text(emit *e, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    add_line(e, e->out, NULL, vformat(e->arena, format, args));
-    va_end(args);
-}
-
 void emit_set(emit *e, const char *target, const char *format, ...) {
     va_list args;
     va_start(args, format);

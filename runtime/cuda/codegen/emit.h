@@ -111,8 +111,8 @@ void emit_restart(emit *e, emit_lines *lines);
 const char *emit_refuse(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes a line that stays. */
-void emit_text(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes a line that is dropped unless `target` is read behind it. */
+#define emit_text(e, ...) emit_set(e, NULL, __VA_ARGS__)
+/* Writes a line that is dropped unless `target` is read behind it; NULL: it stays. */
 void emit_set(emit *e, const char *target, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes `const <type> <name> = <value>;` and returns the new name, which starts with `prefix`. */
