@@ -247,6 +247,30 @@ static void what_is_said_is_inherited(void **state) {
     hlo_module_free(m);
 }
 
+static void attributes_are_equal_by_value(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_attr dims = {.id = HLO_ATTR_DIMENSIONS, .u.ints = hlo_ints_new(m, 2, (int64_t[]){1, 2})};
+    hlo_attr same = {.id = HLO_ATTR_LHS_BATCH_DIMS, .u.ints = hlo_ints_new(m, 2, dims.u.ints->v)};
+    hlo_attr shorter = {.id = HLO_ATTR_DIMENSIONS, .u.ints = hlo_ints_new(m, 1, dims.u.ints->v)};
+    assert_true(hlo_attr_equal(&dims, &same));
+    assert_false(hlo_attr_equal(&dims, &shorter));
+    assert_false(hlo_attrs_equal(&dims, 1, &same, 1));
+    hlo_attr zero = {.id = HLO_ATTR_EPSILON, .u.f = 0.0}, minus = {.id = zero.id, .u.f = -0.0};
+    assert_true(hlo_attr_equal(&zero, &minus));
+    assert_false(hlo_attr_equal(&zero, &(hlo_attr){.id = HLO_ATTR_INDEX, .u.i = 0}));
+    hlo_instrs none = {0};
+    hlo_attr control = {.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = &none};
+    assert_false(hlo_attr_equal(&control, &control));
+    hlo_attrs nothing = {0};
+    const hlo_attr list[] = {{.id = HLO_ATTR_METADATA, .u.attrs = &nothing}, dims, zero};
+    assert_true(hlo_attrs_equal(list, 3, (hlo_attr[]){dims, minus}, 2));
+    assert_false(hlo_attrs_equal(list, 3, (hlo_attr[]){minus, dims}, 2));
+    hlo_module_free(m);
+}
+
 /* Each byte, at each place of a text of each length. */
 static void plain_bytes_are_told_many_at_once(void **state) {
     (void)state;
@@ -264,6 +288,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_made_is_unmade),
         cmocka_unit_test(what_is_said_is_inherited),
+        cmocka_unit_test(attributes_are_equal_by_value),
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(equal_shapes_are_one_pointer),
         cmocka_unit_test(uses_follow_their_definition),
