@@ -38,7 +38,7 @@ static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *
     return why;
 }
 
-/* How much follows, told without keeping it. */
+/* Counts the bytes that follow, without keeping them. */
 static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
     char unused[1 << 15];
     z_stream ahead;

@@ -25,7 +25,7 @@ const char *hlo_value_past_name(const char *at) {
     return at + (*at != '\0');
 }
 
-/* Past a text in double quotes, or in brackets. */
+/* Skips a text in double quotes, or in brackets. */
 static const char *past_value(const char *at) {
     bool quoted = false;
     int depth = 0;

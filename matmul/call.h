@@ -193,9 +193,9 @@ typedef struct hlo_wide_types {
 /* Returns row `index`, static; NULL after the last row. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
-/* Whether operand a, or `b`, lies as calls are made: where the target wants the contracting
- * dimension contiguous, row-major with that dimension last; else in any way that has no batch
- * dimension contiguous. One batch dimension may stand anywhere (it is a stride), several are
+/* True if operand a, or `b`, has the layout of calls: row-major with the contracting dimension
+ * last, if the target requires that dimension to be contiguous; otherwise any layout without a
+ * contiguous batch dimension. One batch dimension may have any place (it is a stride), several are
  * row-major and first, in their order. (cuBLASLt also takes a column-major operand whose
  * contracting dimension comes first: the same memory. One form lets transposes cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);

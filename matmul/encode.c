@@ -40,7 +40,7 @@ static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_compu
     return count;
 }
 
-/* What a config is written from. Its bytes are compared, so it has no padding. */
+/* The input of a config's text. Its bytes are compared, so it has no padding. */
 typedef struct config_key {
     char tag[8]; /* no config begins so */
     double alpha, beta;

@@ -116,7 +116,7 @@ static json_t *read_number(const char **at) {
     return NULL;
 }
 
-/* What stands behind `array<`: a type, and behind a colon the elements. */
+/* Reads the rest of `array<`: a type, and behind a colon the elements. */
 static json_t *read_array(const char **at) {
     *at = skip_space(*at);
     size_t length = name_length(*at);

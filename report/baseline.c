@@ -7,7 +7,7 @@
 #include "matmul/json.h"
 #include "passes/verdict/report.h"
 
-/* What a matmul is known by from run to run. */
+/* Identity of a matmul across runs. */
 typedef struct key {
     const char *op_name, *shape; /* "" where there is no op_name */
     const char *instr;           /* as a message calls it then, and no part of the key */

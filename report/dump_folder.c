@@ -31,7 +31,7 @@ struct hlo_dump {
     size_t module_count;
 };
 
-/* What may follow a stage's name. */
+/* Suffixes of a stage's name. */
 static const char *const forms[] = {".txt", ".hlo", ".txt.gz", ".hlo.pb"};
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 

@@ -1,4 +1,4 @@
-/* Where a matmul stopped being one that can run in FP8: the verdicts of each stage, side by side.
+/* The stage at which a matmul could no longer run in FP8: the verdicts of each stage, side by side.
  */
 #include <setjmp.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static int by_key_and_stage(const void *a, const void *b) {
     return x->stage < y->stage ? -1 : x->stage > y->stage;
 }
 
-/* How many of `count` entries, from the first on, have its key. */
+/* Counts the entries, from the first on, with its key. */
 static size_t count_alike(const entry *entries, size_t count) {
     size_t alike = 1;
     while (alike < count && by_key(entries->verdict, entries[alike].verdict) == 0) alike++;
@@ -122,7 +122,7 @@ static bool is(const char *reason, const char *name) {
     return reason && strcmp(reason, name) == 0;
 }
 
-/* What has become of a matmul that was FP8, `then`, a stage before; `now` NULL: it is not seen. */
+/* Describes the change of a matmul that was FP8, `then`, a stage before; `now` NULL: it is gone. */
 static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_verdict *now,
                            size_t were, size_t are) {
     if (!now && are)

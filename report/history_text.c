@@ -111,7 +111,7 @@ static int by_flops(const void *a, const void *b) {
     return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* Those with most FLOPs first. NULL: no memory. */
+/* Sorts by FLOPs, largest first. NULL when memory runs out. */
 static ranked *rank(const hlo_dump *dump, const hlo_history *const *histories) {
     size_t count = hlo_dump_module_count(dump);
     ranked *order = malloc((count + 1) * sizeof *order);

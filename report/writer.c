@@ -1,4 +1,4 @@
-/* What report formats share: which verdicts are told, and what they add up to. */
+/* Functions of several report formats: the choice of verdicts, and totals. */
 #include "report/format.h"
 
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",

@@ -1,4 +1,4 @@
-/* Where a value comes from: metadata, and the arrays of an original module. */
+/* Origins of values: metadata, and the arrays of an original module. */
 #include "grammar/attr/notation.h"
 
 #include <string.h>

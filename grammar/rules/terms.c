@@ -124,8 +124,8 @@ static bool is_value(const hlo_rule_term *t) {
     return t->kind != HLO_TERM_NUMBER && t->kind != HLO_TERM_WORD;
 }
 
-/* What the letter asks of an argument; NULL: `t` may be one, as far as can be seen before it stands
- * for something (hlo_rule_fits() sees the rest). */
+/* Returns the requirement of a builder's letter for an argument; NULL: `t` satisfies it, as far as
+ * can be checked before it is bound (hlo_rule_fits() checks the rest). */
 static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
     switch (letter) {
     case 'N': return t->kind == HLO_TERM_NUMBER ? NULL : "a number";

@@ -98,7 +98,7 @@ static uint32_t written_length(const hlo_text *text, hlo_span name) {
     return end > value && (*end == ',' || *end == '\n') ? (uint32_t)(end - from) : 0;
 }
 
-/* Its place. */
+/* Returns the cache slot of an attribute by its text, and the hash of that. */
 static known_attr *remembered(const hlo_text *text, hlo_span written, uint32_t *out_hash) {
     *out_hash = (uint32_t)XXH3_64bits(text->source + written.offset, written.length);
     return &text->known->attrs[*out_hash % REMEMBERED];
@@ -128,8 +128,8 @@ uint32_t hlo_attr_cache_find(const hlo_text *text, hlo_span name, hlo_attr *out)
 void hlo_attr_cache_insert(hlo_text *text, hlo_span name, hlo_attr attr) {
     const hlo_span written = {name.offset, written_length(text, name)};
     const hlo_deferred_error *deferred = text->module->deferred;
-    /* What the text means depends on the opcode, or was said something about, or has braces inside.
-     */
+    /* Attributes that depend on the opcode, that caused a message, or that have braces inside are
+     * not cached. */
     if (attr.id == HLO_ATTR_SLICE_SIZES || attr.id == HLO_ATTR_SLICE_SIZE_LISTS || text->errors ||
         (deferred && deferred->offset >= name.offset) ||
         written.offset + written.length != text->end ||

@@ -70,7 +70,7 @@ typedef struct hlo_body {
     bool bare;     /* of a single instruction: unknown operands become parameters */
 } hlo_body;
 
-/* Where reading resumes behind an error. */
+/* Places at which reading resumes behind an error. */
 typedef enum hlo_resume {
     HLO_RESUME_BODY,      /* the next definition, or the end of the body */
     HLO_RESUME_SIGNATURE, /* the body */

@@ -159,7 +159,7 @@ static void note_cancelled(const hlo_error_call *b, const double *value, const d
     hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
 }
 
-/* Where elements of operands overflowed, the product is unbounded. A dot of fp8 type has no finite
+/* Overflowed elements of operands leave the product unbounded. A dot of fp8 type has no finite
  * number where it overflows itself; the call that replaces it saturates. */
 static void note_overflows(const hlo_error_call *b, const double *value, bool inherited) {
     const hlo_view *result = &b->call.results[0];

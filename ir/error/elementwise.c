@@ -78,8 +78,8 @@ static void take_rate(const double *value, const double *moved, double times, in
     }
 }
 
-/* Where moving operand `which` turns an infinity into NaN or back, the result is uncertain in kind.
- * A NaN stands for numbers, which make no infinity by themselves; a value that occurs as both
+/* Moving operand `which` may turn an infinity into NaN or back: the result is then uncertain in
+ * kind. A NaN stands for numbers, which make no infinity by themselves; a value that occurs as both
  * operands moves in both. */
 static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                        const double *moved, int64_t count) {
@@ -228,8 +228,7 @@ static double own_error(const hlo_error_row *r, double ulps, double value, doubl
     return own > 0 && fabs(value) < 2 * HLO_ERROR_FLUSHED ? own + HLO_ERROR_FLUSHED / LAMBDA : own;
 }
 
-/* What is infinite because an operand overflowed is certain only where it overflows without that.
- */
+/* Keeps an infinity certain only if it also occurs without the overflow of an operand. */
 static void keep_overflow(const hlo_error_row *r, hlo_error_analysis *a, int64_t count,
                           double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -261,7 +260,7 @@ static void finish(const hlo_error_row *r, hlo_error_analysis *a, double ulps, i
     hlo_error_store(sigma, real ? a->anything : NULL, count, data[1], steps[1]);
 }
 
-/* How far lambda sigmas move an operand within its range. */
+/* Returns the distance by which lambda sigmas move an operand within its range. */
 static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_t operand,
                     int64_t i) {
     double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
@@ -285,8 +284,9 @@ static bool may_be_infinite(const hlo_error_analysis *a, uint32_t operand, int64
     return isinf(a->x[operand].f64[i]) || isinf(a->sigma[operand][i]);
 }
 
-/* Whether operands between the ends that add_changes() takes make a NaN: a product of what may be 0
- * and what may be infinite, a quotient of two that may both be the one or the other. */
+/* True if operands between the ends that add_changes() tries make a NaN: a product of a factor that
+ * may be 0 and one that may be infinite, or a quotient of two operands that may both be 0 or both
+ * infinite. */
 static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, int64_t i) {
     if (r->arity != 2 || r->twice) return false;
     bool large[] = {may_be_infinite(a, 0, i), may_be_infinite(a, 1, i)};

@@ -1,23 +1,26 @@
-/* How far two legitimate executions of a module may be apart: running error analysis.
+/* The error bound of a module: running error analysis of two legitimate executions.
  *
  * Two executions are legitimate when both follow HLO, and differ only in what HLO leaves open: the
  * order and the width of accumulation, contraction into fused multiply-adds, the last places of
  * transcendental functions, subnormals taken for zero and, by option, whether an intermediate bf16
- * or f16 rounding happens. With each array of values goes an f32 array `sigma` of the same
- * dimensions: the size, like a standard deviation, of the difference between the two at that
- * element. A difference is accepted up to HLO_ERROR_LAMBDA * sigma. Sigma 0 says that the element
- * must be equal, infinity that it may be any number or infinite, and NaN where it is a number here;
- * NaN that nothing is known: of an infinity that may be NaN elsewhere, or a NaN that may be an
- * infinity, and of what is made of those. What is a number here only because it is one in this
- * execution has an infinite sigma, and is judged by its noise (HLO_ERROR_NOISE). An element that is
- * not finite and has a finite sigma above 0 overflowed when it was rounded to its type: sigma is
- * then its size before that, or 2^119 if that is less, and what does not round there may go on with
- * this number, or one that is larger.
+ * or f16 rounding happens.
+ *
+ * Each array of values has an f32 array `sigma` of the same dimensions: the size, like a standard
+ * deviation, of the difference between the two executions at that element. A difference is accepted
+ * up to HLO_ERROR_LAMBDA * sigma. Sigma 0: the element must be equal; infinity: it may be any
+ * number or infinite, and NaN where it is a number here; NaN: nothing is known, as of an infinity
+ * that may be NaN elsewhere, of a NaN that may be an infinity, and of results of these. An element
+ * that is a number by chance of this execution has an infinite sigma, and is compared by its noise
+ * (HLO_ERROR_NOISE).
+ *
+ * An element that is not finite and has a finite sigma above 0 overflowed when it was rounded to
+ * its type: sigma is then its size before rounding, or 2^119 if that is less, and an execution that
+ * does not round there continues with this number, or a larger one.
  *
  * The derivation, and its sources, are in docs/numerics.md, "How sigmas are derived".
  *
- * Integers and predicates have sigmas, too: where they are not 0, the element may differ.
- * Of complex arrays only whether they are exact is known: sigma is 0, rounding, or infinity. */
+ * Integers and predicates have sigmas, too: where they are not 0, the element may differ. Complex
+ * arrays are exact or not: sigma is 0, the rounding error, or infinity. */
 #ifndef HLO_IR_ERROR_ERROR_H
 #define HLO_IR_ERROR_ERROR_H
 

@@ -12,7 +12,7 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Whether the groups of an `op` may differ in length. */
+/* True if the groups of an `op` may differ in length. */
 static bool may_differ(hlo_op op) {
     return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
 }

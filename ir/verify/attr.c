@@ -168,7 +168,7 @@ static void check_sharding(const checked *c, const hlo_sharding *s) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* How many there are of what the numbers in a collective's groups are of; *out_what says what. */
+/* Returns the number of participants of a collective; *out_what names their kind. */
 static int64_t members(const checked *c, const char **out_what) {
     const hlo_instr *instr = c->instr;
     int64_t replicas = hlo_module_int(c->v->module, HLO_ATTR_REPLICA_COUNT, 1);
@@ -186,7 +186,7 @@ static int64_t members(const checked *c, const char **out_what) {
     return channel && by_partition ? count : replicas;
 }
 
-/* Where the header says how many devices there are, the groups are of all of them. */
+/* Checks that groups name all devices, if the header has their number. */
 static void check_groups(const checked *c, const hlo_groups *groups) {
     const char *what;
     int64_t count = members(c, &what);
@@ -257,7 +257,7 @@ static void check_replication(const checked *c, const char *value) {
                  hlo_verify_text(c->v, c->instr->shape), leaves);
 }
 
-/* Past the braces that name where one array came from; a string there may hold braces. */
+/* Skips the braces that name the origin of one array; a string in them may hold braces. */
 static bool skip_origin(const char **at) {
     unsigned depth = 0;
     bool quoted = false;

@@ -37,8 +37,8 @@ static bool has_op(const hlo_module *module, unsigned flags) {
     return false;
 }
 
-/* Whether all devices run the module together, so that they leave a collective out together: it is
- * for several partitions, or about to be made so. Elsewhere a channel may be to other programs. */
+/* True if all devices run the module together, so that they omit a collective together: it is for
+ * several partitions, or about to be made so. Elsewhere a channel may lead to other programs. */
 static bool runs_together(const hlo_module *module) {
     if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)

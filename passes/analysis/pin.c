@@ -40,8 +40,8 @@ static bool in_space(const hlo_shape *shape) {
     return shape->layout && shape->layout->memory_space;
 }
 
-/* Whether a value goes from or to another memory space; a tuple, and what hands one on, does not
- * look at it. */
+/* True if a value is read from or written to another memory space; tuples, and instructions that
+ * forward them, access no memory. */
 static bool crosses_space(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_CALL:

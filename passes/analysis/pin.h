@@ -1,15 +1,14 @@
-/* What stays as it is and where it is, whatever pass runs.
+/* Pinned instructions, which every pass leaves as and where they are.
  *
  * A pinned instruction is not replaced, removed, moved, merged, copied beside itself or put into
- * another one, and nothing looks through it: what is made uses its result as it is. So a control
- * dependency orders what it ordered, a value stays in its memory space, an effect happens once and
- * in its place, and what another thread runs is left to it. Only an effect that is in what is
- * called (HLO_PIN_EFFECT of a call or a loop) leaves room: calls are inlined, loops are handed
- * other values. With a start is pinned what ends it.
+ * another one, and no analysis looks through it: new instructions use its result unchanged. So a
+ * control dependency keeps its order, a value its memory space, an effect its place and number, and
+ * another thread its code. Only a call or a loop that is pinned for an effect in its callee
+ * (HLO_PIN_EFFECT) may change: calls are inlined, loops get other operands. A pinned start pins its
+ * done.
  *
- * Everything that stands before an instruction in its computation may be computed before it; what
- * is moved is moved toward the beginning and is not pinned, nor is anything that goes with it. So
- * no order that control dependencies ask for is ever undone. */
+ * Instructions are moved toward the beginning of their computation only, and neither they nor the
+ * instructions moved with them are pinned: no order of a control dependency is ever undone. */
 #ifndef HLO_PASSES_PIN_H
 #define HLO_PASSES_PIN_H
 

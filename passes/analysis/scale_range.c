@@ -70,7 +70,7 @@ static magnitudes of_parts(const hlo_instr *value, uint32_t from, search *s) {
     return value->op == HLO_OP_SELECT && !fillers ? unknown : m;
 }
 
-/* Where both are fp8 one of them is a scale, which is no constant. */
+/* Of two fp8 factors one is a scale, which is no constant. */
 static magnitudes of_product(magnitudes x, magnitudes y) {
     const double large = x.fp8 && y.fp8 ? fmax(x.large, y.large) : x.large * y.large;
     return (magnitudes){x.small * y.small, large, x.zero || y.zero, x.endless || y.endless,

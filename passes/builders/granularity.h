@@ -19,8 +19,8 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* True if `value` is sure to have the granularity. Visits a bounded number of instructions. */
 bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity);
-/* The same wherever it lies; `*out_held`: what lies in another memory space, or is read from there;
- * NULL: nothing. */
+/* Checks hlo_granularity_holds() in any memory space; `*out_held`: an instruction in another space,
+ * or one that reads from it; NULL: none. */
 bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
                                      const hlo_instr **out_held);
 

@@ -74,8 +74,8 @@ static bool plan_select(plan *p, step *s) {
            (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) && fills(pad_value, s);
 }
 
-/* Where a run of equal elements lies in several parts, their factors must be the same; that is seen
- * when they are made. Parts may be pad values, but not all. */
+/* Plans several parts. A run of equal elements across parts needs equal factors; that is checked
+ * when these are made. Parts may be pad values, but not all. */
 static bool plan_parts(plan *p, step *s) {
     const hlo_instr *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];

@@ -9,7 +9,7 @@
 #include "passes/analysis/pin.h"
 #include "passes/emit/spell.h"
 
-/* What becomes of the call in a form. Returns the number of changes; -1: it has to stay. */
+/* Rewrites a call to a form. Returns the number of changes; -1: the call has to stay. */
 typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater);
 
 static int make_library_call(hlo_instr *call, const hlo_matmul *matmul,

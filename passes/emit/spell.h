@@ -1,4 +1,4 @@
-/* What an FP8 call computes, in plain HLO. */
+/* The computation of an FP8 call in plain HLO. */
 #ifndef HLO_PASSES_SPELL_H
 #define HLO_PASSES_SPELL_H
 

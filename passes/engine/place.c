@@ -1,4 +1,4 @@
-/* Where new instructions stand.
+/* Places of new instructions.
  *
  * Everything new is made before one place, the first of the roots that are replaced. An operand
  * that stands behind that place (a scale defined after the matmul's first user) is moved before it,

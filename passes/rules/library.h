@@ -17,7 +17,7 @@ extern const hlo_rule_library hlo_rule_library_builtin;
 hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
                           hlo_module **out_owner, const hlo_rules **out_rules);
 
-/* The same from memory, which is copied; `name` is the file name in diagnostics. */
+/* Reads rules from memory, which is copied; `name` is the file name in diagnostics. */
 hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
                           const hlo_diag_sink *sink, hlo_module **out_owner,
                           const hlo_rules **out_rules);

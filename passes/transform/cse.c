@@ -82,7 +82,7 @@ static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
     return instr;
 }
 
-/* Whether an operand has no other use: then no other instruction has the same operands, until the
+/* True if an operand has no other use: no other instruction has equal operands then, until the
  * operand is merged with another one. */
 static bool is_alone(const hlo_instr *instr) {
     for (uint32_t i = 0; i < instr->operand_count; i++)

@@ -1,4 +1,4 @@
-/* What the modes of sinking read and make. */
+/* Values that the modes of sinking read and make. */
 #include "ir/module/known.h"
 #include "passes/transform/sink_dequantise.h"
 

@@ -136,6 +136,16 @@ def headings():
                 yield name, number, "a heading is one line, 100 columns wide"
 
 
+def comments():
+    """Comments of the library and the programs that begin with a word in place of their noun."""
+    vague = re.compile(r"/\*\s*(Whether|What|How (many|much|far|often)|Where|Those|Its|The same|One that|So many|Of what|Not 0|Past)\b")
+    for name in sources(".c", ".h", ".y", ".l", ".cuh", rooms=(*LIBRARY, "include", "tools")):
+        for number, line in lines(name):
+            found = vague.search(line)
+            if found:
+                yield name, number, f"a comment that begins with {found[1]!r}: a verb first, and the object named"
+
+
 def words():
     """Markers of unfinished work, and paths of some machine."""
     marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|\bunimplemented\b|\bscaffolding\b", re.I)
@@ -304,7 +314,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, headings, words, products, readme, tables, silence, examples, coverage, format)}
+          (directives, size, functions, headings, comments, words, products, readme, tables, silence, examples, coverage, format)}
 
 
 def main():

@@ -27,6 +27,7 @@ FAULTS = [
     ("functions", "ir/x.c", "int f(void) {\n" + "    g();\n" * 70 + "}\n", "function of"),
     ("headings", "ir/x.c", "/* " + 89 * "-" + " a\n * name */\n", "one line"),
     ("headings", "ir/x.c", "/* " + 50 * "-" + " name */\n", "100 columns"),
+    ("comments", "ir/x.c", "/* Whether it is so. */\n", "begins with 'Whether'"),
     ("words", "ir/x.c", "/* TO" + "DO */\n", "TODO"),
     ("words", "ir/x.c", '"/ho' + 'me/me/x"\n', "home"),
     ("products", "ir/x.tab.c", "int x;\n", "product"),

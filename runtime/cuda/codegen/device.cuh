@@ -1,5 +1,5 @@
-/* What generated kernels need of the hardware: conversions by the instructions that there are for
- * them, from sm_89 on. The other functions for kernels are in element.cuh and opcodes.cuh. */
+/* Conversions by hardware instructions, from sm_89 on, for generated kernels. The other functions
+ * for kernels are in element.cuh and opcodes.cuh. */
 
 static inline unsigned short ptx_to_f16(float x) {
     unsigned short bits;

@@ -68,7 +68,7 @@ static inline uchar to_f8e5m2(float x) {
     if (size > 0x7f800000u) return (uchar)(minus | 0x7e);
     return size >= 0x47700000u ? (uchar)(minus | 0x7c) : ptx_to_e5m2(x);
 }
-/* Of what is sure not to be too large. */
+/* Converts a value that is within the type's range. */
 static inline uchar clamped_f8e4m3fn(float x) {
     return ptx_to_e4m3(x);
 }

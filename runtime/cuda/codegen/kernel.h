@@ -51,7 +51,7 @@ enum { CUDA_POINTERS = 60 }; /* of a kernel at most */
 
 /* Makes an empty program, in which kernels keep their order and equal ones are one; NULL when
  * memory runs out. The caller frees it with cuda_program_free(). */
-cuda_program *cuda_program_new(void); /* NULL when memory runs out; freed by the caller */
+cuda_program *cuda_program_new(void);
 void cuda_program_free(cuda_program *program);
 /* Returns the name of the launch's kernel in the program, "loop_3", and adds the kernel unless an
  * equal one is there. Owned by the program; NULL when memory runs out. */

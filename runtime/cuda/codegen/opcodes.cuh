@@ -309,11 +309,11 @@ static inline float op_reduce_precision(float x, int wide, int digits, int expon
 
 /* --------------------------------------------------------------------------------------- places */
 
-/* `value`, of any integer type, brought into [0, high]. */
+/* Clamps `value`, of any integer type, to [0, high]. */
 template <typename T> static inline int64 place(T value, int64 high) {
     return value < (T)0 ? 0 : (uint64)value > (uint64)high ? high : (int64)value;
 }
-/* Whether it lies there. */
+/* True if `value` is in [0, high]. */
 template <typename T> static inline bool fits(T value, int64 high) {
     return !(value < (T)0) && high >= 0 && (uint64)value <= (uint64)high;
 }

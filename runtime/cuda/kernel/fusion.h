@@ -25,7 +25,7 @@ typedef enum group_class {
     GROUP_ALONE /* the only result of its group */
 } group_class;
 
-/* How the elements of an instruction lie in the space of a group. */
+/* Relation of an instruction's elements to the space of a group. */
 typedef enum group_relation { GROUP_APART, GROUP_ROW, GROUP_FULL } group_relation;
 
 /* An instruction. */
