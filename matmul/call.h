@@ -108,9 +108,9 @@ typedef struct hlo_matmul {
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* beta != 0 */
     hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], except as a_mode and b_mode say */
-    hlo_scale_mode a_mode,
-        b_mode;      /* if not SCALAR, a_scale or b_scale is present, in the mode's dimensions */
-    hlo_instr *bias; /* [n]; the epilogue says whether there is one */
+    hlo_scale_mode a_mode, b_mode; /* if not SCALAR, a_scale or b_scale is present, in the mode's
+                                      dimensions */
+    hlo_instr *bias;               /* [n]; the epilogue says whether there is one */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */

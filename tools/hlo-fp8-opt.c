@@ -394,8 +394,8 @@ int main(int argc, char **argv) {
     int exit_status;
     output_hold_standard();
     heap_use_large_pages();
-    setvbuf(stderr, NULL, _IOLBF,
-            BUFSIZ); /* one write for each line, not for each character of a caret line */
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write for each line, not for each character of
+                                              a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();

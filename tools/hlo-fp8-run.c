@@ -257,8 +257,8 @@ int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
-    setvbuf(stderr, NULL, _IOLBF,
-            BUFSIZ); /* one write for each line, not for each character of a caret line */
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write for each line, not for each character of
+                                              a caret line */
     if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) return exit_status;
     if (job.options.file_count != 1)
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"

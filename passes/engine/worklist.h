@@ -33,10 +33,10 @@ struct hlo_engine {
     hlo_worklist batch;     /* to be visited next */
     hlo_worklist follow_up; /* to be visited before the rest of the batch */
     uint64_t fired, fuel;
-    const hlo_rule
-        *last;         /* last rule that fired; the last one from a file, if one of these fired */
-    bool given;        /* `last` is from a file */
-    hlo_status status; /* other than HLO_OK: the phase ends */
+    const hlo_rule *last; /* last rule that fired; the last one from a file, if one of these
+                             fired */
+    bool given;           /* `last` is from a file */
+    hlo_status status;    /* other than HLO_OK: the phase ends */
 };
 
 enum { HLO_ENGINE_FIRINGS_PER_INSTR = 16 };

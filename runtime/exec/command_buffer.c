@@ -16,8 +16,8 @@ typedef struct node {
     hlo_job job;               /* NODE_JOB: a copy with the views of this run */
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
-    plan_command_buffer *conditions,
-        *bodies;               /* NODE_WHILE: two of each, for the state in either of its slots */
+    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, for the state in either
+                                                 of its slots */
     plan_command_buffer *back; /* NODE_WHILE: copies the state from the spare slots to its own */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count */
 } node;

@@ -68,13 +68,13 @@ typedef struct plan_step {
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
-    uint32_t *spare;           /* STEP_WHILE: a second slot per result, for the next iteration */
-    uint32_t predicate;        /* STEP_WHILE: slot of the predicate */
-    uint64_t trip_count;       /* STEP_WHILE: trip count; HLO_TRIP_COUNT_UNKNOWN */
-    bool unrolls;              /* STEP_WHILE: each iteration is recorded */
-    uint32_t *branch_operands; /* STEP_CONDITIONAL: first operand of each branch */
-    plan_place *arguments,
-        *lent; /* places of a callee's arguments and results, filled for each run */
+    uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
+    uint32_t predicate;           /* STEP_WHILE: slot of the predicate */
+    uint64_t trip_count;          /* STEP_WHILE: trip count; HLO_TRIP_COUNT_UNKNOWN */
+    bool unrolls;                 /* STEP_WHILE: each iteration is recorded */
+    uint32_t *branch_operands;    /* STEP_CONDITIONAL: first operand of each branch */
+    plan_place *arguments, *lent; /* places of a callee's arguments and results, filled for each
+                                     run */
 } plan_step;
 
 typedef struct plan_comp {

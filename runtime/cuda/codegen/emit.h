@@ -19,8 +19,8 @@ enum { CUDA_BLOCK = 256 }; /* threads */
 /* ---------------------------------------------------------------------------------------- lines */
 
 typedef struct emit_line {
-    const char
-        *target; /* the variable that the line sets, without other effect; NULL: the line stays */
+    const char *target; /* the variable that the line sets, without other effect; NULL: the line
+                           stays */
     const char *text;
 } emit_line;
 

@@ -4,11 +4,11 @@
 typedef struct facts {
     int sm;
     bool tn_only, tn;
-    bool unaligned[4]; /* by lt_part: a column does not begin at 16 bytes */
-    int64_t
-        unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0: none */
-    int64_t ld;           /* the largest of the four */
-    int64_t aux_ld;       /* 0: no aux */
+    bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
+    int64_t unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0:
+                                 none */
+    int64_t ld;               /* the largest of the four */
+    int64_t aux_ld;           /* 0: no aux */
 } facts;
 
 static int64_t element_bytes(int type) {

@@ -26,9 +26,9 @@ typedef struct builder {
     const hlo_target_info *target;
     hlo_arena *arena;
     cuda_matmul *p;
-    hlo_type operand_type,
-        d_type;   /* types that the library computes with; INVALID: the instruction's */
-    bool swapped; /* its A is the instruction's b */
+    hlo_type operand_type, d_type; /* types that the library computes with; INVALID: the
+                                      instruction's */
+    bool swapped;                  /* its A is the instruction's b */
 } builder;
 
 /* ----------------------------------------------------------------------------------- dimensions */

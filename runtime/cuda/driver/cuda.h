@@ -14,18 +14,18 @@ typedef struct cuda_program cuda_program; /* kernel.h */
 
 /* A device, or the description of one. */
 typedef struct cuda_device {
-    const cuda_library
-        *lib;       /* NULL: plans are made to be printed; nothing is allocated, compiled or run */
-    int sm;         /* compute capability * 10 */
-    int target;     /* row of target.def used for it: the nearest below */
-    int cublaslt;   /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
-    char name[128]; /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
-    size_t l2_size; /* bytes; 0 without a device */
-    void *context;  /* CUcontext, current in the thread that runs the plan */
-    void *stream;   /* CUstream of all work */
-    void *lt;       /* cublasLtHandle */
-    cuda_program *program; /* the kernels of all jobs: prepare() adds to it, it is compiled before
-                              the first job is bound */
+    const cuda_library *lib; /* NULL: plans are made to be printed; nothing is allocated,
+                                compiled or run */
+    int sm;                  /* compute capability * 10 */
+    int target;              /* row of target.def used for it: the nearest below */
+    int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
+    char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
+    size_t l2_size;          /* bytes; 0 without a device */
+    void *context;           /* CUcontext, current in the thread that runs the plan */
+    void *stream;            /* CUstream of all work */
+    void *lt;                /* cublasLtHandle */
+    cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
+                                the first job is bound */
     bool compiled;
     void *module;               /* CUmodule of the compiled program */
     const char *kernel_cache;   /* folder of compiled programs; NULL: none is kept */
@@ -33,9 +33,9 @@ typedef struct cuda_device {
     int autotune;               /* algorithms to time; 0: the heuristic's first is taken */
     const char *autotune_cache; /* path; NULL: timings are not kept */
     void *tuned;                /* cache of tuned choices in memory (autotune_cache.c) */
-    const hlo_diag_sink
-        *sink; /* of hlo_plan_new(): for warnings of prepare() and bind(), not used later */
-    struct cuda_owned *owned; /* see cuda_own() */
+    const hlo_diag_sink *sink;  /* of hlo_plan_new(): for warnings of prepare() and bind(), not
+                                   used later */
+    struct cuda_owned *owned;   /* see cuda_own() */
     /* used by device.c and cuda.c */
     int ordinal;
     bool graph, host_fallback, recording;
