@@ -230,8 +230,8 @@ int cublasLtMatmulPreferenceGetAttribute(lt_preference *preference, int attribut
 
 /* ----------------------------------------------------------------------------------- algorithms */
 
-/* Fastest by the heuristic first, which is not the fastest. Their times are far above what
- * computing them here takes. */
+/* Algorithms in the heuristic's order, which is not that of their times. These exceed by far the
+ * time of computing here. */
 static const struct {
     float milliseconds;
     size_t workspace;

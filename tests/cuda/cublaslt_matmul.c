@@ -183,7 +183,7 @@ static bool all_inside(const problem *p) {
     return standin_allocated(pointer(p, AUX), (size_t)last * standin_element_size(aux_type(p)));
 }
 
-/* Element (i,j) from `x`, what goes into the activation; its size raises *amax. */
+/* Stores element (i,j) from `x`, the operand of the activation; its size raises *amax. */
 static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t j, double *amax) {
     const attributes *at = &p->desc.at;
     uint64_t epilogue = at->value[EPILOGUE];

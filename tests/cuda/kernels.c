@@ -15,7 +15,7 @@ typedef struct indices {
     unsigned x, y, z;
 } indices;
 
-/* What every module has (shim.h). */
+/* The variables of every module (shim.h). */
 typedef struct shim {
     indices thread, block, block_size, grid_size;
     void (*synchronise)(void);

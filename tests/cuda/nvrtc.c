@@ -75,7 +75,7 @@ static char *read_file(const char *path, size_t *out_size) {
     return bytes;
 }
 
-/* How many arguments each kernel takes, for kernels.c. */
+/* Writes the number of arguments of each kernel, for kernels.c. */
 static void write_arguments(const char *source, FILE *out) {
     for (const char *at = source; (at = strstr(at, "__global__"));) {
         const char *open = strchr(at, '('), *close = open ? strchr(open, ')') : NULL;
@@ -97,8 +97,7 @@ static void write_arguments(const char *source, FILE *out) {
     }
 }
 
-/* The source with what is in device.cuh, which is for the device only, left out: shim.h has that
- * for the host. */
+/* Writes the source without device.cuh, whose functions shim.h has for the host. */
 static void write_source(char *source, FILE *out) {
     char *device = read_file(STANDIN_SOURCE "/runtime/cuda/codegen/device.cuh", NULL);
     char *at = device ? strstr(source, device) : NULL;

@@ -33,7 +33,8 @@ enum {
     CUDA_CAPTURE_UNSUPPORTED = 900
 };
 
-/* Logs a call, whose name is the first word of `format`. Not 0: it is to fail so. */
+/* Logs a call, whose name is the first word of `format`. Returns the status with which it is to
+ * fail, or 0. */
 int standin_enter(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A line of the log that is no call. */
 void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -54,7 +55,7 @@ int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void
 /* Waiting, allocating and asking are errors while a stream is captured: returns that error and
  * invalidates the capture, or 0 when nothing is captured. */
 int standin_uncaptured(void);
-/* Whether these bytes lie in one piece of the device's memory that is allocated. */
+/* True if these bytes lie in one allocation of the device's memory. */
 bool standin_allocated(const void *memory, size_t size);
 /* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none. In
  * `room`. */

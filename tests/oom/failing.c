@@ -31,7 +31,7 @@ static const char *const exempt[] = {"libopenblas", "libgfortran", "libgomp", "l
 static const char *const leaky[] = {"libzip", NULL};
 
 enum { SLOTS = 1 << 20 };
-static void *live[SLOTS]; /* by address, open addressing; what is removed leaves `gone` */
+static void *live[SLOTS]; /* by address, open addressing; removal leaves `gone` */
 static char gone;
 static long count, at, left;
 static bool running, on;

@@ -26,14 +26,14 @@ enum { WAYS_MOST = 8, PASSES_SIZE = 64 };
 extern const hlo_rules *const hlo_rules_real[];
 extern const uint32_t hlo_rules_real_count;
 
-/* What the engine gets: the real tables, or one of them without a clause. */
+/* The engine's rules: the real tables, or one of them without a clause. */
 static hlo_rules tables[FILES_MOST];
 const hlo_rules *const hlo_rules_builtin[] = {&tables[0], &tables[1], &tables[2],  &tables[3],
                                               &tables[4], &tables[5], &tables[6],  &tables[7],
                                               &tables[8], &tables[9], &tables[10], &tables[11]};
 const uint32_t hlo_rules_builtin_count = FILES_MOST;
 
-/* A module, how it is optimised, and what the whole rules make of it. */
+/* A module, its options, and the result of the whole rules on it. */
 typedef struct subject {
     const char *name;
     bool golden; /* its verdicts are told by a test */
@@ -49,7 +49,7 @@ typedef struct subjects {
     subject *v;
 } subjects;
 
-/* What is left out. */
+/* The part that is left out. */
 typedef enum part { PART_GUARD, PART_ROOT, PART_ALTERNATIVE } part;
 
 typedef struct clause {
@@ -197,7 +197,7 @@ static void *copy_of(const void *from, size_t size) {
     return memcpy(to, from, size);
 }
 
-/* Takes one row out of those that stand one after the other. */
+/* Removes one of consecutive rows. */
 static void take_out(void *rows, size_t size, uint32_t index, uint32_t *count) {
     char *at = (char *)rows + index * size;
     memmove(at, at + size, (*count - index - 1) * size);
@@ -224,7 +224,7 @@ static void drop(clause c) {
     t->args = args;
 }
 
-/* How it is seen that the rules are wrong; false when it is not. */
+/* Checks whether the result shows that the rules are wrong; false: it does not. */
 static bool caught_by(const subject *s, part what, char *caught) {
     char *text = NULL, *verdicts = NULL, why[WHY_SIZE];
     hlo_module *after = optimised(s, &text, &verdicts, NULL);
@@ -249,8 +249,7 @@ static bool caught_by(const subject *s, part what, char *caught) {
     return how != NULL;
 }
 
-/* With nothing left out there is nothing to be seen: what is made of a module is always the same.
- */
+/* Checks that nothing is caught with nothing left out: results are reproducible. */
 static bool nothing_caught(const subjects *list) {
     char caught[CAUGHT_SIZE];
     for (size_t i = 0; i < list->count; i++)
@@ -268,7 +267,7 @@ static void try_clause(const subjects *list, clause c, int job, char *caught) {
     bool found = false;
     drop(c);
     snprintf(caught, CAUGHT_SIZE, "the passes crash, or do not end");
-    /* Where the rule fired it is seen soonest. */
+    /* Modules in which the rule fires show it soonest. */
     for (int fired = c.part != PART_GUARD; fired >= 0 && !found; fired--)
         for (size_t i = 0; i < list->count && !found; i++) {
             const subject *v = &list->v[i];
@@ -372,7 +371,7 @@ static void find_clauses(clauses *out, const char *only) {
         }
 }
 
-/* How many clauses nothing caught. */
+/* Counts the clauses that nothing catches. */
 static uint32_t run(const subjects *list, const char *only, int jobs) {
     static clauses all;
     find_clauses(&all, only);

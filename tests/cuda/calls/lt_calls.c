@@ -51,7 +51,7 @@ static double uniform(tester *t) {
     return (double)(t->random >> 11) * 0x1p-53;
 }
 
-/* About normal; what is f32 and small (scales) between 0.5 and 1.5. */
+/* Draws numbers about normal; small f32 arrays (scales) between 0.5 and 1.5. */
 static float draw(tester *t, const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_F32 && shape->rank == 0) return (float)(0.5 + uniform(t));
     double sum = -6;

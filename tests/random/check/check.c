@@ -192,8 +192,8 @@ static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     return inputs;
 }
 
-/* Compares on inputs drawn from the seed; on coarse ones, if asked. What several devices compute is
- * compared as what one computes. */
+/* Compares on inputs drawn from the seed; on coarse ones, if asked. A module of several devices is
+ * compared as one of one device. */
 static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
                           bool coarse, char *why) {
     hlo_module *all_before = on_one_device(before);
@@ -232,7 +232,7 @@ static void keep_first(void *user, const hlo_diag *diag) {
     if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
 }
 
-/* The products of a module, in all of it and in what the entry reaches. */
+/* The products of a module, all and those that the entry reaches. */
 typedef struct product_count {
     uint32_t dots, others, reached;
     bool calls; /* inlining may repeat them */
@@ -261,8 +261,8 @@ static product_count count_products(const hlo_module *module) {
     return count;
 }
 
-/* Whether each product has one verdict, none is computed twice, and no rule has touched what it
- * does not know. Those that have become one call are told of each. */
+/* True if each product has one verdict, none is computed twice, and no rule has touched a product
+ * that it does not know. Products merged into one call have a verdict each. */
 static bool products_told(const hlo_module *before, const hlo_module *after,
                           const hlo_report *report, char *why) {
     product_count was = count_products(before), is = count_products(after);
@@ -279,7 +279,7 @@ static bool products_told(const hlo_module *before, const hlo_module *after,
     return false;
 }
 
-/* Whether a value has the bytes of another type's: coarse inputs make no coarse ones of these. */
+/* True if a value has the bytes of another type: coarse inputs give no coarse values there. */
 static bool has_bits(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next)

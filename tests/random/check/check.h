@@ -1,4 +1,4 @@
-/* Whether a rewrite of a module is right: it verifies, and computes what the module computes. */
+/* Checks that a rewrite of a module is right: it verifies, and computes the module's values. */
 #ifndef HLO_TESTS_RANDOM_CHECK_H
 #define HLO_TESTS_RANDOM_CHECK_H
 
@@ -16,7 +16,7 @@ typedef enum outcome {
     OUTCOME_DIFFERENT /* another value, or more matmuls */
 } outcome;
 
-/* What a run of many modules has seen. */
+/* Counts over many modules. */
 typedef struct census {
     uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
     uint64_t fired[RULES_MOST];                       /* by rule_index() */
@@ -27,7 +27,7 @@ typedef struct census {
 const char *rule_name(int index);
 /* -1: no such rule. */
 int rule_index(const char *name);
-/* Whether it changes nothing, and only says why. */
+/* True if the rule changes nothing, and only gives a reason. */
 bool rule_only_remarks(int index);
 
 /* Adds how often each rule fired, by rule_index(): RULES_MOST numbers. */
@@ -36,26 +36,26 @@ void count_rules(const hlo_report *report, uint64_t *fired);
 /* NULL when the text is no module that verifies. The caller frees it. */
 hlo_module *read_module(const char *text, const char *name);
 
-/* How a module may be optimised: passes, target, form of the call, order of work. */
+/* Draws passes, target, form of the call and order of work. */
 hlo_pass_options draw_options(dice *d);
 
 /* Parameters whose names begin with m are factors, with d divisors: negative, tiny, 0, infinite and
  * NaN as well. Some values are NaN. The caller frees the arrays; NULL: they cannot be drawn. */
 hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed);
 
-/* Optimises a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` gets
- * what is wrong, in WHY_SIZE bytes. */
+/* Optimises a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` receives
+ * the fault, in WHY_SIZE bytes. */
 outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                       census *counts, char *why);
-/* The same for a rewrite that is there. */
+/* Compares a module with an existing rewrite. */
 outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t seed, char *why);
 
-/* Takes away from a module that fails what it still fails without, and returns what is left: the
- * caller frees it. */
+/* Removes parts of a failing module as long as it still fails, and returns the rest: the caller
+ * frees it. */
 hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *options, uint64_t seed);
 
-/* Keeps the process on one processor of those there are, so that jobs side by side do not wait for
- * each other's threads. */
+/* Keeps the process on one of the processors, so that parallel jobs do not wait for each other's
+ * threads. */
 void use_processor(int job);
 /* Ends the process when it has computed for so long from now on, however busy the machine is. */
 void limit_seconds(int seconds);

@@ -118,8 +118,7 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
     return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
-/* Zeros are where no pair ends, as if what the device has were masked: elsewhere they may be scaled
- * as that is. */
+/* Makes zeros where no pair ends, as if the value were masked: other executions may scale them. */
 static hlo_instr *permute(const spread *s, const hlo_instr *instr, int64_t device) {
     const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
     const int64_t *at = pairs->mesh.devices.listed->v;
@@ -144,13 +143,13 @@ static hlo_instr *reduce(const spread *s, const hlo_instr *instr, const members 
     return all;
 }
 
-/* Whether a parameter is the same on some devices, and another on others. */
+/* True if a parameter is the same on some devices, and another on others. */
 static bool shared_by_some(const hlo_instr *parameter) {
     const char *sharding = hlo_instr_str(parameter, HLO_ATTR_SHARDING);
     return sharding && strstr(sharding, "last_tile");
 }
 
-/* Whether it is known here what the instruction does. */
+/* True if this file knows the instruction's meaning. */
 static bool is_known(const hlo_module *module, const hlo_instr *instr) {
     bool list = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->count == 1;
     bool one = instr->operand_count == 1 && hlo_shape_is_array(instr->shape);
@@ -172,7 +171,7 @@ static bool is_known(const hlo_module *module, const hlo_instr *instr) {
     }
 }
 
-/* What the device has of it; NULL: not known. */
+/* Returns the device's value of an instruction; NULL: not known. */
 static hlo_instr *received(const spread *s, const hlo_instr *instr, int64_t device) {
     members m;
     if (instr->op == HLO_OP_COLLECTIVE_PERMUTE) return permute(s, instr, device);
@@ -182,7 +181,7 @@ static hlo_instr *received(const spread *s, const hlo_instr *instr, int64_t devi
                                             : reduce(s, instr, &m);
 }
 
-/* Its number among partitions, or among replicas. */
+/* Returns the device's number among partitions, or among replicas. */
 static hlo_instr *number(const spread *s, const hlo_instr *instr, int64_t device) {
     bool differs = (instr->op == HLO_OP_PARTITION_ID) == (hlo_devices_partitions(s->module) > 1);
     return hlo_constant_scalar(s->comp, NULL, instr->shape->type, differs ? (double)device : 0);
@@ -195,7 +194,7 @@ static bool is_mark(const hlo_instr *instr) {
     return target && !strcmp(target, "Sharding");
 }
 
-/* Whether one region's axis is 'x'; otherwise it is 'y', which is in that. */
+/* True if a region's axis is 'x'; false: it is 'y', the inner one. */
 static bool is_outer(const hlo_instr *handed) {
     const char *frontend = hlo_instr_str(handed, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const char *sharding = hlo_instr_str(handed, HLO_ATTR_SHARDING);

@@ -1,5 +1,5 @@
-/* What several devices compute, by one: each has its own copy of every instruction, and what goes
- * from device to device is put together from the copies. */
+/* Modules of several devices as modules of one: each device has its own copy of every instruction,
+ * and collectives are computed from the copies. */
 #ifndef HLO_TESTS_RANDOM_DEVICES_H
 #define HLO_TESTS_RANDOM_DEVICES_H
 

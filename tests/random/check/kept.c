@@ -113,7 +113,7 @@ static void mark_before(const hlo_instr *from, bool *marks) {
         mark_before(control->u.instrs->v[c], marks);
 }
 
-/* What ran before an end of a control dependency, and is one itself, still does. */
+/* Checks that an end of a control dependency still runs after those that ran before it. */
 static bool same_order(const kept *k, const hlo_instr *was, const hlo_computation *in) {
     const hlo_instr *is = find_instr(in, was->name);
     bool *old = calloc(was->parent->module->next_id, 1), *new = calloc(in->module->next_id, 1);

@@ -248,7 +248,7 @@ static void edit_dimensions(hlo_computation *comp, dice *d) {
     hlo_instr_set_ints(i, id, old->count, v);
 }
 
-/* Other operands, opcodes, constants, layouts, users. What comes out need not verify. */
+/* Changes operands, opcodes, constants, layouts, users. The module need not verify afterwards. */
 static void edit_module(hlo_module *module, dice *d) {
     static void (*const edits[])(hlo_computation *, dice *) = {
         edit_operand, edit_operand, swap_operands, edit_opcode, edit_constant,  edit_constant,
@@ -280,7 +280,7 @@ static void add_runs(void *sum, hlo_computation *called) {
     runs[0] += runs[1 + called->id];
 }
 
-/* Whether functions call each other so often that the entry would run for seconds. */
+/* True if functions call each other so often that the entry would run for seconds. */
 static bool calls_many(const hlo_module *module) {
     const uint64_t MOST = 100000;
     uint64_t *runs = calloc(1 + module->next_computation_id, sizeof *runs);

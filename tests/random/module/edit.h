@@ -23,8 +23,8 @@ typedef struct text_cases {
 void find_cases(text_cases *out, const char *pattern);
 void free_cases(text_cases *cases);
 
-/* The module of a seed: of two seeds one is drawn from nothing (gen.h), one is an edited case. NULL
- * when what came out does not verify. The caller frees it. */
+/* Makes the module of a seed: every other one is drawn from nothing (gen.h), the others are edited
+ * cases. NULL: it does not verify. The caller frees it. */
 hlo_module *draw_module(const text_cases *cases, uint64_t seed);
 
 #endif

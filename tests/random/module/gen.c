@@ -262,7 +262,7 @@ static arrays write_zeros(FILE *out, const gen *g) {
     return zeros;
 }
 
-/* Twice the same: the second time round computes what the first did. */
+/* Runs the body twice, with equal results. */
 static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs("%again {\n  %s1 = ", out);
     write_state(out, g);

@@ -30,7 +30,7 @@ typedef struct arrays {
     array v[MAX_ARRAYS];
 } arrays;
 
-/* A side of a dot: what its dimensions are. */
+/* A side of a dot: the kinds of its dimensions. */
 typedef struct side {
     array shape;
     int batch[MAX_RANK], contracting[MAX_RANK];
@@ -66,10 +66,10 @@ char *random_module(uint64_t seed);
 
 /* gen.c: for the other two. */
 array gen_shape(const char *type, int rank, const int *dims);
-/* Writes `%v1 = type[dims]{layout} ` and what the format says; the value has `shape`. */
+/* Writes `%v1 = type[dims]{layout} ` and the formatted rest; the value has `shape`. */
 array gen_emit(gen *g, array shape, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A new parameter. `prefix` begins its name: `m` what may be 0, `d` what divides, `n` that is not
- * far from 1 besides, `p` anything. */
+/* Makes a parameter. `prefix` begins its name: `m` for factors that may be 0, `d` for divisors, `n`
+ * for divisors near 1, `p` for anything. */
 array gen_parameter(gen *g, char prefix, array shape);
 array gen_constant(gen *g, const char *type, double value); /* now and then gen_of_table() */
 /* `scalar` at every place of an array of that shape and the scalar's type. */
@@ -90,18 +90,18 @@ array gen_of_table(gen *g, const char *type, double number);
 /* A value of that wide type that has the bytes of a parameter of another one. */
 array gen_bits(gen *g, array shape);
 
-/* sent.c: a value of that shape from other devices; `make` makes what each has. */
+/* collectives.c: a value of that shape from other devices; `make` makes each device's part. */
 typedef array gen_maker(gen *g, array shape, void *arg);
 array gen_sent(gen *g, array shape, gen_maker *make, void *arg);
-/* The largest of what the devices have. */
+/* The largest of all devices' values. */
 array gen_agreed(gen *g, array scalar);
-/* Another number on each device, or from what it calls. */
+/* A scalar that differs between devices; gen_called(): one that a computation returns to each. */
 array gen_own(gen *g, array scalar);
 array gen_called(gen *g, array scalar);
 
-/* regions.c: what the header says of the mesh. */
+/* regions.c: the mesh in the module's header. */
 const char *gen_mesh(const gen *g);
-/* What both regions are handed of a parameter of the entry, which is whole. */
+/* Makes both regions' operand from a parameter of the entry. */
 array gen_handed(gen *g, array shape, array whole_parameter(gen *g, array shape, char prefix),
                  char prefix);
 /* The scalar left the inner region, and is in it again: that of either device along 'y'. */

@@ -39,7 +39,7 @@ static void state(const handed *h) {
     fprintf(h->out, ", %s[16,48])", h->wide);
 }
 
-/* What is handed in, before the loop or branch. */
+/* Writes the operands before the loop or branch. */
 static void write_outside(handed *h, const operand *o) {
     char n = o->name;
     fprintf(h->out, "  %%p_%c = ", n);

@@ -396,7 +396,7 @@ static array draw_operand(gen *g, array shape, bool bare) {
     return moved(g, shape, DICE_PICK(&g->dice, lengths) / 2, stored);
 }
 
-/* What is asked of the arithmetic: as a rule nothing. */
+/* Draws a dot's algorithm: as a rule none. */
 static const char *draw_algorithm(gen *g) {
     static const char *const algorithms[] = {", algorithm=dot_any_f8_any_f8_f32",
                                              ", algorithm=dot_f32_f32_f32"};

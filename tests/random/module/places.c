@@ -102,8 +102,8 @@ static hlo_instr *any_scalar(hlo_module *module, dice *d) {
     return value;
 }
 
-/* Something is done with a value; what it gives back is used instead, perhaps, and then it may
- * stand right before that. */
+/* Adds an effect on a value, whose result replaces the value, perhaps, and may then stand right
+ * before its user. */
 static void effect(hlo_module *module, dice *d) {
     hlo_instr *value = any_scalar(module, d);
     if (!hlo_shape_is_array(value->shape) || !value->next) return;
@@ -141,7 +141,7 @@ static void set_thread(hlo_computation *comp) {
     comp->attr_count = 1;
 }
 
-/* What is called is so by another thread. */
+/* Makes a call run on another thread. */
 static void start_call(hlo_module *module, dice *d) {
     enum { MOST = 64 };
     hlo_instr *call = find_call(module), *operands[MOST], *inner[MOST];

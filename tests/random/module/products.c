@@ -185,7 +185,7 @@ static void attention(others *o) {
     add_result(o, shape, emit(o, "%s get-tuple-element(%%v%d), index=0", shape, call));
 }
 
-/* One operand has as many rows as a run tells. */
+/* Makes the number of an operand's rows dynamic. */
 static void dynamic(others *o) {
     char rows[32], shape[48];
     snprintf(rows, sizeof rows, "[<=%d,%d]", o->m, o->k);

@@ -98,7 +98,7 @@ static void batch_within(gen *g) {
     gen_result(g, multiplied_batches(g, a, b, DICE_PICK(&g->dice, orders)));
 }
 
-/* A bias that lies across what is contiguous. */
+/* Adds a bias across the contiguous dimension. */
 static void bias_across(gen *g) {
     array a = stored(g, g->wide, 16, 32), b = stored(g, g->wide, 48, 32);
     array bias = gen_parameter(g, 'p', gen_shape(g->wide, 1, b.dims));
@@ -144,7 +144,7 @@ static void wide_bias(gen *g) {
     gen_result(g, gen_binary(g, "add", d, v, true));
 }
 
-/* The output scale is what an effect gives, behind the abs-max. */
+/* Makes the output scale the result of an effect, behind the amax. */
 static void effect(gen *g) {
     array d = plain(g, g->wide);
     gen_result(g, gen_amax(g, d, -1));

@@ -35,7 +35,7 @@ static array step_relu(gen *g, array v) {
     return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
-/* What depends on the value itself and has its shape. */
+/* Makes a value of the same shape from `v`. */
 static array made_of(gen *g, array v) {
     switch (dice_below(&g->dice, 4)) {
     case 0: return v;
@@ -81,7 +81,7 @@ static array plus(gen *g, array v, double number) {
     return gen_binary(g, "add", v, gen_splat(g, gen_constant(g, v.type, number), v), true);
 }
 
-/* What the tanh is of: root * (v + small * v^3). */
+/* Computes the operand of gelu's tanh: root * (v + small * v^3). */
 static array within(gen *g, array v, double small, double root) {
     array factor;
     switch (dice_below(&g->dice, 8)) {
@@ -216,7 +216,7 @@ array gen_amax(gen *g, array v, int kept) {
                    kept);
 }
 
-/* An abs-max, or what is nearly one: no abs, some other start, only of rows, in two steps. */
+/* Makes an amax, or nearly one: without abs, from another start, of rows only, in two steps. */
 static array amax(gen *g, array v) {
     static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
     double start = DICE_PICK(&g->dice, starts);

@@ -62,7 +62,7 @@ static void jobs_call(void *user, hlo_computation *called) {
     ((bool *)user)[called->id] = true;
 }
 
-/* Whether computations that the instruction calls run as a whole. */
+/* True for instructions whose computations run as a whole. */
 static bool jobs_is_call(hlo_op op) {
     return op == HLO_OP_CALL || op == HLO_OP_FUSION || op == HLO_OP_WHILE ||
            op == HLO_OP_CONDITIONAL;

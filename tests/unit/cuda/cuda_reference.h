@@ -21,7 +21,7 @@ static uint64_t random_bits(void) {
     return z ^ z >> 31;
 }
 
-static bool draws_specials; /* now and then what is large, infinite or no number */
+static bool draws_specials; /* some numbers are large, infinite or NaN */
 
 /* Integers are indices as often as not, some out of bounds. */
 static void draw(const hlo_view *view, int64_t count) {

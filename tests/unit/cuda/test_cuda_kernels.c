@@ -75,7 +75,7 @@ static value *drawn(hlo_arena *arena, const hlo_shape *shape) {
     return values;
 }
 
-/* Runs one job and compares with what ir/eval makes of the group's members. */
+/* Runs one job and compares with ir/eval on the group's members. */
 static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda_program *program,
                   cuda_module *module, hlo_arena *arena) {
     value **values = hlo_arena_zero(arena, m->next_id * sizeof *values);
@@ -233,7 +233,7 @@ static hlo_module *parse(const char *text) {
 
 enum { FIRST_TYPE = HLO_TYPE_PRED, LAST_TYPE = HLO_TYPE_F64 };
 
-/* Whether HLO has the elementwise opcode on the type. */
+/* True if HLO has the elementwise opcode on the type. */
 static bool takes(hlo_op op, hlo_type type) {
     const hlo_kernel *kernel = hlo_kernel_of(op);
     if (!kernel || !kernel->ops || op == HLO_OP_COMPARE || op == HLO_OP_SELECT ||

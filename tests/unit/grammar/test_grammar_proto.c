@@ -1,4 +1,4 @@
-/* Binary modules that are not as they should be, and what the library has no use for. */
+/* Binary modules with faults, and fields that the library does not use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -94,7 +94,7 @@ static void put_computation(bytes *to, int64_t id, int64_t root, const bytes *in
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* One computation of those instructions; the last is the root. */
+/* Makes one computation of those instructions; the last is the root. */
 static const bytes *module_of(const bytes *instrs, size_t count, int64_t root) {
     static bytes module;
     module.size = 0;

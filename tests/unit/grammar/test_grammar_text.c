@@ -269,7 +269,7 @@ static void places_are_found_in_long_texts(void **state) {
     free(text);
 }
 
-/* What the source line and the caret line of a diagnostic about `length` bytes at `at` are. */
+/* Formats the source line and the caret line of a diagnostic about `length` bytes at `at`. */
 static void shown(const char *source, size_t at, size_t length, const char *wanted) {
     hlo_diag diag = {.severity = HLO_ERROR, .message = "x", .source = source};
     diag.source_size = strlen(source);

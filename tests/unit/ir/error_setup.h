@@ -1,5 +1,4 @@
-/* What the tests of error bounds share: one instruction with operands and sigmas that a test sets.
- */
+/* Fixture for tests of error bounds: one instruction with operands and sigmas that a test sets. */
 #ifndef HLO_TESTS_UNIT_IR_ERROR_SETUP_H
 #define HLO_TESTS_UNIT_IR_ERROR_SETUP_H
 

@@ -1,5 +1,4 @@
-/* Error bounds of elementwise operations: where they are zero, where they are a step, and what is
- * known of infinities and NaNs. */
+/* Error bounds of elementwise operations: zero, a step of the type, infinities and NaNs. */
 #include "tests/unit/ir/error_setup.h"
 
 static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
