@@ -270,17 +270,18 @@ static void test_defaults_of_programs(void **state) {
     int found = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *name = rows[i].name;
-        const char *meant = strcmp(name, "PASSES") == 0   ? options.passes
-                            : strcmp(name, "TARGET") == 0 ? target
-                            : strcmp(name, "CUDA") == 0   ? cuda
-                            : strcmp(name, "SCALE_OPERANDS") == 0
-                                ? options.scales_used ? "used" : "all"
-                                : NULL;
+        const char *meant =
+            strcmp(name, "PASSES") == 0           ? options.passes
+            : strcmp(name, "TARGET") == 0         ? target
+            : strcmp(name, "CUDA") == 0           ? cuda
+            : strcmp(name, "SCALE_OPERANDS") == 0 ? options.scales_used ? "used" : "all"
+            : strcmp(name, "EMIT") == 0           ? options.emit == HLO_EMIT_CUBLAS ? "cublas" : "?"
+                                                  : NULL;
         if (!meant) continue;
         assert_string_equal(rows[i].fallback, meant);
         found++;
     }
-    assert_int_equal(found, 4);
+    assert_int_equal(found, 5);
 }
 
 int main(void) {
