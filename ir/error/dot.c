@@ -29,8 +29,8 @@ static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
 }
 
 /* Computes the product before rounding to the result's type, and the product in f64, both as
- * doubles. A sum that overflows in f32, which another order or a later scale may prevent, is its
- * number in f64. */
+ * doubles. A sum that is infinite only in f32, which scales that are moved behind it may prevent,
+ * is its number in f64. */
 static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *lhs,
                             const hlo_view *rhs, const double **out_value, const double **out_exact,
                             const char **why) {
@@ -144,21 +144,6 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
     return status;
 }
 
-/* Marks sums as unbounded whose partial sums overflow to both sides: they are NaN in one order and
- * a number in another. */
-static void note_cancelled(const hlo_error_call *b, const double *value, const double *exact) {
-    const hlo_view *result = &b->call.results[0];
-    const int64_t count = hlo_view_count(result);
-    int64_t i = 0;
-    while (i < count && !(isnan(value[i]) && isfinite(exact[i]))) i++;
-    if (i == count) return;
-    hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
-    double *s = sigmas.data;
-    for (; i < count; i++)
-        if (isnan(value[i]) && isfinite(exact[i])) s[i] = HLO_ERROR_ANYTHING;
-    hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
-}
-
 /* Overflowed elements of operands leave the product unbounded. A dot of fp8 type has no finite
  * number where it overflows itself; the call that replaces it saturates. */
 static void note_overflows(const hlo_error_call *b, const double *value, bool inherited) {
@@ -226,7 +211,6 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     }
     if (status == HLO_OK) hlo_error_finish(&b, 0, variance, value, true);
     if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);
-    if (status == HLO_OK) note_cancelled(&b, value, exact);
     if (status == HLO_OK) status = note_infinities(&b, dims, lhs, lhs_sigma, rhs, false, why);
     if (status == HLO_OK) status = note_infinities(&b, dims, rhs, rhs_sigma, lhs, true, why);
     hlo_arena_release(scratch, mark);

@@ -88,6 +88,14 @@ static magnitudes of_iota(const hlo_instr *value) {
     return (magnitudes){1, fmax(1, (double)value->shape->dims[dim] - 1), true, false, false};
 }
 
+/* Of an element of a tuple that is put together right there, behind a barrier or not. */
+static magnitudes of_held(const hlo_instr *value, search *s) {
+    const hlo_instr *tuple = hlo_instr_operand(value, 0);
+    const int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
+    if (tuple->op == HLO_OP_OPT_BARRIER) tuple = hlo_instr_operand(tuple, 0);
+    return tuple->op == HLO_OP_TUPLE ? walk(hlo_instr_operand(tuple, (uint32_t)index), s) : unknown;
+}
+
 static double rounded(hlo_type type, double number) {
     uint64_t cell = 0;
     if (!isfinite(number)) return number;
@@ -108,8 +116,10 @@ static magnitudes unrounded(const hlo_instr *value, search *s) {
         return of_quotient(x, walk(hlo_instr_operand(value, 1), s));
     case HLO_OP_IOTA: return of_iota(value);
     case HLO_OP_SELECT: return of_parts(value, 1, s);
+    case HLO_OP_GET_TUPLE_ELEMENT: return of_held(value, s);
     case HLO_OP_CONCATENATE:
     case HLO_OP_PAD: return of_parts(value, 0, s);
+    case HLO_OP_OPT_BARRIER:
     case HLO_OP_NEGATE:
     case HLO_OP_ABS:
     case HLO_OP_CONVERT:
