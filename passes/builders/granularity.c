@@ -136,8 +136,8 @@ static bool below_dynamic_slice(const hlo_instr *link, const hlo_granularity *gr
     return true;
 }
 
-/* The result's dimensions are those of the indices, along which nothing may be equal, and `offset`
- * ones, which are the operand's that are not collapsed. */
+/* Dimensions of the result are batch dimensions of the indices, along which the granularity must
+ * be 1, and `offset` dimensions, which are those of the operand that are not collapsed. */
 static bool below_gather(const hlo_instr *link, const hlo_granularity *granularity,
                          hlo_granularity *below) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape;

@@ -1,9 +1,9 @@
-/* Patterns against instructions.
+/* Patterns matched against instructions, with backtracking.
  *
- * What is still to be matched is a list of goals on the C stack; every choice (operand order,
- * alternative, length of a chain, optional root) continues with the rest of the list and comes back
- * to try the next one when that fails. So captures are all or nothing, and a guard that fails sends
- * the match back to the last choice. */
+ * The goals still to be matched are a list on the C stack; every choice (operand order,
+ * alternative, length of a chain, optional root) continues with the rest of the list, and tries
+ * its next option when that fails. So captures are all or nothing, and a guard that fails
+ * returns to the last choice. */
 #include "passes/engine/engine.h"
 
 #include <ctype.h>

@@ -1,10 +1,10 @@
-/* Lints: what is likely wrong with the scales of a program, whatever becomes of its matmuls.
+/* Lints: likely mistakes with the scales of a program, independent of its verdicts.
  *
- * All but one look at a copy of the module as it was read, in which calls are inlined and equal
- * values merged, so that two names for one scale do not look like two scales; the last one looks at
- * what the passes have left.
+ * All lints but one analyse a copy of the module as it was read, with calls inlined and equal
+ * values merged, so that one scale with two names is one value; the last lint analyses the final
+ * module.
  *
- * Tests: testdata/tool/lint.hlo, the pages why/lint-*.md */
+ * Tests: testdata/tool/lint.hlo, the pages lint-*.md */
 #include <string.h>
 
 #include "ir/float/float.h"

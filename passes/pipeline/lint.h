@@ -1,5 +1,5 @@
-/* Lints: what is likely wrong with the scales of a program. They are rows of
- * passes/reason/reason.def, called lint-*. */
+/* Lints: likely mistakes with the scales of a program. They are rows of
+ * passes/reason/reason.def, named lint-*. */
 #ifndef HLO_PASSES_LINT_H
 #define HLO_PASSES_LINT_H
 

@@ -262,7 +262,8 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Calls that passes have not looked at stay as they are, unless a form is asked for. */
+/* Rewrites calls to the form of options->emit; without passes, the default form leaves calls
+ * unchanged. */
 static hlo_status emit(run *r) {
     const hlo_pass_options *options = r->context.options;
     if (!*options->passes && options->emit == HLO_EMIT_CUBLAS) return HLO_OK;

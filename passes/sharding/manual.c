@@ -1,8 +1,9 @@
-/* At which depths of manual regions values stand, and what is handed into these.
+/* Depths of values in manual regions, and the operands that enter and leave regions.
  *
- * A depth is found from the operands: what enters is one deeper than they are, what leaves one less
- * deep, all else stands where they do, and a computation where its callers do. Sets of depths only
- * grow: a value that may stand at several is not understood. */
+ * A depth is derived from the operands: an instruction that enters a region is one deeper than
+ * they are, one that leaves it one less deep, any other has their depth, and a computation that
+ * of its callers. Sets of depths only grow: a value with several possible depths is not
+ * understood. */
 #include "passes/sharding/manual.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* Manual regions: what was written for each device (jax's shard_map), in a module that the
- * partitioner has not seen yet.
+/* Manual regions: code for each device (jax's shard_map), in a module that the partitioner has
+ * not processed.
  *
- * Outside of them, at depth 0, a value is there once, for all devices; it is the partitioner that
- * will split it. Into a region go values that are split already: there is one for each device, and
- * two are alike only where what stands outside was, and both were handed the same part of it. In a
- * region another may be entered, which splits more. */
+ * Outside of all regions, at depth 0, a value exists once for all devices; the partitioner will
+ * split it. Operands that enter a region are split already: each device has a part, and two
+ * parts are equal only if the value outside was replicated, or both devices were given one part
+ * of it. A region may contain another one, which splits further. */
 #ifndef HLO_PASSES_MANUAL_H
 #define HLO_PASSES_MANUAL_H
 

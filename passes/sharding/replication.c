@@ -1,22 +1,23 @@
-/* Values that are the same on all devices of a group.
+/* Replication: values that are equal on all devices of a group.
  *
- * Of one division of the devices into groups, it is asked whether a value is the same within each
- * group, in every execution. There are two answers, yes and may differ, and may differ is said of
- * all that is not listed here. A value is the same:
- *   - outside all manual regions of a module that has some (manual.h): it is there once;
- *   - as a parameter of the entry, elsewhere: when its sharding hands the groups the same part;
+ * Given a partition of the devices into groups, the analysis decides whether a value is equal
+ * within each group, in every execution. It answers yes for the cases below, and "may differ"
+ * for all others. A value is replicated:
+ *   - outside all manual regions of a module that has some (manual.h): it exists once;
+ *   - as a parameter of the entry, elsewhere: if its sharding gives the devices of each group
+ *     one part;
  *   - as a constant or an iota;
- *   - as a parameter of what is called: when all calls hand over the same;
- *   - from an all-reduce or all-gather whose own groups hold these;
- *   - when it enters a manual region: if what enters is, and the groups get the same part of it;
- *   - when it leaves a region: on the devices between which that was manual, who get it put
- * together;
- *   - from a loop: if it is so before it, is so again after each round, and as many rounds are made
- *     everywhere; or if it is never changed;
- *   - from a call: if what the computation returns is; what is put into a tuple, what is taken out;
- *   - computed by what looks at nothing but its operands, if these are.
- * Parameters are found for the whole module. At first all are supposed to be the same; those that
- * are not, by what is supposed, are taken back until nothing changes any more. */
+ *   - as a parameter of a called computation: if it is in all calls;
+ *   - as the result of an all-reduce or all-gather whose own groups contain the groups;
+ *   - entering a manual region: if the operand is replicated, and the devices of each group get
+ *     one part of it;
+ *   - leaving a region: on the devices whose parts are joined;
+ *   - as the result of a loop: if it is replicated before the loop and after each iteration, and
+ *     the trip count is equal on all devices; or if the loop carries it unchanged;
+ *   - as the result of a call: if the callee's root is; through tuples;
+ *   - computed from replicated operands by an opcode that depends on nothing else.
+ * Parameters are analysed for the whole module, as a greatest fixpoint: all are assumed to be
+ * replicated, and facts that contradict the assumption are withdrawn until none is left. */
 #include <string.h>
 
 #include "ir/module/known.h"

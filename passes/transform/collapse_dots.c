@@ -1,14 +1,14 @@
-/* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and one
- * free dimension on each side. Several of a kind become one by a reshape of the operand, after a
- * transpose where they do not stand side by side; a vector becomes a matrix with one row. A reshape
- * of the result undoes it. Where all that is done with the result is to put the right operand's
- * dimensions before the left one's, the operands change places instead, so that a bias, say, stands
- * behind the dot.
+/* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and
+ * one free dimension on each side. Several of a kind become one by a reshape of the operand,
+ * after a transpose where they are not adjacent; a vector becomes a matrix with one row. A
+ * reshape of the result restores its dimensions. If the only user of the result is a transpose
+ * of the operands' free dimensions, the operands are exchanged instead, so that a bias, say,
+ * follows the dot directly.
  *
  * Needs: nothing.
- * Keeps: what is pinned; dots in that form already; dots whose operands do not both come from fp8
- * values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions. Numerics:
- * unchanged, except for the order in which products are summed. Tests:
+ * Keeps: pinned instructions; dots in that form already; dots whose operands do not both come
+ * from fp8 values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
+ * Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
@@ -148,8 +148,8 @@ static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
         hlo_instr_drop_attr(dot, id);
 }
 
-/* The transpose that is all that uses the dot, if it puts the free dimensions of the right operand
- * before those of the left one; the sides then have theirs in its order. */
+/* Returns the transpose that is the dot's only user, if it puts the free dimensions of the right
+ * operand before those of the left one; both sides then have them in its order. */
 static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
     group *l = &left->groups[FREE], *r = &right->groups[FREE];
     int64_t first = left->groups[BATCH].count, at = 0;

@@ -18,9 +18,9 @@
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
-/* Of copies in all: nested calls can grow a module exponentially. How many a call takes is counted
- * before any is made: a call that there is no room for stays, and so do those that it leads to,
- * which a warning says. */
+/* Copies made by all inlining: nested calls can grow a module exponentially. The copies of a
+ * call are counted before any is made: a call beyond the budget stays, as do the calls in its
+ * callee, with a warning. */
 enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
