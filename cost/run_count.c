@@ -8,7 +8,7 @@
 #include "matmul/json.h"
 
 /* Reads `"known_trip_count":{"n":"5"}` in a loop's backend config; 0: it has none. */
-static double noted_trips(const hlo_instr *loop) {
+static double annotated_trip_count(const hlo_instr *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
@@ -19,10 +19,10 @@ static double noted_trips(const hlo_instr *loop) {
 }
 
 double hlo_loop_trip_count(const hlo_instr *loop) {
-    double noted = noted_trips(loop);
-    uint64_t counted = noted > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
-    if (noted > 0 || counted == HLO_TRIP_COUNT_UNKNOWN) return noted > 0 ? noted : 1;
-    return (double)counted;
+    double annotated = annotated_trip_count(loop);
+    uint64_t derived = annotated > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
+    if (annotated > 0 || derived == HLO_TRIP_COUNT_UNKNOWN) return annotated > 0 ? annotated : 1;
+    return (double)derived;
 }
 
 /* Largest count: nested loops with annotated trip counts may exceed it, and sums of FLOPs have to

@@ -106,8 +106,8 @@ static void release_module(cuda_device *device, void *module) {
 
 /* Reports the line of the log that has the error, with the kernel that it is in: the last one that
  * begins before it. */
-static void tell_error(cuda_device *device, const cuda_image *image, const char *source,
-                       const char **why) {
+static void report_error(cuda_device *device, const cuda_image *image, const char *source,
+                         const char **why) {
     const char *log = image->log ? image->log : "", *error = strstr(log, "error");
     unsigned long line = 0;
     const char *place = strchr(log, '(');
@@ -132,7 +132,7 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     cuda_image image;
     hlo_status status =
         cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
-    if (status == HLO_INVALID_INPUT) tell_error(device, &image, source, why);
+    if (status == HLO_INVALID_INPUT) report_error(device, &image, source, why);
     if (status == HLO_OK) {
         cuda_module *module = NULL;
         int result = device->lib->cuModuleLoadData(&module, image.bytes);
