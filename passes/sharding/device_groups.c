@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "ir/device_list.h"
+#include "ir/intern.h"
 
 enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
 
@@ -111,20 +111,19 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
 }
 
 static bool group_part(array *d, const hlo_axis *a) {
-    int64_t part;
-    if (d->grouped_count == MOST_DIMS || a->before < 1 || a->size < 1 ||
-        __builtin_mul_overflow(a->before, a->size, &part) || d->dims[a->axis] % part)
-        return false;
+    const int64_t part = a->before * a->size;
+    if (d->grouped_count == MOST_DIMS || d->dims[a->axis] % part) return false;
     const int64_t behind = d->dims[a->axis] / part;
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, (uint32_t)a->axis) * behind, a->size};
     return true;
 }
 
-static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_groups *groups) {
+static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *mesh,
+                                             const hlo_axes *axes) {
     array d;
-    if (!place(arena, &groups->mesh.devices, &d)) return NULL;
-    for (uint32_t i = 0; i < groups->axes->count; i++)
-        if (!group_part(&d, &groups->axes->v[i])) return NULL;
+    if (!place(arena, &mesh->devices, &d)) return NULL;
+    for (uint32_t i = 0; i < axes->count; i++)
+        if (!group_part(&d, &axes->v[i])) return NULL;
     return divide(arena, &d);
 }
 
@@ -152,7 +151,7 @@ static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, i
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices) {
     if (!groups || (groups->sizes && !groups->sizes->count)) return &hlo_device_groups_whole;
-    if (!groups->sizes) return groups_along(arena, groups);
+    if (!groups->sizes) return groups_along(arena, &groups->mesh, groups->axes);
     uint32_t *of;
     hlo_device_groups *made = groups->devices ? all_listed(arena, groups, devices, &of) : NULL;
     const int64_t *listed = groups->mesh.devices.listed->v;
@@ -193,13 +192,6 @@ static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sh
     return divide(arena, &d);
 }
 
-/* Groups the devices that are at the same place along the tiled axes. */
-static const hlo_device_groups *share_places(hlo_arena *arena, array *d, const bool *tiled) {
-    for (uint32_t i = 0; i < d->rank; i++)
-        if (!tiled[i]) group_along(d, i);
-    return divide(arena, d);
-}
-
 /* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
 static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sharding *s,
                                                  hlo_handed asked) {
@@ -210,7 +202,9 @@ static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sha
         return NULL;
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t k = 0; k < s->dims[i]->count; k++) tiled[s->dims[i]->v[k].axis] = true;
-    return share_places(arena, &d, tiled);
+    for (uint32_t i = 0; i < d.rank; i++)
+        if (!tiled[i]) group_along(&d, i);
+    return divide(arena, &d);
 }
 
 const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const hlo_sharding *s,
@@ -226,76 +220,6 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
 }
 
 /* --------------------------------------------------------------------------------------- Shardy */
-
-/* `0,2,1,3` */
-static bool read_list(const char **at, array *d) {
-    for (int64_t i = 0; i < d->count; i++) {
-        int64_t device = hlo_value_int(at);
-        if (device < 0 || device >= d->count) return false;
-        d->at[i] = (uint32_t)device;
-        hlo_value_take(at, ",");
-    }
-    return true;
-}
-
-typedef struct mesh {
-    const char *axes; /* `'a'=2,'b'=4` */
-    array all;
-} mesh;
-
-/* Returns the number of the named axis; the mesh's rank: there is no such axis. */
-static uint32_t axis_named(const mesh *m, const char *name) {
-    size_t length = (size_t)(hlo_value_past_name(name) - name);
-    const char *at = m->axes;
-    uint32_t axis = 0;
-    for (; axis < m->all.rank; axis++) {
-        const char *end = hlo_value_past_name(at);
-        if ((size_t)(end - at) == length && !memcmp(at, name, length)) break;
-        at = end + (*end == '=');
-        hlo_value_int(&at);
-        hlo_value_take(&at, ",");
-    }
-    return axis;
-}
-
-/* `'a'=2,'b'=4]` */
-static bool read_axes(hlo_arena *arena, const char **at, mesh *m) {
-    *m = (mesh){.axes = *at};
-    while (**at == '\'') {
-        if (m->all.rank == MOST_DIMS) return false;
-        *at = hlo_value_past_name(*at);
-        *at += **at == '=';
-        m->all.dims[m->all.rank++] = hlo_value_int(at);
-        hlo_value_take(at, ",");
-    }
-    return hlo_value_take(at, "]") && make_places(arena, &m->all);
-}
-
-/* `'a'`, or a part of an axis, `'b':(2)4`. */
-static bool group_axis(const char **at, mesh *m) {
-    uint32_t axis = axis_named(m, *at);
-    if (axis == m->all.rank) return false;
-    hlo_axis part = {axis, 1, m->all.dims[axis]};
-    *at = hlo_value_past_name(*at);
-    if (hlo_value_take(at, ":(")) {
-        part.before = hlo_value_int(at);
-        hlo_value_take(at, ")");
-        part.size = hlo_value_int(at);
-    }
-    return group_part(&m->all, &part);
-}
-
-/* `{'a'}, {}]`: those that are at the same place along the axes that are named. */
-static const hlo_device_groups *share_named(hlo_arena *arena, const char **at, mesh *m) {
-    bool tiled[MOST_DIMS] = {0};
-    for (; **at && **at != ']'; *at = **at == '\'' ? hlo_value_past_name(*at) : *at + 1) {
-        if (**at != '\'') continue;
-        uint32_t axis = axis_named(m, *at);
-        if (axis == m->all.rank) return NULL;
-        tiled[axis] = true;
-    }
-    return hlo_value_take(at, "]") ? share_places(arena, &m->all, tiled) : NULL;
-}
 
 /* As shardings of HLO are written: names in single quotes, and no spaces but in these. NULL: a name
  * has such a quote. */
@@ -321,6 +245,12 @@ static const char *past_item(const char *at) {
     return at;
 }
 
+/* Skips to the closing bracket of a list. */
+static const char *past_list(const char *at) {
+    while (*(at = past_item(at)) == ',') at++;
+    return at;
+}
+
 /* The mesh `'x'=2,'y'=2],device_ids=[1,0]>` that is called so in `{mesh=#sdy.mesh<['x'=2...}`. */
 static const char *mesh_called(const char *meshes, const char *name, size_t length) {
     static const char mesh_is[] = "=#sdy.mesh<[";
@@ -333,46 +263,52 @@ static const char *mesh_called(const char *meshes, const char *name, size_t leng
     return NULL;
 }
 
-/* Up to the dimensions of the sharding of that number, `[<@mesh,[{'x'},{}]>,...]`, and its mesh. */
-static bool read_shardy(hlo_arena *arena, const char *meshes, uint32_t number, const char **at,
-                        mesh *m) {
-    const char *all = respelt(arena, meshes);
-    if (!all || !*at || !hlo_value_take(at, "#sdy.sharding_per_value<[")) return false;
+/* Reads number `number` of `[<@mesh,[{'x'},{}]>,...]` as a sharding of HLO. `dims`: in place of its
+ * dimensions; NULL: those. NULL: malformed. */
+static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
+                                       const char *shardings, uint32_t number, const char *dims) {
+    const char *all = respelt(arena, meshes), *at = respelt(arena, shardings), *ids = "";
+    if (!all || !at || !module->read || !hlo_value_take(&at, "#sdy.sharding_per_value<["))
+        return NULL;
     for (; number; number--) {
-        *at = past_item(*at);
-        if (!hlo_value_take(at, ",")) return false;
+        at = past_item(at);
+        if (!hlo_value_take(&at, ",")) return NULL;
     }
-    if (!hlo_value_take(at, "<@")) return false;
-    const char *name = *at;
-    *at = *name == '\'' ? hlo_value_past_name(name) : name + strcspn(name, ",>");
-    const char *is = mesh_called(all, name, (size_t)(*at - name));
-    if (!is || !read_axes(arena, &is, m)) return false;
-    if (hlo_value_take(&is, ",device_ids=[") &&
-        !(m->all.rank && read_list(&is, &m->all) && hlo_value_take(&is, "]")))
-        return false;
-    return hlo_value_take(&is, ">") && hlo_value_take(at, ",[");
+    if (!hlo_value_take(&at, "<@")) return NULL;
+    const char *name = at;
+    at = *name == '\'' ? hlo_value_past_name(name) : name + strcspn(name, ",>");
+    const char *mesh = mesh_called(all, name, (size_t)(at - name));
+    if (!mesh || !hlo_value_take(&at, ",")) return NULL;
+    const char *axes = past_list(mesh), *rest = past_list(at), *end = axes + 1;
+    if (*axes != ']' || *rest != '>') return NULL;
+    if (axes > mesh && hlo_value_take(&end, ",device_ids=[")) {
+        ids = hlo_arena_format(arena, ",device_ids=(%.*s)", (int)strcspn(end, "]"), end);
+        end += strcspn(end, "]") + 1;
+    }
+    if (*end != '>') return NULL;
+    if (!dims) dims = hlo_arena_format(arena, "%.*s", (int)(rest - at), at);
+    const char *text =
+        hlo_arena_format(arena, "{mesh[%.*s]%s,%s}", (int)(axes - mesh), mesh, ids, dims);
+    const hlo_attr *read = module->read(module, HLO_ATTR_SHARDING, hlo_intern_string(module, text));
+    return read && read->u.sharding->mesh.names ? read->u.sharding : NULL;
 }
 
-const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, const char *meshes,
-                                                     const char *shardings, uint32_t number) {
-    mesh m;
-    const char *at = respelt(arena, shardings);
-    if (!read_shardy(arena, meshes, number, &at, &m)) return NULL;
-    const hlo_device_groups *groups = share_named(arena, &at, &m);
-    if (hlo_value_take(&at, ",replicated=")) at = past_item(at);
-    if (!hlo_value_take(&at, ">")) return NULL; /* sums that are not made yet */
-    return m.all.rank ? groups : &hlo_device_groups_whole;
+const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_module *module,
+                                                     const char *meshes, const char *shardings,
+                                                     uint32_t number) {
+    const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
+    if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
+    return s ? hlo_device_groups_of_sharding(arena, s, HLO_GET) : NULL;
 }
 
-const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, const char *meshes,
-                                                   const char *shardings, const char *axes) {
-    mesh m;
-    const char *first = respelt(arena, shardings), *at = respelt(arena, axes);
+const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
+                                                   const char *meshes, const char *shardings,
+                                                   const char *axes) {
+    const char *at = respelt(arena, axes);
     if (!at || !hlo_value_take(&at, "#sdy<manual_axes{")) return NULL;
-    if (!read_shardy(arena, meshes, 0, &first, &m)) return NULL;
-    for (; *at == '\''; hlo_value_take(&at, ","))
-        if (!group_axis(&at, &m)) return NULL;
-    return hlo_value_take(&at, "}>") ? divide(arena, &m.all) : NULL;
+    const char *dims = hlo_arena_format(arena, "[{%.*s}]", (int)strcspn(at, "}"), at);
+    const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, 0, dims);
+    return s && s->count == 1 ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
 }
 
 /* ------------------------------------------------------------------------------------ questions */

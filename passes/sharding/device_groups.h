@@ -31,13 +31,15 @@ hlo_device_groups_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, hl
 
 /* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
  * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. NULL as above. */
-const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, const char *meshes,
-                                                     const char *shardings, uint32_t number);
+const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_module *module,
+                                                     const char *meshes, const char *shardings,
+                                                     uint32_t number);
 
 /* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the mesh of such shardings. NULL as
  * above. */
-const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, const char *meshes,
-                                                   const char *shardings, const char *axes);
+const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
+                                                   const char *meshes, const char *shardings,
+                                                   const char *axes);
 
 /* True if each group of `a` is within one of `b`. */
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b);

@@ -157,8 +157,9 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
     const hlo_sharding *sharding = hlo_instr_sharding(from);
     const char *shardings = frontend_value(arena, enters, "xla.sdy.in_shardings");
     if (shardings) {
-        const char *meshes = meshes_of(arena, enters->parent->module);
-        return meshes ? hlo_device_groups_of_shardy(arena, meshes, shardings, index) : NULL;
+        hlo_module *module = enters->parent->module;
+        const char *meshes = meshes_of(arena, module);
+        return meshes ? hlo_device_groups_of_shardy(arena, module, meshes, shardings, index) : NULL;
     }
     if (sharding && calls(enters, "SPMDFullToShardShape"))
         return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
@@ -168,9 +169,10 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves) {
     const char *axes = frontend_value(arena, leaves, "xla.sdy.manual_axes");
     const char *shardings = frontend_value(arena, leaves, "xla.sdy.out_shardings");
-    const char *meshes = meshes_of(arena, leaves->parent->module);
-    return axes && shardings && meshes ? hlo_device_groups_of_axes(arena, meshes, shardings, axes)
-                                       : NULL;
+    hlo_module *module = leaves->parent->module;
+    const char *meshes = meshes_of(arena, module);
+    if (!axes || !shardings || !meshes) return NULL;
+    return hlo_device_groups_of_axes(arena, module, meshes, shardings, axes);
 }
 
 /* ------------------------------------------------------------------------------ the partitioner */
