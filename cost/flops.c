@@ -37,15 +37,10 @@ static double applications(const hlo_instr *instr) {
     case HLO_OP_MAP: return results;
     case HLO_OP_SCATTER: return operand_elements(instr, instr->operand_count - 1);
     case HLO_OP_REDUCE_WINDOW: {
-        const hlo_attr *window = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
-        for (uint32_t i = 0; window && i < window->u.attrs->count; i++) {
-            const hlo_attr *word = &window->u.attrs->v[i];
-            for (const char *at = word->id == HLO_ATTR_SIZE ? word->u.str : NULL; at;) {
-                taps *= strtod(at, NULL);
-                at = strchr(at, 'x');
-                if (at) at++;
-            }
-        }
+        const hlo_attr *size =
+            hlo_window_word(hlo_instr_attr(instr, HLO_ATTR_WINDOW), HLO_ATTR_SIZE);
+        for (uint32_t i = 0; size && i < size->u.ints->count; i++)
+            taps *= (double)size->u.ints->v[i];
         return results * (taps - 1);
     }
     default: return 0;

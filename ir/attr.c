@@ -36,6 +36,7 @@ bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b) {
 const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size) {
     switch (hlo_attrs_info[attr->id].kind) {
     case HLO_KIND_INTS:
+    case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:
         *out_size = attr->u.ints->count * sizeof *attr->u.ints->v;

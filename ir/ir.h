@@ -405,6 +405,8 @@ int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 /* hlo_attr_text(); NULL when the instruction does not have the attribute. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
+/* The attribute `id` of a window; NULL: the window is NULL or does not have it. */
+const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
 /* Returns an attribute's list; an empty one if the instruction does not have it. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
 hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);

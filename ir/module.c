@@ -334,6 +334,10 @@ const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id) {
     return attr ? hlo_attr_text(attr) : NULL;
 }
 
+const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id) {
+    return window ? hlo_attrs_find(window->u.attrs->v, window->u.attrs->count, id) : NULL;
+}
+
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id) {
     static const hlo_ints none = {.count = 0};
     const hlo_attr *attr = hlo_instr_attr(instr, id);

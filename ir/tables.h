@@ -92,6 +92,7 @@ typedef enum hlo_attr_kind {
     HLO_KIND_SHARDING,
     HLO_KIND_RAW,
     HLO_KIND_INTS,
+    HLO_KIND_SIZES,
     HLO_KIND_SLICES,
     HLO_KIND_PADDING,
     HLO_KIND_COMPUTATION,

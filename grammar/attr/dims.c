@@ -64,8 +64,8 @@ bool hlo_notation_labels(hlo_notation *f) {
 }
 
 /* The parts of a word, with `x` between: a number, or a pair with `_` between. */
-static bool window_word(hlo_notation *f, bool pair, bool negative) {
-    bool more = false;
+static bool window_word(hlo_notation *f, bool pair, bool reversal) {
+    hlo_notation_ints all = {0};
     do {
         int64_t number;
         for (int i = 0; i <= pair; i++) {
@@ -73,13 +73,12 @@ static bool window_word(hlo_notation *f, bool pair, bool negative) {
             if (i && (f->at == f->end || *f->at != '_')) return hlo_notation_unexpected(f, "'_'");
             f->at += i;
             if (!hlo_notation_int(f, &number)) return false;
-            if (number < 0 && !negative)
+            if (number < 0 && !pair)
                 return hlo_notation_fail(f, from, (size_t)(f->at - from), "this is negative");
-            hlo_notation_put(f, i ? "_" : more ? "x" : "");
-            hlo_notation_put_int(f, number);
+            hlo_notation_add(f, &all, reversal ? number == 1 : number);
         }
-        more = true;
     } while (f->at < f->end && *f->at == 'x' && f->at++);
+    f->value.u.ints = hlo_notation_keep(f, &all);
     return true;
 }
 
@@ -88,23 +87,10 @@ bool hlo_notation_sizes(hlo_notation *f) {
 }
 
 bool hlo_notation_pads(hlo_notation *f) {
-    return window_word(f, true, true);
+    return window_word(f, true, false);
 }
 
 /* Every number but 1 is 0. */
 bool hlo_notation_reversals(hlo_notation *f) {
-    if (!window_word(f, false, false)) return false;
-    char *to = f->out.v;
-    for (const char *from = f->out.v; *from; from++) {
-        if (*from == 'x') {
-            *to++ = 'x';
-            continue;
-        }
-        const char *number = from + strspn(from, "0");
-        *to++ = *number == '1' && strchr("x", number[1]) ? '1' : '0';
-        from += strcspn(from, "x") - 1;
-    }
-    *to = '\0';
-    f->out.size = (size_t)(to - f->out.v);
-    return true;
+    return window_word(f, false, true);
 }

@@ -5,7 +5,7 @@
 static bool keep(hlo_notation *f, hlo_groups groups) {
     hlo_groups_measure(&groups, f->scratch);
     groups.parsed.text = hlo_print_interned(f->module, hlo_put_groups, &groups);
-    return hlo_notation_made(f, f->id, &groups.parsed, sizeof groups);
+    return hlo_notation_made(f, f->value.id, &groups.parsed, sizeof groups);
 }
 
 /* `{{0,1},{2}}`; `pair`: each of two. */

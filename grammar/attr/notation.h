@@ -14,13 +14,12 @@ typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *
 
 /* One value that is being read. */
 typedef struct hlo_notation {
-    hlo_attr_id id;
     hlo_module *module;
     hlo_arena *scratch;
     hlo_module_parser *parse_module;
     const char *from, *at, *end; /* the text; where reading is */
     hlo_bytes out;               /* the canonical form; empty: the default */
-    const hlo_parsed *parsed;    /* of a kind that is read into a struct, that */
+    hlo_attr value;              /* of another kind than FORM: what was read */
     const char *why;             /* the first error; NULL: none */
     size_t fault, fault_length;  /* its place, from `from` on */
 } hlo_notation;

@@ -239,7 +239,7 @@ bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value,
     hlo_attr *read = &hlo_intern_cache(f->module, value->text)->read;
     if (read->id != id)
         *read = (hlo_attr){id, {.parsed = hlo_arena_copy(f->module->arena, value, size)}};
-    f->parsed = read->u.parsed;
+    f->value.u = read->u;
     return true;
 }
 

@@ -232,7 +232,7 @@ bool hlo_notation_sharding(hlo_notation *f) {
         if (more && !hlo_notation_take(f, ",")) break;
         if (!read_one(f)) return false;
         s.v = hlo_notation_grow(f, s.v, s.count, sizeof *s.v);
-        s.v[s.count++] = (const hlo_sharding *)f->parsed;
+        s.v[s.count++] = f->value.u.sharding;
     }
     s.v = hlo_arena_copy(f->module->arena, s.v, s.count * sizeof *s.v);
     return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}") && keep(f, HLO_ATTR_SHARDING, s)
@@ -255,7 +255,7 @@ bool hlo_notation_domain(hlo_notation *f) {
                 return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice",
                                          names[n]);
             if (!hlo_notation_sharding(f)) return false;
-            sides[n] = (const hlo_sharding *)f->parsed;
+            sides[n] = f->value.u.sharding;
         } else if (kind || !hlo_notation_take_name(f, "kind")) {
             return hlo_notation_unexpected(f, "'kind=', 'entry=' or 'exit='");
         } else {

@@ -159,6 +159,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
             return out->id == HLO_ATTR_WINDOW;
         }
         return (out->u.attrs = read_metadata(p, *(ProtobufCMessage **)place)) != NULL;
+    case HLO_KIND_SIZES:
     case HLO_KIND_LAYOUT:
     case HLO_KIND_BYTES: return false;
     }
@@ -387,6 +388,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
     case HLO_KIND_SHARDING:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD:
+    case HLO_KIND_SIZES:
     case HLO_KIND_LAYOUT:
     case HLO_KIND_BYTES: break;
     }

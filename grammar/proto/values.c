@@ -358,21 +358,15 @@ hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
     window->count = 0;
     for (size_t k = 0; k < PARTS; k++) {
         const window_part *part = &parts[k];
-        hlo_bytes text = {.arena = p->scratch};
+        const size_t each = part->second ? 2 : 1;
+        hlo_ints *ints = hlo_ints_new(p->module, (uint32_t)(each * from->n_dimensions), NULL);
         bool all_default = true;
-        for (size_t i = 0; i < from->n_dimensions; i++) {
-            int64_t first = load_part(part, from->dimensions[i], part->first), second = 0;
-            hlo_bytes_format(&text, "%s%" PRId64, i ? "x" : "", first);
-            if (part->second) {
-                second = load_part(part, from->dimensions[i], part->second);
-                hlo_bytes_format(&text, "_%" PRId64, second);
-            }
-            all_default &=
-                first == part->default_value && (!part->second || second == part->default_value);
+        for (size_t i = 0; i < ints->count; i++) {
+            ints->v[i] =
+                load_part(part, from->dimensions[i / each], i % each ? part->second : part->first);
+            all_default &= ints->v[i] == part->default_value;
         }
-        if (all_default) continue;
-        window->v[window->count++] =
-            (hlo_attr){.id = part->attr, .u.str = hlo_intern(p->module, text.v, text.size)};
+        if (!all_default) window->v[window->count++] = (hlo_attr){part->attr, {.ints = ints}};
     }
     return (hlo_attr){.id = window->count ? HLO_ATTR_WINDOW : HLO_ATTR_INVALID, .u.attrs = window};
 }
@@ -386,23 +380,21 @@ static void store_part(const window_part *part, Xla__WindowDimension *dim, size_
         *(int64_t *)(void *)place = value;
 }
 
-static void write_part(hlo_proto *p, const window_part *part, const char *text, Xla__Window *to) {
-    char *at = (char *)(uintptr_t)text;
-    for (size_t i = 0; i < to->n_dimensions; i++) {
-        if (i && *at++ != 'x') hlo_proto_fail(p, "the window's parts differ in length");
-        store_part(part, to->dimensions[i], part->first, strtoll(at, &at, 10));
-        if (part->second && *at == '_')
-            store_part(part, to->dimensions[i], part->second, strtoll(at + 1, &at, 10));
-    }
-    if (*at) hlo_proto_fail(p, "the window's parts differ in length");
+static void write_part(hlo_proto *p, const window_part *part, const hlo_ints *ints,
+                       Xla__Window *to) {
+    const size_t each = part->second ? 2 : 1;
+    if (ints->count != each * to->n_dimensions)
+        hlo_proto_fail(p, "the window's parts differ in length");
+    for (size_t i = 0; i < ints->count; i++)
+        store_part(part, to->dimensions[i / each], i % each ? part->second : part->first,
+                   ints->v[i]);
 }
 
 Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
     Xla__Window *to = hlo_arena_alloc(p->scratch, sizeof *to);
     xla__window__init(to);
-    const char *first = window->count ? window->v[0].u.str : "";
-    to->n_dimensions = *first ? 1 : 0;
-    for (const char *c = first; *c; c++) to->n_dimensions += *c == 'x';
+    if (window->count)
+        to->n_dimensions = window->v[0].u.ints->count / (window->v[0].id == HLO_ATTR_PAD ? 2 : 1);
     to->dimensions = hlo_arena_array(p->scratch, to->n_dimensions, sizeof(void *));
     for (size_t i = 0; i < to->n_dimensions; i++) {
         Xla__WindowDimension *dim = hlo_arena_alloc(p->scratch, sizeof *dim);
@@ -412,7 +404,7 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
     }
     for (uint32_t a = 0; a < window->count; a++)
         for (size_t k = 0; k < PARTS; k++)
-            if (parts[k].attr == window->v[a].id) write_part(p, &parts[k], window->v[a].u.str, to);
+            if (parts[k].attr == window->v[a].id) write_part(p, &parts[k], window->v[a].u.ints, to);
     return to;
 }
 

@@ -44,6 +44,7 @@ static bool lacks_value(hlo_attr attr) {
     case HLO_KIND_FORM: return !attr.u.str;
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING: return !attr.u.parsed;
+    case HLO_KIND_SIZES: return !attr.u.ints;
     case HLO_KIND_COMPUTATION: return !attr.u.comp;
     case HLO_KIND_COMPUTATIONS: return !attr.u.comps;
     case HLO_KIND_INSTRS: return !attr.u.instrs;

@@ -42,60 +42,39 @@ void hlo_text_no_comma(hlo_text *text, hlo_frame *frame) {
     frame->broken = true;
 }
 
-/* The default of each part of a window; NULL: always printed. */
-static const struct {
-    hlo_attr_id id;
-    const char *default_value;
-} window_words[] = {
-    {HLO_ATTR_SIZE, NULL},      {HLO_ATTR_STRIDE, "1"},     {HLO_ATTR_PAD, "0_0"},
-    {HLO_ATTR_LHS_DILATE, "1"}, {HLO_ATTR_RHS_DILATE, "1"}, {HLO_ATTR_RHS_REVERSAL, "0"},
-};
-
-static uint32_t parts_of(const char *word) {
-    uint32_t count = 1;
-    for (; *word; word++) count += *word == 'x';
-    return count;
+/* True if all parts have their default: then the word is not printed. */
+static bool is_default_word(const hlo_attr *word) {
+    if (word->id == HLO_ATTR_SIZE) return false;
+    const bool zero = word->id == HLO_ATTR_PAD || word->id == HLO_ATTR_RHS_REVERSAL;
+    for (uint32_t i = 0; i < word->u.ints->count; i++)
+        if (word->u.ints->v[i] != !zero) return false;
+    return true;
 }
 
-/* True if each part of the word is that. */
-static bool all_are(const char *word, const char *part) {
-    size_t size = strlen(part);
-    for (;; word += size + 1) {
-        if (strncmp(word, part, size) != 0) return false;
-        if (!word[size]) return true;
-        if (word[size] != 'x') return false;
-    }
-}
-
-static const char *default_word(hlo_attr_id id) {
-    for (size_t i = 0; i < sizeof window_words / sizeof *window_words; i++)
-        if (window_words[i].id == id) return window_words[i].default_value;
-    return NULL;
+/* Dimensions without a number are not reversed. */
+static const hlo_ints *all_reversals(hlo_text *text, const hlo_ints *given, uint32_t rank) {
+    if (given->count >= rank) return given;
+    hlo_ints *all = hlo_ints_new(text->module, rank, NULL);
+    for (uint32_t i = 0; i < rank; i++) all->v[i] = i < given->count && given->v[i];
+    return all;
 }
 
 void hlo_text_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
-    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0, rank = 0;
-    const char *size = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (attrs[i].id == HLO_ATTR_SIZE) size = attrs[i].u.str;
-    if (size) rank = parts_of(size);
+    const hlo_attr *size = hlo_text_given(text, frame, HLO_ATTR_SIZE);
+    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
+    const uint32_t rank = size ? size->u.ints->count : 0;
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = hlo_attrs_info[attrs[i].id].name,
-                   *default_value = default_word(attrs[i].id);
-        uint32_t parts = parts_of(attrs[i].u.str);
-        while (attrs[i].id == HLO_ATTR_RHS_REVERSAL && parts < rank) {
-            const char *longer = hlo_arena_format(text->scratch, "%sx0", attrs[i].u.str);
-            attrs[i].u.str = hlo_intern_string(text->module, longer);
-            parts++;
-        }
+        if (attrs[i].id == HLO_ATTR_RHS_REVERSAL)
+            attrs[i].u.ints = all_reversals(text, attrs[i].u.ints, rank);
+        const uint32_t parts = attrs[i].u.ints->count / (attrs[i].id == HLO_ATTR_PAD ? 2 : 1);
         if (parts != rank) {
-            hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u", name,
-                           parts, parts == 1 ? "" : "s", rank);
+            hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u",
+                           hlo_attrs_info[attrs[i].id].name, parts, parts == 1 ? "" : "s", rank);
             frame->broken = true;
             return;
         }
-        if (!default_value || !all_are(attrs[i].u.str, default_value)) attrs[kept++] = attrs[i];
+        if (!is_default_word(&attrs[i])) attrs[kept++] = attrs[i];
     }
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }

@@ -186,30 +186,20 @@ const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE
 
 /* -------------------------------------------------------------------------------- reduce-window */
 
-/* Reads number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
-static int64_t number_at(const char *word, uint32_t dim, int64_t missing) {
-    if (!word) return missing;
-    for (; dim > 0; dim--) {
-        word = strchr(word, 'x');
-        if (!word++) return missing;
-    }
-    bool minus = *word == '-';
-    int64_t value = 0;
-    for (word += minus; *word >= '0' && *word <= '9'; word++) value = value * 10 + (*word - '0');
-    return minus ? -value : value;
-}
-
-static const char *window_word(const hlo_instr *instr, hlo_attr_id id) {
-    const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
-    return attr ? hlo_attrs_str(attr->u.attrs, id) : NULL;
+/* Number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
+static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
+    const hlo_attr *word = hlo_window_word(window, id);
+    if (id == HLO_ATTR_PAD) dim *= 2;
+    return word && dim < word->u.ints->count ? word->u.ints->v[dim] : missing;
 }
 
 hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
-    return (hlo_window){.size = number_at(window_word(instr, HLO_ATTR_SIZE), dim, 1),
-                        .stride = number_at(window_word(instr, HLO_ATTR_STRIDE), dim, 1),
-                        .low = number_at(window_word(instr, HLO_ATTR_PAD), dim, 0),
-                        .base = number_at(window_word(instr, HLO_ATTR_LHS_DILATE), dim, 1),
-                        .dilate = number_at(window_word(instr, HLO_ATTR_RHS_DILATE), dim, 1)};
+    const hlo_attr *window = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
+    return (hlo_window){.size = number_at(window, HLO_ATTR_SIZE, dim, 1),
+                        .stride = number_at(window, HLO_ATTR_STRIDE, dim, 1),
+                        .low = number_at(window, HLO_ATTR_PAD, dim, 0),
+                        .base = number_at(window, HLO_ATTR_LHS_DILATE, dim, 1),
+                        .dilate = number_at(window, HLO_ATTR_RHS_DILATE, dim, 1)};
 }
 
 /* Results that read an element of the input through position `at` of the window: results `out` + i

@@ -3,30 +3,21 @@
 #include <string.h>
 
 #include "ir/infer/rules.h"
+#include "ir/text/printer.h"
 
 typedef struct window_dim {
     int64_t size, stride, low, high, base_dilation, window_dilation;
 } window_dim;
 
-/* Reads number `index` of a list like `3x1x2`; with `pair` the list is like `0_1x2_2`, and `pair`
- * selects the first or the second number (1 or 2). */
-static bool window_number(const char *list, uint32_t index, int pair, int64_t *out_number) {
-    for (; index; index--) {
-        list = strchr(list, 'x');
-        if (!list) return false;
-        list++;
-    }
-    char *end;
-    *out_number = strtoll(list, &end, 10);
-    if (end == list || pair == 0) return end != list;
-    if (*end != '_') return false;
-    if (pair == 2) *out_number = strtoll(end + 1, &end, 10);
-    return true;
+static void put_word(hlo_printer *o, const void *word) {
+    hlo_put_attr(o, word);
 }
 
-static const char *window_word(const hlo_inference *q, hlo_attr_id id) {
-    const hlo_attr *window = hlo_infer_attr(q, HLO_ATTR_WINDOW);
-    return window ? hlo_attrs_str(window->u.attrs, id) : NULL;
+/* Reports a word with another number of dimensions. */
+static const window_dim *misfit(const hlo_inference *q, const hlo_attr *word, uint32_t rank) {
+    hlo_infer_fail(q, "window %s is not for rank %u", hlo_print_interned(q->module, put_word, word),
+                   rank);
+    return NULL;
 }
 
 /* Reads the window along each of `rank` dimensions; NULL, with `why` set, if it has another rank.
@@ -34,38 +25,32 @@ static const char *window_word(const hlo_inference *q, hlo_attr_id id) {
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     static const struct {
         hlo_attr_id id;
-        int pair;
+        uint32_t second; /* of a pair */
         size_t member;
         int64_t missing, least;
     } parts[] = {
         {HLO_ATTR_SIZE, 0, offsetof(window_dim, size), 1, 1},
         {HLO_ATTR_STRIDE, 0, offsetof(window_dim, stride), 1, 1},
-        {HLO_ATTR_PAD, 1, offsetof(window_dim, low), 0, INT64_MIN},
-        {HLO_ATTR_PAD, 2, offsetof(window_dim, high), 0, INT64_MIN},
+        {HLO_ATTR_PAD, 0, offsetof(window_dim, low), 0, INT64_MIN},
+        {HLO_ATTR_PAD, 1, offsetof(window_dim, high), 0, INT64_MIN},
         {HLO_ATTR_LHS_DILATE, 0, offsetof(window_dim, base_dilation), 1, 1},
         {HLO_ATTR_RHS_DILATE, 0, offsetof(window_dim, window_dilation), 1, 1},
     };
     window_dim *dims = hlo_infer_scratch(q, rank, sizeof *dims);
-    if (rank && !window_word(q, HLO_ATTR_SIZE)) {
+    const hlo_attr *window = hlo_infer_attr(q, HLO_ATTR_WINDOW);
+    if (rank && !hlo_window_word(window, HLO_ATTR_SIZE)) {
         hlo_infer_fail(q, "the window has no size, for rank %u", rank);
         return NULL;
     }
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
-        const char *word = window_word(q, parts[p].id), *name = hlo_attrs_info[parts[p].id].name;
-        int64_t extra;
-        if (word && window_number(word, rank, 0, &extra)) {
-            hlo_infer_fail(q, "window %s=%s is not for rank %u", name, word, rank);
-            return NULL;
-        }
+        const hlo_attr *word = hlo_window_word(window, parts[p].id);
+        const uint32_t each = parts[p].id == HLO_ATTR_PAD ? 2 : 1;
+        if (word && word->u.ints->count != each * rank) return misfit(q, word, rank);
         for (uint32_t i = 0; i < rank; i++) {
             int64_t *number = (int64_t *)(void *)((char *)&dims[i] + parts[p].member);
-            *number = parts[p].missing;
-            if (word && !window_number(word, i, parts[p].pair, number)) {
-                hlo_infer_fail(q, "window %s=%s is not for rank %u", name, word, rank);
-                return NULL;
-            }
+            *number = word ? word->u.ints->v[each * i + parts[p].second] : parts[p].missing;
             if (*number < parts[p].least) {
-                hlo_infer_fail(q, "window %s must be 1 or more", name);
+                hlo_infer_fail(q, "window %s must be 1 or more", hlo_attrs_info[parts[p].id].name);
                 return NULL;
             }
         }

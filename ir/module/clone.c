@@ -63,6 +63,7 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING: return read_again(c, attr);
     case HLO_KIND_INTS:
+    case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:
         attr.u.ints = hlo_ints_new(c->to, attr.u.ints->count, attr.u.ints->v);

@@ -51,6 +51,7 @@ static uint64_t hash_attr(const hashes *h, const hlo_attr *attr, bool alone) {
     case HLO_KIND_RAW:
         return XXH64(hlo_attr_text(attr), hlo_intern_length(hlo_attr_text(attr)), hash);
     case HLO_KIND_INTS:
+    case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:
         return XXH64(attr->u.ints->v, attr->u.ints->count * sizeof *attr->u.ints->v, hash);

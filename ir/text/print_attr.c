@@ -26,6 +26,13 @@ static void put_ints(hlo_printer *o, const hlo_ints *ints) {
     hlo_put_char(o, '}');
 }
 
+static void put_sizes(hlo_printer *o, const hlo_ints *ints, bool pairs) {
+    for (uint32_t i = 0; i < ints->count; i++) {
+        if (i) hlo_put_char(o, pairs && i % 2 ? '_' : 'x');
+        hlo_put_int(o, ints->v[i]);
+    }
+}
+
 static void put_slices(hlo_printer *o, const hlo_ints *ints) {
     bool strides = false; /* strides are printed for all dimensions or for none */
     for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
@@ -91,6 +98,7 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_SHARDING: put_sharding(o, attr); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
+    case HLO_KIND_SIZES: put_sizes(o, attr->u.ints, attr->id == HLO_ATTR_PAD); break;
     case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
     case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
     case HLO_KIND_COMPUTATION:

@@ -105,6 +105,7 @@ typedef struct writer {
 static void write_attr(writer *w, const hlo_attr *a) {
     switch (hlo_attrs_info[a->id].kind) {
     case HLO_KIND_INTS:
+    case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:
     case HLO_KIND_PADDING:
         fprintf(w->out, " %s", hlo_attrs_info[a->id].name);
