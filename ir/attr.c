@@ -49,7 +49,8 @@ const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size) {
         *out_size = attr->u.shapes->count * sizeof(hlo_shape *);
         return attr->u.shapes->v;
     case HLO_KIND_GROUPS:
-    case HLO_KIND_SHARDING: *out_size = sizeof(char *); return &attr->u.parsed->text;
+    case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES: *out_size = sizeof(char *); return &attr->u.parsed->text;
     case HLO_KIND_FLOAT:
     case HLO_KIND_LITERAL:
     case HLO_KIND_ATTRS: return NULL;

@@ -33,7 +33,8 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
     if (attr->id == HLO_ATTR_MODE || /* both are read, and then forgotten */
         (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
         return true;
-    if (kind == HLO_KIND_FORM) return hlo_intern_length(attr->u.str) == 0;
+    if (kind == HLO_KIND_FORM || kind == HLO_KIND_ALIASES)
+        return hlo_intern_length(hlo_attr_text(attr)) == 0;
     if (!defaults[attr->id].any) return false;
     switch (kind) {
     case HLO_KIND_INT:

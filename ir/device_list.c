@@ -13,18 +13,6 @@ bool hlo_value_take(const char **at, const char *mark) {
     return true;
 }
 
-int64_t hlo_value_int(const char **at) {
-    char *end;
-    int64_t value = strtoll(*at, &end, 10);
-    *at = end;
-    return value;
-}
-
-const char *hlo_value_past_name(const char *at) {
-    for (at++; *at && *at != '\''; at++) at += *at == '\\' && at[1];
-    return at + (*at != '\0');
-}
-
 /* Skips a text in double quotes, or in brackets. */
 static const char *past_value(const char *at) {
     bool quoted = false;

@@ -1,15 +1,11 @@
-/* Reading attribute values of kind FORM, in their canonical text; groups of devices. */
-#ifndef HLO_IR_GROUPS_H
-#define HLO_IR_GROUPS_H
+/* Values that name devices; entries of values that are kept as text. */
+#ifndef HLO_IR_DEVICE_LIST_H
+#define HLO_IR_DEVICE_LIST_H
 
 #include "ir/ir.h"
 
 /* Moves *at past `mark` if `mark` is next; returns true then. */
 bool hlo_value_take(const char **at, const char *mark);
-/* Reads the next number; 0 when there is none. */
-int64_t hlo_value_int(const char **at);
-/* The text after the name in single quotes that begins at `at`. */
-const char *hlo_value_past_name(const char *at);
 /* An entry of `{name="value",other={a=1}}`, borrowed from the text. */
 typedef struct hlo_value_pair {
     const char *name;

@@ -130,6 +130,22 @@ typedef struct hlo_parsed {
 typedef struct hlo_groups hlo_groups;
 typedef struct hlo_sharding hlo_sharding;
 
+/* `{0}: (1, {2}, may-alias)`: an element of the result has the buffer of a part of a parameter, or
+ * of an operand. */
+typedef struct hlo_alias {
+    const hlo_ints *output; /* indices down to the element; NULL: any (of a buffer donor) */
+    int64_t number;         /* of the parameter or operand */
+    const hlo_ints *part;   /* indices down to its part */
+    const char *mode;       /* `may` or `must`; NULL: it has none */
+    const char *text;       /* interned */
+} hlo_alias;
+
+typedef struct hlo_aliases {
+    hlo_parsed parsed; /* empty text: there is none */
+    uint32_t count;
+    hlo_alias v[];
+} hlo_aliases;
+
 /* One attribute; `id` tells the kind (attr.def), the kind tells the member. */
 typedef struct hlo_attr {
     hlo_attr_id id;
@@ -140,6 +156,7 @@ typedef struct hlo_attr {
         const hlo_parsed *parsed; /* the first member of any of the next */
         const hlo_groups *groups;
         const hlo_sharding *sharding;
+        const hlo_aliases *aliases;
         const hlo_ints *ints;
         hlo_computation *comp;
         const hlo_comps *comps;
@@ -156,12 +173,15 @@ struct hlo_attrs {
     hlo_attr v[];
 };
 
+/* True if the values of the attribute are read into a struct. */
+static inline bool hlo_attr_is_parsed(hlo_attr_id id) {
+    return hlo_attrs_info[id].kind >= HLO_KIND_GROUPS &&
+           hlo_attrs_info[id].kind <= HLO_KIND_ALIASES;
+}
 /* The text of a value of the kinds WORD, STRING, FORM and RAW, or of one that is read into a
  * struct. */
 static inline const char *hlo_attr_text(const hlo_attr *attr) {
-    const hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
-    const bool parsed = kind == HLO_KIND_GROUPS || kind == HLO_KIND_SHARDING;
-    return parsed ? attr->u.parsed->text : attr->u.str;
+    return hlo_attr_is_parsed(attr->id) ? attr->u.parsed->text : attr->u.str;
 }
 
 /* True if the attribute equals its default (ir/table/attr_default.def) on an `op` whose first
@@ -431,7 +451,7 @@ bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b);
 bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
 void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
-/* Interns `text` and sets an attribute of kind WORD, STRING, FORM or RAW. */
+/* Interns `text` and sets an attribute that has one (hlo_attr_text()). */
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 

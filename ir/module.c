@@ -388,8 +388,10 @@ void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value) {
 }
 
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text) {
-    const char *str = hlo_intern_string(instr->parent->module, text);
-    hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.str = str});
+    hlo_module *module = instr->parent->module;
+    hlo_attr attr = {.id = id, .u.str = hlo_intern_string(module, text)};
+    if (hlo_attr_is_parsed(id)) attr = *module->read(module, id, attr.u.str);
+    hlo_instr_set_attr(instr, attr);
 }
 
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp) {

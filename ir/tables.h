@@ -90,6 +90,7 @@ typedef enum hlo_attr_kind {
     HLO_KIND_FORM,
     HLO_KIND_GROUPS,
     HLO_KIND_SHARDING,
+    HLO_KIND_ALIASES,
     HLO_KIND_RAW,
     HLO_KIND_INTS,
     HLO_KIND_SIZES,

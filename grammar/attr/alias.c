@@ -2,105 +2,87 @@
 #include <string.h>
 
 #include "grammar/attr/notation.h"
+#include "ir/text/print_devices.h"
 
 /* -------------------------------------------------------------------------------------- aliases */
 
-/* A part of a tuple, as the header names it. */
 typedef struct alias {
     struct alias *next;
     hlo_notation_ints output, part;
-    int64_t number; /* of a parameter or an operand */
-    bool must;
+    hlo_alias is;
 } alias;
 
 static bool index_list(hlo_notation *f, hlo_notation_ints *out) {
     return hlo_notation_expect(f, "{") && hlo_notation_int_list(f, "}", 0, out);
 }
 
-/* `(0, {1}` */
-static bool alias_of(hlo_notation *f, alias *out) {
-    return hlo_notation_expect(f, "(") && hlo_notation_int(f, &out->number) &&
-           hlo_notation_expect(f, ",") && index_list(f, &out->part);
-}
-
 static int compare_aliases(const alias *a, const alias *b) {
     int order = hlo_notation_compare_ints(&a->output, &b->output);
     if (order) return order;
-    return a->number != b->number ? (a->number < b->number ? -1 : 1)
-                                  : hlo_notation_compare_ints(&a->part, &b->part);
+    return a->is.number != b->is.number ? (a->is.number < b->is.number ? -1 : 1)
+                                        : hlo_notation_compare_ints(&a->part, &b->part);
 }
 
 static int alias_order(const hlo_notation_link *a, const hlo_notation_link *b) {
     return compare_aliases((const alias *)a, (const alias *)b);
 }
 
-typedef enum alias_form { OF_MODULE, OF_DONOR, OF_OPERAND } alias_form;
+/* Reads `{0}: (0, {1}, may-alias)`. */
+static bool read_alias(hlo_notation *f, alias *out) {
+    if (f->value.id != HLO_ATTR_BUFFER_DONOR &&
+        (!index_list(f, &out->output) || !hlo_notation_expect(f, ":")))
+        return false;
+    if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &out->is.number) ||
+        !hlo_notation_expect(f, ",") || !index_list(f, &out->part))
+        return false;
+    const bool modes = f->value.id == HLO_ATTR_INPUT_OUTPUT_ALIAS;
+    if (modes) out->is.mode = "may";
+    if (modes && hlo_notation_take(f, ",")) {
+        if (hlo_notation_take_word(f, "must-alias"))
+            out->is.mode = "must";
+        else if (!hlo_notation_take_word(f, "may-alias"))
+            return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
+    }
+    return hlo_notation_expect(f, ")");
+}
+
+static bool keep(hlo_notation *f, const alias *list, size_t count) {
+    const size_t size = sizeof(hlo_aliases) + count * sizeof(hlo_alias);
+    hlo_aliases *made = hlo_arena_zero(f->scratch, size);
+    for (const alias *a = list; a; a = a->next) {
+        if (f->value.id == HLO_ATTR_BUFFER_DONOR && a->next && compare_aliases(a, a->next) == 0)
+            continue;
+        hlo_alias *to = &made->v[made->count++];
+        *to = a->is;
+        if (f->value.id != HLO_ATTR_BUFFER_DONOR) to->output = hlo_notation_keep(f, &a->output);
+        to->part = hlo_notation_keep(f, &a->part);
+        to->text = hlo_print_interned(f->module, hlo_put_alias, to);
+    }
+    made->parsed.text = hlo_print_interned(f->module, hlo_put_aliases, made);
+    return hlo_notation_made(f, f->value.id, &made->parsed, size);
+}
 
 /* Reads `{ ... }`, sorted where XLA sorts. */
-static bool alias_list(hlo_notation *f, alias_form form, alias **out) {
-    *out = NULL;
-    alias **end = out;
+bool hlo_notation_aliases(hlo_notation *f) {
+    const bool sorted = f->value.id != HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING;
+    alias *list = NULL, **end = &list;
+    size_t count = 0;
     if (!hlo_notation_expect(f, "{")) return false;
     while (!hlo_notation_next(f, '}')) {
         alias *item = hlo_arena_zero(f->scratch, sizeof *item);
-        if (form != OF_DONOR && (!index_list(f, &item->output) || !hlo_notation_expect(f, ":")))
-            return false;
-        if (!alias_of(f, item)) return false;
-        if (form == OF_MODULE && hlo_notation_take(f, ",")) {
-            item->must = hlo_notation_take_word(f, "must-alias");
-            if (!item->must && !hlo_notation_take_word(f, "may-alias"))
-                return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
-        }
-        if (!hlo_notation_expect(f, ")")) return false;
-        if (form != OF_OPERAND) { /* of equal ones the last comes first */
-            item->next = *out;
-            *out = item;
+        if (!read_alias(f, item)) return false;
+        if (sorted) { /* of equal ones the last comes first */
+            item->next = list;
+            list = item;
         } else {
             *end = item;
             end = &item->next;
         }
+        count++;
         if (!hlo_notation_take(f, ",")) break;
     }
-    if (form != OF_OPERAND)
-        *out = (alias *)hlo_notation_sort((hlo_notation_link *)*out, alias_order);
-    return hlo_notation_expect_end(f, "}");
-}
-
-static bool put_aliases(hlo_notation *f, alias_form form, const char *open, const char *close) {
-    alias *list;
-    if (!alias_list(f, form, &list)) return false;
-    for (const alias *a = list; a; a = a->next) {
-        hlo_notation_put_index(f, a == list ? open : ", ", &a->output);
-        hlo_notation_put(f, ": (");
-        hlo_notation_put_int(f, a->number);
-        hlo_notation_put_index(f, ", ", &a->part);
-        if (form == OF_MODULE) hlo_notation_put(f, a->must ? ", must-alias" : ", may-alias");
-        hlo_notation_put(f, ")");
-    }
-    if (list) hlo_notation_put(f, close);
-    return true;
-}
-
-bool hlo_notation_aliases(hlo_notation *f) {
-    return put_aliases(f, OF_MODULE, "{ ", " }");
-}
-
-bool hlo_notation_donors(hlo_notation *f) {
-    alias *list;
-    if (!alias_list(f, OF_DONOR, &list)) return false;
-    for (const alias *a = list; a; a = a->next) {
-        if (a->next && compare_aliases(a, a->next) == 0) continue;
-        hlo_notation_put(f, f->out.size ? ", (" : "{ (");
-        hlo_notation_put_int(f, a->number);
-        hlo_notation_put_index(f, ", ", &a->part);
-        hlo_notation_put(f, ")");
-    }
-    if (list) hlo_notation_put(f, " }");
-    return true;
-}
-
-bool hlo_notation_operand_aliases(hlo_notation *f) {
-    return put_aliases(f, OF_OPERAND, "{", "}");
+    if (sorted) list = (alias *)hlo_notation_sort((hlo_notation_link *)list, alias_order);
+    return hlo_notation_expect_end(f, "}") && keep(f, list, count);
 }
 
 /* ----------------------------------------------------------------------------- names and values */

@@ -63,8 +63,10 @@ bool hlo_notation_labels(hlo_notation *f) {
     return true;
 }
 
-/* The parts of a word, with `x` between: a number, or a pair with `_` between. */
-static bool window_word(hlo_notation *f, bool pair, bool reversal) {
+/* Reads the parts of a word of a window, with `x` between: a number or, of a pad, a pair with `_`
+ * between. Only 1 is a reversal. */
+bool hlo_notation_sizes(hlo_notation *f) {
+    const bool pair = f->value.id == HLO_ATTR_PAD, reversal = f->value.id == HLO_ATTR_RHS_REVERSAL;
     hlo_notation_ints all = {0};
     do {
         int64_t number;
@@ -80,17 +82,4 @@ static bool window_word(hlo_notation *f, bool pair, bool reversal) {
     } while (f->at < f->end && *f->at == 'x' && f->at++);
     f->value.u.ints = hlo_notation_keep(f, &all);
     return true;
-}
-
-bool hlo_notation_sizes(hlo_notation *f) {
-    return window_word(f, false, false);
-}
-
-bool hlo_notation_pads(hlo_notation *f) {
-    return window_word(f, true, false);
-}
-
-/* Every number but 1 is 0. */
-bool hlo_notation_reversals(hlo_notation *f) {
-    return window_word(f, false, true);
 }

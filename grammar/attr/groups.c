@@ -8,8 +8,9 @@ static bool keep(hlo_notation *f, hlo_groups groups) {
     return hlo_notation_made(f, f->value.id, &groups.parsed, sizeof groups);
 }
 
-/* `{{0,1},{2}}`; `pair`: each of two. */
-static bool read_lists(hlo_notation *f, bool pair) {
+/* `{{0,1},{2}}` */
+static bool read_lists(hlo_notation *f) {
+    const bool pair = f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS;
     hlo_notation_ints all = {0}, sizes = {0};
     if (!hlo_notation_expect(f, "{")) return false;
     bool more = !hlo_notation_next(f, '}');
@@ -28,10 +29,6 @@ static bool read_lists(hlo_notation *f, bool pair) {
     return hlo_notation_expect_end(f, "}") &&
            keep(f, (hlo_groups){.sizes = hlo_notation_keep(f, &sizes),
                                 .mesh.devices.listed = hlo_notation_keep(f, &all)});
-}
-
-bool hlo_notation_pairs(hlo_notation *f) {
-    return read_lists(f, true);
 }
 
 /* Behind `mesh`: `['a'=2,'b'=2] {'a'}`. */
@@ -53,7 +50,8 @@ static bool read_axes(hlo_notation *f) {
 
 /* `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
 bool hlo_notation_groups(hlo_notation *f) {
-    if (hlo_notation_next(f, '{')) return read_lists(f, false);
+    if (hlo_notation_next(f, '{') || f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS)
+        return read_lists(f);
     if (hlo_notation_take_word(f, "mesh")) return read_axes(f);
     hlo_tiling t = {0};
     if (!hlo_notation_next(f, '[')) return hlo_notation_unexpected(f, "'{', '[' or 'mesh['");

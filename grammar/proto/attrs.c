@@ -4,7 +4,6 @@
 
 #include "grammar/attr/notation.h"
 #include "grammar/proto/proto.h"
-#include "ir/device_list.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
@@ -150,6 +149,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
         return count;
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD: out->u.str = NULL; return false;
     case HLO_KIND_ATTRS:
@@ -295,7 +295,8 @@ static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFiel
 static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
     const ProtobufCFieldDescriptor *field =
         hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
-    while (*(text += strspn(text, "{,}"))) add_int(p, message, field, hlo_value_int(&text));
+    for (char *end; *(text += strspn(text, "{,}")); text = end)
+        add_int(p, message, field, strtoll(text, &end, 10));
 }
 
 static void add_triples(hlo_proto *p, ProtobufCMessage *message,
@@ -386,6 +387,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
         break;
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES:
     case HLO_KIND_RAW:
     case HLO_KIND_WORD:
     case HLO_KIND_SIZES:

@@ -43,7 +43,8 @@ static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
     case HLO_KIND_FORM: return !attr.u.str;
     case HLO_KIND_GROUPS:
-    case HLO_KIND_SHARDING: return !attr.u.parsed;
+    case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES: return !attr.u.parsed;
     case HLO_KIND_SIZES: return !attr.u.ints;
     case HLO_KIND_COMPUTATION: return !attr.u.comp;
     case HLO_KIND_COMPUTATIONS: return !attr.u.comps;

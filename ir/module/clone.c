@@ -61,7 +61,8 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_FORM:
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
     case HLO_KIND_GROUPS:
-    case HLO_KIND_SHARDING: return read_again(c, attr);
+    case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES: return read_again(c, attr);
     case HLO_KIND_INTS:
     case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:

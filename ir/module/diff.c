@@ -48,6 +48,7 @@ static uint64_t hash_attr(const hashes *h, const hlo_attr *attr, bool alone) {
     case HLO_KIND_FORM:
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES:
     case HLO_KIND_RAW:
         return XXH64(hlo_attr_text(attr), hlo_intern_length(hlo_attr_text(attr)), hash);
     case HLO_KIND_INTS:

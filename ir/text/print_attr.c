@@ -94,7 +94,8 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_FORM:
     case HLO_KIND_WORD:
     case HLO_KIND_RAW: hlo_put_interned(o, attr->u.str); break;
-    case HLO_KIND_GROUPS: hlo_put_interned(o, attr->u.parsed->text); break;
+    case HLO_KIND_GROUPS:
+    case HLO_KIND_ALIASES: hlo_put_interned(o, attr->u.parsed->text); break;
     case HLO_KIND_SHARDING: put_sharding(o, attr); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;

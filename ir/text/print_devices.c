@@ -1,33 +1,25 @@
-/* Values that name devices as text, in XLA's form. */
+/* Values that are read into structs as text, in XLA's form. */
 #include "ir/text/print_devices.h"
 
-static void put_numbers(hlo_printer *o, const hlo_ints *ints) {
+static void put_list(hlo_printer *o, const char *open, const hlo_ints *ints, const char *close) {
+    hlo_put_string(o, open);
     for (uint32_t i = 0; i < ints->count; i++) {
         if (i) hlo_put_char(o, ',');
         hlo_put_int(o, ints->v[i]);
     }
+    hlo_put_string(o, close);
 }
 
 /* `[4,2]T(1,0)`, or `0,2,1,3` */
 static void put_places(hlo_printer *o, const hlo_device_array *d) {
-    if (d->listed) {
-        put_numbers(o, d->listed);
-        return;
-    }
-    hlo_put_char(o, '[');
-    put_numbers(o, d->iota);
-    hlo_put_char(o, ']');
-    if (!d->order) return;
-    HLO_PUT(o, "T(");
-    put_numbers(o, d->order);
-    hlo_put_char(o, ')');
+    if (d->listed) put_list(o, "", d->listed, "");
+    if (d->iota) put_list(o, "[", d->iota, "]");
+    if (d->order) put_list(o, "T(", d->order, ")");
 }
 
 /* `[2,4]<=[8]`, or `[2,2]0,2,1,3` */
 static void put_array(hlo_printer *o, const hlo_device_array *d) {
-    hlo_put_char(o, '[');
-    put_numbers(o, d->dims);
-    hlo_put_string(o, d->iota ? "]<=" : "]");
+    put_list(o, "[", d->dims, d->iota ? "]<=" : "]");
     put_places(o, d);
 }
 
@@ -177,4 +169,31 @@ void hlo_put_sharding(hlo_printer *o, const void *sharding) {
         hlo_put_interned(o, s->metadata);
     }
     hlo_put_char(o, '}');
+}
+
+/* --------------------------------------------------------------------------------------- aliases
+ */
+
+void hlo_put_alias(hlo_printer *o, const void *alias) {
+    const hlo_alias *a = alias;
+    if (a->output) put_list(o, "{", a->output, "}: ");
+    hlo_put_char(o, '(');
+    hlo_put_int(o, a->number);
+    put_list(o, ", {", a->part, "}");
+    if (a->mode) {
+        HLO_PUT(o, ", ");
+        hlo_put_string(o, a->mode);
+        HLO_PUT(o, "-alias");
+    }
+    hlo_put_char(o, ')');
+}
+
+void hlo_put_aliases(hlo_printer *o, const void *aliases) {
+    const hlo_aliases *list = aliases;
+    const bool of_module = list->count && (!list->v->output || list->v->mode);
+    for (uint32_t i = 0; i < list->count; i++) {
+        hlo_put_string(o, i ? ", " : of_module ? "{ " : "{");
+        hlo_put_interned(o, list->v[i].text);
+    }
+    if (list->count) hlo_put_string(o, of_module ? " }" : "}");
 }

@@ -10,4 +10,9 @@ void hlo_put_groups(hlo_printer *o, const void *groups);
 /* Writes an hlo_sharding; its metadata as the printer's options say. */
 void hlo_put_sharding(hlo_printer *o, const void *sharding);
 
+/* Writes an hlo_alias. */
+void hlo_put_alias(hlo_printer *o, const void *alias);
+/* Writes hlo_aliases. */
+void hlo_put_aliases(hlo_printer *o, const void *aliases);
+
 #endif

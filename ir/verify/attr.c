@@ -42,25 +42,6 @@ static uint32_t items_of(const char *list) {
     return count;
 }
 
-/* `{0,1}`: goes down into *shape; false when it has no such element, which is then *out_missing. */
-static bool step_into(const char **at, const hlo_shape **shape, int64_t *out_missing) {
-    bool there = true;
-    hlo_value_take(at, "{");
-    while (**at && !hlo_value_take(at, "}")) {
-        const char *before = *at;
-        int64_t index = hlo_value_int(at);
-        if (there && (*shape)->type == HLO_TYPE_TUPLE && index >= 0 && index < (*shape)->rank) {
-            *shape = (*shape)->elements[index];
-        } else if (there) {
-            there = false;
-            *out_missing = index;
-        }
-        hlo_value_take(at, ",");
-        if (*at == before) break;
-    }
-    return there;
-}
-
 /* ------------------------------------------------------------------------------------ shardings */
 
 /* Partitions, when the header says how many; 0: they are not known. */
@@ -211,40 +192,36 @@ static void check_pairs(const checked *c, const hlo_groups *pairs) {
 
 /* --------------------------------------------------------------------------------------- others */
 
-/* Each part of the result is one operand's, or a part of it, of the same shape. */
-static void check_aliases(const checked *c, const char *value) {
-    const char *at = value + 1;
-    while (*at == '{') {
-        const char *from = at;
-        const hlo_shape *result = c->instr->shape, *part;
-        int64_t missing;
-        bool there = step_into(&at, &result, &missing);
-        if (!there)
-            COMPLAIN(c, "%%%s: %s has no element %" PRId64 " for %.*s", c->instr->name,
-                     hlo_verify_text(c->v, result), missing, (int)(at - from), from);
-        hlo_value_take(&at, ": (");
-        int64_t number = hlo_value_int(&at);
-        if (number < 0 || number >= c->instr->operand_count) {
-            COMPLAIN(c, "%%%s: it has %u operand%s, none of number %" PRId64, c->instr->name,
-                     c->instr->operand_count, c->instr->operand_count == 1 ? "" : "s", number);
-            return;
-        }
-        const hlo_instr *operand = hlo_instr_operand(c->instr, (uint32_t)number);
-        part = operand->shape;
-        hlo_value_take(&at, ", ");
-        if (!step_into(&at, &part, &missing)) {
-            COMPLAIN(c, "%%%s: operand %" PRId64 ": %s has no element %" PRId64, c->instr->name,
-                     number, hlo_verify_text(c->v, part), missing);
-            hlo_verify_note(c->v, operand->offset, "%%%s is declared here", operand->name);
-        } else if (there && !hlo_shape_compatible(result, part)) {
-            COMPLAIN(c, "%%%s: %.*s) makes %s of the result the operand's %s", c->instr->name,
-                     (int)(at - from), from, hlo_verify_text(c->v, result),
-                     hlo_verify_text(c->v, part));
-            hlo_verify_note(c->v, operand->offset, "%%%s is declared here", operand->name);
-        }
-        hlo_value_take(&at, ")");
-        if (!hlo_value_take(&at, ", ")) return;
+/* An element of the result is an operand, or a part of it, of the same shape. False: there is no
+ * such operand. */
+static bool check_alias(const checked *c, const hlo_alias *a) {
+    const hlo_shape *result = c->instr->shape;
+    int64_t missing;
+    bool there = hlo_verify_step(&result, a->output, &missing);
+    if (!there)
+        COMPLAIN(c, "%%%s: %s has no element %" PRId64 " for %.*s", c->instr->name,
+                 hlo_verify_text(c->v, result), missing, (int)strcspn(a->text, ":"), a->text);
+    if (a->number < 0 || a->number >= c->instr->operand_count) {
+        COMPLAIN(c, "%%%s: it has %u operand%s, none of number %" PRId64, c->instr->name,
+                 c->instr->operand_count, c->instr->operand_count == 1 ? "" : "s", a->number);
+        return false;
     }
+    const hlo_instr *operand = hlo_instr_operand(c->instr, (uint32_t)a->number);
+    const hlo_shape *part = operand->shape;
+    if (!hlo_verify_step(&part, a->part, &missing))
+        COMPLAIN(c, "%%%s: operand %" PRId64 ": %s has no element %" PRId64, c->instr->name,
+                 a->number, hlo_verify_text(c->v, part), missing);
+    else if (there && !hlo_shape_compatible(result, part))
+        COMPLAIN(c, "%%%s: %s makes %s of the result the operand's %s", c->instr->name, a->text,
+                 hlo_verify_text(c->v, result), hlo_verify_text(c->v, part));
+    else
+        return true;
+    hlo_verify_note(c->v, operand->offset, "%%%s is declared here", operand->name);
+    return true;
+}
+
+static void check_aliases(const checked *c, const hlo_aliases *aliases) {
+    for (uint32_t i = 0; i < aliases->count && check_alias(c, &aliases->v[i]);) i++;
 }
 
 static void check_replication(const checked *c, const char *value) {
@@ -298,7 +275,7 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
             break;
         case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, c.attr->u.groups); break;
         case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, c.attr->u.groups); break;
-        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, value); break;
+        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, c.attr->u.aliases); break;
         case HLO_ATTR_PARAMETER_REPLICATION: check_replication(&c, value); break;
         case HLO_ATTR_ORIGIN: check_origin(&c, value); break;
         default: break;

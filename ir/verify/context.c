@@ -37,6 +37,16 @@ const char *hlo_verify_text(verifier *v, const hlo_shape *shape) {
     return text;
 }
 
+bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *out_missing) {
+    for (uint32_t i = 0; i < index->count; i++) {
+        *out_missing = index->v[i];
+        if ((*shape)->type != HLO_TYPE_TUPLE || index->v[i] < 0 || index->v[i] >= (*shape)->rank)
+            return false;
+        *shape = (*shape)->elements[index->v[i]];
+    }
+    return true;
+}
+
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id,
                                 bool within_line) {
     const char *source = v->module->source, *name = hlo_attrs_info[id].name;

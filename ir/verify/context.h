@@ -31,6 +31,8 @@ void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Prints a shape without layout, in v->scratch. */
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
+/* Goes down into *shape; false: it has no element *out_missing. */
+bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *out_missing);
 /* Returns the fault of a shape, in its size or its layout; NULL: it has none (shape.c). */
 const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
 /* Reports the fault of a shape as an error. */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/device_list.h"
 #include "ir/intern.h"
 #include "ir/verify/context.h"
 
@@ -291,141 +290,80 @@ static void check_entry_layout(verifier *v) {
     }
 }
 
-/* A part of a parameter in a header attribute: `(2, {0,1}`. */
-typedef struct buffer_ref {
-    const hlo_shape *shape; /* shape of the part; NULL: there is none */
-    uint32_t depth;
-    int64_t *path; /* the parameter's number, then `depth` - 1 tuple indices */
-    bool donor;
-} buffer_ref;
-
-typedef struct buffer_list {
-    verifier *v;
-    const hlo_attr *attr;
-    uint32_t offset;
-    const char *at;
-    buffer_ref *refs; /* of both attributes */
-    size_t count;
-} buffer_list;
-
-/* Follows `{0,1}` down *shape, which becomes NULL if there is no such element. The indices are
- * added to `path`, unless that is NULL. */
-static void follow(buffer_list *l, const hlo_shape **shape, int64_t *path, uint32_t *depth) {
-    hlo_value_take(&l->at, "{");
-    while (*l->at && !hlo_value_take(&l->at, "}")) {
-        const char *before = l->at;
-        int64_t index = hlo_value_int(&l->at);
-        bool inside =
-            *shape && (*shape)->type == HLO_TYPE_TUPLE && index >= 0 && index < (*shape)->rank;
-        *shape = inside ? (*shape)->elements[index] : NULL;
-        if (path) path[(*depth)++] = index;
-        hlo_value_take(&l->at, ",");
-        if (l->at == before) return;
-    }
-}
-
-/* Reads `(2, {0,1}, may-alias)`. */
-static void take_parameter(buffer_list *l, buffer_ref *out) {
-    const hlo_computation *entry = l->v->module->entry;
-    hlo_value_take(&l->at, "(");
-    int64_t number = hlo_value_int(&l->at);
-    hlo_value_take(&l->at, ", ");
-    out->path = hlo_arena_array(l->v->scratch, strcspn(l->at, "}") + 2, sizeof *out->path);
-    out->path[out->depth++] = number;
-    bool there = number >= 0 && number < entry->parameter_count && entry->parameters[number];
-    out->shape = there ? entry->parameters[number]->shape : NULL;
-    follow(l, &out->shape, out->path, &out->depth);
-    l->at += strcspn(l->at, ")");
-    hlo_value_take(&l->at, ")");
-    if (out->shape) l->refs[l->count++] = *out;
-}
-
-static void check_alias(buffer_list *l, const char *text, const hlo_shape *result,
-                        const buffer_ref *ref) {
-    int shown = (int)(l->at - text);
-    const char *name = hlo_attrs_info[l->attr->id].name;
-    const hlo_computation *entry = l->v->module->entry;
-    if (!ref->shape) {
-        hlo_verify_error(l->v, l->offset, "%s: %.*s: %%%s has no such parameter", name, shown, text,
+/* Checks an alias or buffer donor of the header; false: there is no such part of a parameter. */
+static bool check_alias(verifier *v, hlo_attr_id id, const hlo_alias *a) {
+    const hlo_computation *entry = v->module->entry;
+    const char *name = hlo_attrs_info[id].name;
+    const uint32_t offset = header_offset(v, id);
+    const hlo_instr *parameter =
+        a->number >= 0 && a->number < entry->parameter_count ? entry->parameters[a->number] : NULL;
+    const hlo_shape *part = parameter ? parameter->shape : NULL, *result = entry->root->shape;
+    int64_t missing;
+    if (!parameter || !hlo_verify_step(&part, a->part, &missing)) {
+        hlo_verify_error(v, offset, "%s: %s: %%%s has no such parameter", name, a->text,
                          entry->name);
-        hlo_verify_note(l->v, entry->offset, "%%%s is declared here", entry->name);
-    } else if (!ref->donor && !result) {
-        hlo_verify_error(l->v, l->offset, "%s: %.*s: %%%s returns %s, which has no such element",
-                         name, shown, text, entry->name, hlo_verify_text(l->v, entry->root->shape));
-        hlo_verify_note(l->v, entry->root->offset, "%%%s is declared here", entry->root->name);
-    } else if (!ref->donor && hlo_shape_bytes(result) != hlo_shape_bytes(ref->shape)) {
-        hlo_verify_error(l->v, l->offset, "%s: %.*s: the parameter is %s, the result %s", name,
-                         shown, text, hlo_verify_text(l->v, ref->shape),
-                         hlo_verify_text(l->v, result));
-        const hlo_instr *parameter = entry->parameters[ref->path[0]];
-        hlo_verify_note(l->v, parameter->offset, "%%%s is declared here", parameter->name);
+        hlo_verify_note(v, entry->offset, "%%%s is declared here", entry->name);
+        return false;
     }
+    if (!a->output) return true;
+    if (!hlo_verify_step(&result, a->output, &missing)) {
+        hlo_verify_error(v, offset, "%s: %s: %%%s returns %s, which has no such element", name,
+                         a->text, entry->name, hlo_verify_text(v, entry->root->shape));
+        hlo_verify_note(v, entry->root->offset, "%%%s is declared here", entry->root->name);
+    } else if (hlo_shape_bytes(result) != hlo_shape_bytes(part)) {
+        hlo_verify_error(v, offset, "%s: %s: the parameter is %s, the result %s", name, a->text,
+                         hlo_verify_text(v, part), hlo_verify_text(v, result));
+        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
+    }
+    return true;
 }
 
-/* Checks `{ {0}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }`, by outputs; of buffer_donor `{
- * (0, {}), (1, {}) }`. */
-static void check_buffers(buffer_list *l, bool donor) {
-    const char *last = "";
-    size_t last_size = 0;
-    l->offset = header_offset(l->v, l->attr->id);
-    l->at = l->attr->u.str;
-    hlo_value_take(&l->at, "{ ");
-    do {
-        const char *text = l->at;
-        const hlo_shape *result = l->v->module->entry->root->shape;
-        buffer_ref ref = {.donor = donor};
-        if (!donor) {
-            follow(l, &result, NULL, NULL);
-            size_t size = (size_t)(l->at - text);
-            if (size == last_size && memcmp(text, last, size) == 0)
-                hlo_verify_error(l->v, l->offset, "input_output_alias has output %.*s twice",
-                                 (int)size, text);
-            last = text;
-            last_size = size;
-            hlo_value_take(&l->at, ": ");
-        }
-        take_parameter(l, &ref);
-        check_alias(l, text, result, &ref);
-    } while (hlo_value_take(&l->at, ", "));
+static int compare_ints(const hlo_ints *a, const hlo_ints *b) {
+    for (uint32_t i = 0; i < a->count && i < b->count; i++)
+        if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
+    return (a->count > b->count) - (a->count < b->count);
 }
 
-static int by_path(const void *a, const void *b) {
-    const buffer_ref *x = a, *y = b;
-    for (uint32_t i = 0; i < x->depth && i < y->depth; i++)
-        if (x->path[i] != y->path[i]) return x->path[i] < y->path[i] ? -1 : 1;
-    return (x->depth > y->depth) - (x->depth < y->depth);
+static int by_part(const void *a, const void *b) {
+    const hlo_alias *x = *(const hlo_alias *const *)a, *y = *(const hlo_alias *const *)b;
+    if (x->number != y->number) return x->number < y->number ? -1 : 1;
+    return compare_ints(x->part, y->part);
 }
 
-/* Checks that no part of a parameter is donated twice. */
-static void check_given_once(buffer_list *l) {
-    qsort(l->refs, l->count, sizeof *l->refs, by_path);
-    for (size_t i = 1; i < l->count; i++) {
-        if (by_path(&l->refs[i], &l->refs[i - 1]) != 0) continue;
-        bool donors = l->refs[i].donor && l->refs[i - 1].donor;
-        if (donors) continue;
-        const hlo_instr *parameter = l->v->module->entry->parameters[l->refs[i].path[0]];
-        bool mixed = l->refs[i].donor || l->refs[i - 1].donor;
-        hlo_verify_error(l->v, header_offset(l->v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
-                         "input_output_alias has parameter %" PRId64 " %s", l->refs[i].path[0],
-                         mixed ? "and so has buffer_donor" : "twice");
-        hlo_verify_note(l->v, parameter->offset, "%%%s is declared here", parameter->name);
+/* No part of a parameter is given away twice. */
+static void check_given_once(verifier *v, const hlo_alias **given, size_t count) {
+    if (count) qsort(given, count, sizeof *given, by_part);
+    for (size_t i = 1; i < count; i++) {
+        const bool output = given[i]->output, other = given[i - 1]->output;
+        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
+        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
+        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
+                         "input_output_alias has parameter %" PRId64 " %s", given[i]->number,
+                         output && other ? "twice" : "and so has buffer_donor");
+        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
     }
 }
 
 static void check_aliases(verifier *v) {
     static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
-    buffer_list list = {.v = v};
-    size_t capacity = 1;
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        const hlo_attr *attr = header_attr(v, ids[i]);
-        for (const char *at = attr ? attr->u.str : ""; *at; at++) capacity += *at == '(';
+    const hlo_alias **given = NULL;
+    size_t count = 0;
+    for (size_t k = 0; k < 2 && v->module->entry->root; k++) {
+        const hlo_attr *attr = header_attr(v, ids[k]);
+        const uint32_t more = attr ? attr->u.aliases->count : 0;
+        const hlo_alias **all = hlo_arena_array(v->scratch, count + more, sizeof *all);
+        if (count) memcpy(all, given, count * sizeof *all);
+        given = all;
+        for (uint32_t i = 0; i < more; i++) {
+            const hlo_alias *a = &attr->u.aliases->v[i];
+            if (i && a->output && compare_ints(a->output, a[-1].output) == 0)
+                hlo_verify_error(v, header_offset(v, ids[k]),
+                                 "input_output_alias has output %.*s twice",
+                                 (int)strcspn(a->text, ":"), a->text);
+            if (check_alias(v, ids[k], a)) given[count++] = a;
+        }
     }
-    if (!v->module->entry->root) return;
-    list.refs = hlo_arena_array(v->scratch, capacity, sizeof *list.refs);
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if ((list.attr = header_attr(v, ids[i])))
-            check_buffers(&list, ids[i] == HLO_ATTR_BUFFER_DONOR);
-    check_given_once(&list);
+    check_given_once(v, given, count);
 }
 
 void hlo_verify_module(verifier *v) {

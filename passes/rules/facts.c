@@ -31,17 +31,14 @@ int64_t hlo_call_misaligned_sizes(const hlo_matmul *m) {
  * may-alias)` for parameter 2. */
 static bool is_donated(const hlo_instr *parameter) {
     const hlo_module *module = parameter->parent->module;
-    const char *aliases = NULL;
+    const hlo_aliases *aliases = NULL;
     for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_INPUT_OUTPUT_ALIAS) aliases = module->attrs[i].u.str;
+        if (module->attrs[i].id == HLO_ATTR_INPUT_OUTPUT_ALIAS)
+            aliases = module->attrs[i].u.aliases;
     if (!aliases || parameter->parent != module->entry) return false;
-    for (const char *at = strchr(aliases, '('); at; at = strchr(at + 1, '(')) {
-        long long number;
-        char end;
-        if (sscanf(at, "(%lld , { %c", &number, &end) == 2 && end == '}' &&
-            number == parameter->u.parameter)
+    for (uint32_t i = 0; i < aliases->count; i++)
+        if (aliases->v[i].number == parameter->u.parameter && !aliases->v[i].part->count)
             return true;
-    }
     return false;
 }
 

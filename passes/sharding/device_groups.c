@@ -127,15 +127,6 @@ static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *m
     return divide(arena, &d);
 }
 
-static hlo_device_groups *all_alone(hlo_arena *arena, int64_t count, uint32_t **out_of) {
-    hlo_device_groups *groups = hlo_arena_zero(arena, sizeof *groups);
-    uint32_t *of = hlo_arena_array(arena, (size_t)count, sizeof *of);
-    for (uint32_t i = 0; i < count; i++) of[i] = i;
-    *groups = (hlo_device_groups){(uint32_t)count, of};
-    *out_of = of;
-    return groups;
-}
-
 /* Makes a group of each device: `count` of them, or as many as are listed. NULL: too many, none, or
  * a number is negative. */
 static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, int64_t count,
@@ -145,7 +136,12 @@ static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, i
         if (listed->v[i] < 0 || too_many(listed->v[i])) return NULL;
         if (listed->v[i] >= count) count = listed->v[i] + 1;
     }
-    return !count || too_many(count) ? NULL : all_alone(arena, count, out_of);
+    if (!count || too_many(count)) return NULL;
+    hlo_device_groups *groups = hlo_arena_zero(arena, sizeof *groups);
+    *groups = (hlo_device_groups){(uint32_t)count,
+                                  *out_of = hlo_arena_array(arena, (size_t)count, sizeof **out_of)};
+    for (uint32_t i = 0; i < count; i++) (*out_of)[i] = i;
+    return groups;
 }
 
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
@@ -221,6 +217,12 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
 
 /* --------------------------------------------------------------------------------------- Shardy */
 
+/* The text after the name in single quotes that begins at `at`. */
+static const char *past_name(const char *at) {
+    for (at++; *at && *at != '\''; at++) at += *at == '\\' && at[1];
+    return at + (*at != '\0');
+}
+
 /* As shardings of HLO are written: names in single quotes, and no spaces but in these. NULL: a name
  * has such a quote. */
 static const char *respelt(hlo_arena *arena, const char *text) {
@@ -240,7 +242,7 @@ static const char *past_item(const char *at) {
     int depth = 0;
     while (*at && (depth || !strchr(",>]})", *at))) {
         depth += (strchr("<[{(", *at) != NULL) - (strchr(">]})", *at) != NULL);
-        at = *at == '\'' ? hlo_value_past_name(at) : at + 1;
+        at = *at == '\'' ? past_name(at) : at + 1;
     }
     return at;
 }
@@ -276,7 +278,7 @@ static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, con
     }
     if (!hlo_value_take(&at, "<@")) return NULL;
     const char *name = at;
-    at = *name == '\'' ? hlo_value_past_name(name) : name + strcspn(name, ",>");
+    at = *name == '\'' ? past_name(name) : name + strcspn(name, ",>");
     const char *mesh = mesh_called(all, name, (size_t)(at - name));
     if (!mesh || !hlo_value_take(&at, ",")) return NULL;
     const char *axes = past_list(mesh), *rest = past_list(at), *end = axes + 1;

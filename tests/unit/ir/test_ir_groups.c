@@ -4,11 +4,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "grammar/attr/notation.h"
+#include "hlo/module.h"
+#include "hlo/text.h"
 #include "ir/arena.h"
 #include "ir/device_list.h"
 #include "ir/intern.h"
@@ -103,6 +106,41 @@ static void equal_values(void **state) {
     assert_null(read_as(f, HLO_ATTR_SOURCE_TARGET_PAIRS, "{{0,1},{2}}"));
 }
 
+/* A clone has values of its own, equal to the original's. */
+static void values_of_a_clone(void **state) {
+    (void)state;
+    static const char text[] =
+        "HloModule m, input_output_alias={ {1}: (0, {}, must-alias) }, buffer_donor={ (1, {}) }\n"
+        "ENTRY e {\n"
+        " a = f32[4]{0} parameter(0), sharding={devices=[2,2]<=[2,2]T(1,0) last_tile_dims={manual} "
+        "metadata={op_name=\"a\"}}\n"
+        " b = f32[4]{0} parameter(1), sharding={mesh['x'=2,'y'=4], [{'x', ?}], "
+        "replicated={'y':(2)2}}\n"
+        " p = f32[4]{0} collective-permute(a), source_target_pairs={{0,1},{1,0}}\n"
+        " g = f32[8]{0} all-gather(b), replica_groups=mesh['x'=2,'y'=4] {'x'}, dimensions={0}\n"
+        " h = f32[4]{0} custom-call(a, b), custom_call_target=\"h\", "
+        "output_to_operand_aliasing={{}: (1, {})}\n"
+        " ROOT t = (f32[8]{0}, f32[4]{0}, f32[4]{0}) tuple(g, p, h), "
+        "sharding={{replicated}, {maximal device=1}, {replicated}}\n"
+        "}\n";
+    hlo_module *module, *clone;
+    char *before, *after;
+    size_t size;
+    assert_int_equal(hlo_module_parse(text, sizeof text - 1, "m", NULL, &module), HLO_OK);
+    assert_int_equal(hlo_module_to_text(module, NULL, &before, &size), HLO_OK);
+    assert_int_equal(hlo_module_clone(module, &clone), HLO_OK);
+    hlo_module_free(module);
+    assert_int_equal(hlo_module_to_text(clone, NULL, &after, &size), HLO_OK);
+    assert_string_equal(before, after);
+    assert_non_null(strstr(after, "{mesh['x'=2,'y'=4], [{'x', ?}], replicated={'y':(2)2}}"));
+    const hlo_sharding *tuple = hlo_instr_sharding(clone->entry->root);
+    assert_int_equal(tuple->count, 3);
+    assert_ptr_equal(tuple->v[0], tuple->v[2]);
+    free(before);
+    free(after);
+    hlo_module_free(clone);
+}
+
 static void entries_of_attributes(void **state) {
     (void)state;
     jmp_buf recover;
@@ -128,6 +166,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(groups_along_axes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(misfits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(equal_values, set_up, tear_down),
+        cmocka_unit_test(values_of_a_clone),
         cmocka_unit_test(entries_of_attributes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -295,24 +295,28 @@ static void windows_are_parsed(void **state) {
     hlo_instr *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
     hlo_attrs *window = hlo_arena_zero(b->m->arena, sizeof *window + 4 * sizeof *window->v);
     window->count = 4;
-    window->v[0] = (hlo_attr){.id = HLO_ATTR_SIZE, .u.str = hlo_intern_string(b->m, "1x3")};
-    window->v[1] = (hlo_attr){.id = HLO_ATTR_STRIDE, .u.str = hlo_intern_string(b->m, "1x2")};
-    window->v[2] = (hlo_attr){.id = HLO_ATTR_PAD, .u.str = hlo_intern_string(b->m, "0_0x-1_4")};
-    window->v[3] = (hlo_attr){.id = HLO_ATTR_RHS_DILATE, .u.str = hlo_intern_string(b->m, "1x2")};
+    window->v[0] =
+        (hlo_attr){.id = HLO_ATTR_SIZE, .u.ints = hlo_ints_new(b->m, 2, (int64_t[]){1, 3})};
+    window->v[1] =
+        (hlo_attr){.id = HLO_ATTR_STRIDE, .u.ints = hlo_ints_new(b->m, 2, (int64_t[]){1, 2})};
+    window->v[2] =
+        (hlo_attr){.id = HLO_ATTR_PAD, .u.ints = hlo_ints_new(b->m, 4, (int64_t[]){0, 0, -1, 4})};
+    window->v[3] =
+        (hlo_attr){.id = HLO_ATTR_RHS_DILATE, .u.ints = hlo_ints_new(b->m, 2, (int64_t[]){1, 2})};
     attrs list = {2,
                   {{.id = HLO_ATTR_WINDOW, .u.attrs = window},
                    {.id = HLO_ATTR_TO_APPLY, .u.comp = combiner(b, HLO_OP_ADD, HLO_TYPE_F32)}}};
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[1,4]{1,0}", x, zero);
-    window->v[0].u.str = hlo_intern_string(b->m, "1x3x1");
+    window->v[0].u.ints = hlo_ints_new(b->m, 3, (int64_t[]){1, 3, 1});
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list,
            "reduce-window of f32[1,8] and f32[]: window size=1x3x1 is not for rank 2", x, zero);
-    window->v[0].u.str = hlo_intern_string(b->m, "3x1");
+    window->v[0].u.ints = hlo_ints_new(b->m, 2, (int64_t[]){3, 1});
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[0,6]{1,0}", x, zero);
 
     hlo_instr *image = operand(b, HLO_TYPE_F32, DIMS(2, 8, 6), NULL);
     hlo_instr *kernel = operand(b, HLO_TYPE_F32, DIMS(3, 6, 5), NULL);
     window->count = 1;
-    window->v[0].u.str = hlo_intern_string(b->m, "3");
+    window->v[0].u.ints = hlo_ints_new(b->m, 1, (int64_t[]){3});
     list.v[1] =
         (hlo_attr){.id = HLO_ATTR_DIM_LABELS, .u.str = hlo_intern_string(b->m, "b0f_0io->bf0")};
     EXPECT(b, HLO_OP_CONVOLUTION, &list, "f32[2,5,6]{2,1,0}", image, kernel);

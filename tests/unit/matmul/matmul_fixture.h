@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "grammar/attr/notation.h"
 #include "matmul/call.h"
 
 /* A module with a = f8e4m3fn[2,16,64], b = f8e5m2[2,64,32] batched over dimension 0, and the
@@ -40,6 +41,7 @@ static int set_up(void **state) {
     f = (fixture){.target = {.sm = 90, .cuda = 1208, .scales = HLO_SCALES_ALL}};
     if (setjmp(f.recover)) return -1;
     f.module = hlo_module_new(&f.recover);
+    f.module->read = hlo_notation_read;
     f.comp = hlo_computation_new(f.module, "main");
     f.matmul = (hlo_matmul){
         .a = parameter(&f, array(&f, HLO_TYPE_F8E4M3FN, 3, 2, 16, 64)),

@@ -118,6 +118,7 @@ static void write_attr(writer *w, const hlo_attr *a) {
     case HLO_KIND_FORM:
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING:
+    case HLO_KIND_ALIASES:
     case HLO_KIND_RAW: fprintf(w->out, " %s", hlo_attr_text(a)); break;
     case HLO_KIND_COMPUTATION: fprintf(w->out, " %s", a->u.comp->name); break;
     default: break;
