@@ -300,7 +300,7 @@ const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_modul
                                                      uint32_t number) {
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
     if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
-    return s ? hlo_device_groups_of_sharding(arena, s, HLO_GET) : NULL;
+    return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated one: of its mesh */
 }
 
 const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
