@@ -171,8 +171,7 @@ void hlo_put_sharding(hlo_printer *o, const void *sharding) {
     hlo_put_char(o, '}');
 }
 
-/* --------------------------------------------------------------------------------------- aliases
- */
+/* -------------------------------------------------------------------------------------- aliases */
 
 void hlo_put_alias(hlo_printer *o, const void *alias) {
     const hlo_alias *a = alias;

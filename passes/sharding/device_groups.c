@@ -223,8 +223,8 @@ static const char *past_name(const char *at) {
     return at + (*at != '\0');
 }
 
-/* As shardings of HLO are written: names in single quotes, and no spaces but in these. NULL: a name
- * has such a quote. */
+/* As shardings of HLO are written: names in single quotes, no spaces but in these, and no
+ * priorities `}p1`. NULL: a name has such a quote. */
 static const char *respelt(hlo_arena *arena, const char *text) {
     char *copy = hlo_arena_alloc(arena, strlen(text) + 1), *to = copy;
     bool quoted = false;
@@ -232,6 +232,7 @@ static const char *respelt(hlo_arena *arena, const char *text) {
         if (*text == '\'') return NULL;
         if (*text == '"') quoted = !quoted;
         if (*text != ' ' || quoted) *to++ = *text == '"' ? '\'' : *text;
+        if (*text == '}' && !quoted && text[1] == 'p') text += 1 + strspn(text + 2, "0123456789");
     }
     *to = '\0';
     return copy;
