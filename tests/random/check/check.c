@@ -84,12 +84,12 @@ static void scale_array(const hlo_array *array, double factor) {
         hlo_number_store(type, at, hlo_number_load(type, at) * factor);
 }
 
-/* A factor, and of what does not divide 0 as well. The least keeps products of two scales out of
+/* A factor, and of what does not divide 0 as well. The least keeps products of three scales out of
  * the subnormal numbers, and the largest out of the infinite, of which docs/numerics.md promises
  * nothing; what one scale is multiplied with to make another is not that far. */
 static double draw_factor(dice *d, bool may_be_zero, bool near) {
     static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
-                                     20, 2000, 0.01, 1e-5, 1e-15, 1e12};
+                                     20, 2000, 0.01, 1e-5, 1e-11, 1e12};
     size_t first = may_be_zero ? 0 : 2, count = sizeof factors / sizeof *factors - (near ? 3 : 0);
     return factors[first + (size_t)dice_below(d, count - first)];
 }
