@@ -16,8 +16,7 @@ static void print_all(const hlo_module *module, FILE *out) {
         hlo_print_options shown;
         hlo_print_options_init(&shown, (hlo_print_form)form);
         const hlo_status status = hlo_module_print(module, &shown, out);
-        if (status != HLO_OK && status != HLO_OUT_OF_MEMORY)
-            abort(); /* or the limit of canonical */
+        if (status != HLO_OK && (status != HLO_INVALID_INPUT || !shown.canonical)) abort();
     }
     for (int form = HLO_PROTO_BINARY; form <= HLO_PROTO_TEXT; form++)
         if (hlo_module_print_proto(module, (hlo_proto_format)form, NULL, out) == HLO_INTERNAL)
