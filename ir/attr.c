@@ -65,7 +65,7 @@ bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b) {
     if (kind == HLO_KIND_LITERAL) return hlo_literal_equal(a->u.literal, b->u.literal);
     if (kind == HLO_KIND_ATTRS)
         return hlo_attrs_equal(a->u.attrs->v, a->u.attrs->count, b->u.attrs->v, b->u.attrs->count);
-    size_t size, other;
+    size_t size = 0, other = 0;
     const void *x = hlo_attr_value(a, &size), *y = hlo_attr_value(b, &other);
     return x && size == other && memcmp(x, y, size) == 0;
 }

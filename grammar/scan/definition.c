@@ -235,7 +235,8 @@ bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const ch
     const uint32_t begun =
         expected ? text->next_begun : hlo_intern_begin(text->module, from, at.length);
     text->line.from = (uint32_t)(*behind - text->source);
-    const bool whole = text->depth && !text->skipping && read_line(text, *behind);
+    const bool in_body = text->depth && text->bodies.used && !hlo_text_body(text)->bare;
+    const bool whole = in_body && !text->skipping && read_line(text, *behind);
     if (whole) {
         for (*behind = text->source + text->line.end; **behind == ' ' || **behind == '\n';)
             ++*behind;

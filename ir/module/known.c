@@ -326,11 +326,26 @@ static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
 
 /* ------------------------------------------------------------------------------------ questions */
 
+/* True if nothing below the value is pinned, an operand included of which no element was read: who
+ * uses the number in place of the value no longer runs after it. */
+static bool is_unordered(const hlo_instr *value, unsigned *steps) {
+    if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (!is_unordered(hlo_instr_operand(value, i), steps)) return false;
+    return true;
+}
+
+/* Makes the answer to a question about a value of the element that was found. */
+static bool answer(const hlo_instr *value, cell found, bool through_pins, double *out_number) {
+    unsigned steps = 0;
+    return (through_pins || is_unordered(value, &steps)) && number_of(found, out_number);
+}
+
 static bool known_number(const hlo_instr *value, bool through_pins, double *out_number) {
     cell c;
     search s = {.through_pins = through_pins};
     return (one_all_over(value, &s, &c) || one_by_one(value, through_pins, &c)) &&
-           number_of(c, out_number);
+           answer(value, c, through_pins, out_number);
 }
 
 bool hlo_known_number(const hlo_instr *value, double *out_number) {
@@ -344,7 +359,7 @@ bool hlo_known_number_pinned(const hlo_instr *value, double *out_number) {
 static bool known_element(const hlo_instr *value, int64_t index, bool through_pins, double *out) {
     cell c;
     search s = {.through_pins = through_pins};
-    return element(value, index, &s, &c) && number_of(c, out);
+    return element(value, index, &s, &c) && answer(value, c, through_pins, out);
 }
 
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number) {
