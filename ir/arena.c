@@ -158,8 +158,9 @@ void *hlo_arena_zero(hlo_arena *arena, size_t size) {
 }
 
 void *hlo_arena_array(hlo_arena *arena, size_t count, size_t size) {
-    if (size && count > SIZE_MAX / size) hlo_arena_exhausted(arena);
-    return hlo_arena_alloc(arena, count * size);
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) hlo_arena_exhausted(arena);
+    return hlo_arena_alloc(arena, bytes);
 }
 
 void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size) {

@@ -166,6 +166,8 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
 }
 
 const hlo_attr *hlo_text_take_attrs(hlo_text *text, const hlo_frame *frame) {
+    const size_t count = hlo_frame_attr_count(text, frame);
+    if (!count) return NULL;
     return hlo_arena_copy(text->module->arena, hlo_frame_attrs(text, frame),
-                          hlo_frame_attr_count(text, frame) * sizeof(hlo_attr));
+                          count * sizeof(hlo_attr));
 }

@@ -25,6 +25,7 @@ hlo_attr hlo_text_formed(hlo_text *text, hlo_span at, hlo_attr_id id, const char
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
     uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
+    if (!count) return;
     hlo_instr *const *operands = hlo_frame_operands(text, frame);
     bool any = text->operands.used > frame->operands;
     for (uint32_t i = 0; i < count; i++) {

@@ -13,7 +13,7 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     text->def_at = at;
     text->def_root = root;
     hlo_text_reserved(text, at, name, true);
-    if (strncmp(name, "__", 2) == 0 && strncmp(name, "__xla_", 6) != 0)
+    if (name[0] == '_' && name[1] == '_' && strncmp(name, "__xla_", 6) != 0)
         hlo_text_error(text, at, "an instruction's name does not begin with '__'");
     if (!root) return;
     if (body->root_at.length) {
