@@ -157,11 +157,13 @@ static void count_scale(magnitudes *all, const hlo_instr *scale) {
     all->small *= fmin(1, m.small);
 }
 
-/* The largest element of a dot's operand over that of its fp8 values, where that is more. */
-static double growth(const hlo_instr *operand, const hlo_instr *fp8) {
+/* Counts a dot's operand: its largest element over that of its fp8 values, where that is more, and
+ * the product of its factors, those included that multiply the call's result row by row. */
+static void count_operand(magnitudes *all, const hlo_instr *operand, const hlo_instr *fp8) {
     search s = {0};
     const magnitudes m = walk(operand, &s);
-    return m.endless ? (double)INFINITY : fmax(1, m.large / hlo_float_max(fp8->shape->type));
+    all->large *= m.endless ? (double)INFINITY : fmax(1, m.large / hlo_float_max(fp8->shape->type));
+    all->small = fmin(all->small, m.small);
 }
 
 bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo_matmul *m) {
@@ -177,9 +179,11 @@ bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo
         all.large *= fmax(1, fabs(m->alpha));
         all.small *= fmin(1, fabs(m->alpha));
     }
-    if (dot)
-        all.large =
-            growth(hlo_instr_operand(source, 0), m->a) * growth(hlo_instr_operand(source, 1), m->b);
+    if (dot) {
+        all.large = 1;
+        count_operand(&all, hlo_instr_operand(source, 0), m->a);
+        count_operand(&all, hlo_instr_operand(source, 1), m->b);
+    }
     const double sum = (double)hlo_matmul_extents(m).k * hlo_float_max(m->a->shape->type) *
                        hlo_float_max(m->b->shape->type);
     return isfinite((float)(sum * all.large)) && all.small >= (double)FLT_MIN;
