@@ -8,7 +8,7 @@
 #include "ir/module/known.h"
 #include "passes/analysis/dequantise.h"
 
-enum { STEP_LIMIT = 256, ELEMENT_LIMIT = 1 << 16 };
+enum { STEP_LIMIT = 256, ELEMENT_LIMIT = 1 << 16, TUPLE_DEPTH = 8 };
 
 /* Of the elements that are neither 0 nor infinite. */
 typedef struct magnitudes {
@@ -88,12 +88,22 @@ static magnitudes of_iota(const hlo_instr *value) {
     return (magnitudes){1, fmax(1, (double)value->shape->dims[dim] - 1), true, false, false};
 }
 
-/* Of an element of a tuple that is put together right there, behind a barrier or not. */
+/* Of an element of a tuple that is put together right there, tuples in it and behind barriers too.
+ */
 static magnitudes of_held(const hlo_instr *value, search *s) {
-    const hlo_instr *tuple = hlo_instr_operand(value, 0);
-    const int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
-    if (tuple->op == HLO_OP_OPT_BARRIER) tuple = hlo_instr_operand(tuple, 0);
-    return tuple->op == HLO_OP_TUPLE ? walk(hlo_instr_operand(tuple, (uint32_t)index), s) : unknown;
+    int64_t path[TUPLE_DEPTH];
+    unsigned depth = 0;
+    do {
+        uint32_t next = 0;
+        if (value->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
+            path[depth++] = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
+        else if (value->op == HLO_OP_TUPLE)
+            next = (uint32_t)path[--depth];
+        else if (value->op != HLO_OP_OPT_BARRIER)
+            return unknown;
+        value = hlo_instr_operand(value, next);
+    } while (depth);
+    return walk(value, s);
 }
 
 static double rounded(hlo_type type, double number) {
