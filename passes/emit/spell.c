@@ -196,10 +196,10 @@ static hlo_instr *product(speller *s) {
 
 /* --------------------------------------------------------------------------------- the epilogue */
 
-/* No call adds a vector of f16 to f32; bf16 it does. */
+/* No call of XLA's adds a vector of f16 to f32; bf16 it does. */
 static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
     if (!s->m->bias) return x;
-    if (s->m->bias->shape->type == HLO_TYPE_F16) x = converted(s, x, HLO_TYPE_F16);
+    if (s->fusible && s->m->bias->shape->type == HLO_TYPE_F16) x = converted(s, x, HLO_TYPE_F16);
     const hlo_shape *shape = x->shape;
     const uint32_t b_free =
         s->m->b->shape->rank - s->m->b_batch->count - s->m->b_contracting->count;
