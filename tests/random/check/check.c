@@ -294,10 +294,11 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     const hlo_diag_sink sink = {.emit = keep_first, .user = why};
     hlo_pass_options with_sink = *options;
     with_sink.sink = &sink;
-    /* A gelu in bf16 has more roundings than a graph that has it in f32, and all of `qdq` has more
-     * than a call. */
-    if (options->emit == HLO_EMIT_QDQ &&
-        (module->op_counts[HLO_OP_TANH] || module->op_counts[HLO_OP_CUSTOM_CALL]))
+    /* What a call is written out as has more roundings than the call; a gelu in bf16 has more than
+     * a graph that has it in f32. */
+    if (options->emit >= HLO_EMIT_QDQ && module->op_counts[HLO_OP_CUSTOM_CALL])
+        with_sink.emit = HLO_EMIT_FFI;
+    else if (options->emit == HLO_EMIT_QDQ && module->op_counts[HLO_OP_TANH])
         with_sink.emit = HLO_EMIT_DQ;
     hlo_report *report = NULL;
     *why = 0;
