@@ -198,3 +198,9 @@ bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo
                        hlo_float_max(m->b->shape->type);
     return isfinite((float)(sum * all.large)) && all.small >= (double)FLT_MIN;
 }
+
+bool hlo_scale_is_moderate(const hlo_instr *scale) {
+    search s = {.scale = true};
+    const magnitudes m = walk(scale, &s);
+    return !m.zero && !m.endless && m.small >= 0x1p-24 && m.large <= 0x1p24;
+}

@@ -11,4 +11,9 @@
  * other has a number. */
 bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo_matmul *m);
 
+/* True if each constant in a scale is of a size that no product of a few of them overflows or
+ * vanishes with: behind the tuple that carries the scale, hlo_scales_fit() does not see it. A scale
+ * that is no constant counts as 1. */
+bool hlo_scale_is_moderate(const hlo_instr *scale);
+
 #endif

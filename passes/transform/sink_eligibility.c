@@ -2,6 +2,7 @@
  * movement, collectives, and then matmuls whose other operand comes from fp8. */
 #include "ir/module/known.h"
 #include "passes/analysis/pin.h"
+#include "passes/analysis/scale_range.h"
 #include "passes/builders/granularity.h"
 #include "passes/sharding/devices.h"
 #include "passes/transform/sink_dequantise.h"
@@ -19,6 +20,9 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
     double number;
     hlo_instr *scale = what->sinks ? what->from.scale : NULL;
     what->carries_scale = scale && ((*mode)->varies_with || scale->op != HLO_OP_CONSTANT);
+    if (what->carries_scale)
+        what->sinks = hlo_scale_is_moderate(scale) &&
+                      (!what->next.scale || hlo_scale_is_moderate(what->next.scale));
     if (scale && !what->carries_scale) /* it is made where it is used */
         what->sinks = !what->dims && hlo_known_number(scale, &number);
 }
