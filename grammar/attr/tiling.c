@@ -221,6 +221,7 @@ hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
         found[count] = kind;
         sizes[count++] = size;
     }
+    if (!data && !count) return HLO_SHARDING_TILED; /* `devices=[]` would not be read again */
     bool sort = count && found[count - 1] == HLO_SHARDING_REPLICATED;
     reorder(f, t, order, sort ? replicated : 0);
     memcpy(t->kinds, found, count * sizeof *found);

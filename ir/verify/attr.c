@@ -100,7 +100,8 @@ static bool check_array(const checked *c, const hlo_sharding *s) {
     const hlo_device_array *d = &s->mesh.devices;
     const char *text = s->parsed.text, *name = c->instr->name;
     int64_t all = product(d->dims), named = d->iota ? product(d->iota) : all;
-    if (all < 1 || (!s->mesh.names && !d->dims->count))
+    const bool untiled = d->dims->count == (s->kinds ? s->kinds->count : 0) && all == 1;
+    if (all < 1 || (!s->mesh.names && untiled))
         COMPLAIN(c, "%%%s: %s has %s", name, text,
                  s->mesh.names ? "an axis without devices" : "a dimension without tiles");
     else if (d->listed)
