@@ -144,6 +144,12 @@ def find_plugin():
     return None
 
 
+def require_plugin():
+    if not find_plugin():
+        sys.exit('jax-cuda13-pjrt is not installed: `tools/dev deps`, or pip install --no-deps -r '
+                 'tests/peer/requirements-gpu.txt')
+
+
 def child(plugin, config, path, devices, executable, timed):
     """Parse and compile; the module dumps are what the parent reads."""
     import numpy as np

@@ -109,10 +109,7 @@ def main():
     parser = _script.parser()
     parser.add_argument('names', nargs='*', help='models; some by default')
     args = parser.parse_args()
-    if not _xla_gpu.find_plugin():
-        print('jax-cuda13-pjrt is not installed: `tools/dev deps`, or pip install --no-deps -r '
-              'tests/peer/requirements-gpu.txt')
-        return 1
+    _xla_gpu.require_plugin()
     failed = 0
     names = args.names or MODELS + GOLDENS
     for name in names:

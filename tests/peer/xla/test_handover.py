@@ -152,10 +152,7 @@ def main():
     parser = _script.parser()
     parser.add_argument('names', nargs='*', help='models; all by default')
     args = parser.parse_args()
-    if not _xla_gpu.find_plugin():
-        print('jax-cuda13-pjrt is not installed: `tools/dev deps`, or pip install --no-deps -r '
-              'tests/peer/requirements-gpu.txt')
-        return 1
+    _xla_gpu.require_plugin()
     names = args.names or sorted(
         os.path.basename(path)[:-len('.hlo')] for path in glob.glob(os.path.join(args.models, '*.hlo'))
         if '.' not in os.path.basename(path)[:-len('.hlo')])
