@@ -38,20 +38,23 @@ static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
         const hlo_op op = use->user->op;
         if (op == HLO_OP_TANH || --*budget < 0) return true;
         if ((op == HLO_OP_MULTIPLY || op == HLO_OP_ADD || op == HLO_OP_POWER ||
-             op == HLO_OP_CONVERT || hlo_ops[op].flags & HLO_MOVEMENT) &&
+             op == HLO_OP_CONVERT || hlo_op_is(op, HLO_MOVEMENT)) &&
             depth > 0 && reaches_tanh(use->user, depth - 1, budget))
             return true;
     }
     return false;
 }
 
-/* True if a result, also moved or converted, has its magnitudes reduced or is made infinite. */
-static bool is_measured(const hlo_instr *value, int depth) {
+/* True if a result, also moved or converted, has its magnitudes reduced or is made infinite; also
+ * if it has more than `budget` users. */
+static bool is_measured(const hlo_instr *value, int depth, int *budget) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
-        if (user->op == HLO_OP_ABS || user->op == HLO_OP_REDUCE || is_endless(user)) return true;
-        if ((user->op == HLO_OP_CONVERT || hlo_ops[user->op].flags & HLO_MOVEMENT) && depth > 0 &&
-            is_measured(user, depth - 1))
+        if (user->op == HLO_OP_ABS || user->op == HLO_OP_REDUCE || is_endless(user) ||
+            --*budget < 0)
+            return true;
+        if ((user->op == HLO_OP_CONVERT || hlo_op_is(user->op, HLO_MOVEMENT)) && depth > 0 &&
+            is_measured(user, depth - 1, budget))
             return true;
     }
     return false;
@@ -61,8 +64,8 @@ static bool is_measured(const hlo_instr *value, int depth) {
  * from the magnitudes of what it scales, on an infinite one, on a gelu whose operand has other
  * uses, which no pass has made an auxiliary result. */
 static bool needs_barrier(const hlo_instr *result) {
-    int budget = 48;
-    return is_measured(result, 4) || reaches_tanh(result, 8, &budget);
+    int measured = 48, reached = 48;
+    return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);
 }
 
 /* The result at `index` of the call's tuple; nothing is in the workspace. */
@@ -128,7 +131,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_great
                       bool fusible) {
     if (stays(call)) return -1;
     hlo_spelled spelled = hlo_spell(call, matmul, fusible, greater);
-    bool barrier = false;
+    bool barrier = call->shape->type != HLO_TYPE_TUPLE && needs_barrier(call);
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
     if (fusible && barrier && !hlo_type_is_fp8(matmul->d->type))
