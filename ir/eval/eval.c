@@ -44,6 +44,17 @@ const char *hlo_call_refusal(const hlo_instr *instr) {
     return NULL;
 }
 
+hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data) {
+    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
+    int64_t stride = 1;
+    for (uint32_t i = shape->rank; i-- > 0; stride *= shape->dims[i]) strides[i] = stride;
+    return (hlo_view){.type = shape->type,
+                      .rank = shape->rank,
+                      .dims = shape->dims,
+                      .strides = strides,
+                      .data = data};
+}
+
 bool hlo_eval_supports(const hlo_instr *instr, const char **why) {
     const char *reason = hlo_call_refusal(instr);
     if (why) *why = reason;

@@ -22,6 +22,9 @@ typedef struct hlo_view {
     void *data;
 } hlo_view;
 
+/* Views elements of `shape` that lie in row-major order. Owns nothing: strides are in `arena`. */
+hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data);
+
 /* Dimensions that an array may have here. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 

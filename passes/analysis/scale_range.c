@@ -7,8 +7,9 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "passes/analysis/dequantise.h"
+#include "passes/analysis/fixed.h"
 
-enum { STEP_LIMIT = 256, ELEMENT_LIMIT = 1 << 16, TUPLE_DEPTH = 8 };
+enum { STEP_LIMIT = 256 };
 
 /* Of the elements that are neither 0 nor infinite. */
 typedef struct magnitudes {
@@ -22,6 +23,7 @@ static const magnitudes unknown = {1, 1, false, false, false},
                         anything = {0, (double)INFINITY, true, true, false};
 
 typedef struct search {
+    hlo_arena *scratch;
     unsigned steps;
     bool scale; /* of a scale: fp8 values in it are computed */
 } search;
@@ -41,33 +43,27 @@ static magnitudes of_number(double number) {
     return m;
 }
 
-/* False: some are no constants, or there are too many to look at that no text spells out. */
-static bool of_elements(const hlo_instr *value, magnitudes *out) {
-    double number;
+/* False: an input reaches the value, or there is too much to compute. */
+static bool of_fixed(const hlo_instr *value, const search *s, magnitudes *out) {
+    int64_t count;
+    const hlo_arena_mark mark = hlo_arena_here(s->scratch);
+    const double *numbers = hlo_fixed_elements(s->scratch, value, &count);
     *out = none;
-    if (!hlo_shape_is_array(value->shape)) return false;
-    if (hlo_known_number_pinned(value, &number)) return *out = of_number(number), true;
-    if (value->op != HLO_OP_CONSTANT && hlo_shape_count(value->shape) > ELEMENT_LIMIT) return false;
-    for (int64_t i = 0; i < hlo_shape_count(value->shape); i++) {
-        if (!hlo_known_element_pinned(value, i, &number)) return false;
-        *out = joined(*out, of_number(number));
-    }
-    return true;
+    for (int64_t i = 0; numbers && i < count; i++) *out = joined(*out, of_number(numbers[i]));
+    hlo_arena_release(s->scratch, mark);
+    return numbers;
 }
 
 /* Of a value that is put together from its operands, the first `from` left out. NaN that fills up
- * is NaN in the call as well. Of two arrays that are selected from nothing is known. */
+ * is NaN in the call as well. */
 static magnitudes of_parts(const hlo_instr *value, uint32_t from, search *s) {
     magnitudes m = none;
-    uint32_t fillers = 0;
     for (uint32_t i = from; i < value->operand_count; i++) {
         double number;
         const hlo_instr *part = hlo_instr_operand(value, i);
-        const bool filler = hlo_known_number_pinned(part, &number);
-        fillers += filler;
-        if (!filler || !isnan(number)) m = joined(m, walk(part, s));
+        if (!hlo_known_number_pinned(part, &number) || !isnan(number)) m = joined(m, walk(part, s));
     }
-    return value->op == HLO_OP_SELECT && !fillers ? unknown : m;
+    return m;
 }
 
 /* Of two fp8 factors one is a scale, which is no constant. */
@@ -88,29 +84,21 @@ static magnitudes of_iota(const hlo_instr *value) {
     return (magnitudes){1, fmax(1, (double)value->shape->dims[dim] - 1), true, false, false};
 }
 
-/* Of an element of a tuple that is put together right there, tuples in it and behind barriers too.
- */
-static magnitudes of_held(const hlo_instr *value, search *s) {
-    int64_t path[TUPLE_DEPTH];
-    unsigned depth = 0;
-    do {
-        uint32_t next = 0;
-        if (value->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
-            path[depth++] = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
-        else if (value->op == HLO_OP_TUPLE)
-            next = (uint32_t)path[--depth];
-        else if (value->op != HLO_OP_OPT_BARRIER)
-            return unknown;
-        value = hlo_instr_operand(value, next);
-    } while (depth);
-    return walk(value, s);
-}
-
 static double rounded(hlo_type type, double number) {
     uint64_t cell = 0;
     if (!isfinite(number)) return number;
     hlo_number_store(type, &cell, number);
     return hlo_number_load(type, &cell);
+}
+
+/* Finds the magnitudes of what is not computed here; fp8 values of a matmul are any numbers. */
+static magnitudes of_source(const hlo_instr *value, search *s) {
+    magnitudes m;
+    const hlo_type type = value->shape->type;
+    const bool fp8 = hlo_type_is_fp8_operand(type);
+    if (of_fixed(value, s, &m) && !(fp8 && m.endless)) return m;
+    if (hlo_instr_moves(value)) return walk(hlo_instr_operand(value, 0), s);
+    return fp8 && !s->scale ? (magnitudes){1, hlo_float_max(type), false, false, true} : unknown;
 }
 
 static magnitudes unrounded(const hlo_instr *value, search *s) {
@@ -126,29 +114,25 @@ static magnitudes unrounded(const hlo_instr *value, search *s) {
         return of_quotient(x, walk(hlo_instr_operand(value, 1), s));
     case HLO_OP_IOTA: return of_iota(value);
     case HLO_OP_SELECT: return of_parts(value, 1, s);
-    case HLO_OP_GET_TUPLE_ELEMENT: return of_held(value, s);
     case HLO_OP_CONCATENATE:
     case HLO_OP_PAD: return of_parts(value, 0, s);
-    case HLO_OP_OPT_BARRIER:
+    case HLO_OP_CONVERT:
+        if (hlo_type_is_fp8_operand(value->shape->type)) break; /* what was quantised here */
+        return walk(hlo_instr_operand(value, 0), s);
     case HLO_OP_NEGATE:
     case HLO_OP_ABS:
-    case HLO_OP_CONVERT:
     case HLO_OP_BROADCAST:
     case HLO_OP_RESHAPE:
     case HLO_OP_TRANSPOSE:
     case HLO_OP_COPY: return walk(hlo_instr_operand(value, 0), s);
     default: break;
     }
-    if (of_elements(value, &x)) return x;
-    return hlo_instr_moves(value) ? walk(hlo_instr_operand(value, 0), s) : unknown;
+    return of_source(value, s);
 }
 
 static magnitudes walk(const hlo_instr *value, search *s) {
+    value = hlo_handed_on(value);
     const hlo_type type = value->shape->type;
-    double number;
-    if (hlo_type_is_fp8_operand(type) &&
-        (!hlo_known_number_pinned(value, &number) || !isfinite(number)))
-        return s->scale ? unknown : (magnitudes){1, hlo_float_max(type), false, false, true};
     magnitudes m = unrounded(value, s);
     if (!hlo_type_is_float(type)) return m;
     m.small = rounded(type, m.small);
@@ -159,8 +143,8 @@ static magnitudes walk(const hlo_instr *value, search *s) {
     return m;
 }
 
-static void count_scale(magnitudes *all, const hlo_instr *scale) {
-    search s = {.scale = true};
+static void count_scale(magnitudes *all, hlo_arena *scratch, const hlo_instr *scale) {
+    search s = {.scratch = scratch, .scale = true};
     if (!scale) return;
     const magnitudes m = walk(scale, &s);
     all->large *= fmax(1, m.large);
@@ -169,38 +153,40 @@ static void count_scale(magnitudes *all, const hlo_instr *scale) {
 
 /* Counts a dot's operand: its largest element over that of its fp8 values, where that is more, and
  * the product of its factors, those included that multiply the call's result row by row. */
-static void count_operand(magnitudes *all, const hlo_instr *operand, const hlo_instr *fp8) {
-    search s = {0};
+static void count_operand(magnitudes *all, hlo_arena *scratch, const hlo_instr *operand,
+                          const hlo_instr *fp8) {
+    search s = {.scratch = scratch};
     const magnitudes m = walk(operand, &s);
     all->large *= m.endless ? (double)INFINITY : fmax(1, m.large / hlo_float_max(fp8->shape->type));
     all->small = fmin(all->small, m.small);
 }
 
-bool hlo_scales_fit(const hlo_instr *source, const hlo_matmul *before, const hlo_matmul *m) {
+bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
+                    const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     magnitudes all = unknown;
     if (!dot && before->alpha == m->alpha && before->a_scale == m->a_scale &&
         before->b_scale == m->b_scale)
         return true;
     if (!hlo_type_is_fp8(m->a->shape->type) || !hlo_type_is_fp8(m->b->shape->type)) return true;
-    count_scale(&all, m->a_scale);
-    count_scale(&all, m->b_scale);
+    count_scale(&all, scratch, m->a_scale);
+    count_scale(&all, scratch, m->b_scale);
     if (isfinite((float)m->alpha) && m->alpha != 0) {
         all.large *= fmax(1, fabs(m->alpha));
         all.small *= fmin(1, fabs(m->alpha));
     }
     if (dot) {
         all.large = 1;
-        count_operand(&all, hlo_instr_operand(source, 0), m->a);
-        count_operand(&all, hlo_instr_operand(source, 1), m->b);
+        count_operand(&all, scratch, hlo_instr_operand(source, 0), m->a);
+        count_operand(&all, scratch, hlo_instr_operand(source, 1), m->b);
     }
     const double sum = (double)hlo_matmul_extents(m).k * hlo_float_max(m->a->shape->type) *
                        hlo_float_max(m->b->shape->type);
     return isfinite((float)(sum * all.large)) && all.small >= (double)FLT_MIN;
 }
 
-bool hlo_scale_is_moderate(const hlo_instr *scale) {
-    search s = {.scale = true};
+bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instr *scale) {
+    search s = {.scratch = scratch, .scale = true};
     const magnitudes m = walk(scale, &s);
     return !m.zero && !m.endless && m.small >= 0x1p-24 && m.large <= 0x1p24;
 }

@@ -169,8 +169,9 @@ hlo_instr *hlo_rule_build_call(hlo_rule_env *env, const hlo_rule_action *action)
     env->fault = hlo_matmul_incomplete(&m);
     if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
-    reason = hlo_scales_fit(source, &before, &m) ? hlo_matmul_check(&m, &env->context->target)
-                                                 : "scales-out-of-range";
+    reason = hlo_scales_fit(env->context->scratch, source, &before, &m)
+                 ? hlo_matmul_check(&m, &env->context->target)
+                 : "scales-out-of-range";
     if (reason) return hlo_rule_refuse(env, reason, NULL), NULL;
     return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
 }

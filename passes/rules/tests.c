@@ -6,6 +6,7 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "passes/analysis/dequantise.h"
+#include "passes/analysis/fixed.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
@@ -317,24 +318,38 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, &env->context->target);
 }
 
+/* Finds whether all elements of a fixed factor are positive and finite. False: it is not fixed. */
+static bool read_fixed(hlo_rule_env *env, const hlo_instr *factor, bool *out_positive) {
+    int64_t count;
+    hlo_arena *scratch = env->context->scratch;
+    const hlo_arena_mark mark = hlo_arena_here(scratch);
+    const double *numbers = hlo_fixed_elements(scratch, factor, &count);
+    *out_positive = true;
+    for (int64_t i = 0; numbers && i < count; i++)
+        *out_positive &= numbers[i] > 0 && isfinite(numbers[i]);
+    hlo_arena_release(scratch, mark);
+    return numbers;
+}
+
 /* True if a factor or divisor may stand before the relu of `call` as well as behind it: its sign is
  * `least` or greater. A known one must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
-static bool commutes_with_relu(hlo_instr *factor, const hlo_binding *call, hlo_sign least) {
+static bool commutes_with_relu(hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
+                               hlo_sign least) {
     hlo_matmul m;
-    double number;
+    bool positive;
     if (!decode_product(call, &m)) return false;
     if (m.epilogue == HLO_EPILOGUE_DEFAULT) return true;
-    if (hlo_known_number_pinned(factor, &number)) return number > 0 && isfinite(number);
+    if (read_fixed(env, factor, &positive)) return positive;
     return hlo_sign_least(factor) >= least;
 }
 
 TEST(passes_relu) {
-    return commutes_with_relu(args->instr, args + 1, HLO_SIGN_ZERO);
+    return commutes_with_relu(env, args->instr, args + 1, HLO_SIGN_ZERO);
 }
 
 TEST(divides_relu) {
-    return commutes_with_relu(args->instr, args + 1, HLO_SIGN_PLUS);
+    return commutes_with_relu(env, args->instr, args + 1, HLO_SIGN_PLUS);
 }
 
 TEST(overwritable) {

@@ -44,27 +44,17 @@ static bool can_fold(const hlo_instr *instr) {
     return hlo_eval_supports(instr, NULL);
 }
 
-static hlo_view literal_view(hlo_arena *arena, const hlo_literal *literal) {
-    const hlo_shape *shape = literal->shape;
-    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
-    int64_t stride = 1;
-    for (uint32_t i = shape->rank; i-- > 0; stride *= shape->dims[i]) strides[i] = stride;
-    return (hlo_view){.type = shape->type,
-                      .rank = shape->rank,
-                      .dims = shape->dims,
-                      .strides = strides,
-                      .data = literal->data};
-}
-
 /* Evaluates `instr`; NULL when the evaluator does not compute it. */
 static const hlo_literal *value_of(hlo_pass_context *context, const hlo_instr *instr) {
     hlo_arena *scratch = context->scratch;
     hlo_arena_mark mark = hlo_arena_here(scratch);
     hlo_view *operands = hlo_arena_array(scratch, instr->operand_count, sizeof *operands);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        operands[i] = literal_view(scratch, hlo_instr_operand(instr, i)->u.literal);
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_literal *known = hlo_instr_operand(instr, i)->u.literal;
+        operands[i] = hlo_view_of(scratch, known->shape, known->data);
+    }
     hlo_literal *literal = hlo_literal_new(context->module, instr->shape);
-    hlo_view result = literal_view(scratch, literal);
+    hlo_view result = hlo_view_of(scratch, literal->shape, literal->data);
     const char *why;
     hlo_status status = hlo_eval(NULL, instr, operands, &result, scratch, &why);
     hlo_arena_release(scratch, mark);

@@ -21,8 +21,9 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
     hlo_instr *scale = what->sinks ? what->from.scale : NULL;
     what->carries_scale = scale && ((*mode)->varies_with || scale->op != HLO_OP_CONSTANT);
     if (what->carries_scale)
-        what->sinks = hlo_scale_is_moderate(scale) &&
-                      (!what->next.scale || hlo_scale_is_moderate(what->next.scale));
+        what->sinks =
+            hlo_scale_is_moderate(e->context->scratch, scale) &&
+            (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
     if (scale && !what->carries_scale) /* it is made where it is used */
         what->sinks = !what->dims && hlo_known_number(scale, &number);
 }

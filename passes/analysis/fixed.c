@@ -1,0 +1,84 @@
+/* Values that no input reaches, by the evaluator. Opcodes that it does not run, parameters and
+ * random numbers among them, count as inputs. */
+#include "passes/analysis/fixed.h"
+
+#include "ir/eval/eval.h"
+#include "ir/float/float.h"
+#include "ir/module/known.h"
+
+enum { ELEMENT_LIMIT = 1 << 16, STEP_LIMIT = 256, TUPLE_DEPTH = 8 };
+
+static bool hands_on(const hlo_instr *value) {
+    return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
+           value->op == HLO_OP_ADD_DEPENDENCY ||
+           (hlo_instr_is_mark(value) &&
+            hlo_shape_compatible(value->shape, hlo_instr_operand(value, 0)->shape));
+}
+
+const hlo_instr *hlo_handed_on(const hlo_instr *value) {
+    int64_t path[TUPLE_DEPTH];
+    unsigned depth = 0;
+    for (const hlo_instr *at = value;;) {
+        uint32_t next = 0;
+        if (at->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
+            path[depth++] = hlo_instr_int(at, HLO_ATTR_INDEX, 0);
+        else if (at->op == HLO_OP_TUPLE && depth)
+            next = (uint32_t)path[--depth];
+        else if (!hands_on(at))
+            return value;
+        at = hlo_instr_operand(at, next);
+        if (!depth) value = at;
+    }
+}
+
+typedef struct search {
+    hlo_arena *scratch;
+    unsigned steps;
+    int64_t elements; /* computed, or taken together */
+} search;
+
+/* True if the evaluator takes a time that is proportional to the elements of result and operands.
+ */
+static bool is_computable(const hlo_instr *value, search *s) {
+    const bool reduces = value->op == HLO_OP_REDUCE;
+    if (!hlo_shape_is_array(value->shape) || value->shape->dynamic ||
+        (!reduces && value->op != HLO_OP_IOTA &&
+         !hlo_op_is(value->op, HLO_ELEMENTWISE | HLO_MOVEMENT | HLO_JOINS)) ||
+        !hlo_eval_supports(value, NULL))
+        return false;
+    const hlo_shape *most = reduces ? hlo_instr_operand(value, 0)->shape : value->shape;
+    const int64_t count = hlo_shape_count(most);
+    if (count > ELEMENT_LIMIT || s->steps >= STEP_LIMIT) return false;
+    s->steps++;
+    return (s->elements += count) <= ELEMENT_LIMIT;
+}
+
+static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
+    value = hlo_handed_on(value);
+    if (value->op == HLO_OP_CONSTANT && value->u.literal->data) {
+        *out = hlo_view_of(s->scratch, value->u.literal->shape, value->u.literal->data);
+        return true;
+    }
+    if (!is_computable(value, s)) return false;
+    hlo_view *operands = hlo_arena_array(s->scratch, value->operand_count, sizeof *operands);
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (!compute(hlo_instr_operand(value, i), s, &operands[i])) return false;
+    void *data = hlo_arena_array(s->scratch, (size_t)hlo_shape_count(value->shape),
+                                 hlo_types[value->shape->type].bytes);
+    *out = hlo_view_of(s->scratch, value->shape, data);
+    return hlo_eval(NULL, value, operands, out, s->scratch, NULL) == HLO_OK;
+}
+
+const double *hlo_fixed_elements(hlo_arena *scratch, const hlo_instr *value, int64_t *out_count) {
+    search s = {.scratch = scratch};
+    const hlo_type type = value->shape->type;
+    hlo_view view;
+    if ((!hlo_type_is_float(type) && !hlo_type_is_integer(type)) || !compute(value, &s, &view))
+        return NULL;
+    const size_t size = hlo_types[type].bytes;
+    *out_count = hlo_shape_count(value->shape);
+    double *numbers = hlo_arena_array(scratch, (size_t)*out_count, sizeof *numbers);
+    for (int64_t i = 0; i < *out_count; i++)
+        numbers[i] = hlo_number_load(type, (const char *)view.data + (size_t)i * size);
+    return numbers;
+}
