@@ -1,4 +1,5 @@
 # Installing: the programs with their manual pages and completions, the static library, its headers, and how CMake and pkg-config find them.
+# The component `python` is the Python package, which pyproject.toml makes a wheel of; only --component installs it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
@@ -26,3 +27,13 @@ configure_file(cmake/hlofp8.pc.in ${CMAKE_BINARY_DIR}/hlofp8.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hlofp8-config.cmake ${CMAKE_BINARY_DIR}/hlofp8-config-version.cmake
   DESTINATION ${config})
 install(FILES ${CMAKE_BINARY_DIR}/hlofp8.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package COMPONENT python EXCLUDE_FROM_ALL)
+set(scripts bin)
+if(SKBUILD)
+  set(scripts ${SKBUILD_SCRIPTS_DIR})
+endif()
+install(DIRECTORY bindings/python/hlofp8 DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
+install(TARGETS hlofp8_shared LIBRARY DESTINATION hlofp8 ${package})
+install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${scripts} ${package})

@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef enum hlo_severity { HLO_NOTE, HLO_WARNING, HLO_ERROR } hlo_severity;
 
@@ -53,6 +54,7 @@ void hlo_print_plain(FILE *out, const char *format, ...)
 #endif
     ;
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

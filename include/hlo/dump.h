@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* The modules of a folder, each with its stages in the order in which XLA went through them. */
 typedef struct hlo_dump hlo_dump;
@@ -77,6 +78,7 @@ const hlo_report *hlo_history_report(const hlo_history *history);
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
                                hlo_remarks which, hlo_remarks_format format, FILE *out);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

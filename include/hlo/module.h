@@ -16,6 +16,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct hlo_module hlo_module;
 
@@ -58,6 +59,7 @@ hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
  * loop itself shows. HLO_OUT_OF_MEMORY. Write errors show in `out` (ferror). */
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Globs of framework files: installed packages, and, where the HLO has no folders, the files of
  * Flax and JAX that multiply matrices. */
@@ -222,6 +223,7 @@ size_t hlo_pass_count(void);
 const char *hlo_pass_name(size_t index);
 const char *hlo_pass_help(size_t index); /* one line */
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -16,6 +16,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* True if `size` bytes, the beginning of a file or all of it, are a binary module rather than text:
  * text has no control characters but white space. */
@@ -41,6 +42,7 @@ typedef enum hlo_proto_format {
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
                                   const hlo_diag_sink *sink, FILE *out);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -19,6 +19,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* --------------------------------------------------------------------------------------- arrays */
 
@@ -204,6 +205,7 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 /* Compares `other` with `judge`, which is the only judge, as hlo_arrays_compare_by() does. */
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef enum hlo_status {
     HLO_OK = 0,
@@ -31,6 +32,7 @@ const char *hlo_status_name(hlo_status status);
  * fault: 1). */
 int hlo_status_exit(hlo_status status);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* A search for the closest word. It owns nothing; `word` and candidates are borrowed. */
 typedef struct hlo_suggestion {
@@ -24,6 +25,7 @@ void hlo_suggest_offer(hlo_suggestion *s, const char *candidate);
 /* The text `; did you mean 'BEST'?`, or "" without a close candidate; borrowed from *s. */
 const char *hlo_suggest_meant(hlo_suggestion *s);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Reads one module from `size` bytes at `text`, which are copied. `name` is the file name that
  * diagnostics show. Syntax errors go to `sink`, several in one run where the parser can recover.
@@ -80,6 +81,7 @@ hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *o
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,141 @@
+"""The shared library: its declarations, read from its own headers, and what its calls report."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cffi import FFI
+
+HERE = pathlib.Path(__file__).parent
+# Headers in the order in which they include each other.
+_HEADERS = ("status", "diag", "module", "text", "proto", "pass", "runtime")
+
+
+def _declarations(name: str) -> str:
+    """The declarations of a public header, without comments and preprocessor lines."""
+    text = (HERE / "include" / "hlo" / f"{name}.h").read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"^#ifdef __(cplusplus|GNUC__)\n.*?^#endif\n", "", text, flags=re.S | re.M)
+    return re.sub(r"^#(.*\\\n)*.*\n", "", text, flags=re.M)
+
+
+ffi: Any = FFI()
+ffi.cdef(
+    "".join(map(_declarations, _HEADERS))
+    + "FILE *open_memstream(char **text, size_t *size); int fclose(FILE *file); void free(void *memory);"
+)
+lib: Any = ffi.dlopen(str(HERE / "libhlofp8.so"))
+_libc: Any = ffi.dlopen(None)
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of the library about a place in a module."""
+
+    severity: str  #: "error", "warning" or "note"
+    message: str
+    file: str | None
+    line: int  #: from 1; 0 when unknown
+    column: int  #: in bytes, from 1; 0 when unknown
+    text: str  #: ``file:line:col: error: message``, the source line, and a caret below it
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Error(Exception):
+    """What the library or the package refuses, and why. ``str()`` shows every place with a caret."""
+
+    def __init__(self, message: str, status: str = "invalid input", diagnostics: tuple[Diagnostic, ...] = ()):
+        super().__init__(message)
+        self.status = status  #: "invalid input", "invalid usage", "mismatch", "internal error" or "out of memory"
+        self.diagnostics = diagnostics
+
+
+class RewriteWarning(UserWarning):
+    """A warning of the library, or of a function that runs without the rewrite."""
+
+
+def string(pointer: Any) -> str | None:
+    """The text at a ``const char *``; None for NULL."""
+    return ffi.string(pointer).decode("utf-8", "backslashreplace") if pointer else None
+
+
+def enumerator(kind: str, word: str) -> int:
+    """The value of the enumerator of ``kind`` whose name ends in ``word``: "qdq" is HLO_EMIT_QDQ."""
+    names = {name.split("_", 2)[2].lower(): value for value, name in sorted(ffi.typeof(kind).elements.items())}
+    if word not in names:
+        raise Error(f"no such {kind.split('_')[1]}: {word!r}; there are {', '.join(names)}", "invalid usage")
+    return int(names[word])
+
+
+def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
+    """The status of a function that writes to a ``FILE *``, and what it wrote."""
+    text, size = ffi.new("char **"), ffi.new("size_t *")
+    file = _libc.open_memstream(text, size)
+    if not file:
+        raise MemoryError
+    try:
+        status = write(file)
+    finally:
+        closed = _libc.fclose(file)
+        result = bytes(ffi.buffer(text[0], size[0])) if text[0] else b""
+        _libc.free(text[0])
+    if closed:
+        raise MemoryError
+    return status or 0, result
+
+
+class Sink:
+    """Collects the diagnostics of calls, and raises what they fail with."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._emit = ffi.callback("void(void *, const hlo_diag *)", self._collect)
+        self.pointer = ffi.new("hlo_diag_sink *", {"emit": self._emit})
+
+    def _collect(self, _user: Any, diag: Any) -> None:
+        _, text = written(lambda file: lib.hlo_diag_print(file, diag, 100))
+        severity = ffi.string(ffi.cast("hlo_severity", diag.severity))
+        self.diagnostics.append(
+            Diagnostic(
+                severity.split("_")[1].lower(),
+                string(diag.message) or "",
+                string(diag.file),
+                diag.line,
+                diag.column,
+                text.decode("utf-8", "backslashreplace").rstrip("\n"),
+            )
+        )
+
+    def check(self, status: int) -> None:
+        """Raises Error unless the status is HLO_OK."""
+        if status == lib.HLO_OK:
+            return
+        if status == lib.HLO_OUT_OF_MEMORY:
+            raise MemoryError
+        name = string(lib.hlo_status_name(status)) or ""
+        told = [d for d in self.diagnostics if d.severity != "warning"]
+        raise Error("\n".join(d.text for d in told) or name, name, tuple(self.diagnostics))
+
+
+@contextmanager
+def sink() -> Iterator[Sink]:
+    """A sink for a few calls, whose warnings become RewriteWarning when all have succeeded."""
+    made = Sink()
+    yield made
+    for diagnostic in made.diagnostics:
+        if diagnostic.severity == "warning":
+            warnings.warn(diagnostic.text, RewriteWarning, stacklevel=4)
+
+
+def get_include() -> str:
+    """The folder of the C headers that belong to the library of this package."""
+    return os.fspath(HERE / "include")

@@ -1,0 +1,284 @@
+"""Modules: reading them, rewriting them, and the verdict on each of their matmuls."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Union, runtime_checkable
+
+from ._library import Error, Sink, enumerator, ffi, lib, sink, string, written
+
+
+@runtime_checkable
+class HasCompilerIR(Protocol):
+    """What jax calls ``Lowered``."""
+
+    def compiler_ir(self, dialect: str | None = None) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one matmul. ``reason`` is an id that does not change from version to version."""
+
+    kind: str  #: "fp8", "missed" (FP8, but a cheaper form was missed), "wide", or "lint"
+    instr: str  #: the dot as it was, or the call as it is
+    input_instr: str | None  #: the matmul as it was in the input
+    shape: str  #: of the result, "bf16[32,64]"
+    input_shape: str | None
+    operands: str | None  #: their shapes
+    operation: str | None  #: "dot", "ragged-dot", "convolution", or the target of a call
+    fusion: str | None  #: the fusion that has it at the end
+    epilogue: str | None  #: of the call: "RELU", "BIAS +amax +fp8-output"; "" when wide
+    reason: str | None  #: "not-quantised", say; None when nothing was missed
+    message: str | None  #: the reason as a sentence
+    hint: str | None  #: the smallest edit that mends it
+    blocker: str | None  #: the instruction that blocked it
+    op_name: str | None  #: from its metadata, "jit(f)/dot_general"
+    source_file: str | None  #: of the program that was compiled
+    source_line: int  #: 0 when unknown
+    file: str | None  #: of the HLO text, and the place there
+    line: int
+    column: int
+    runs: float  #: in one execution of the module
+    flops: float  #: of one execution of the module; 0: not known
+    input_bytes: float
+    bytes: float
+    input_seconds: float  #: by a roofline for the target, before; 0: not known
+    seconds: float  #: and after
+    fp8_seconds: float  #: wide: the time it would take in FP8, quantising included
+
+    @property
+    def is_fp8(self) -> bool:
+        """True if the matmul is FP8, with or without something missed."""
+        return self.kind in ("fp8", "missed")
+
+
+def _verdict(pointer: Any) -> Verdict:
+    values: dict[str, Any] = {}
+    for field in fields(Verdict):
+        value = getattr(pointer, field.name)
+        if isinstance(value, ffi.CData):
+            value = string(value)
+        values[field.name] = value
+    values["kind"] = ffi.string(ffi.cast("hlo_verdict_kind", pointer.kind)).rsplit("_", 1)[1].lower()
+    return Verdict(**values)
+
+
+class Rewritten:
+    """A module after the passes, and its verdicts. Frees the module when it is collected."""
+
+    def __init__(self, module: Any, report: Any):
+        self._module, self._report = module, report
+        count = lib.hlo_report_count(report)
+        #: A Verdict for each instruction of the input that multiplies matrices, in text order.
+        self.verdicts = tuple(_verdict(lib.hlo_report_verdict(report, i)) for i in range(count))
+        lints = lib.hlo_report_lint_count(report)
+        #: Likely faults of scales, with ``lint=True``.
+        self.lints = tuple(_verdict(lib.hlo_report_lint(report, i)) for i in range(lints))
+
+    @property
+    def name(self) -> str:
+        """The name of the module."""
+        return string(lib.hlo_module_name(self._module)) or ""
+
+    @property
+    def fp8(self) -> int:
+        """The number of matmuls that are FP8."""
+        return sum(verdict.is_fp8 for verdict in self.verdicts)
+
+    @property
+    def text(self) -> str:
+        """The module as HLO text, in XLA's long form."""
+        text, size = ffi.new("char **"), ffi.new("size_t *")
+        with sink() as told:
+            told.check(lib.hlo_module_to_text(self._module, ffi.NULL, text, size))
+        try:
+            return bytes(ffi.buffer(text[0], size[0])).decode("utf-8", "surrogateescape")
+        finally:
+            _free(text[0])
+
+    @property
+    def proto(self) -> bytes:
+        """The module as a serialised HloModuleProto."""
+        return _proto(self._module)
+
+    def remarks(self, format: str = "text", which: str = "all") -> str:
+        """The verdicts as one document, as ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH`` writes it."""
+        what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+        reports = ffi.new("hlo_report *[]", [self._report])
+        with sink() as told:
+            status, text = written(lambda file: lib.hlo_reports_print(reports, 1, what, how, file))
+            told.check(status)
+        return text.decode()
+
+    def gate(self, at_least: int | str | None = None, no_reason: str | None = None) -> str | None:
+        """The requirement that does not hold, as a line; None when all hold.
+
+        ``at_least`` is a number, a percentage ("90%") or "all"; ``no_reason`` has ids of reasons that no verdict
+        may have, separated by commas, "" for any.
+        """
+        why = ffi.new("char[]", 1024)
+        reports = ffi.new("hlo_report *[]", [self._report])
+        expect = ffi.NULL if at_least is None else _bytes(str(at_least))
+        fail_on = ffi.NULL if no_reason is None else _bytes(no_reason)
+        status = lib.hlo_reports_gate(reports, 1, expect, fail_on, why, len(why))
+        line = string(why)
+        if status == lib.HLO_INVALID_USAGE:
+            raise Error(line or "", "invalid usage")
+        return line if status == lib.HLO_MISMATCH else None
+
+    def __repr__(self) -> str:
+        return f"<hlofp8.Rewritten {self.name}: {self.fp8} of {len(self.verdicts)} matmuls in FP8>"
+
+
+ModuleLike = Union[str, bytes, "os.PathLike[str]", HasCompilerIR, Rewritten]
+
+
+def _bytes(text: str | bytes) -> Any:
+    return ffi.new("char[]", text if isinstance(text, bytes) else os.fsencode(text))
+
+
+def _free(pointer: Any) -> None:
+    from ._library import _libc
+
+    _libc.free(pointer)
+
+
+def _proto(module: Any) -> bytes:
+    with sink() as told:
+        status, data = written(
+            lambda file: lib.hlo_module_print_proto(module, lib.HLO_PROTO_BINARY, told.pointer, file)
+        )
+        told.check(status)
+    return data
+
+
+def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
+    """The ``hlo_module *`` of what a caller calls a module, verified, and freed when it is collected."""
+    made = ffi.new("hlo_module **")
+    if isinstance(module, Rewritten):
+        told.check(lib.hlo_module_clone(module._module, made))
+        return ffi.gc(made[0], lib.hlo_module_free)
+    if isinstance(module, os.PathLike):
+        told.check(lib.hlo_module_parse_file(os.fsencode(module), told.pointer, made))
+    else:
+        if isinstance(module, str):
+            data = module.encode("utf-8", "surrogateescape")
+        elif isinstance(module, (bytes, bytearray, memoryview)):
+            data = bytes(module)
+        elif isinstance(module, HasCompilerIR):
+            data = lowered_proto(module)
+        else:
+            kinds = "HLO text, the bytes of an HloModuleProto, a path, or what jax lowered"
+            raise TypeError(f"a module is {kinds}, not {type(module).__name__}")
+        shown = os.fsencode(name or "<module>")
+        if lib.hlo_proto_recognise(data, len(data)):
+            told.check(lib.hlo_module_parse_proto(data, len(data), shown, told.pointer, made))
+        else:
+            told.check(lib.hlo_module_parse(data, len(data), shown, told.pointer, made))
+    result = ffi.gc(made[0], lib.hlo_module_free)
+    told.check(lib.hlo_module_verify(result, ffi.NULL, told.pointer))
+    return result
+
+
+def lowered_proto(lowered: HasCompilerIR) -> bytes:
+    """The HloModuleProto of what jax lowered, source lines included."""
+    computation = lowered.compiler_ir("hlo")
+    if not hasattr(computation, "as_serialized_hlo_module_proto"):
+        raise Error("this lowering has no HLO: it gives no HloModuleProto", "invalid usage")
+    return bytes(computation.as_serialized_hlo_module_proto())
+
+
+def target_number(target: str | int) -> int:
+    """90 of 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
+    found = re.fullmatch(r"(?:sm_)?(\d+)a?|(\d+)\.(\d)", str(target))
+    if not found:
+        raise Error(f"no such target: {target!r}; write sm_90, or 9.0", "invalid usage")
+    return int(found[1] or found[2] + found[3])
+
+
+@contextmanager
+def pass_options(told: Sink, options: dict[str, Any]) -> Iterator[Any]:
+    """The ``hlo_pass_options *`` of keyword arguments, checked."""
+    made = ffi.new("hlo_pass_options *")
+    lib.hlo_pass_options_init(made)
+    made.sink = told.pointer
+    kept = []
+    for key, value in options.items():
+        if key == "emit":
+            value = enumerator("hlo_emit_form", value)
+        elif key == "target":
+            value = target_number(value)
+        elif isinstance(value, str):
+            value = _bytes(value)
+            kept.append(value)
+        setattr(made, key, value)
+    told.check(lib.hlo_pass_options_check(made))
+    yield made
+
+
+def rewrite(
+    module: ModuleLike,
+    *,
+    emit: str = "cublas",
+    target: str | int = "sm_90",
+    cuda: str = "12.8",
+    passes: str = "default",
+    scale_operands: str = "all",
+    min_gain: float = 0.0,
+    rules: str | os.PathLike[str] | None = None,
+    allow_bias_rounding: bool = False,
+    merge_dots: bool = False,
+    framework_files: str | None = None,
+    lint: bool = False,
+    name: str | None = None,
+) -> Rewritten:
+    """Rewrites the matmuls of a module to FP8.
+
+    Args:
+      module: HLO text, the bytes of an HloModuleProto, a path, or what ``jax.jit(f).lower(...)`` returned.
+      emit: what an FP8 matmul is in the result: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
+      target: of the GPU, "sm_90" or "9.0".
+      cuda: the version of the toolkit whose cuBLASLt runs it.
+      passes: names separated by commas; "" for none, which reads, verifies and prints.
+      scale_operands: "all", or "used" for XLA of 2026.
+      min_gain: leaves wide what FP8 does not speed up by that factor.
+      rules: a file of further rules (docs/rules.md).
+      allow_bias_rounding: an f32 bias may be rounded to bf16.
+      merge_dots: makes one matmul of several that share an operand and a scale.
+      framework_files: globs of source files that a verdict's place is not in.
+      lint: looks for likely mistakes with scales, too.
+      name: the file name that messages show.
+
+    Raises:
+      Error: the module is not valid, or an option has no such value; its text shows the place.
+    """
+    version = re.fullmatch(r"(\d+)\.(\d+)", cuda)
+    if not version:
+        raise Error(f"no such CUDA version: {cuda!r}; write 12.8", "invalid usage")
+    if scale_operands not in ("all", "used"):
+        raise Error(f"no such scale operands: {scale_operands!r}; there are all, used", "invalid usage")
+    options: dict[str, Any] = {
+        "emit": emit,
+        "target": target,
+        "cuda_major": int(version[1]),
+        "cuda_minor": int(version[2]),
+        "passes": passes,
+        "scales_used": scale_operands == "used",
+        "min_gain": min_gain,
+        "allow_bias_rounding": allow_bias_rounding,
+        "merge_dots": merge_dots,
+        "lint": lint,
+    }
+    if rules is not None:
+        options["rules"] = os.fspath(rules)
+    if framework_files is not None:
+        options["framework_files"] = framework_files
+    report = ffi.new("hlo_report **")
+    with sink() as told, pass_options(told, options) as how:
+        made = read(module, name, told)
+        told.check(lib.hlo_module_optimize(made, how, report))
+    return Rewritten(made, ffi.gc(report[0], lib.hlo_report_free))

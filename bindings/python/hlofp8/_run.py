@@ -1,0 +1,205 @@
+"""Running modules on numpy arrays, and comparing what they compute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ._library import Error, Sink, ffi, lib, sink, string, written
+from ._module import ModuleLike, read
+
+_CLASSES = {"int": "s", "uint": "u", "float": "f", "complex": "c", "bfloat": "bf"}
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """The element type of HLO text that a numpy type is: "f8e4m3fn" of float8_e4m3fn."""
+    if dtype.name == "bool":
+        return "pred"
+    found = re.fullmatch(r"([a-z]+)(\d+)(?:_(\w+))?", dtype.name)
+    if not found or found[1] not in _CLASSES:
+        raise TypeError(f"HLO has no element type {dtype.name}")
+    return _CLASSES[found[1]] + found[2] + (found[3] or "")
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The numpy type, ml_dtypes' included, of an element type of HLO text."""
+    if name == "pred":
+        return np.dtype(bool)
+    found = re.fullmatch(r"([a-z]+)(\d+)(\w*)", name)
+    assert found, name
+    kind = {value: key for key, value in _CLASSES.items()}[found[1]]
+    word = f"{kind}{found[2]}" + (f"_{found[3]}" if found[3] else "")
+    try:
+        return np.dtype(getattr(ml_dtypes, word, word))
+    except TypeError:
+        raise Error(f"numpy and ml_dtypes have no type for {name}") from None
+
+
+def _leaves(value: Any) -> list[np.ndarray[Any, Any]]:
+    """The arrays of nested tuples, lists and dicts, these by sorted keys, as jax orders them."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        return [leaf for key in sorted(value) for leaf in _leaves(value[key])]
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [np.asarray(value)]
+
+
+def _arrays(values: Any, told: Sink) -> Any:
+    made = ffi.new("hlo_arrays **")
+    told.check(lib.hlo_arrays_new(made))
+    arrays = ffi.gc(made[0], lib.hlo_arrays_free)
+    for leaf in _leaves(values):
+        dense = np.require(leaf, requirements="C")
+        dims = ffi.new("int64_t[]", list(leaf.shape))
+        data = ffi.from_buffer(dense.reshape(-1).view(np.uint8)) if dense.size else ffi.NULL
+        told.check(lib.hlo_arrays_append(arrays, type_name(dense.dtype).encode(), leaf.ndim, dims, data))
+    return arrays
+
+
+def _numpy(array: Any) -> np.ndarray[Any, Any]:
+    dtype = dtype_of(string(array.type) or "")
+    dims = [array.dims[i] for i in range(array.rank)]
+    made: np.ndarray[Any, Any] = np.frombuffer(bytes(ffi.buffer(array.data, array.size)), dtype)
+    return made.reshape(dims).copy()
+
+
+def _drawn(module: Any, seed: int, told: Sink) -> Any:
+    made = ffi.new("hlo_arrays **")
+    told.check(lib.hlo_arrays_draw(module, seed, told.pointer, made))
+    return ffi.gc(made[0], lib.hlo_arrays_free)
+
+
+def _plan_options(**options: Any) -> Any:
+    made = ffi.new("hlo_plan_options *")
+    lib.hlo_plan_options_init(made)
+    for key, value in options.items():
+        setattr(made, key, value)
+    return made
+
+
+def _execute(module: Any, inputs: Any, how: Any, told: Sink) -> Any:
+    plan, outputs = ffi.new("hlo_plan **"), ffi.new("hlo_arrays **")
+    told.check(lib.hlo_plan_new(module, how, told.pointer, plan))
+    try:
+        told.check(lib.hlo_plan_run(plan[0], inputs, told.pointer, outputs))
+    finally:
+        lib.hlo_plan_free(plan[0])
+    return ffi.gc(outputs[0], lib.hlo_arrays_free)
+
+
+def draw(module: ModuleLike, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Random inputs of a module: standard normal, scales positive; the same for the same seed."""
+    with sink() as told:
+        arrays = _drawn(read(module, None, told), seed, told)
+    return [_numpy(lib.hlo_arrays_at(arrays, i)) for i in range(lib.hlo_arrays_count(arrays))]
+
+
+def run(module: ModuleLike, args: Any = None, *, seed: int = 0, backend: str = "cpu") -> list[np.ndarray[Any, Any]]:
+    """Executes the entry computation of a module, FP8 calls included.
+
+    Args:
+      module: as for ``rewrite``; also what ``rewrite`` returned.
+      args: the leaves of the entry's parameters in order, nested as you like; None draws them from ``seed``.
+      backend: "cpu", or "cuda" for the first device of this machine.
+
+    Returns:
+      The leaves of the result, as numpy arrays; element types that numpy lacks are those of ml_dtypes.
+
+    Raises:
+      Error: the arguments are not what the module has, or an instruction cannot be run.
+    """
+    name = ffi.new("char[]", backend.encode())
+    if backend not in ("cpu", "cuda"):
+        raise Error(f"no such backend: {backend!r}; there are cpu, cuda", "invalid usage")
+    with sink() as told:
+        made = read(module, None, told)
+        inputs = _drawn(made, seed, told) if args is None else _arrays(args, told)
+        outputs = _execute(made, inputs, _plan_options(backend=name), told)
+    return [_numpy(lib.hlo_arrays_at(outputs, i)) for i in range(lib.hlo_arrays_count(outputs))]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether two executions agree within the bound that is derived from the data."""
+
+    equal: bool
+    text: str  #: what differs, and a line that begins with ``compare:``
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _is_module(value: Any) -> bool:
+    return not isinstance(value, (Sequence, dict, np.ndarray)) or isinstance(value, (str, bytes))
+
+
+class _Comparison:
+    """One comparison in the making: the modules, their inputs, and the judges, which have bounds."""
+
+    def __init__(self, inputs: Any, told: Sink):
+        self.told, self.judges = told, []  # type: ignore[var-annotated]
+        self.data = ffi.new("hlo_comparison *", {"inputs": inputs})
+        self.table = ffi.new("hlo_arrays *[2]")
+        self.data.judges = self.table
+        self.how = _plan_options(bounds=True, roundings_may_be_dropped=True)
+
+    def judge(self, module: Any) -> None:
+        """Executes a module with bounds, and samples its noise by a few more runs."""
+        arrays = _execute(module, self.data.inputs, self.how, self.told)
+        self.judges.append(arrays)
+        self.table[self.data.judge_count] = arrays
+        self.data.judge_count += 1
+        if not self.data.expected:
+            self.data.expected = arrays
+        self.told.check(lib.hlo_arrays_sample(arrays, self.data, module, self.how, self.data.inputs, self.told.pointer))
+
+    def differs(self) -> bool:
+        status = lib.hlo_arrays_compare_by(self.data, ffi.NULL)
+        if status != lib.HLO_MISMATCH:
+            self.told.check(status)
+        return bool(status == lib.HLO_MISMATCH)
+
+    def text(self) -> str:
+        _, text = written(lambda file: lib.hlo_arrays_compare_by(self.data, file))
+        return text.decode("utf-8", "backslashreplace").rstrip("\n")
+
+
+def compare(before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0) -> Comparison:
+    """Compares what two modules compute, or one module and arrays that something else computed of it.
+
+    Each element may be as far off as rounding may have taken it, which is derived from the data
+    (docs/numerics.md).
+
+    Args:
+      before: the module that gives the bounds.
+      after: a module with the same inputs, such as what ``rewrite`` returned, or the outputs as arrays.
+      args: the inputs; None draws them from ``seed``.
+
+    Returns:
+      A Comparison, which is true when all outputs agree.
+    """
+    with sink() as told:
+        first = read(before, None, told)
+        second = read(after, None, told) if _is_module(after) else None
+        inputs = _drawn(first, seed, told) if args is None else _arrays(args, told)
+        found = _arrays(after, told) if second is None else _execute(second, inputs, _plan_options(), told)
+        comparison = _Comparison(inputs, told)
+        names = ffi.new("char[]", b"after"), ffi.new("char[]", b"before")
+        comparison.data.found, (comparison.data.found_name, comparison.data.expected_name) = found, names
+        comparison.data.expected_module = first
+        if second is not None:
+            comparison.data.found_module = second
+        comparison.judge(first)
+        if second is not None and comparison.differs():
+            comparison.judge(second)
+        return Comparison(not comparison.differs(), comparison.text())

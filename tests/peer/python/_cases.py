@@ -1,0 +1,52 @@
+"""The Python package as a build has it, and the loop over the cases of a script."""
+import os
+import subprocess
+import sys
+import time
+import traceback
+
+import _script
+
+SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
+
+
+def arguments():
+    """The command line; installs the package of the build under --work, and makes it importable."""
+    parser = _script.parser()
+    parser.add_argument('names', nargs='*', help='cases; all by default')
+    args = parser.parse_args()
+    args.bin, args.models, args.work = map(os.path.abspath, (args.bin, args.models, args.work))
+    site = os.path.join(args.work, 'site')
+    build = os.path.dirname(args.bin)
+    subprocess.run(['cmake', '--install', build, '--component', 'python', '--prefix', site], check=True,
+                   stdout=subprocess.DEVNULL)
+    sys.path.insert(0, site)
+    args.site = site
+    return args
+
+
+def run(cases, args):
+    """Runs the functions, each of which returns a line to print, or raises; the exit status."""
+    failed = 0
+    cases = [case for case in cases if not args.names or case.__name__ in args.names]
+    for case in cases:
+        start = time.monotonic()
+        try:
+            said = case(args)
+            print(f'{case.__name__}: {said or "ok"} ({time.monotonic() - start:.1f} s)', flush=True)
+        except Exception:
+            failed += 1
+            print(f'{case.__name__}: {traceback.format_exc()}', flush=True)
+    print(f'{len(cases) - failed} passed, {failed} failed')
+    return 1 if failed or not cases else 0
+
+
+def refused(what, call, *args, **kwargs):
+    """The text of the hlofp8.Error that a call raises; AssertionError if it has not `what` in it."""
+    import hlofp8
+    try:
+        call(*args, **kwargs)
+    except hlofp8.Error as error:
+        assert what in str(error), f'{what!r} is not in {str(error)!r}'
+        return str(error)
+    raise AssertionError(f'nothing was refused: {what}')

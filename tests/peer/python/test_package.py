@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""The Python package without JAX: what it makes of modules is what the programs make of them."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+
+import _cases
+
+ADD = 'HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] add(a, a)\n}\n'
+
+
+def model(args, name='seed_relu_damax'):
+    return pathlib.Path(args.models) / (name + '.hlo')
+
+
+def program(args, *words):
+    return subprocess.run([os.path.join(args.bin, words[0]), *map(str, words[1:])], check=True, capture_output=True).stdout
+
+
+def same_as_program(args):
+    """Text and bytes in each form are those of hlo-fp8-opt."""
+    import hlofp8
+    for emit in ('cublas', 'ffi', 'qdq', 'dq'):
+        made = hlofp8.rewrite(model(args), emit=emit)
+        assert made.text.encode() == program(args, 'hlo-fp8-opt', '--emit=' + emit, model(args)), emit
+        assert made.proto == program(args, 'hlo-fp8-opt', '--emit=' + emit, '--format=pb', model(args)), emit
+        assert made.fp8 == 1, emit
+    used = hlofp8.rewrite(model(args), scale_operands='used', target=89, cuda='12.9', merge_dots=True)
+    assert used.text.encode() == program(args, 'hlo-fp8-opt', '--scale-operands=used', '--target=sm_89', '--cuda=12.9',
+                                         '--merge-dots', model(args))
+
+
+def read_alike(args):
+    """A path, its text, its bytes, a binary module and what rewrite() returned are one module."""
+    import hlofp8
+    wanted = hlofp8.rewrite(model(args), passes='')
+    for module in (model(args).read_text(), model(args).read_bytes(), wanted, wanted.proto):
+        assert hlofp8.rewrite(module).text == hlofp8.rewrite(model(args)).text, type(module)
+
+
+def verdicts(args):
+    """Every field of a verdict is what the JSON remarks have."""
+    import json
+
+    import hlofp8
+    for name in ('seed_relu_damax', 'llama_train', 'rowwise_before'):
+        made = hlofp8.rewrite(model(args, name))
+        dots = json.loads(made.remarks('json'))['dots']
+        assert len(dots) == len(made.verdicts) > 0
+        for dot, verdict in zip(dots, made.verdicts):
+            assert dot['verdict'] == verdict.kind and dot['instruction'] == verdict.instr
+            for key in set(dot) - {'verdict', 'instruction'}:
+                assert (dot[key] or None) == (getattr(verdict, key) or None) or np.isclose(dot[key], getattr(verdict, key)), key
+    wide = hlofp8.rewrite(ADD.replace('add(a, a)', 'dot(a, a), lhs_contracting_dims={0}, rhs_contracting_dims={0}').replace('b = f32[2]', 'b = f32[]'))
+    assert wide.gate('all') and wide.gate(1) and wide.gate('50%') and wide.gate(no_reason='') and not wide.gate(0)
+    assert not made.gate('all') and wide.verdicts[0].hint and not wide.verdicts[0].is_fp8
+    _cases.refused('most', wide.gate, 'most')
+
+
+def runs(args):
+    """Outputs are those of hlo-fp8-run, on drawn inputs and on given ones; every type of array comes through."""
+    import hlofp8
+    import ml_dtypes
+    for name in ('seed_relu_damax', 'mlp_qdq_fwd'):
+        npz = os.path.join(args.work, 'out.npz')
+        program(args, 'hlo-fp8-run', model(args, name), '--outputs=' + npz)
+        wanted, found = np.load(npz), hlofp8.run(model(args, name))
+        given = hlofp8.run(hlofp8.rewrite(model(args, name), passes=''), hlofp8.draw(model(args, name)))
+        assert len(wanted.files) == len(found) == len(given)
+        for key, one, other in zip(wanted.files, found, given):
+            assert wanted[key].tobytes() == one.tobytes() == other.tobytes(), name
+    for hlo, dtype in (('pred', bool), ('s4', ml_dtypes.int4), ('u2', ml_dtypes.uint2), ('s64', np.int64), ('u8', np.uint8),
+                       ('f8e4m3fn', ml_dtypes.float8_e4m3fn), ('f8e5m2', ml_dtypes.float8_e5m2), ('bf16', ml_dtypes.bfloat16),
+                       ('f8e8m0fnu', ml_dtypes.float8_e8m0fnu), ('f4e2m1fn', ml_dtypes.float4_e2m1fn), ('f16', np.float16),
+                       ('c64', np.complex64), ('f64', np.float64)):
+        array = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
+        module = f'HloModule m\nENTRY e {{\n  a = {hlo}[2,3] parameter(0)\n  ROOT t = {hlo}[3,2] transpose(a), dimensions={{1,0}}\n}}\n'
+        result, = hlofp8.run(module, {'x': [array]})
+        assert result.dtype == array.dtype and result.tobytes() == array.T.tobytes(), hlo
+    assert hlofp8.run(ADD.replace('[2]', '[0]'), [np.zeros(0, np.float32)])[0].shape == (0,)
+    assert hlofp8.run(ADD, [np.arange(4, dtype=np.float32)[::2]])[0].tolist() == [0, 4]
+
+
+def compares(args):
+    """Before and after agree, and a value that is wrong is named."""
+    import hlofp8
+    after = hlofp8.rewrite(model(args))
+    assert hlofp8.compare(model(args), after) and hlofp8.compare(model(args), after, hlofp8.draw(after, 7))
+    outputs = hlofp8.run(model(args), seed=3)
+    assert hlofp8.compare(model(args), outputs, seed=3)
+    outputs[1] *= 2
+    found = hlofp8.compare(model(args), outputs, seed=3)
+    assert not found and 'reduce_max' in str(found) and '1 of 2 outputs differ' in found.text
+
+
+def refusals(args):
+    """What is refused says where and why."""
+    import hlofp8
+    text = _cases.refused('<module>:2:26: error: no instruction', hlofp8.rewrite, 'HloModule x\nENTRY e { a = f32[2] add(b, c) }')
+    assert text.splitlines()[2] == ' ' * 25 + '^', text
+    _cases.refused('mine.hlo:1:', hlofp8.rewrite, 'no module', name='mine.hlo')
+    _cases.refused('binary HLO module', hlofp8.rewrite, b'\x01\x02')
+    _cases.refused('error', hlofp8.rewrite, pathlib.Path('none.hlo'))
+    _cases.refused('dq', hlofp8.rewrite, ADD, emit='cubals')
+    for options in ({'target': 'sm_1'}, {'target': 'hopper'}, {'cuda': '12'}, {'passes': 'none'}, {'scale_operands': 'some'}):
+        _cases.refused(str(next(iter(options.values()))), hlofp8.rewrite, ADD, **options)
+    _cases.refused('2 inputs given', hlofp8.run, ADD, [1, 2])
+    _cases.refused('f32[2]', hlofp8.run, ADD, [np.zeros(3, np.float32)])
+    _cases.refused('backend', hlofp8.run, ADD, backend='tpu')
+    for wrong in (3, None, [ADD]):
+        try:
+            hlofp8.rewrite(wrong)
+        except TypeError as error:
+            assert type(wrong).__name__ in str(error)
+        else:
+            raise AssertionError(wrong)
+    try:
+        hlofp8.run(ADD, [np.array(['a', 'b'])])
+    except TypeError as error:
+        assert 'str' in str(error)
+    else:
+        raise AssertionError('an array of text was run')
+    broken = ADD.replace('add(a, a)', 'add(a, a), frontend_attributes={a="b"}, unknown=3')
+    try:
+        hlofp8.rewrite(broken)
+    except hlofp8.Error as error:
+        assert error.status == 'invalid input' and error.diagnostics[0].line == 4 and error.diagnostics[0].severity == 'error'
+    else:
+        raise AssertionError('an unknown attribute was read')
+
+
+def warns(args):
+    """A warning of the library is a warning of Python."""
+    import hlofp8
+    module = 'HloModule m, replica_count=2\n' + ADD.split('\n', 1)[1]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter('always')
+        assert hlofp8.rewrite(module).proto
+    assert [w.category for w in told] == [hlofp8.RewriteWarning] and 'replica_count' in str(told[0].message), told
+
+
+def threads(args):
+    """Eight threads rewrite eight modules at once."""
+    import concurrent.futures
+
+    import hlofp8
+    wanted = hlofp8.rewrite(model(args, 'mlp_qdq_fwd')).text
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        texts = list(pool.map(lambda _: hlofp8.rewrite(model(args, 'mlp_qdq_fwd')).text, range(16)))
+    assert set(texts) == {wanted}
+
+
+def typed(args):
+    """The package says that it is typed, and every public name has a docstring."""
+    import hlofp8
+    assert os.path.exists(os.path.join(args.site, 'hlofp8', 'py.typed'))
+    for name in hlofp8.__all__:
+        assert name == 'ModuleLike' or getattr(hlofp8, name).__doc__, name
+    assert os.path.exists(os.path.join(hlofp8.get_include(), 'hlo', 'pass.h'))
+
+
+def wheel(args):
+    """`pip install .` in a fresh environment: the programs are on its PATH, and the package is imported from there."""
+    with tempfile.TemporaryDirectory(dir=args.work) as folder:
+        python = os.path.join(folder, 'bin', 'python')
+        subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
+        # What the library computes is tested elsewhere: compiled without optimisation it is there in half the time.
+        build = [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-Ccmake.build-type=Custom',
+                 '-Cbuild-dir=' + os.path.join(args.work, 'wheel'), _cases.SOURCE]
+        subprocess.run(build, check=True, cwd=folder)
+        environment = {**os.environ, 'PATH': os.path.join(folder, 'bin') + ':' + os.environ['PATH']}
+        environment.pop('PYTHONPATH', None)
+
+        def ask(*words):
+            done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True)
+            assert not done.returncode, done
+            return done.stdout
+        for name in ('hlo-fp8-opt', 'hlo-fp8-run'):
+            assert ask('sh', '-c', 'command -v ' + name).strip() == os.path.join(folder, 'bin', name)
+            assert 'usage' in ask(name, '--help').lower()
+        said = ask('python', '-c', 'import hlofp8, importlib.metadata as m, pathlib\n'
+                   f'r = hlofp8.rewrite(pathlib.Path({str(model(args))!r}))\n'
+                   'print(hlofp8.__file__, m.version("hlofp8"), r.fp8, bool(hlofp8.compare(r, r)))')
+        file, version, fp8, equal = said.split()
+        assert file.startswith(folder) and fp8 == '1' and equal == 'True', said
+        assert version in program(args, 'hlo-fp8-opt', '--version').decode()
+
+
+def main():
+    args = _cases.arguments()
+    return _cases.run([same_as_program, read_alike, verdicts, runs, compares, refusals, warns, threads, typed, wheel], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
