@@ -383,6 +383,8 @@ static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t inde
 }
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
+/* Replaces all operands. */
+void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
 /* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
 /* Copies attributes to `to`, which replaces `from`, that do not affect the computation: metadata,

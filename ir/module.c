@@ -225,6 +225,15 @@ void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def) {
     hlo_use_link(&instr->operands[index], def, instr);
 }
 
+void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands) {
+    for (uint32_t i = 0; i < instr->operand_count; i++) unlink_use(&instr->operands[i]);
+    if (count > instr->operand_count)
+        instr->operands =
+            hlo_arena_array(instr->parent->module->arena, count, sizeof *instr->operands);
+    instr->operand_count = count;
+    for (uint32_t i = 0; i < count; i++) hlo_use_link(&instr->operands[i], operands[i], instr);
+}
+
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
     uint32_t count = instr->operand_count;
     hlo_use *grown = hlo_arena_array(instr->parent->module->arena, count + 1, sizeof *grown);

@@ -1,6 +1,7 @@
 /* Matmul calls, read into struct hlo_matmul. */
 #include "matmul/call.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "ir/intern.h"
@@ -243,7 +244,43 @@ typedef struct known_config {
     bool typed;
     const char *wrong; /* the fault; NULL: it can be read */
     hlo_matmul matmul; /* the members that the config sets */
+    const hlo_config_layouts *operand_layouts, *result_layouts;
 } known_config;
+
+static const hlo_config_layouts *keep_layouts(hlo_arena *arena, const hlo_config_layouts *from) {
+    const size_t size = offsetof(hlo_config_layouts, v) + from->count * sizeof *from->v;
+    return hlo_arena_copy(arena, from, size);
+}
+
+/* Takes the layouts of an array, or of all in a tuple; false: it has another. */
+static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!take_layouts(layouts, at, shape->elements[i])) return false;
+        return true;
+    }
+    if (!layouts->count) return hlo_shape_is_row_major(shape);
+    for (uint32_t i = 0; i < shape->rank; i++, ++*at)
+        if (*at >= layouts->count ||
+            layouts->v[*at] !=
+                (shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i))
+            return false;
+    return true;
+}
+
+/* The function that executes a typed call knows layouts from the config alone. */
+static const char *check_layouts(const hlo_instr *call, const known_config *known) {
+    uint32_t at = 0;
+    if (!known->typed) return NULL;
+    for (uint32_t i = 0; i < call->operand_count; i++)
+        if (!take_layouts(known->operand_layouts, &at, hlo_instr_operand(call, i)->shape))
+            return "operand_layouts are not the layouts of the operands";
+    if (at != known->operand_layouts->count) return "operand_layouts has more than the operands";
+    at = 0;
+    if (!take_layouts(known->result_layouts, &at, call->shape))
+        return "result_layouts are not the layouts of the results";
+    return at == known->result_layouts->count ? NULL : "result_layouts has more than the results";
+}
 
 static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
     m->alpha = config->alpha;
@@ -277,6 +314,8 @@ static const known_config *read_config(const hlo_instr *call) {
     hlo_config config;
     known->wrong = hlo_config_read(module->arena, text, typed, &config);
     if (!known->wrong) keep_config(module, &config, &known->matmul);
+    known->operand_layouts = keep_layouts(module->arena, &config.operand_layouts);
+    known->result_layouts = keep_layouts(module->arena, &config.result_layouts);
     if (cache) cache->config = known;
     return known;
 }
@@ -299,6 +338,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     if (!*why) *why = check_dimensions(&m);
     if (!*why) *why = check_bias(&m);
     if (!*why) *why = check_scales(&m);
+    if (!*why) *why = check_layouts(call, known);
     if (*why) return HLO_INVALID_INPUT;
     *out_matmul = m;
     return HLO_OK;

@@ -211,10 +211,11 @@ const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_in
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like);
 
-/* Makes a typed `hlofp8.matmul` call of an FP8 call, or, with `typed` false, the reverse: the
- * instruction, its operands and its results stay. The call must be one that hlo_matmul_decode()
- * reads. Returns whether it was not so before. */
-bool hlo_matmul_set_typed(hlo_instr *call, bool typed);
+/* Makes a typed `hlofp8.matmul` call of an FP8 call, or, with `typed` false, the reverse, with the
+ * scale operands of `form`; with all, if C or a wide D has a scale. The instruction and its results
+ * stay. The call must be one that hlo_matmul_decode() reads. Returns whether it was not so before;
+ * a call that is not typed keeps its form. */
+bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
 
 /* Returns the get-tuple-element of result `index` of a call: an existing one, or a new one right
  * after the call. */

@@ -67,16 +67,26 @@ static const char *read_ZERO(const json_t *json, double *unused) {
     return wrong || value == 0 ? wrong : "alpha is not real";
 }
 
-static const char *read_DIMS(const json_t *list, hlo_config_dims *out_dims) {
-    static const char wrong[] =
-        "dot_dimension_numbers holds something that is not a list of integers";
-    if (!list) return NULL;
+/* A list of at most `most` integers, absent an empty one. */
+static bool read_list(const json_t *list, size_t most, uint32_t *out_count, int64_t *out_values) {
     size_t count = json_array_size(list);
-    if (!json_is_array(list) || count > HLO_CONFIG_DIMS) return wrong;
-    out_dims->count = (uint32_t)count;
+    if (list && (!json_is_array(list) || count > most)) return false;
+    *out_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
-        if (!read_integer(json_array_get(list, i), &out_dims->v[i])) return wrong;
-    return NULL;
+        if (!read_integer(json_array_get(list, i), &out_values[i])) return false;
+    return true;
+}
+
+static const char *read_DIMS(const json_t *list, hlo_config_dims *out_dims) {
+    return read_list(list, HLO_CONFIG_DIMS, &out_dims->count, out_dims->v)
+               ? NULL
+               : "dot_dimension_numbers holds something that is not a list of integers";
+}
+
+static const char *read_LAYOUTS(const json_t *list, hlo_config_layouts *out_layouts) {
+    return read_list(list, HLO_CONFIG_LAYOUTS, &out_layouts->count, out_layouts->v)
+               ? NULL
+               : "operand_layouts or result_layouts is not a list of integers";
 }
 
 /* `length` identifier characters, in lower case. */
@@ -175,6 +185,7 @@ static const char *read_gemm(const json_t *const groups[GROUP_COUNT], hlo_config
 #define READ_EPILOGUE read_EPILOGUE
 #define READ_FLAG read_FLAG
 #define READ_MODE read_MODE
+#define READ_LAYOUTS read_LAYOUTS
 #define HLO_CONFIG(group, key, kind, member)                                                       \
     if (!wrong) wrong = READ_##kind(json_object_get(groups[GROUP_##group], key), &config->member);
 #include "matmul/table/config.def"
@@ -251,12 +262,18 @@ static const char *format_words(hlo_arena *arena, const char *precision, const c
     return upper(arena, text);
 }
 
-static const char *format_dims(hlo_arena *arena, const hlo_ints *dims, bool typed) {
-    const char *text = "", *quote = typed ? "" : "\"";
-    for (uint32_t i = 0; i < dims->count; i++)
-        text = hlo_arena_format(arena, "%s%s%s%lld%s", text, i ? typed ? ", " : "," : "", quote,
-                                (long long)dims->v[i], quote);
-    return text;
+static const char *format_list(hlo_arena *arena, uint32_t count, const int64_t *values) {
+    const char *text = "";
+    for (uint32_t i = 0; i < count; i++)
+        text = hlo_arena_format(arena, "%s%s\"%lld\"", text, i ? "," : "", (long long)values[i]);
+    return hlo_arena_format(arena, "[%s]", text);
+}
+
+static const char *format_array(hlo_arena *arena, uint32_t count, const int64_t *values) {
+    const char *text = "array<i64";
+    for (uint32_t i = 0; i < count; i++)
+        text = hlo_arena_format(arena, "%s%s %lld", text, i ? "," : ":", (long long)values[i]);
+    return hlo_arena_format(arena, "%s>", text);
 }
 
 static const char *format_number(hlo_arena *arena, double value) {
@@ -299,8 +316,7 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
 #define FORMAT_ZERO(member) "0"
 #define FORMAT_STRIDE(member) hlo_arena_format(arena, "\"%lld\"", (long long)strides.member)
 #define FORMAT_FALSE(member) "false"
-#define FORMAT_DIMS(member)                                                                        \
-    hlo_arena_format(arena, "[%s]", format_dims(arena, matmul->member, false))
+#define FORMAT_DIMS(member) format_list(arena, matmul->member->count, matmul->member->v)
 #define FORMAT_WORDS(member)                                                                       \
     hlo_arena_format(arena, "[%s]", format_words(arena, matmul->member, "\""))
 #define FORMAT_ALGORITHM(member) format_algorithm(arena, matmul->member)
@@ -308,6 +324,7 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
 #define FORMAT_FLAG(member) (matmul->member ? "true" : "false")
 #define FORMAT_MODE(member)                                                                        \
     (scalars ? NULL : format_word(arena, hlo_scale_modes[matmul->member].name))
+#define FORMAT_LAYOUTS(member) NULL
 #define HLO_CONFIG(group, key, kind, member)                                                       \
     put_json(arena, &text, &open, GROUP_##group, key, FORMAT_##kind(member));
 #include "matmul/table/config.def"
@@ -321,15 +338,20 @@ static void put_typed(hlo_arena *arena, const char **text, const char *key, cons
     *text = hlo_arena_format(arena, "%s%s%s = %s", *text, **text ? ", " : "", key, value);
 }
 
-char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul) {
+char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul,
+                              const hlo_config_layouts *operands,
+                              const hlo_config_layouts *results) {
+    const struct config_layouts {
+        const hlo_config_layouts *operand_layouts, *result_layouts;
+    } layouts = {operands, results};
     const char *text = "";
 #define TYPED_NUMBER(member) hlo_mlir_number(arena, matmul->member)
 #define TYPED_ZERO(member) NULL
 #define TYPED_STRIDE(member) NULL
 #define TYPED_FALSE(member) NULL
-#define TYPED_DIMS(member)                                                                         \
-    hlo_arena_format(arena, "array<i64%s%s>", matmul->member->count ? ": " : "",                   \
-                     format_dims(arena, matmul->member, true))
+#define TYPED_DIMS(member) format_array(arena, matmul->member->count, matmul->member->v)
+#define TYPED_LAYOUTS(member)                                                                      \
+    (layouts.member->count ? format_array(arena, layouts.member->count, layouts.member->v) : NULL)
 #define TYPED_WORDS(member) format_word(arena, format_words(arena, matmul->member, ""))
 #define TYPED_ALGORITHM FORMAT_ALGORITHM
 #define TYPED_EPILOGUE FORMAT_EPILOGUE

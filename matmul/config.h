@@ -5,12 +5,20 @@
 
 #include "matmul/call.h"
 
-enum { HLO_CONFIG_DIMS = 32, HLO_CONFIG_WORD = 64 };
+/* The layouts of any operands and results fit. */
+enum { HLO_CONFIG_DIMS = 32, HLO_CONFIG_WORD = 64, HLO_CONFIG_LAYOUTS = 4 * HLO_LARGEST_RANK };
 
 typedef struct hlo_config_dims {
     uint32_t count;
     int64_t v[HLO_CONFIG_DIMS];
 } hlo_config_dims;
+
+/* The layouts of a call's operands, or of its results, one behind the other, each minor to major.
+ * None: all are row-major. */
+typedef struct hlo_config_layouts {
+    uint32_t count;
+    int64_t v[HLO_CONFIG_LAYOUTS];
+} hlo_config_layouts;
 
 typedef struct hlo_config {
     double alpha, beta;
@@ -20,6 +28,7 @@ typedef struct hlo_config {
     hlo_epilogue epilogue;
     bool amax;
     hlo_scale_mode a_mode, b_mode;
+    hlo_config_layouts operand_layouts, result_layouts;
 } hlo_config;
 
 /* Reads the config from the text of an instruction's backend_config: of a `typed` call an attribute
@@ -35,7 +44,10 @@ const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed, hlo_
  * refuses a call with these keys, but would read an unknown scale_mode as scalars. In `arena`. */
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride);
-/* The config as the attributes of a typed call, each key that it has always there. In `arena`. */
-char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul);
+/* The config as the attributes of a typed call, each key that it has always there but for the
+ * layouts, which are `operands` and `results`. In `arena`. */
+char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul,
+                              const hlo_config_layouts *operands,
+                              const hlo_config_layouts *results);
 
 #endif

@@ -125,25 +125,70 @@ static void set_typed_attrs(hlo_instr *call) {
     hlo_instr_set_str(call, HLO_ATTR_API_VERSION, "API_VERSION_TYPED_FFI");
 }
 
-bool hlo_matmul_set_typed(hlo_instr *call, bool typed) {
+/* Appends the layout of an array, or of each of a tuple. Returns whether all are row-major. */
+static bool append_layouts(const hlo_shape *shape, hlo_config_layouts *layouts) {
+    bool plain = true;
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            plain &= append_layouts(shape->elements[i], layouts);
+        return plain;
+    }
+    for (uint32_t i = 0; i < shape->rank; i++)
+        layouts->v[layouts->count++] =
+            shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
+    return hlo_shape_is_row_major(shape);
+}
+
+static void find_layouts(const hlo_instr *call, hlo_config_layouts *operands,
+                         hlo_config_layouts *results) {
+    bool plain = true;
+    operands->count = results->count = 0;
+    for (uint32_t i = 0; i < call->operand_count; i++)
+        plain &= append_layouts(hlo_instr_operand(call, i)->shape, operands);
+    if (plain) operands->count = 0;
+    if (append_layouts(call->shape, results)) results->count = 0;
+}
+
+/* Gives a call the scale operands of the form. A scale of 1 stays the operand that it is. */
+static void set_form(hlo_instr *call, const hlo_matmul *m, hlo_scale_form form) {
+    hlo_matmul full = *m;
+    hlo_instr *operands[8];
+    const uint32_t at = 2u + (m->c != NULL);
+    const uint32_t scales = call->operand_count - at - (m->bias != NULL);
+    full.a_scale = hlo_instr_operand(call, at);
+    full.b_scale = hlo_instr_operand(call, at + 1);
+    if (scales == 4) full.d_scale = hlo_instr_operand(call, at + 3);
+    if (scales == 3) full.d_scale = hlo_instr_operand(call, call->operand_count - 1);
+    const uint32_t count = put_operands(&full, form, call->parent, operands);
+    hlo_instr_set_operands(call, count, operands);
+}
+
+bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
     hlo_matmul m;
     const char *why;
     const char *target = typed ? hlo_matmul_typed_target : hlo_matmul_fp8_target;
-    if (strcmp(hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET), target) == 0 ||
-        hlo_matmul_decode(call, &m, &why) != HLO_OK)
+    if (hlo_matmul_decode(call, &m, &why) != HLO_OK) return false;
+    const bool fp8 = hlo_type_is_fp8(m.d->type);
+    if (m.c_scale || (m.d_scale && !fp8)) form = HLO_SCALES_ALL;
+    const uint32_t wanted = form == HLO_SCALES_ALL ? 4 : 2 + fp8;
+    const uint32_t scales = call->operand_count - 2 - (m.c != NULL) - (m.bias != NULL);
+    if (strcmp(hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET), target) == 0 &&
+        (!typed || scales == wanted))
         return false;
     hlo_module *module = call->parent->module;
+    if (scales != wanted) set_form(call, &m, form);
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, target);
     if (typed) {
+        hlo_config_layouts operands, results;
         set_typed_attrs(call);
+        find_layouts(call, &operands, &results);
         hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG,
-                          hlo_config_format_typed(module->arena, &m));
+                          hlo_config_format_typed(module->arena, &m, &operands, &results));
         return true;
     }
     hlo_instr_drop_attr(call, HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS);
     hlo_instr_drop_attr(call, HLO_ATTR_API_VERSION);
-    const uint32_t scales = call->operand_count - 2 - (m.c != NULL) - (m.bias != NULL);
-    const char *config = config_of(module, &m, scales == 4 ? HLO_SCALES_ALL : HLO_SCALES_USED);
+    const char *config = config_of(module, &m, form);
     hlo_instr_set_attr(call, (hlo_attr){.id = HLO_ATTR_BACKEND_CONFIG, .u.str = config});
     return true;
 }

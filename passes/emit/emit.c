@@ -9,18 +9,18 @@
 #include "passes/analysis/pin.h"
 #include "passes/emit/spell.h"
 
+typedef struct emitter {
+    const hlo_pass_options *options;
+    hlo_spell_greater greater;
+} emitter;
+
 /* Rewrites a call to a form. Returns the number of changes; -1: the call has to stay. */
-typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater);
+typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, emitter *e);
 
-static int make_library_call(hlo_instr *call, const hlo_matmul *matmul,
-                             hlo_spell_greater *greater) {
-    (void)matmul, (void)greater;
-    return hlo_matmul_set_typed(call, false);
-}
-
-static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater) {
-    (void)matmul, (void)greater;
-    return hlo_matmul_set_typed(call, true);
+static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    (void)matmul;
+    return hlo_matmul_set_typed(call, false,
+                                e->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
 /* True if `user` has a factor that is no finite number, whatever the inputs are. */
@@ -85,16 +85,41 @@ static void put_element(hlo_instr *element, hlo_instr *value) {
     hlo_instr_remove(element);
 }
 
-/* Removes a call without users, and constants that only it had, as scales of 1 are. */
+/* The operands that a call has had. */
+typedef struct operands {
+    hlo_instr *v[8];
+    uint32_t count;
+} operands;
+
+static operands operands_of(const hlo_instr *call) {
+    operands all = {.count = call->operand_count};
+    for (uint32_t i = 0; i < all.count; i++) all.v[i] = hlo_instr_operand(call, i);
+    return all;
+}
+
+/* Removes constants that nothing else has, as scales of 1 are. */
+static void drop_unused(const operands *all) {
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->v[i]->op == HLO_OP_CONSTANT && all->v[i]->parent &&
+            all->v[i]->pin == HLO_PIN_NONE && !hlo_instr_user_count(all->v[i]))
+            hlo_instr_remove(all->v[i]);
+}
+
+/* Removes a call without users. */
 static void drop(hlo_instr *call) {
-    hlo_instr *operands[8];
-    const uint32_t count = call->operand_count;
-    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(call, i);
+    const operands all = operands_of(call);
     hlo_instr_remove(call);
-    for (uint32_t i = 0; i < count; i++)
-        if (operands[i]->op == HLO_OP_CONSTANT && operands[i]->parent &&
-            operands[i]->pin == HLO_PIN_NONE && !hlo_instr_user_count(operands[i]))
-            hlo_instr_remove(operands[i]);
+    drop_unused(&all);
+}
+
+/* Of the scales, XLA hands on no more than their addresses: those that mean nothing are left out.
+ */
+static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    (void)matmul, (void)e;
+    const operands all = operands_of(call);
+    const bool made = hlo_matmul_set_typed(call, true, HLO_SCALES_USED);
+    if (made) drop_unused(&all);
+    return made;
 }
 
 static void put_results(hlo_instr *call, const hlo_matmul *m, const hlo_spelled *spelled) {
@@ -127,10 +152,9 @@ static bool stays(const hlo_instr *call) {
     return false;
 }
 
-static int make_plain(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater,
-                      bool fusible) {
+static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, bool fusible) {
     if (stays(call)) return -1;
-    hlo_spelled spelled = hlo_spell(call, matmul, fusible, greater);
+    hlo_spelled spelled = hlo_spell(call, matmul, fusible, &e->greater);
     bool barrier = call->shape->type != HLO_TYPE_TUPLE && needs_barrier(call);
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
@@ -141,12 +165,12 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_great
     return 1;
 }
 
-static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater) {
-    return make_plain(call, matmul, greater, true);
+static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    return make_plain(call, matmul, e, true);
 }
 
-static int make_dequantised(hlo_instr *call, const hlo_matmul *matmul, hlo_spell_greater *greater) {
-    return make_plain(call, matmul, greater, false);
+static int make_dequantised(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    return make_plain(call, matmul, e, false);
 }
 
 static make_form *const forms[] = {
@@ -169,7 +193,7 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
     const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
     hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
-    hlo_spell_greater greater = {0};
+    emitter e = {.options = context->options};
     uint32_t count = 0;
     for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -179,7 +203,7 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         const char *why;
         if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
         if (scheduled) return refuse(context, calls[i], "the module is scheduled");
-        int changes = make(calls[i], &matmul, &greater);
+        int changes = make(calls[i], &matmul, &e);
         if (changes < 0) return refuse(context, calls[i], "it is pinned to its place");
         context->changes += (uint64_t)changes;
     }
