@@ -1,6 +1,5 @@
 #include "ir/arena.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ struct hlo_arena {
 
 /* A new block or pool piece is a fixed share of the total, so that little stays unused. A block of
  * large pages is faster to get and to traverse. */
-enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10 };
+enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10, FIRST_CAPACITY = 16 };
 enum { LARGE_PAGE = 2 << 20 };
 
 hlo_arena *hlo_arena_new(jmp_buf *recover) {
@@ -167,6 +166,16 @@ void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size) {
     void *memory = hlo_arena_alloc(arena, size);
     if (size) memcpy(memory, bytes, size);
     return memory;
+}
+
+void hlo_arena_grow(hlo_arena *arena, void *array, uint32_t count, uint32_t *capacity,
+                    size_t size) {
+    if (count < *capacity) return;
+    *capacity = *capacity ? 2 * *capacity : FIRST_CAPACITY;
+    void *old, *grown = hlo_arena_array(arena, *capacity, size);
+    memcpy(&old, array, sizeof old);
+    if (count) memcpy(grown, old, count * size);
+    memcpy(array, &grown, sizeof grown);
 }
 
 void hlo_arena_adopt(hlo_arena *arena, void *memory) {

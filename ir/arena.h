@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct hlo_arena hlo_arena;
 
@@ -36,6 +37,9 @@ void *hlo_arena_zero(hlo_arena *arena, size_t size);
 /* Allocates count * size bytes, checked for overflow. */
 void *hlo_arena_array(hlo_arena *arena, size_t count, size_t size);
 void *hlo_arena_copy(hlo_arena *arena, const void *bytes, size_t size);
+/* Makes room for another element in the array whose pointer is at `array`: an array of `count`
+ * elements of `size` bytes that fills `*capacity` is copied to one of twice the capacity. */
+void hlo_arena_grow(hlo_arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t size);
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

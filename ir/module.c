@@ -415,11 +415,6 @@ const char *hlo_instr_op_name(const hlo_instr *instr) {
 void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
                       const char *interned) {
     hlo_journal *j = module->journal;
-    if (j->count == j->capacity) {
-        j->capacity = 2 * j->capacity + 64;
-        hlo_made *grown = hlo_arena_array(j->arena, j->capacity, sizeof *grown);
-        if (j->count) memcpy(grown, j->v, j->count * sizeof *grown);
-        j->v = grown;
-    }
+    hlo_arena_grow(j->arena, &j->v, j->count, &j->capacity, sizeof *j->v);
     j->v[j->count++] = (hlo_made){.instr = instr, .comp = comp, .interned = interned};
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
 #include "passes/verdict/report.h"
@@ -22,17 +23,6 @@ static int by_key(const void *a, const void *b) {
     const key *x = a, *y = b;
     int order = strcmp(x->op_name, y->op_name);
     return order ? order : strcmp(x->shape, y->shape);
-}
-
-static hlo_status refuse(const hlo_diag_sink *sink, const char *path, int line, int column,
-                         const char *message) {
-    const hlo_diag diag = {.severity = HLO_ERROR,
-                           .message = message,
-                           .file = path,
-                           .line = line > 0 ? (uint32_t)line : 0,
-                           .column = line > 0 && column > 0 ? (uint32_t)column : 0};
-    if (sink) sink->emit(sink->user, &diag);
-    return HLO_INVALID_INPUT;
 }
 
 /* The FP8 matmuls that the document tells of; the keys borrow its strings. */
@@ -113,15 +103,15 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     free(text.bytes);
     if (starved) return HLO_OUT_OF_MEMORY;
     if (status != HLO_OK) return status;
-    if (!document) return refuse(sink, path, error.line, error.column, error.text);
+    if (!document) return hlo_diag_refuse(sink, path, error.line, error.column, "%s", error.text);
     old.v = malloc((json_array_size(json_object_get(document, "dots")) + 1) * sizeof *old.v);
     status = old.v ? collect(reports, count, &now) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK && !read_keys(document, &old))
-        status = refuse(sink, path, 0, 0, "this is not what --remarks-format=json writes");
+        status = hlo_diag_refuse(sink, path, 0, 0, "this is not what --remarks-format=json writes");
     else if (status == HLO_OK && !is_whole(document, &old))
-        status =
-            refuse(sink, path, 0, 0,
-                   "not all matmuls that were FP8 are listed here: make it with --remarks=all");
+        status = hlo_diag_refuse(
+            sink, path, 0, 0,
+            "not all matmuls that were FP8 are listed here: make it with --remarks=all");
     const key *first = NULL;
     size_t lost = status == HLO_OK ? count_lost(&old, &now, &first) : 0;
     if (lost) {

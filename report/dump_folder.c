@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "hlo/dump.h"
-#include "ir/ir.h"
+#include "ir/text/diag.h"
 
 typedef struct stage {
     const char *module, *name, *path;
@@ -26,7 +26,7 @@ typedef struct module_stages {
 struct hlo_dump {
     hlo_arena *arena;
     stage *stages; /* all, by module and rank */
-    size_t stage_count, stage_capacity;
+    uint32_t stage_count, stage_capacity;
     module_stages *modules;
     size_t module_count;
 };
@@ -86,12 +86,8 @@ static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
     if (!split(file, length, &module, &rank)) return;
-    if (dump->stage_count == dump->stage_capacity) {
-        dump->stage_capacity = 2 * dump->stage_capacity + 64;
-        stage *grown = hlo_arena_array(dump->arena, dump->stage_capacity, sizeof *grown);
-        if (dump->stage_count) memcpy(grown, dump->stages, dump->stage_count * sizeof *grown);
-        dump->stages = grown;
-    }
+    hlo_arena_grow(dump->arena, &dump->stages, dump->stage_count, &dump->stage_capacity,
+                   sizeof *dump->stages);
     dump->stages[dump->stage_count++] = (stage){
         hlo_arena_format(dump->arena, "%.*s", (int)module, file),
         hlo_arena_format(dump->arena, "%.*s", (int)(length - module - 1), file + module + 1),
@@ -131,7 +127,7 @@ static const char *target_of(const hlo_dump *dump, const stage *last) {
 }
 
 static void group(hlo_dump *dump) {
-    size_t kept = 0;
+    uint32_t kept = 0;
     if (dump->stage_count) qsort(dump->stages, dump->stage_count, sizeof *dump->stages, by_module);
     for (size_t i = 0; i < dump->stage_count; i++) {
         const stage *s = &dump->stages[i], *last = kept ? &dump->stages[kept - 1] : NULL;
@@ -157,12 +153,6 @@ static void group(hlo_dump *dump) {
     }
 }
 
-static hlo_status refuse(const hlo_diag_sink *sink, const char *folder, const char *message) {
-    const hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = folder};
-    if (sink) sink->emit(sink->user, &diag);
-    return HLO_INVALID_INPUT;
-}
-
 /* In a function of its own: what it changes must not be a variable of the one that jumps are caught
  * in. */
 static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
@@ -183,13 +173,13 @@ hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump
     *out_dump = NULL;
     DIR *entries = opendir(folder);
     if (!entries && errno == ENOMEM) return HLO_OUT_OF_MEMORY;
-    if (!entries) return refuse(sink, folder, strerror(errno));
+    if (!entries) return hlo_diag_refuse(sink, folder, 0, 0, "%s", strerror(errno));
     hlo_status status = list(out_dump, folder, entries);
     closedir(entries);
     if (status == HLO_OK && !(*out_dump)->module_count)
-        status = refuse(sink, folder,
-                        "no file here is called as XLA calls a module's stages, "
-                        "module_0000.NAME.before_optimizations.txt and the like");
+        status = hlo_diag_refuse(sink, folder, 0, 0,
+                                 "no file here is called as XLA calls a module's stages, "
+                                 "module_0000.NAME.before_optimizations.txt and the like");
     if (status == HLO_OK) return status;
     hlo_dump_free(*out_dump);
     *out_dump = NULL;

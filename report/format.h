@@ -33,8 +33,14 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 bool writer_is_slower(const hlo_verdict *v);
 /* Number of FP8 matmuls, those of kind MISSED included. */
 size_t writer_fp8_count(const writer_summary *sum);
-/* The next verdict to report after (*report, *index), which start at 0, 0; NULL: no more. */
-const hlo_verdict *writer_next(const report_writer *t, size_t *report, size_t *index);
+/* A traversal of all verdicts or lints, which starts with 0, 0. */
+typedef struct writer_cursor {
+    size_t report, index;
+} writer_cursor;
+
+/* Returns the next verdict that `which` selects, or the next lint; NULL: no more. */
+const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at);
+const hlo_verdict *writer_next_lint(const report_writer *t, writer_cursor *at);
 /* A verdict, and its place among the verdicts. */
 typedef struct writer_ranked {
     const hlo_verdict *verdict;
@@ -43,8 +49,6 @@ typedef struct writer_ranked {
 
 /* Compares two for qsort(): those that take most time come first. */
 int writer_by_time(const void *a, const void *b);
-/* The next lint; as writer_next(). */
-const hlo_verdict *writer_next_lint(const report_writer *t, size_t *report, size_t *index);
 
 /* Prints the sentence and the hint of each reason that is set. */
 void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool coloured);

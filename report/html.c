@@ -212,10 +212,10 @@ static void print_summary(const report_writer *t) {
 }
 
 static void print_lints(const report_writer *t) {
-    size_t report = 0, index = 0;
+    writer_cursor at = {0};
     if (!t->sum.kinds[HLO_VERDICT_LINT]) return;
     fputs("<h2>Lints</h2>\n", t->out);
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &report, &index));) {
+    for (const hlo_verdict *v; (v = writer_next_lint(t, &at));) {
         fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">", t->out);
         writer_markup(t->out, v->instr);
         element(t->out, " <span class=\"dim\">", v->shape, "</span></span><span>");

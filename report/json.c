@@ -71,11 +71,9 @@ hlo_status writer_document(json_t *document, FILE *out) {
 
 hlo_status writer_json(const report_writer *t) {
     json_t *dots = json_array(), *reasons = json_object(), *lints = json_array();
-    size_t report = 0, index = 0;
-    for (const hlo_verdict *v; (v = writer_next(t, &report, &index));)
-        json_array_append_new(dots, json_of(v));
-    report = index = 0;
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &report, &index));)
+    writer_cursor at = {0}, lint_at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) json_array_append_new(dots, json_of(v));
+    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
         json_array_append_new(lints, json_of_lint(v));
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
         size_t times = 0;
@@ -156,11 +154,10 @@ hlo_status writer_sarif(const report_writer *t) {
                                                hlo_reason_name((size_t)reason), "shortDescription",
                                                "text", hlo_reason_text((size_t)reason), "help",
                                                "text", hlo_reason_page((size_t)reason)));
-    size_t report = 0, index = 0;
-    for (const hlo_verdict *v; (v = writer_next(t, &report, &index));)
+    writer_cursor at = {0}, lint_at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &at));)
         if (v->reason) json_array_append_new(results, sarif_of(v));
-    report = index = 0;
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &report, &index));)
+    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
         json_array_append_new(results, sarif_of(v));
     return writer_document(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
                                      "https://json.schemastore.org/sarif-2.1.0.json", "version",

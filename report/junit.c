@@ -28,19 +28,16 @@ static void writer_case(FILE *out, const hlo_verdict *v) {
 }
 
 hlo_status writer_junit(const report_writer *t) {
-    size_t told = 0, failures = 0, report = 0, index = 0;
-    for (const hlo_verdict *v; (v = writer_next(t, &report, &index)); told++)
+    size_t told = t->sum.kinds[HLO_VERDICT_LINT], failures = told;
+    writer_cursor counted = {0}, at = {0}, lint_at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &counted)); told++)
         failures += v->reason != NULL;
-    told += t->sum.kinds[HLO_VERDICT_LINT];
-    failures += t->sum.kinds[HLO_VERDICT_LINT];
     fprintf(t->out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuites>\n <testsuite name=\"hlo-fp8\" tests=\"%zu\" failures=\"%zu\">\n",
             told, failures);
-    report = index = 0;
-    for (const hlo_verdict *v; (v = writer_next(t, &report, &index));) writer_case(t->out, v);
-    report = index = 0;
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &report, &index));) writer_case(t->out, v);
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) writer_case(t->out, v);
+    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));) writer_case(t->out, v);
     fputs(" </testsuite>\n</testsuites>\n", t->out);
     return HLO_OK;
 }

@@ -130,22 +130,22 @@ void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool col
 }
 
 hlo_status writer_text(const report_writer *t) {
-    typedef const hlo_verdict *step(const report_writer *, size_t *, size_t *);
+    typedef const hlo_verdict *step(const report_writer *, writer_cursor *);
     step *const next[] = {writer_next, writer_next_lint};
     table form = {.fill = fill_text};
     bool has_reason[HLO_REASON_COUNT] = {false};
     cells row;
     for (int list = 0; list < 2; list++) {
-        size_t report = 0, index = 0;
-        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) {
+        writer_cursor at = {0};
+        for (const hlo_verdict *v; (v = next[list](t, &at));) {
             fill_row(&form, v, row);
             widen(&form, row);
             if (v->reason) has_reason[hlo_reason_find(v->reason)] = true;
         }
     }
     for (int list = 0; list < 2; list++) {
-        size_t report = 0, index = 0;
-        for (const hlo_verdict *v; (v = next[list](t, &report, &index));) writer_row(t, &form, v);
+        writer_cursor at = {0};
+        for (const hlo_verdict *v; (v = next[list](t, &at));) writer_row(t, &form, v);
     }
     writer_reasons(t->out, has_reason, t->coloured);
     if (t->sum.slower)
@@ -191,11 +191,12 @@ hlo_status writer_costs(const report_writer *t) {
                             [GAIN] = "gain",
                             [IN_FP8] = "in FP8"},
                   .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1)};
-    size_t count = 0, report = 0, index = 0;
+    size_t count = 0;
+    writer_cursor at = {0};
     writer_ranked *order = malloc((t->sum.total + 1) * sizeof *order);
     if (!order) return HLO_OUT_OF_MEMORY;
     cells row;
-    for (const hlo_verdict *v; (v = writer_next(t, &report, &index)); count++) {
+    for (const hlo_verdict *v; (v = writer_next(t, &at)); count++) {
         order[count] = (writer_ranked){v, count};
         fill_row(&form, v, row);
         widen(&form, row);

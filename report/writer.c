@@ -15,13 +15,19 @@ static bool is_wanted(const hlo_verdict *v, hlo_remarks which) {
     return false;
 }
 
-/* The next wanted verdict after (*report, *index), which start at 0, 0; NULL: no more. */
-const hlo_verdict *writer_next(const report_writer *t, size_t *report, size_t *index) {
-    for (; *report < t->count; (*report)++, *index = 0)
-        while (*index < t->reports[*report]->verdict_count) {
-            const hlo_verdict *v = &t->reports[*report]->verdicts[(*index)++];
+const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at) {
+    for (; at->report < t->count; *at = (writer_cursor){at->report + 1, 0})
+        while (at->index < t->reports[at->report]->verdict_count) {
+            const hlo_verdict *v = &t->reports[at->report]->verdicts[at->index++];
             if (is_wanted(v, t->which)) return v;
         }
+    return NULL;
+}
+
+const hlo_verdict *writer_next_lint(const report_writer *t, writer_cursor *at) {
+    for (; at->report < t->count; *at = (writer_cursor){at->report + 1, 0})
+        if (at->index < t->reports[at->report]->lint_count)
+            return &t->reports[at->report]->lints[at->index++].verdict;
     return NULL;
 }
 
@@ -33,13 +39,6 @@ int writer_by_time(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-const hlo_verdict *writer_next_lint(const report_writer *t, size_t *report, size_t *index) {
-    for (; *report < t->count; (*report)++, *index = 0)
-        if (*index < t->reports[*report]->lint_count)
-            return &t->reports[*report]->lints[(*index)++].verdict;
-    return NULL;
-}
-
 /* By what two digits behind the point show. */
 bool writer_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && v->input_seconds > 0 &&
@@ -49,8 +48,8 @@ bool writer_is_slower(const hlo_verdict *v) {
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
     writer_summary s = {0};
     const report_writer all = {.reports = reports, .count = count, .which = HLO_REMARKS_ALL};
-    size_t report = 0, index = 0;
-    for (const hlo_verdict *v; (v = writer_next(&all, &report, &index));) {
+    writer_cursor at = {0}, lint_at = {0};
+    for (const hlo_verdict *v; (v = writer_next(&all, &at));) {
         s.total++;
         s.kinds[v->kind]++;
         if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
@@ -61,8 +60,7 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
         s.input_seconds += v->runs * v->input_seconds;
         s.seconds += v->runs * v->seconds;
     }
-    report = index = 0;
-    for (const hlo_verdict *v; (v = writer_next_lint(&all, &report, &index));) {
+    for (const hlo_verdict *v; (v = writer_next_lint(&all, &lint_at));) {
         s.kinds[v->kind]++;
         s.reasons[v->kind][hlo_reason_find(v->reason)]++;
     }

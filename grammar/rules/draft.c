@@ -36,13 +36,7 @@ const char *rules_name(rules_parser *p, span s) {
 }
 
 void *rules_push(rules_parser *p, buffer *b, size_t size) {
-    if (b->count == b->capacity) {
-        uint32_t capacity = b->capacity ? 2 * b->capacity : 64;
-        void *data = hlo_arena_array(p->owner->arena, capacity, size);
-        if (b->count) memcpy(data, b->data, b->count * size);
-        b->data = data;
-        b->capacity = capacity;
-    }
+    hlo_arena_grow(p->owner->arena, &b->data, b->count, &b->capacity, size);
     void *item = (char *)b->data + b->count++ * size;
     memset(item, 0, size);
     return item;

@@ -174,6 +174,7 @@ typedef struct hlo_dims {
 } hlo_dims;
 
 int64_t hlo_view_count(const hlo_view *view);
+size_t hlo_view_bytes(const hlo_view *view);
 /* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
 /* Makes a row-major array in scratch memory, with the dimensions of `like`. */

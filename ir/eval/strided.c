@@ -122,6 +122,10 @@ int64_t hlo_view_count(const hlo_view *view) {
     return count;
 }
 
+size_t hlo_view_bytes(const hlo_view *view) {
+    return (size_t)hlo_view_count(view) * hlo_types[view->type].bytes;
+}
+
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides) {
     int64_t stride = 1;
     for (uint32_t d = view->rank; d-- > 0;) {

@@ -85,6 +85,22 @@ void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_seve
     va_end(args);
 }
 
+hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line, int column,
+                           const char *format, ...) {
+    char message[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    const hlo_diag diag = {.severity = HLO_ERROR,
+                           .message = message,
+                           .file = file,
+                           .line = line > 0 ? (uint32_t)line : 0,
+                           .column = line > 0 && column > 0 ? (uint32_t)column : 0};
+    if (sink) sink->emit(sink->user, &diag);
+    return HLO_INVALID_INPUT;
+}
+
 static const char *severity_name(hlo_severity severity) {
     return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }

@@ -14,6 +14,11 @@ void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_seve
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                     size_t offset, size_t length, const char *format, va_list args);
 
+/* Emits an error about a file, at a line and a column from 1 on (otherwise: at none), or about no
+ * file: NULL. Returns HLO_INVALID_INPUT. */
+hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line, int column,
+                           const char *format, ...) __attribute__((format(printf, 5, 6)));
+
 /* The errors found by a check, the first of which are reported. */
 typedef struct hlo_error_budget {
     unsigned most; /* reported at most */

@@ -10,14 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ir/text/diag.h"
+
 enum { LARGEST_FILE = INT32_MAX, FIRST_CAPACITY = 1 << 16, NULS = 2 };
 
 hlo_status hlo_file_refuse(const char *path, const hlo_diag_sink *sink, const char *why) {
-    char message[256];
-    snprintf(message, sizeof message, "cannot read the file: %s", why);
-    const hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = path};
-    if (sink) sink->emit(sink->user, &diag);
-    return HLO_INVALID_INPUT;
+    return hlo_diag_refuse(sink, path, 0, 0, "cannot read the file: %s", why);
 }
 
 static hlo_status refuse_errno(const char *path, const hlo_diag_sink *sink, int why) {

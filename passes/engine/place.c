@@ -48,14 +48,6 @@ static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
            (move->place == env->before || hlo_engine_before(env->engine, move->place, env->before));
 }
 
-static void grow_moves(hlo_rule_env *env) {
-    env->move_capacity = 2 * env->move_capacity + 8;
-    hlo_rule_move *grown =
-        hlo_arena_array(env->context->scratch, env->move_capacity, sizeof *env->moves);
-    if (env->move_count) memcpy(grown, env->moves, env->move_count * sizeof *grown);
-    env->moves = grown;
-}
-
 /* Plans to move `value`, operands first, before the place. `users`: the number of values on the
  * path to the one that hlo_rule_hoist_before() is for, which move after it. */
 static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
@@ -68,7 +60,8 @@ static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
         if (!hoist_for(env, hlo_instr_operand(value, i), users + 1)) return false;
     if (env->move_count + users >= MOVE_LIMIT)
         return hlo_rule_refuse(env, "depends-on-result", value);
-    if (env->move_count == env->move_capacity) grow_moves(env);
+    hlo_arena_grow(env->context->scratch, &env->moves, env->move_count, &env->move_capacity,
+                   sizeof *env->moves);
     env->moves[env->move_count++] = (hlo_rule_move){value, env->before, env->before->prev};
     return true;
 }

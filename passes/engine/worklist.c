@@ -8,13 +8,7 @@
 enum { USERS_ABOVE = 2 };
 
 void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr) {
-    if (to->count == to->capacity) {
-        const size_t capacity = 2 * to->capacity + HLO_ENGINE_BATCH;
-        hlo_instr **items = hlo_arena_array(e->context->scratch, capacity, sizeof *items);
-        if (to->count) memcpy(items, to->items, to->count * sizeof *items);
-        to->items = items;
-        to->capacity = capacity;
-    }
+    hlo_arena_grow(e->context->scratch, &to->items, to->count, &to->capacity, sizeof *to->items);
     instr->queued = true;
     to->items[to->count++] = instr;
 }

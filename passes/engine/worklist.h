@@ -14,7 +14,7 @@ typedef struct hlo_rule_candidate {
 
 typedef struct hlo_worklist {
     hlo_instr **items;
-    size_t count, capacity;
+    uint32_t count, capacity;
 } hlo_worklist;
 
 struct hlo_engine {

@@ -21,13 +21,6 @@ static void grow_ids(hlo_report *report, uint32_t id) {
     report->ids = ids;
 }
 
-static void grow(hlo_report *report, uint32_t capacity) {
-    slot *grown = hlo_arena_array(report->arena, capacity, sizeof *grown);
-    if (report->count) memcpy(grown, report->slots, report->count * sizeof *grown);
-    report->slots = grown;
-    report->capacity = capacity;
-}
-
 static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
     if (instr->id >= report->ids) grow_ids(report, instr->id);
     report->slot_of[instr->id] = index + 1;
@@ -36,7 +29,8 @@ static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
 }
 
 static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
-    if (report->count == report->capacity) grow(report, 2 * report->capacity + 64);
+    hlo_arena_grow(report->arena, &report->slots, report->count, &report->capacity,
+                   sizeof *report->slots);
     uint32_t index = report->count++;
     report->slots[index] = (slot){.reason = HLO_REASON_COUNT, .offset = instr->offset};
     bind(report, index, instr);
@@ -170,9 +164,11 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
 /* Opens a report; arrays have their final size at once, as growing leaves the old ones in the
  * arena. */
 void hlo_report_open(hlo_pass_context *context) {
-    context->report->target = context->target;
-    grow_ids(context->report, context->module->next_id);
-    grow(context->report, context->module->op_counts[HLO_OP_DOT] + 64);
+    hlo_report *report = context->report;
+    report->target = context->target;
+    grow_ids(report, context->module->next_id);
+    report->capacity = context->module->op_counts[HLO_OP_DOT] + 64;
+    report->slots = hlo_arena_array(report->arena, report->capacity, sizeof *report->slots);
     if (!hlo_product_most(context->module)) return;
     const bool *reached = hlo_facts_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)

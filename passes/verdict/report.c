@@ -149,12 +149,8 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
                      const char *format, ...) {
     hlo_report *report = context->report;
     hlo_arena *arena = report->arena;
-    if (report->lint_count == report->lint_capacity) {
-        report->lint_capacity = 2 * report->lint_capacity + 16;
-        lint *grown = hlo_arena_array(arena, report->lint_capacity, sizeof *grown);
-        if (report->lint_count) memcpy(grown, report->lints, report->lint_count * sizeof *grown);
-        report->lints = grown;
-    }
+    hlo_arena_grow(arena, &report->lints, report->lint_count, &report->lint_capacity,
+                   sizeof *report->lints);
     lint *made = &report->lints[report->lint_count++];
     *made = (lint){hlo_report_describe(report, at), reason, at->offset};
     made->verdict.kind = HLO_VERDICT_LINT;

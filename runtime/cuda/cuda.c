@@ -47,15 +47,6 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_diag_sink
     return status;
 }
 
-static void cuda_close(void *device) {
-    cuda_device_close(device);
-}
-
-static uint32_t cuda_group(void *device, const hlo_instr *const *instrs, uint32_t count,
-                           hlo_arena *arena, hlo_group **out_groups) {
-    return cuda_kernel_group(device, instrs, count, arena, out_groups);
-}
-
 /* Finds the first part that runs the instruction; NULL: none runs it, and `why` is the first part's
  * reason. */
 static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
@@ -114,8 +105,8 @@ const hlo_backend cuda_backend = {
     .alignment = ALIGN,
     .keeps_bounds = false,
     .open = cuda_open,
-    .close = cuda_close,
-    .group = cuda_group,
+    .close = cuda_device_close,
+    .group = cuda_kernel_group,
     .supports = cuda_supports,
     .prepare = cuda_prepare,
     .bind = cuda_bind,

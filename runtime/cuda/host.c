@@ -1,23 +1,13 @@
 /* Jobs of --fallback=cpu: an instruction that no other part runs is run by the cpu backend on
  * copies of its operands. */
+#include "ir/eval/kernel.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/driver/cuda.h"
-
-/* The job on the host: its arrays are in the plan's memory, made with the plan. */
-typedef struct host_job {
-    hlo_job job;
-} host_job;
 
 static bool supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      const char **why) {
     *why = NULL;
     return device->host_fallback && cpu_backend.supports(device->host, instr, arena, why);
-}
-
-static size_t size_of(const hlo_view *view) {
-    size_t size = hlo_types[view->type].bytes;
-    for (uint32_t i = 0; i < view->rank; i++) size *= (size_t)view->dims[i];
-    return size;
 }
 
 static void *aligned(hlo_arena *arena, size_t size) {
@@ -28,33 +18,33 @@ static void *aligned(hlo_arena *arena, size_t size) {
 
 static hlo_view *on_host(const hlo_view *views, uint32_t count, hlo_arena *arena) {
     hlo_view *copies = hlo_arena_copy(arena, views, count * sizeof *views);
-    for (uint32_t i = 0; i < count; i++) copies[i].data = aligned(arena, size_of(&views[i]));
+    for (uint32_t i = 0; i < count; i++) copies[i].data = aligned(arena, hlo_view_bytes(&views[i]));
     return copies;
 }
 
+/* Makes the job's state: a job of the host, whose arrays are in the plan's memory. */
 static hlo_status prepare(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why) {
-    host_job *host = hlo_arena_zero(arena, sizeof *host);
-    host->job = *job;
-    hlo_status status = cpu_backend.prepare(device->host, &host->job, arena, why);
+    hlo_job *host = hlo_arena_copy(arena, job, sizeof *job);
+    hlo_status status = cpu_backend.prepare(device->host, host, arena, why);
     job->state = host;
     if (!device->lib) return status;
-    host->job.operands = on_host(job->operands, job->operand_count, arena);
-    host->job.results = on_host(job->results, job->result_count, arena);
-    host->job.scratch = aligned(arena, host->job.scratch_size);
+    host->operands = on_host(job->operands, job->operand_count, arena);
+    host->results = on_host(job->results, job->result_count, arena);
+    host->scratch = aligned(arena, host->scratch_size);
     return status;
 }
 
 static hlo_status execute(cuda_device *device, const hlo_job *job, const char **why) {
-    host_job *host = job->state;
+    const hlo_job *host = job->state;
     for (uint32_t i = 0; i < job->operand_count; i++)
-        cuda_copy_out(device, host->job.operands[i].data, job->operands[i].data,
-                      size_of(&job->operands[i]));
+        cuda_copy_out(device, host->operands[i].data, job->operands[i].data,
+                      hlo_view_bytes(&job->operands[i]));
     if (device->failed) return cuda_fails(device, "read its operands", device->failed, why);
-    hlo_status status = cpu_backend.execute(device->host, &host->job, why);
+    hlo_status status = cpu_backend.execute(device->host, host, why);
     for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
         if (job->results[i].data)
-            cuda_copy_in(device, job->results[i].data, host->job.results[i].data,
-                         size_of(&job->results[i]));
+            cuda_copy_in(device, job->results[i].data, host->results[i].data,
+                         hlo_view_bytes(&job->results[i]));
     return status;
 }
 

@@ -32,12 +32,8 @@ struct plan_command_buffer {
 
 static node *add_node(const plan_run *r, node_kind kind, const plan_step *step) {
     plan_command_buffer *buffer = r->buffer;
-    if (buffer->count == buffer->capacity) {
-        buffer->capacity = buffer->capacity ? buffer->capacity * 2 : 4;
-        node *nodes = hlo_arena_array(r->plan->arena, buffer->capacity, sizeof *nodes);
-        if (buffer->count) memcpy(nodes, buffer->nodes, buffer->count * sizeof *nodes);
-        buffer->nodes = nodes;
-    }
+    hlo_arena_grow(r->plan->arena, &buffer->nodes, buffer->count, &buffer->capacity,
+                   sizeof *buffer->nodes);
     node *n = &buffer->nodes[buffer->count++];
     *n = (node){.kind = kind, .step = step};
     return n;

@@ -43,12 +43,8 @@ const hlo_shape **build_leaves(const build *b, const hlo_shape *shape) {
 
 uint32_t build_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     plan_comp *comp = b->comp;
-    if (comp->slot_count == comp->slot_capacity) {
-        comp->slot_capacity = comp->slot_capacity ? comp->slot_capacity * 2 : 16;
-        plan_slot *slots = hlo_arena_array(b->plan->arena, comp->slot_capacity, sizeof *slots);
-        if (comp->slot_count) memcpy(slots, comp->slots, comp->slot_count * sizeof *slots);
-        comp->slots = slots;
-    }
+    hlo_arena_grow(b->plan->arena, &comp->slots, comp->slot_count, &comp->slot_capacity,
+                   sizeof *comp->slots);
     plan_slot *slot = &comp->slots[comp->slot_count];
     *slot = (plan_slot){.kind = kind, .type = HLO_TYPE_INVALID};
     if (shape) {
@@ -96,12 +92,8 @@ build_value build_operands(const build *b, const hlo_instr *instr, uint32_t firs
 plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, build_value operands,
                       build_value results) {
     plan_comp *comp = b->comp;
-    if (comp->step_count == comp->step_capacity) {
-        comp->step_capacity = comp->step_capacity ? comp->step_capacity * 2 : 16;
-        plan_step *steps = hlo_arena_array(b->plan->arena, comp->step_capacity, sizeof *steps);
-        if (comp->step_count) memcpy(steps, comp->steps, comp->step_count * sizeof *steps);
-        comp->steps = steps;
-    }
+    hlo_arena_grow(b->plan->arena, &comp->steps, comp->step_count, &comp->step_capacity,
+                   sizeof *comp->steps);
     plan_step *step = &comp->steps[comp->step_count++];
     *step = (plan_step){.kind = kind,
                         .instr = instr,

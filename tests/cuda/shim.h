@@ -32,18 +32,18 @@ standin_shim_state standin_shim;
 #define gridDim (standin_shim.grid_size)
 #define __syncthreads() standin_shim.synchronise()
 
-inline unsigned short ptx_to_f16(float x) {
+inline unsigned short to_f16(float x) {
     const _Float16 half = (_Float16)x;
     unsigned short bits;
     memcpy(&bits, &half, sizeof bits);
     return bits;
 }
-inline float ptx_from_f16(unsigned short bits) {
+inline float from_f16(unsigned short bits) {
     _Float16 half;
     memcpy(&half, &bits, sizeof bits);
     return (float)half;
 }
-inline unsigned short ptx_to_bf16(float x) {
+inline unsigned short to_bf16(float x) {
     unsigned bits;
     memcpy(&bits, &x, sizeof bits);
     if (x != x) return 0x7fff;
@@ -74,17 +74,17 @@ inline float standin_from_fp8(unsigned char bits, int mantissa, int bias) {
                                  : ldexp(low, 1 - bias - mantissa);
     return (float)(bits & 0x80 ? -size : size);
 }
-inline unsigned char ptx_to_e4m3(float x) {
+inline unsigned char clamped_f8e4m3fn(float x) {
     return standin_to_fp8(x, 3, 7, 0x7e, 0x7f);
 }
-inline unsigned char ptx_to_e5m2(float x) {
+inline unsigned char clamped_f8e5m2(float x) {
     return standin_to_fp8(x, 2, 15, 0x7b, 0x7f);
 }
-inline float ptx_from_e4m3(unsigned char bits) {
+inline float from_f8e4m3fn(unsigned char bits) {
     return (bits & 0x7f) == 0x7f ? NAN : standin_from_fp8(bits, 3, 7);
 }
-inline float ptx_from_e5m2(unsigned char bits) {
-    return ptx_from_f16((unsigned short)(bits << 8));
+inline float from_f8e5m2(unsigned char bits) {
+    return from_f16((unsigned short)(bits << 8));
 }
 inline float ptx_shorten(double x) {
     const float y = (float)x;

@@ -3,40 +3,28 @@
 
 #include "runtime/cuda/codegen/reduce.h"
 
+/* Kinds of types by their identities, the columns of the table. */
+enum { PRED, F32, F64, S32, S64, U32, U64, KINDS };
+
+static const char *const identities[][KINDS] = {
+    [HLO_OP_ADD] = {"false", "0.0f", "0.0", "0", "0ll", "0u", "0ull"},
+    [HLO_OP_OR] = {"false", NULL, NULL, "0", "0ll", "0u", "0ull"},
+    [HLO_OP_XOR] = {"false", NULL, NULL, "0", "0ll", "0u", "0ull"},
+    [HLO_OP_AND] = {"true", NULL, NULL, "-1", "-1ll", "~0u", "~0ull"},
+    [HLO_OP_MULTIPLY] = {"true", "1.0f", "1.0", "1", "1ll", "1u", "1ull"},
+    [HLO_OP_MAXIMUM] = {"false", "(-float_inf())", "((double)-float_inf())", "(-0x7fffffff - 1)",
+                        "(-0x7fffffffffffffffll - 1)", "0u", "0ull"},
+    [HLO_OP_MINIMUM] = {"true", "(float_inf())", "((double)float_inf())", "0x7fffffff",
+                        "0x7fffffffffffffffll", "~0u", "~0ull"},
+};
+
 const char *reduce_identity(hlo_op op, hlo_type type) {
-    bool real = hlo_type_is_float(type), wide = type == HLO_TYPE_F64;
-    bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED, bits = hlo_types[type].bits == 64;
-    bool pred = type == HLO_TYPE_PRED;
-    const char *ones = is_signed ? (bits ? "-1ll" : "-1") : bits ? "~0ull" : "~0u";
-    switch (op) {
-    case HLO_OP_ADD:
-    case HLO_OP_OR:
-    case HLO_OP_XOR:
-        if (real && op != HLO_OP_ADD) return NULL;
-        return pred        ? "false"
-               : real      ? (wide ? "0.0" : "0.0f")
-               : is_signed ? (bits ? "0ll" : "0")
-               : bits      ? "0ull"
-                           : "0u";
-    case HLO_OP_MULTIPLY:
-        return pred        ? "true"
-               : real      ? (wide ? "1.0" : "1.0f")
-               : is_signed ? (bits ? "1ll" : "1")
-               : bits      ? "1ull"
-                           : "1u";
-    case HLO_OP_AND: return real ? NULL : pred ? "true" : ones;
-    case HLO_OP_MAXIMUM:
-        if (real) return wide ? "((double)-float_inf())" : "(-float_inf())";
-        if (pred) return "false";
-        return is_signed ? (bits ? "(-0x7fffffffffffffffll - 1)" : "(-0x7fffffff - 1)")
-               : bits    ? "0ull"
-                         : "0u";
-    case HLO_OP_MINIMUM:
-        if (real) return wide ? "((double)float_inf())" : "(float_inf())";
-        if (pred) return "true";
-        return is_signed ? (bits ? "0x7fffffffffffffffll" : "0x7fffffff") : ones;
-    default: return NULL;
-    }
+    const bool wide = hlo_types[type].bits == 64;
+    const int kind = type == HLO_TYPE_PRED                       ? PRED
+                     : hlo_type_is_float(type)                   ? F32 + wide
+                     : hlo_types[type].class == HLO_CLASS_SIGNED ? S32 + wide
+                                                                 : U32 + wide;
+    return (size_t)op < sizeof identities / sizeof *identities ? identities[op][kind] : NULL;
 }
 
 hlo_op reduce_simple(const hlo_instr *instr) {

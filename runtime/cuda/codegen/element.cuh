@@ -61,34 +61,12 @@ NARROW(f8e8m0fnu, 8, 0, 127, E8M0)
 /* 464 is half way between the largest value and what would be the next. */
 static inline uchar to_f8e4m3fn(float x) {
     const uint size = bits_as<uint>(x) & 0x7fffffffu;
-    return size > 0x43e80000u ? (uchar)(bits_as<uint>(x) >> 24 | 0x7f) : ptx_to_e4m3(x);
+    return size > 0x43e80000u ? (uchar)(bits_as<uint>(x) >> 24 | 0x7f) : clamped_f8e4m3fn(x);
 }
 static inline uchar to_f8e5m2(float x) {
     const uint size = bits_as<uint>(x) & 0x7fffffffu, minus = bits_as<uint>(x) >> 24 & 0x80;
     if (size > 0x7f800000u) return (uchar)(minus | 0x7e);
-    return size >= 0x47700000u ? (uchar)(minus | 0x7c) : ptx_to_e5m2(x);
-}
-/* Converts a value that is within the type's range. */
-static inline uchar clamped_f8e4m3fn(float x) {
-    return ptx_to_e4m3(x);
-}
-static inline uchar clamped_f8e5m2(float x) {
-    return ptx_to_e5m2(x);
-}
-static inline float from_f8e4m3fn(uchar x) {
-    return ptx_from_e4m3(x);
-}
-static inline float from_f8e5m2(uchar x) {
-    return ptx_from_e5m2(x);
-}
-static inline ushort to_f16(float x) {
-    return ptx_to_f16(x);
-}
-static inline float from_f16(ushort x) {
-    return ptx_from_f16(x);
-}
-static inline ushort to_bf16(float x) {
-    return ptx_to_bf16(x);
+    return size >= 0x47700000u ? (uchar)(minus | 0x7c) : clamped_f8e5m2(x);
 }
 static inline float from_bf16(ushort x) {
     return bits_as<float>((uint)x << 16);

@@ -11,16 +11,6 @@ const cuda_type cuda_types[HLO_TYPE_COUNT] = {
 #undef CUDA_TYPE
 };
 
-/* Makes room for one more in `*v`, which has `count` elements of `size` bytes. */
-static void grow(hlo_arena *arena, void *v, uint32_t count, uint32_t *capacity, size_t size) {
-    void **array = v;
-    if (count < *capacity) return;
-    *capacity = *capacity ? 2 * *capacity : 32;
-    void *wider = hlo_arena_array(arena, *capacity, size);
-    if (count) memcpy(wider, *array, count * size);
-    *array = wider;
-}
-
 static const char *vformat(hlo_arena *arena, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
@@ -52,7 +42,7 @@ const char *emit_refuse(emit *e, const char *format, ...) {
 /* ---------------------------------------------------------------------------------------- lines */
 
 static void add_line(emit *e, emit_lines *lines, const char *target, const char *text) {
-    grow(e->arena, &lines->v, lines->count, &lines->capacity, sizeof *lines->v);
+    hlo_arena_grow(e->arena, &lines->v, lines->count, &lines->capacity, sizeof *lines->v);
     lines->v[lines->count++] = (emit_line){target, text};
 }
 
@@ -169,7 +159,7 @@ const char *emit_offset(emit *e, const char *format, ...) {
     for (uint32_t i = 0; i < e->sum_count; i++)
         if (is_open(e, e->sums[i].scope) && strcmp(e->sums[i].text, text) == 0)
             return e->sums[i].name;
-    grow(e->arena, &e->sums, e->sum_count, &e->sum_capacity, sizeof *e->sums);
+    hlo_arena_grow(e->arena, &e->sums, e->sum_count, &e->sum_capacity, sizeof *e->sums);
     const char *name = emit_value(e, "i", e->offset, "%s", text);
     e->sums[e->sum_count].text = text;
     e->sums[e->sum_count].name = name;
@@ -201,7 +191,7 @@ const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, co
     if (linear)
         index->linear_strides =
             hlo_arena_copy(e->arena, linear_strides, rank * sizeof *linear_strides);
-    grow(e->arena, &e->indices, e->index_count, &e->index_capacity, sizeof *e->indices);
+    hlo_arena_grow(e->arena, &e->indices, e->index_count, &e->index_capacity, sizeof *e->indices);
     e->indices[e->index_count++] = index;
     return index;
 }
@@ -359,7 +349,7 @@ static const char *pack_name(emit *e, const char *pointer, const char *cell, con
     const char *whole = hlo_arena_format(e->arena, "%s + (%s)", pointer, address);
     for (uint32_t i = 0; i < e->pack_count; i++)
         if (strcmp(e->packs[i].address, whole) == 0) return e->packs[i].name;
-    grow(e->arena, &e->packs, e->pack_count, &e->pack_capacity, sizeof *e->packs);
+    hlo_arena_grow(e->arena, &e->packs, e->pack_count, &e->pack_capacity, sizeof *e->packs);
     const char *name = emit_name(e, "w");
     e->packs[e->pack_count].name = name;
     e->packs[e->pack_count++].address = whole;
@@ -398,7 +388,7 @@ const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_in
 
 void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
                    const char *name) {
-    grow(e->arena, &e->memos, e->memo_count, &e->memo_capacity, sizeof *e->memos);
+    hlo_arena_grow(e->arena, &e->memos, e->memo_count, &e->memo_capacity, sizeof *e->memos);
     e->memos[e->memo_count++] = (emit_memo){instr, index, cell, name, e->scope};
 }
 

@@ -5,10 +5,6 @@
 #include "ir/eval/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
-static size_t view_bytes(const hlo_view *view) {
-    return (size_t)(hlo_view_count(view) * hlo_types[view->type].bytes);
-}
-
 emit_space emit_space_of(const hlo_view *view) {
     emit_space s = {.rank = view->rank, .dims = view->dims, .count = hlo_view_count(view)};
     for (uint32_t d = 0; d < s.rank; d++) {
@@ -58,8 +54,9 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
     const hlo_job *job = e->job;
     launch->pointers[launch->pointer_count++] = pointer;
     if (pointer.kind != CUDA_SCRATCH)
-        launch->bytes += view_bytes(pointer.kind == CUDA_OPERAND ? &job->operands[pointer.index]
-                                                                 : &job->results[pointer.index]);
+        launch->bytes +=
+            hlo_view_bytes(pointer.kind == CUDA_OPERAND ? &job->operands[pointer.index]
+                                                        : &job->results[pointer.index]);
     *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
 }
 
@@ -206,7 +203,7 @@ static cuda_launch copy_launch(emit *e, uint32_t from, uint32_t to) {
     launch.pointers = hlo_arena_array(e->arena, 2, sizeof *launch.pointers);
     launch.pointers[0] = (cuda_pointer){.kind = CUDA_OPERAND, .index = from};
     launch.pointers[1] = (cuda_pointer){.kind = CUDA_RESULT, .index = to};
-    launch.bytes = view_bytes(view);
+    launch.bytes = hlo_view_bytes(view);
     return launch;
 }
 

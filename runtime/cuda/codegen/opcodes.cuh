@@ -10,6 +10,7 @@
     static inline double op_##name(double x) {                                                     \
         return function(x);                                                                        \
     }
+MATH(abs, fabs)
 MATH(acos, acos)
 MATH(acosh, acosh)
 MATH(asin, asin)
@@ -43,26 +44,19 @@ MATH(tanh, tanh)
         typedef double T;                                                                          \
         return expression;                                                                         \
     }
+FLOATS1(negate, -x)
+FLOATS1(sign, x > 0 ? (T)1 : x < 0 ? (T)-1 : x)
 FLOATS1(logistic, (T)1 / ((T)1 + op_exponential(-x)))
 FLOATS1(rsqrt, (T)1 / op_sqrt(x))
 FLOATS1(real, x)
 FLOATS1(imag, (T)0 * x)
 #undef FLOATS1
-static inline bool op_is_finite(float x) {
-    return x - x == 0;
-}
-static inline bool op_is_finite(double x) {
+template <typename T> static inline bool op_is_finite(T x) {
     return x - x == 0;
 }
 
-/* ------------------------------------------------------------------------- numbers: one operand */
+/* ------------------------------------------------------------------------ integers: one operand */
 
-static inline float op_abs(float x) {
-    return fabsf(x);
-}
-static inline double op_abs(double x) {
-    return fabs(x);
-}
 static inline int op_abs(int x) {
     return x < 0 ? (int)(0u - (uint)x) : x;
 }
@@ -72,20 +66,8 @@ static inline int64 op_abs(int64 x) {
 template <typename T> static inline T op_abs(T x) {
     return x;
 }
-static inline float op_negate(float x) {
-    return -x;
-}
-static inline double op_negate(double x) {
-    return -x;
-}
 template <typename T> static inline T op_negate(T x) {
     return (T)(0ull - (uint64)x);
-}
-static inline float op_sign(float x) {
-    return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
-}
-static inline double op_sign(double x) {
-    return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
 }
 template <typename T> static inline T op_sign(T x) {
     return (T)((x > (T)0) - (x < (T)0));
@@ -148,12 +130,6 @@ static inline int64 op_divide(int64 x, int64 y) {
 template <typename T> static inline T op_divide(T x, T y) {
     return y ? (T)(x / y) : (T)~0ull;
 }
-static inline float op_remainder(float x, float y) {
-    return fmodf(x, y);
-}
-static inline double op_remainder(double x, double y) {
-    return fmod(x, y);
-}
 static inline int op_remainder(int x, int y) {
     return y == 0 ? x : y == -1 ? 0 : x % y;
 }
@@ -181,12 +157,18 @@ template <typename T> static inline T op_minimum(T x, T y) {
     return x < y || x != x || (x == y && is_minus(x)) ? x : y;
 }
 
-static inline float op_power(float x, float y) {
-    return powf(x, y);
-}
-static inline double op_power(double x, double y) {
-    return pow(x, y);
-}
+#define MATH2(name, function)                                                                      \
+    static inline float op_##name(float x, float y) {                                              \
+        return function##f(x, y);                                                                  \
+    }                                                                                              \
+    static inline double op_##name(double x, double y) {                                           \
+        return function(x, y);                                                                     \
+    }
+MATH2(atan2, atan2)
+MATH2(power, pow)
+MATH2(remainder, fmod)
+#undef MATH2
+
 template <typename T> static inline T op_power(T x, T y) {
     if (y < (T)0) return x == (T)1 ? (T)1 : x == (T)-1 ? (y & 1 ? (T)-1 : (T)1) : (T)0;
     uint64 result = 1, base = (uint64)x;
@@ -194,13 +176,6 @@ template <typename T> static inline T op_power(T x, T y) {
         if (rest & 1) result *= base;
     return (T)result;
 }
-static inline float op_atan2(float x, float y) {
-    return atan2f(x, y);
-}
-static inline double op_atan2(double x, double y) {
-    return atan2(x, y);
-}
-
 template <typename T> static inline T op_and(T x, T y) {
     return (T)(x & y);
 }

@@ -71,11 +71,9 @@ extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, wide calls, dot
 extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructions; copies */
 extern const cuda_part cuda_host_part;   /* host.c: everything that ir/eval runs */
 
-/* kernel/fusion.c: groups the computation's live instructions (`count`, in order) that run
- * together. Writes the groups' members and results, not their inputs, in the arena. An instruction
- * may be a member of several groups and is a result of at most one. One that is in no group runs by
- * itself, or is plumbing. Groups never wait for each other in a circle. */
-uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *live, uint32_t count,
+/* kernel/fusion.c: groups live instructions for the backend's table (backend.h). An instruction
+ * that is in no group runs by itself, or is plumbing. */
+uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 
 /* kernel.c: compiles the device's program for it, and loads it. `why` as cuda_part has it. */
@@ -84,7 +82,7 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why);
 /* device.c: memory, time and recording for the backend's table (backend.h). */
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
-void cuda_device_close(cuda_device *device);
+void cuda_device_close(void *device);
 void *cuda_allocate(void *device, size_t size);
 void cuda_release(void *device, void *memory);
 const void *cuda_import(void *device, const void *bytes, size_t size);

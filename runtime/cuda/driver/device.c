@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/text/diag.h"
 #include "matmul/call.h"
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
@@ -70,9 +71,8 @@ static int nearest_target(int sm) {
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
                          int result) {
     char capacity[160];
-    cuda_report(sink, HLO_ERROR, "%s: %s", what,
-                cuda_error_text(device->lib, result, capacity, sizeof capacity));
-    return HLO_INVALID_INPUT;
+    return hlo_diag_refuse(sink, NULL, 0, 0, "%s: %s", what,
+                           cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
 static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
@@ -92,10 +92,7 @@ static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
     if (result) return refuse(device, sink, "the CUDA driver does not start", result);
     result = lib->cuDeviceGetCount(&count);
     if (result) return refuse(device, sink, "the CUDA driver counts no devices", result);
-    if (count == 0) {
-        cuda_report(sink, HLO_ERROR, "no CUDA device on this machine");
-        return HLO_INVALID_INPUT;
-    }
+    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device on this machine");
     result = lib->cuDeviceGet(&device->ordinal, 0);
     if (!result)
         result = lib->cuDeviceGetName(device->name, (int)sizeof device->name, device->ordinal);
@@ -128,8 +125,8 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     device->lt = lt;
     device->cublaslt = (int)lib->cublasLtGetVersion();
     if (!result) return HLO_OK;
-    cuda_report(sink, HLO_ERROR, "cuBLASLt does not start: %s", lib->cublasLtGetStatusName(result));
-    return HLO_INVALID_INPUT;
+    return hlo_diag_refuse(sink, NULL, 0, 0, "cuBLASLt does not start: %s",
+                           lib->cublasLtGetStatusName(result));
 }
 
 static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
@@ -158,11 +155,10 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
         status = open_device(device, sink);
     }
     device->target = nearest_target(device->sm);
-    if (status == HLO_OK && device->target == 0) {
-        cuda_report(sink, HLO_ERROR, "%s has compute capability %d.%d, which is too old",
-                    device->name, device->sm / 10, device->sm % 10);
-        status = HLO_INVALID_INPUT;
-    }
+    if (status == HLO_OK && device->target == 0)
+        status =
+            hlo_diag_refuse(sink, NULL, 0, 0, "%s has compute capability %d.%d, which is too old",
+                            device->name, device->sm / 10, device->sm % 10);
     if (status == HLO_OK) {
         size_t wanted = (size_t)hlo_target_find(device->target)->workspace;
         device->workspace = options->workspace ? options->workspace : wanted;
@@ -175,7 +171,8 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     return HLO_OK;
 }
 
-void cuda_device_close(cuda_device *device) {
+void cuda_device_close(void *closed) {
+    cuda_device *device = closed;
     const cuda_library *lib = device->lib;
     if (device->context) lib->cuCtxSetCurrent(device->context);
     release_owned(device);

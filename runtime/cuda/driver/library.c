@@ -2,9 +2,10 @@
 #include "runtime/cuda/driver/library.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ir/text/diag.h"
 
 typedef struct library_info {
     const char *what, *variable, *sonames;
@@ -15,17 +16,6 @@ static const library_info libraries[CUDA_LIBRARY_COUNT] = {
 #include "runtime/cuda/driver/library.def"
 #undef CUDA_LIBRARY
 };
-
-void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...) {
-    if (!sink) return;
-    char message[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    const hlo_diag diag = {.severity = severity, .message = message};
-    sink->emit(sink->user, &diag);
-}
 
 /* Libraries stay loaded: they keep memory that only they refer to, which each unloading would leak.
  */
@@ -38,8 +28,8 @@ static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
     if (path && *path) {
         void *handle = dlopen(path, LOADING);
         if (!handle)
-            cuda_report(sink, HLO_ERROR, "%s cannot be loaded from %s: %s", info->what,
-                        info->variable, dlerror());
+            hlo_diag_refuse(sink, NULL, 0, 0, "%s cannot be loaded from %s: %s", info->what,
+                            info->variable, dlerror());
         return handle;
     }
     snprintf(names, sizeof names, "%s", info->sonames);
@@ -48,7 +38,7 @@ static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
         if (handle) return handle;
         if (!*why) snprintf(why, sizeof why, "%s", dlerror());
     }
-    cuda_report(sink, HLO_ERROR, "no %s on this machine: %s", info->what, why);
+    hlo_diag_refuse(sink, NULL, 0, 0, "no %s on this machine: %s", info->what, why);
     return NULL;
 }
 
@@ -80,8 +70,8 @@ hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_di
         if (symbols[i].library != id) continue;
         void *address = dlsym(handle, symbols[i].name);
         if (!address) {
-            cuda_report(sink, HLO_ERROR, "the %s on this machine has no %s: it is too old",
-                        info->what, symbols[i].name);
+            hlo_diag_refuse(sink, NULL, 0, 0, "the %s on this machine has no %s: it is too old",
+                            info->what, symbols[i].name);
             dlclose(handle);
             return HLO_INVALID_INPUT;
         }

@@ -68,8 +68,4 @@ void cuda_library_unload(cuda_library *lib);
  * driver's, or `capacity`. */
 const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size);
 
-/* Emits an error that has no place in a text. */
-void cuda_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 #endif

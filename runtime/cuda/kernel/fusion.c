@@ -218,7 +218,7 @@ static void number_instrs(grouping *g) {
     for (uint32_t i = 0; i < g->count; i++) g->place[g->instrs[i]->id - g->first_id] = i;
 }
 
-uint32_t cuda_kernel_group(const cuda_device *device, const hlo_instr *const *live, uint32_t count,
+uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups) {
     (void)device;
     grouping g = {.arena = arena, .instrs = live, .count = count};

@@ -76,7 +76,7 @@ static void jobs_of_computation(jobs *all, const hlo_computation *c, const cuda_
     uint32_t count = 0;
     for (const hlo_instr *i = c->first; i; i = i->next) live[count++] = i;
     hlo_group *groups;
-    uint32_t group_count = cuda_kernel_group(device, live, count, arena, &groups);
+    uint32_t group_count = cuda_kernel_group((void *)device, live, count, arena, &groups);
     wanted[c->root->id] = true;
     for (uint32_t g = 0; g < group_count; g++) {
         jobs_add(all, arena, &groups[g]);
