@@ -214,8 +214,8 @@ double hlo_error_accumulation(double u, double terms, double sum_of_squares, dou
 }
 
 double hlo_error_coherence(double sum_of_squares, double sum) {
-    double c = 6 / (LAMBDA * LAMBDA) * sum * sum / sum_of_squares;
-    return isfinite(c) && c > 1 ? c : 1;
+    double flip = HLO_ERROR_FLIP / LAMBDA * sum, linear = flip * flip / sum_of_squares;
+    return isfinite(linear) ? 1 + linear : 1;
 }
 
 /* ------------------------------------------------------------------------------------- movement */

@@ -46,8 +46,8 @@ void hlo_error_add_change(const hlo_view *value, const hlo_view *a, const hlo_vi
                           double *variance);
 /* Returns the variance that accumulating `terms` terms in unknown order adds (docs/numerics.md). */
 double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
-/* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances, for an
- * error common to all terms (docs/numerics.md). */
+/* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances, as
+ * terms may share an error of HLO_ERROR_FLIP sigmas (docs/numerics.md). */
 double hlo_error_coherence(double sum_of_squares, double sum);
 /* Rounds a result as its type does and writes its sigmas. `variance` is dense, and so is
  * `unrounded`, the result before rounding, NULL where only the rounded one is known. The sigma of

@@ -58,16 +58,20 @@ static double boundary_distance(hlo_type type, double value, double result) {
     return least;
 }
 
-/* Returns the sigma of a result whose interval's ends round to `low` and `high`. */
+/* Returns the sigma of a result whose interval's ends round to `low` and `high`. Only where both
+ * are neighbours, or the result itself, is it that of one step alone: below a power of two, two
+ * steps are no further than the one above. */
 static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
                             double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
     if (change == 0) return 0;
     double step = hlo_error_step(type, result);
+    bool beyond = low < hlo_error_neighbour(type, result, -infinite) ||
+                  high > hlo_error_neighbour(type, result, infinite);
+    if (beyond) return hypot(sigma, step / HLO_ERROR_FLIP);
     bool tie = sigma * HLO_ERROR_FINE < step &&
                boundary_distance(type, value, result) <= HLO_ERROR_NEAR * sigma;
-    double flips = tie ? HLO_ERROR_FLIP_TIE : HLO_ERROR_FLIP;
-    return fmin(change / flips, hypot(sigma, step / flips));
+    return change / (tie ? HLO_ERROR_FLIP_TIE : HLO_ERROR_FLIP);
 }
 
 bool hlo_error_same(double a, double b) {

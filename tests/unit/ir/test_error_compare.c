@@ -103,12 +103,42 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.violations, 4);
 }
 
+/* Below a power of two steps are half as long: of the two that are no further than the one above,
+ * the second is accepted if the bound reaches it. */
+static void steps_below_a_power_of_two_are_shorter(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(
+        MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
+    /* The boundaries around 1 are 0.84375, 0.90625, 0.96875, 1.0625. */
+    static const double x[] = {0.97, 0.97, 1.03, 1.03}, reach[] = {0.06, 0.12, 0.05, 0.13};
+    for (int i = 0; i < 4; i++)
+        set(&s.operands[0], i, x[i]), set(&s.operand_sigmas[0], i, reach[i] / HLO_ERROR_LAMBDA);
+    for (int dropped = 0; dropped < 2; dropped++) {
+        run(&s, dropped);
+        unsigned char two_below[] = {0x36, 0x36, 0x36, 0x36}, one[] = {0x37, 0x37, 0x39, 0x39};
+        hlo_view other = s.result;
+        hlo_error_comparison c;
+        other.data = one;
+        hlo_error_compare(&s.result, &other, &s.sigma, &c);
+        assert_int_equal(c.steps, 4);
+        other.data = two_below;
+        hlo_error_compare(&s.result, &other, &s.sigma, &c);
+        assert_int_equal(c.within, 2);
+        assert_int_equal(c.violations, 2);
+        assert_int_equal(c.worst_index, 0);
+    }
+    hlo_module_free(s.module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparing_counts_every_case),
         cmocka_unit_test(an_infinity_is_no_nan),
         cmocka_unit_test(perturbing_moves_by_sigma),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
+        cmocka_unit_test(steps_below_a_power_of_two_are_shorter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
