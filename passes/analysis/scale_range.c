@@ -161,10 +161,20 @@ static void count_operand(magnitudes *all, hlo_arena *scratch, const hlo_instr *
     all->small = fmin(all->small, m.small);
 }
 
+/* True if a scale of the result is no subnormal number, nor infinite where the graph divides: it is
+ * multiplied with the result alone, as in the graph. */
+static bool is_result_scale(hlo_arena *scratch, const hlo_instr *scale) {
+    search s = {.scratch = scratch, .scale = true};
+    const magnitudes m = walk(scale, &s);
+    return !m.endless && m.small >= (double)FLT_MIN;
+}
+
 bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
                     const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     magnitudes all = unknown;
+    if (m->d_scale && m->d_scale != before->d_scale && !is_result_scale(scratch, m->d_scale))
+        return false;
     if (!dot && before->alpha == m->alpha && before->a_scale == m->a_scale &&
         before->b_scale == m->b_scale)
         return true;
