@@ -4,32 +4,9 @@
 
 #include "ir/eval/eval.h"
 #include "ir/float/float.h"
-#include "ir/module/known.h"
+#include "passes/analysis/value.h"
 
-enum { ELEMENT_LIMIT = 1 << 16, STEP_LIMIT = 256, TUPLE_DEPTH = 8 };
-
-static bool hands_on(const hlo_instr *value) {
-    return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
-           value->op == HLO_OP_ADD_DEPENDENCY ||
-           (hlo_instr_is_mark(value) &&
-            hlo_shape_compatible(value->shape, hlo_instr_operand(value, 0)->shape));
-}
-
-const hlo_instr *hlo_handed_on(const hlo_instr *value) {
-    int64_t path[TUPLE_DEPTH];
-    unsigned depth = 0;
-    for (const hlo_instr *at = value;;) {
-        uint32_t next = 0;
-        if (at->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
-            path[depth++] = hlo_instr_int(at, HLO_ATTR_INDEX, 0);
-        else if (at->op == HLO_OP_TUPLE && depth)
-            next = (uint32_t)path[--depth];
-        else if (!hands_on(at))
-            return value;
-        at = hlo_instr_operand(at, next);
-        if (!depth) value = at;
-    }
-}
+enum { ELEMENT_LIMIT = 1 << 16, STEP_LIMIT = 256 };
 
 typedef struct search {
     hlo_arena *scratch;
@@ -54,7 +31,8 @@ static bool is_computable(const hlo_instr *value, search *s) {
 }
 
 static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
-    value = hlo_handed_on(value);
+    const hlo_instr *from = hlo_handed_on(value, NULL);
+    if (from) value = from;
     if (value->op == HLO_OP_CONSTANT && value->u.literal->data) {
         *out = hlo_view_of(s->scratch, value->u.literal->shape, value->u.literal->data);
         return true;

@@ -4,11 +4,6 @@
 
 #include "ir/ir.h"
 
-/* Returns the instruction whose result `value` is, bit for bit, up to here only handed on: by
- * barriers, marks of shardings, and tuples that are taken apart again. `value` itself if there is
- * none. */
-const hlo_instr *hlo_handed_on(const hlo_instr *value);
-
 /* Computes the elements of a value that no input reaches, for questions whose answer can only
  * forbid something: through what passes leave where it is, as pinned instructions, barriers and
  * marks. Allocates in `scratch`. NULL: an input may reach it, no double equals an element, or there

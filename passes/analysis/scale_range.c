@@ -8,6 +8,7 @@
 #include "ir/module/known.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/fixed.h"
+#include "passes/analysis/value.h"
 
 enum { STEP_LIMIT = 256 };
 
@@ -131,7 +132,8 @@ static magnitudes unrounded(const hlo_instr *value, search *s) {
 }
 
 static magnitudes walk(const hlo_instr *value, search *s) {
-    value = hlo_handed_on(value);
+    const hlo_instr *from = hlo_handed_on(value, NULL);
+    if (from) value = from;
     const hlo_type type = value->shape->type;
     magnitudes m = unrounded(value, s);
     if (!hlo_type_is_float(type)) return m;

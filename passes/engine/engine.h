@@ -52,6 +52,8 @@ typedef struct hlo_rule_env {
     hlo_binding slots[HLO_RULE_SLOTS];
     uint32_t next_root;      /* roots that are matched */
     uint32_t fuel;           /* steps left to the match */
+    bool looks_past;         /* barriers and marks below the root, to say what they hold apart */
+    const hlo_instr *holder; /* one of these that the match looked past; NULL: none */
     const hlo_instr *pinned; /* a pinned instruction in the match, leaves excepted; NULL: none */
     /* Reason for not firing, the first that came up; HLO_REASON_COUNT: none. */
     hlo_reason reason;
@@ -96,6 +98,10 @@ typedef struct hlo_rule_library {
 /* match.c: binds env->slots. True: the roots match and the guards hold. False: env->reason may be a
  * guard's. */
 bool hlo_rule_match(hlo_rule_env *env);
+/* Matches as if there were no barriers and marks: env->reason says if these hold a result apart. */
+void hlo_rule_match_past(hlo_rule_env *env);
+/* True if below the root of the pattern there is a result of a call. */
+bool hlo_rule_takes_result(const hlo_rule_env *env);
 /* False if a guard fails that depends on words alone, such as options, and gives no reason: the
  * rule never fires. */
 bool hlo_rule_may_fire(hlo_rule_env *env);

@@ -268,10 +268,8 @@ static bool binds_itself(const hlo_rule_term *t) {
            t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE;
 }
 
-static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next) {
-    const hlo_rule_term *t = hlo_rule_term_at(env, term);
-    if (!env->fuel) return false;
-    env->fuel--;
+static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+                       const goal *next) {
     if (!shape_fits(env, t, value)) return false;
     if (t->slot < 0 || binds_itself(t)) return match_kind(env, t, value, next);
     hlo_binding *slot = &env->slots[t->slot];
@@ -281,6 +279,20 @@ static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const
     *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
     if (match_kind(env, t, value, next)) return true;
     slot->kind = HLO_BOUND_NOT;
+    return false;
+}
+
+static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next) {
+    const hlo_rule_term *t = hlo_rule_term_at(env, term);
+    if (!env->fuel) return false;
+    env->fuel--;
+    const bool any = t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_ANY;
+    if (!env->looks_past || any || value == env->root) return match_seen(env, t, value, next);
+    const hlo_instr *before = env->holder, *holder = NULL;
+    hlo_instr *held = hlo_handed_on(value, &holder);
+    if (!env->holder) env->holder = holder;
+    if (match_seen(env, t, holder ? held : value, next)) return true;
+    env->holder = before;
     return false;
 }
 
@@ -317,7 +329,8 @@ static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *
         hlo_instr *base = env->slots[t->slot].instr;
         if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
         return base && (match_term(env, term, base, NULL) ||
-                        match_from_users(env, term, ops, base, HEIGHT_LIMIT));
+                        match_from_users(env, term, ops, base,
+                                         env->looks_past ? 2 * HEIGHT_LIMIT : HEIGHT_LIMIT));
     }
     for (uint32_t i = 0; i < t->arg_count; i++)
         if (match_from_users_at(env, term, ops, arg_of(env, t, i))) return true;
@@ -333,6 +346,9 @@ static bool match_next_root(hlo_rule_env *env) {
     env->next_root = index + 1;
     op_set ops = {0};
     add_ops(env, root->term, &ops);
+    ops.has[HLO_OP_OPT_BARRIER] |= env->looks_past;
+    ops.has[HLO_OP_TUPLE] |= env->looks_past;
+    ops.has[HLO_OP_GET_TUPLE_ELEMENT] |= env->looks_past;
     bool ok = match_from_users_at(env, root->term, &ops, root->term) || match_next_root(env);
     env->next_root = index;
     return ok;
@@ -385,7 +401,7 @@ bool hlo_rule_may_fire(hlo_rule_env *env) {
 
 /* Sets the reason, unless an earlier guard has set one. */
 static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *blocker) {
-    if (env->reason != HLO_REASON_COUNT) return;
+    if (env->reason != HLO_REASON_COUNT || (env->looks_past && !env->holder)) return;
     env->reason = reason;
     env->blocker = blocker;
     if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;
@@ -401,7 +417,28 @@ static bool guards_hold(hlo_rule_env *env) {
         return false;
     }
     if (env->pinned) give_reason(env, hlo_pin_reason(env->pinned), env->pinned);
+    if (env->looks_past) give_reason(env, HLO_REASON_BEHIND_BARRIER, env->holder);
     return !env->pinned;
+}
+
+void hlo_rule_match_past(hlo_rule_env *env) {
+    env->looks_past = true;
+    env->holder = NULL;
+    hlo_rule_match(env);
+    env->looks_past = false;
+}
+
+static bool has_result(const hlo_rule_env *env, uint32_t term) {
+    const hlo_rule_term *t = hlo_rule_term_at(env, term);
+    if (t->kind == HLO_TERM_RESULT) return true;
+    for (uint32_t i = 0; i < t->arg_count; i++)
+        if (has_result(env, arg_of(env, t, i))) return true;
+    return false;
+}
+
+bool hlo_rule_takes_result(const hlo_rule_env *env) {
+    const uint32_t root = env->rules->roots[env->rule->first_root].term;
+    return hlo_rule_term_at(env, root)->kind != HLO_TERM_RESULT && has_result(env, root);
 }
 
 bool hlo_rule_match(hlo_rule_env *env) {

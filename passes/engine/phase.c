@@ -17,30 +17,36 @@
 
 enum { FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64 };
 
-static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rules *rules, const hlo_rule *rule) {
+static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rule_env *env) {
+    const hlo_module *module = e->context->module;
+    const bool marks =
+        module->op_counts[HLO_OP_CUSTOM_CALL] && module->attrs_seen[HLO_ATTR_SHARDING];
     hlo_rule_candidate **end = &e->by_op[op];
     while (*end) {
-        if ((*end)->rule == rule) return;
+        if ((*end)->rule == env->rule) return;
         end = &(*end)->next;
     }
     *end = hlo_arena_alloc(e->context->scratch, sizeof **end);
-    **end = (hlo_rule_candidate){.rules = rules, .rule = rule};
+    **end = (hlo_rule_candidate){.rules = env->rules,
+                                 .rule = env->rule,
+                                 .holds = (marks || module->op_counts[HLO_OP_OPT_BARRIER]) &&
+                                          hlo_rule_takes_result(env)};
 }
 
 /* Enters the rule under every opcode that its root may have. */
-static void enter(hlo_engine *e, const hlo_rules *rules, const hlo_rule *rule, uint32_t term) {
+static void enter(hlo_engine *e, const hlo_rule_env *env, uint32_t term) {
+    const hlo_rules *rules = env->rules;
     const hlo_rule_term *t = &rules->terms[term];
     switch ((hlo_term_kind)t->kind) {
-    case HLO_TERM_OP: add_candidate(e, t->code, rules, rule); break;
-    case HLO_TERM_CONSTANT: add_candidate(e, HLO_OP_CONSTANT, rules, rule); break;
-    case HLO_TERM_RESULT: add_candidate(e, HLO_OP_GET_TUPLE_ELEMENT, rules, rule); break;
-    case HLO_TERM_DEFINE: enter(e, rules, rule, rules->args[t->first_arg]); break;
+    case HLO_TERM_OP: add_candidate(e, t->code, env); break;
+    case HLO_TERM_CONSTANT: add_candidate(e, HLO_OP_CONSTANT, env); break;
+    case HLO_TERM_RESULT: add_candidate(e, HLO_OP_GET_TUPLE_ELEMENT, env); break;
+    case HLO_TERM_DEFINE: enter(e, env, rules->args[t->first_arg]); break;
     case HLO_TERM_ALT:
-        for (uint32_t i = 0; i < t->arg_count; i++)
-            enter(e, rules, rule, rules->args[t->first_arg + i]);
+        for (uint32_t i = 0; i < t->arg_count; i++) enter(e, env, rules->args[t->first_arg + i]);
         break;
     default:
-        for (unsigned op = 0; op < HLO_OP_COUNT; op++) add_candidate(e, op, rules, rule);
+        for (unsigned op = 0; op < HLO_OP_COUNT; op++) add_candidate(e, op, env);
         break;
     }
 }
@@ -58,7 +64,7 @@ static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules
         e->judges |= gives_reasons(rules, rule);
         env->rules = rules;
         env->rule = rule;
-        if (hlo_rule_may_fire(env)) enter(e, rules, rule, rules->roots[rule->first_root].term);
+        if (hlo_rule_may_fire(env)) enter(e, env, rules->roots[rule->first_root].term);
     }
 }
 
@@ -156,6 +162,9 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
             report_fault(e, c->rule, false, root->offset,
                          "was refused, and has changed the module");
     }
+    set_reason(e, env, env->reason, env->blocker);
+    if (matched || !c->holds) return false;
+    hlo_rule_match_past(env);
     set_reason(e, env, env->reason, env->blocker);
     return false;
 }

@@ -9,6 +9,7 @@ enum { HLO_ENGINE_BATCH = 1024 }; /* instructions visited at a time: as many as 
 typedef struct hlo_rule_candidate {
     const hlo_rules *rules;
     const hlo_rule *rule;
+    bool holds; /* barriers may hold a result apart from what the rule does with it */
     struct hlo_rule_candidate *next;
 } hlo_rule_candidate;
 

@@ -82,35 +82,6 @@ TEST(identity) {
 
 /* ---------------------------------------------------------------------------------------- users */
 
-/* A relu, a bias, a clamp, or what takes magnitudes. */
-static bool is_epilogue_of(const hlo_instr *user, const hlo_instr *value) {
-    if (user->op == HLO_OP_ABS || user->op == HLO_OP_CLAMP) return true;
-    if (user->op != HLO_OP_ADD && user->op != HLO_OP_MAXIMUM) return false;
-    const hlo_instr *other = hlo_instr_operand(user, hlo_instr_operand(user, 0) == value);
-    double number;
-    return user->op == HLO_OP_ADD ? other->op == HLO_OP_BROADCAST
-                                  : hlo_known_number(other, &number) && number == 0;
-}
-
-static bool has_epilogue(const hlo_instr *value) {
-    for (const hlo_use *use = value->uses; use; use = use->next)
-        if (is_epilogue_of(use->user, value)) return true;
-    return false;
-}
-
-TEST(feeds_epilogue) {
-    const hlo_instr *barrier = args[0].instr, *tuple = hlo_instr_operand(barrier, 0);
-    if (tuple == args[1].instr) return has_epilogue(barrier);
-    for (const hlo_use *use = barrier->uses; use; use = use->next) {
-        const int64_t index = hlo_instr_int(use->user, HLO_ATTR_INDEX, -1);
-        if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT && index >= 0 &&
-            index < tuple->operand_count &&
-            hlo_instr_operand(tuple, (uint32_t)index) == args[1].instr && has_epilogue(use->user))
-            return true;
-    }
-    return false;
-}
-
 TEST(one_use) {
     return hlo_instr_user_count(args->instr) == 1;
 }
