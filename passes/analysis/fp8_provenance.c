@@ -13,12 +13,18 @@ typedef struct entry {
     uint32_t operand;
 } entry;
 
+/* Of a value: whether each array comes from fp8, in tuples in a tuple as well. */
+typedef struct facts {
+    bool own, *leaves; /* `own` is the only leaf of what is no tuple */
+    uint32_t count;    /* of leaves */
+    uint32_t *starts;  /* of the elements of a tuple, among the leaves */
+} facts;
+
 struct hlo_fp8_provenance {
     const hlo_module *module;
     hlo_arena *arena;
-    bool *whole;     /* by id */
-    bool **elements; /* by id, of a tuple; a tuple within one holds none */
-    entry *entries;  /* by computation id */
+    facts *of;      /* by id */
+    entry *entries; /* by computation id */
     bool changed;
 };
 
@@ -27,19 +33,55 @@ static void mark(hlo_fp8_provenance *c, bool *flag, bool value) {
     *flag |= value;
 }
 
-static bool *elements_of(hlo_fp8_provenance *c, const hlo_instr *tuple) {
-    bool **elements = &c->elements[tuple->id];
-    if (!*elements) *elements = hlo_arena_zero(c->arena, tuple->shape->rank);
-    return *elements;
+static uint32_t leaf_count(const hlo_shape *shape) {
+    uint32_t count = 0;
+    if (shape->type != HLO_TYPE_TUPLE) return 1;
+    for (uint32_t i = 0; i < shape->rank; i++) count += leaf_count(shape->elements[i]);
+    return count;
+}
+
+static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value) {
+    facts *f = &c->of[value->id];
+    const hlo_shape *shape = value->shape;
+    if (f->leaves) return f;
+    f->count = leaf_count(shape);
+    f->leaves = shape->type == HLO_TYPE_TUPLE ? hlo_arena_zero(c->arena, f->count) : &f->own;
+    if (shape->type != HLO_TYPE_TUPLE) return f;
+    f->starts = hlo_arena_array(c->arena, shape->rank + 1, sizeof *f->starts);
+    *f->starts = 0;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        f->starts[i + 1] = f->starts[i] + leaf_count(shape->elements[i]);
+    return f;
+}
+
+/* Propagates the facts of `from` to as many leaves of `to`, the first of which is `start`. */
+static void hand_part(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
+                      uint32_t start) {
+    const facts *have = facts_of(c, from), *get = facts_of(c, to);
+    for (uint32_t i = 0; i < have->count && start + i < get->count; i++)
+        mark(c, &get->leaves[start + i], have->leaves[i]);
 }
 
 /* Propagates the facts of `from` to `to`, of equal shape. */
 static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to) {
-    mark(c, &c->whole[to->id], c->whole[from->id]);
-    if (from->shape->type != HLO_TYPE_TUPLE || to->shape->type != HLO_TYPE_TUPLE) return;
-    bool *have = elements_of(c, from), *get = elements_of(c, to);
-    for (uint32_t i = 0; i < from->shape->rank && i < to->shape->rank; i++)
-        mark(c, &get[i], have[i]);
+    hand_part(c, from, to, 0);
+}
+
+static void visit_element(hlo_fp8_provenance *c, const hlo_instr *get) {
+    const hlo_instr *tuple = hlo_instr_operand(get, 0);
+    const int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, 0);
+    if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank) return;
+    const facts *have = facts_of(c, tuple), *element = facts_of(c, get);
+    for (uint32_t i = 0; i < element->count; i++)
+        mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
+}
+
+/* True if some of the value comes from fp8. */
+static bool any(const hlo_fp8_provenance *c, const hlo_instr *value) {
+    const facts *f = facts_of(c, value);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->leaves[i]) return true;
+    return false;
 }
 
 static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_computation *called,
@@ -81,47 +123,41 @@ static uint32_t carrying(const hlo_instr *instr) {
     case HLO_OP_SUBTRACT:
         return (hlo_splat_source(hlo_instr_operand(instr, 1)) ? 1u : 0u) |
                (hlo_splat_source(hlo_instr_operand(instr, 0)) ? 2u : 0u);
-    default:
-        return hlo_instr_moves(instr) || hlo_instr_is_mark(instr) ||
-               hlo_op_is(instr->op, HLO_COLLECTIVE);
+    default: return hlo_instr_moves(instr) || hlo_op_is(instr->op, HLO_COLLECTIVE);
     }
 }
 
 static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     switch (instr->op) {
-    case HLO_OP_TUPLE: {
-        bool *elements = elements_of(c, instr);
+    case HLO_OP_TUPLE:
         for (uint32_t i = 0; i < instr->operand_count; i++)
-            mark(c, &elements[i], c->whole[hlo_instr_operand(instr, i)->id]);
+            hand_part(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
         return;
-    }
-    case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *tuple = hlo_instr_operand(instr, 0);
-        int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
-        if (tuple->shape->type == HLO_TYPE_TUPLE && index >= 0 && index < tuple->shape->rank)
-            mark(c, &c->whole[instr->id], elements_of(c, tuple)[index]);
-        return;
-    }
+    case HLO_OP_GET_TUPLE_ELEMENT: visit_element(c, instr); return;
     case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr); return;
     case HLO_OP_WHILE: visit_loop(c, instr); return;
     case HLO_OP_CONDITIONAL: visit_branches(c, instr); return;
     case HLO_OP_CALL:
         call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), 0, instr->operand_count);
         return;
+    case HLO_OP_CUSTOM_CALL:
+        if (!hlo_instr_is_mark(instr)) break;
+        hand_on(c, hlo_instr_operand(instr, 0), instr);
+        return;
     default: break;
     }
-    uint32_t operands = carrying(instr);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (operands >> (i < 31 ? i : 31) & 1)
-            mark(c, &c->whole[instr->id], c->whole[hlo_instr_operand(instr, i)->id]);
-    if (hlo_type_is_fp8(instr->shape->type)) mark(c, &c->whole[instr->id], true);
+    const uint32_t operands = carrying(instr);
+    const facts *f = facts_of(c, instr);
+    bool carried = hlo_type_is_fp8(instr->shape->type);
+    for (uint32_t i = 0; i < instr->operand_count && !carried; i++)
+        carried = operands >> (i < 31 ? i : 31) & 1 && any(c, hlo_instr_operand(instr, i));
+    for (uint32_t i = 0; i < f->count; i++) mark(c, &f->leaves[i], carried);
 }
 
 const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_arena *arena) {
     hlo_fp8_provenance *c = hlo_arena_zero(arena, sizeof *c);
     *c = (hlo_fp8_provenance){.module = module, .arena = arena, .changed = true};
-    c->whole = hlo_arena_zero(arena, module->next_id);
-    c->elements = hlo_arena_zero(arena, module->next_id * sizeof *c->elements);
+    c->of = hlo_arena_zero(arena, module->next_id * sizeof *c->of);
     c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
     for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {
         c->changed = false;
@@ -134,7 +170,7 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
 }
 
 bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
-    return provenance->whole[value->id];
+    return any(provenance, value);
 }
 
 /* True if the instruction is pinned, so that fp8 cannot be carried through it. */
@@ -163,17 +199,22 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
                                             const hlo_instr *value, hlo_reason *out_reason) {
     for (unsigned step = 0; step < STEP_LIMIT && !hlo_type_is_fp8(value->shape->type); step++) {
         const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL, *holder;
+        const hlo_instr *held, *held_by = NULL;
         *out_reason = HLO_REASON_DEQUANTISED_OUTSIDE;
         switch (value->op) {
         case HLO_OP_GET_TUPLE_ELEMENT:
-            if (from->op == HLO_OP_OPT_BARRIER) break;
+        case HLO_OP_OPT_BARRIER:
+            held = hlo_handed_on(value, &held_by);
+            if (held_by) {
+                from = held_by;
+                break;
+            }
             holder =
                 from->op == HLO_OP_PARAMETER ? find_holder(provenance, from, out_reason) : NULL;
             if (holder) return holder;
-            if (from->op != HLO_OP_TUPLE) return value;
-            value = hlo_instr_operand(from, (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0));
+            if (!held) return value;
+            value = held;
             continue;
-        case HLO_OP_OPT_BARRIER: from = value; break;
         case HLO_OP_CUSTOM_CALL:
             if (hlo_instr_moves(value)) {
                 value = from;
@@ -189,7 +230,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
         case HLO_OP_PARAMETER: return value;
         default:
             for (uint32_t i = 0; i < value->operand_count; i++)
-                if (provenance->whole[hlo_instr_operand(value, i)->id]) {
+                if (any(provenance, hlo_instr_operand(value, i))) {
                     from = hlo_instr_operand(value, i);
                     break;
                 }
