@@ -120,7 +120,7 @@ static void bash_arguments(program_id program) {
 static void print_bash(program_id program, const char *name) {
     printf("# Completes the command line of %s in bash.\n_%s() {\n", name, name);
     fputs(
-        "    local word=${COMP_ATTR_VALUES[COMP_CWORD]} last=${COMP_ATTR_VALUES[COMP_CWORD - 1]}\n"
+        "    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}\n"
         "    local option= before= words= list= files=\n"
         "    COMPREPLY=()\n"
         "    # Bash takes a word apart at its `=`, unless it is told otherwise.\n"
@@ -129,7 +129,7 @@ static void print_bash(program_id program, const char *name) {
         "    elif [[ $word == = ]]; then\n"
         "        option=$last word=\n"
         "    elif [[ $last == = ]]; then\n"
-        "        option=${COMP_ATTR_VALUES[COMP_CWORD - 2]}\n"
+        "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
         "    else\n"
         "        case $last in\n"
         "        ",
