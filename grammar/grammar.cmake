@@ -1,6 +1,20 @@
 # HLO text, and rewrite rules: two lexers, two parsers. Binary modules: one schema.
+
+# hlo_protobuf(VARIABLE FILE): the C sources, in VARIABLE, of the schema FILE.proto.
+function(hlo_protobuf variable file)
+  get_filename_component(folder ${file} DIRECTORY)
+  set(to ${CMAKE_BINARY_DIR}/generated/${file}.pb-c)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/${folder})
+  add_custom_command(OUTPUT ${to}.c ${to}.h
+    COMMAND ${HLO_PROTOC_C} -I ${CMAKE_SOURCE_DIR}/${folder}
+      --c_out=${CMAKE_BINARY_DIR}/generated/${folder} ${CMAKE_SOURCE_DIR}/${file}.proto
+    DEPENDS ${CMAKE_SOURCE_DIR}/${file}.proto VERBATIM)
+  hlo_generated(${to}.c)
+  set(${variable} ${to}.c ${to}.h PARENT_SCOPE)
+endfunction()
+
 set(hlo_generated_dir ${CMAKE_BINARY_DIR}/generated/grammar)
-file(MAKE_DIRECTORY ${hlo_generated_dir}/text ${hlo_generated_dir}/rules ${hlo_generated_dir}/proto)
+file(MAKE_DIRECTORY ${hlo_generated_dir}/text ${hlo_generated_dir}/rules)
 foreach(language text/hlo rules/rules)
   get_filename_component(folder ${language} DIRECTORY)
   set(to ${hlo_generated_dir}/${language})
@@ -11,10 +25,5 @@ foreach(language text/hlo rules/rules)
   add_flex_bison_dependency(${folder}_lexer ${folder}_parser)
   set(hlo_${folder}_generated ${to}.lex.c ${to}.tab.c)
 endforeach()
-set(to ${hlo_generated_dir}/proto/hlo.pb-c)
-add_custom_command(OUTPUT ${to}.c ${to}.h
-  COMMAND ${HLO_PROTOC_C} -I ${CMAKE_SOURCE_DIR}/grammar/proto --c_out=${hlo_generated_dir}/proto
-    ${CMAKE_SOURCE_DIR}/grammar/proto/hlo.proto
-  DEPENDS ${CMAKE_SOURCE_DIR}/grammar/proto/hlo.proto VERBATIM)
-set(hlo_proto_generated ${to}.c ${to}.h)
-hlo_generated(${hlo_text_generated} ${hlo_rules_generated} ${to}.c)
+hlo_protobuf(hlo_proto_generated grammar/proto/hlo)
+hlo_generated(${hlo_text_generated} ${hlo_rules_generated})

@@ -119,21 +119,20 @@ static void bash_arguments(program_id program) {
 
 static void print_bash(program_id program, const char *name) {
     printf("# Completes the command line of %s in bash.\n_%s() {\n", name, name);
-    fputs(
-        "    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}\n"
-        "    local option= before= words= list= files=\n"
-        "    COMPREPLY=()\n"
-        "    # Bash takes a word apart at its `=`, unless it is told otherwise.\n"
-        "    if [[ $word == --*=* ]]; then\n"
-        "        option=${word%%=*} before=${word%%=*}= word=${word#*=}\n"
-        "    elif [[ $word == = ]]; then\n"
-        "        option=$last word=\n"
-        "    elif [[ $last == = ]]; then\n"
-        "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
-        "    else\n"
-        "        case $last in\n"
-        "        ",
-        stdout);
+    fputs("    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}\n"
+          "    local option= before= words= list= files=\n"
+          "    COMPREPLY=()\n"
+          "    # Bash takes a word apart at its `=`, unless it is told otherwise.\n"
+          "    if [[ $word == --*=* ]]; then\n"
+          "        option=${word%%=*} before=${word%%=*}= word=${word#*=}\n"
+          "    elif [[ $word == = ]]; then\n"
+          "        option=$last word=\n"
+          "    elif [[ $last == = ]]; then\n"
+          "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "    else\n"
+          "        case $last in\n"
+          "        ",
+          stdout);
     bash_takers(program);
     fputs(") option=$last ;;\n"
           "        esac\n"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
 #include "options.h"
@@ -14,7 +15,8 @@ typedef struct run_job {
     /* The executed module; its form before --optimize for the cpu backend, if another form is
      * executed or it is compared with; the module that --compare names. */
     hlo_module *module, *before, *reference;
-    hlo_plan *plan, *judge_plan;
+    hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
+    hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
     hlo_arrays *judges[2]; /* NULL, or expected or outputs: borrowed */
 } run_job;
@@ -92,6 +94,60 @@ static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *ho
     return HLO_INVALID_INPUT;
 }
 
+/* Splits the argument of --xla, in place, at its spaces; returns the number of words. */
+static size_t split_words(char *text, const char **out) {
+    size_t count = 0;
+    for (char *word; (word = strsep(&text, " "));)
+        if (*word) out[count++] = word;
+    return count;
+}
+
+/* Has the plugin compile the module. */
+static hlo_status make_pjrt(run_job *job, const char *plugin) {
+    const option_value *values = job->options.values;
+    const char *given = values[OPTION_XLA].given ? values[OPTION_XLA].text : "";
+    char *text = strdup(given);
+    const char **settings = calloc(strlen(given) + 1, sizeof *settings);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (text && settings) {
+        hlo_pjrt_options how;
+        hlo_pjrt_options_init(&how);
+        how.plugin = plugin;
+        how.target = values[OPTION_TOPOLOGY].text;
+        how.devices = (uint32_t)values[OPTION_DEVICES].number;
+        how.partitioned = values[OPTION_PARTITIONED].given;
+        how.settings = settings;
+        how.setting_count = split_words(text, settings);
+        status = hlo_pjrt_new(job->module, &how, &options_sink, &job->pjrt);
+    }
+    free(settings);
+    free(text);
+    return status;
+}
+
+/* Writes the module that the plugin has made, and compares its matmuls with those that it got. */
+static hlo_status show_compiled(run_job *job) {
+    const option_value *values = job->options.values;
+    const char *path = values[OPTION_OPTIMIZED].text;
+    if (!path && !values[OPTION_COMPILE_ONLY].given) return HLO_OK;
+    hlo_module *made;
+    hlo_status status = hlo_pjrt_optimized(job->pjrt, &options_sink, &made);
+    if (status != HLO_OK) return status;
+    output out = {.name = path};
+    if (path && !output_open(&out, path, stdout)) {
+        hlo_module_free(made);
+        return complain("open", path);
+    }
+    if (path) status = hlo_module_print(made, NULL, out.file);
+    if (path && !output_close(&out, status == HLO_OK)) status = complain("write", path);
+    if (status == HLO_OK && values[OPTION_COMPILE_ONLY].given) {
+        status = hlo_module_diff_matmuls(job->module, made, stdout);
+        if (status == HLO_MISMATCH) status = HLO_OK; /* told, and no gate */
+    }
+    hlo_module_free(made);
+    return status;
+}
+
 static hlo_status get_inputs(run_job *job) {
     const option_value *values = job->options.values;
     const char *path = values[OPTION_INPUTS].text;
@@ -120,13 +176,18 @@ static void print_times(double *seconds, size_t count) {
            seconds[count - 1] - seconds[0]);
 }
 
+static hlo_status run_once(run_job *job) {
+    if (job->pjrt) return hlo_pjrt_run(job->pjrt, job->inputs, &options_sink, &job->outputs);
+    return hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
+}
+
 static hlo_status run_times(run_job *job, double *seconds, size_t count) {
     for (size_t i = 0; i < count; i++) {
         hlo_arrays_free(job->outputs);
         job->outputs = NULL;
-        hlo_status status = hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
+        hlo_status status = run_once(job);
         if (status != HLO_OK) return status;
-        seconds[i] = hlo_plan_seconds(job->plan);
+        seconds[i] = job->pjrt ? hlo_pjrt_seconds(job->pjrt) : hlo_plan_seconds(job->plan);
     }
     return HLO_OK;
 }
@@ -226,11 +287,22 @@ static hlo_status execute_to(run_job *job, const char *path) {
     return written == HLO_OK ? status : written;
 }
 
+/* Returns the plugin that --backend names; NULL: it names none. */
+static const char *plugin_of(const option_value *values) {
+    static const char word[] = "pjrt:";
+    const char *backend = values[OPTION_BACKEND].text;
+    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
+}
+
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
+    const char *plugin = plugin_of(values);
     hlo_status status = load_modules(job);
     hlo_plan_options how = plan_options(job);
-    if (status == HLO_OK) status = make_plan(job->module, &how, &job->plan);
+    if (status == HLO_OK)
+        status = plugin ? make_pjrt(job, plugin) : make_plan(job->module, &how, &job->plan);
+    if (status == HLO_OK && plugin) status = show_compiled(job);
+    if (status != HLO_OK || values[OPTION_COMPILE_ONLY].given) return status;
     if (status == HLO_OK && values[OPTION_PLAN].given) {
         hlo_plan_print(job->plan, stdout);
         return HLO_OK;
@@ -248,6 +320,7 @@ static void free_all(run_job *job) {
     hlo_arrays_free(job->expected);
     hlo_plan_free(job->plan);
     hlo_plan_free(job->judge_plan);
+    hlo_pjrt_free(job->pjrt);
     hlo_module_free(job->reference);
     hlo_module_free(job->before);
     hlo_module_free(job->module);
@@ -264,11 +337,30 @@ int main(int argc, char **argv) {
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
                                                                   : "no input file");
     const option_value *values = job.options.values;
-    int modes = values[OPTION_PLAN].given ? MODE_PLAN : MODE_EXECUTE;
+    const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
+    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
     if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
     if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
-    if (values[OPTION_BACKEND].number) modes |= MODE_DEVICE;
+    if (plugin_of(values))
+        modes |= MODE_PLUGIN;
+    else if (values[OPTION_BACKEND].number)
+        modes |= MODE_DEVICE;
     if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
+    if (plugin_of(values) && values[OPTION_PLAN].given)
+        return options_refuse(PROGRAM_RUN, "--plan has no use with a plugin");
+    if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
+        return options_refuse(PROGRAM_RUN, "--topology has no use without --compile-only");
+    if (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given)
+        return options_refuse(PROGRAM_RUN, "--compare has no use with --partitioned: the cpu "
+                                           "backend runs one device");
+    for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        const size_t length = strcspn(at, " ");
+        if (length && !memchr(at, '=', length))
+            return options_refuse(PROGRAM_RUN,
+                                  "bad argument '%.*s' of --xla, which takes KEY=VALUE",
+                                  (int)length, at);
+    }
     const char *compare_with = values[OPTION_COMPARE].text, *outputs = values[OPTION_OUTPUTS].text;
     if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
         strcmp(values[OPTION_BACKEND].text, "cpu") == 0)

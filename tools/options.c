@@ -153,11 +153,13 @@ static bool parse_number(const char *text, char end, const char **out_end, long 
     return errno == 0 && *stop == end;
 }
 
-/* Finds `text` among words separated by `|`; -1: it is none of them. */
+/* Finds `text` among words separated by `|`; `a:B` stands for `a:` with any text behind it. -1: it
+ * is none of them. */
 static long find_word(const char *words, const char *text, size_t length) {
     for (long index = 0;; index++) {
-        size_t size = strcspn(words, "|");
+        const size_t size = strcspn(words, "|"), fixed = strcspn(words, ":|") + 1;
         if (size == length && memcmp(words, text, length) == 0) return index;
+        if (fixed < size && length > fixed && memcmp(words, text, fixed) == 0) return index;
         if (!words[size]) return -1;
         words += size + 1;
     }
@@ -350,9 +352,10 @@ static const char *no_use(int wanted, int modes) {
     if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "without --optimize";
     if (wanted == MODE_COMPARE) return "without --compare";
     if (wanted == MODE_DEVICE) return "without --backend=cuda";
+    if (wanted == MODE_PLUGIN) return "without --backend=pjrt:PLUGIN";
     if (modes & MODE_FOLDER) return "with a folder";
     if (modes & MODE_DIFF) return "with --diff";
-    if (modes & MODE_PLAN) return "with --plan";
+    if (modes & MODE_PLAN) return modes & MODE_PLUGIN ? "with --compile-only" : "with --plan";
     return "with modules";
 }
 

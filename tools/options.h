@@ -14,7 +14,7 @@ typedef enum option_id {
 
 /* Modes of a program: hlo-fp8-opt rewrites modules, reports on a folder of dumps or compares two
  * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes first, compare
- * outputs, and do this on a GPU. */
+ * outputs, and do this on a GPU, or in a plugin. */
 typedef enum program_mode {
     MODE_MODULES = 1,
     MODE_FOLDER = 2,
@@ -23,12 +23,14 @@ typedef enum program_mode {
     MODE_PLAN = 16,
     MODE_OPTIMIZE = 32,
     MODE_COMPARE = 64,
-    MODE_DEVICE = 128
+    MODE_DEVICE = 128,
+    MODE_PLUGIN = 256
 } program_mode;
 
 typedef enum program_id {
     PROGRAM_OPT = MODE_MODULES | MODE_FOLDER | MODE_DIFF,
-    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE | MODE_COMPARE | MODE_DEVICE
+    PROGRAM_RUN =
+        MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE | MODE_COMPARE | MODE_DEVICE | MODE_PLUGIN
 } program_id;
 
 /* The words of options.def's columns. */
@@ -52,6 +54,7 @@ enum {
     OPTIMIZE = MODE_OPTIMIZE,
     COMPARING = MODE_COMPARE,
     DEVICE = MODE_DEVICE,
+    PLUGIN = MODE_PLUGIN,
     OPT = PROGRAM_OPT,
     RUN = PROGRAM_RUN,
     BOTH = OPT | RUN

@@ -50,6 +50,9 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
  * position in both files, and its value if it is a constant. HLO_OUT_OF_MEMORY. Write errors show
  * in `out` (ferror). */
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
+/* Compares the matmuls alone, and writes how many are as before, with the differences. HLO_OK: all
+ * are as before. Statuses otherwise as for hlo_module_diff(). */
+hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out);
 
 /* Writes, as aligned text, the counts of opcodes, element types and bytes, each computation counted
  * once, and the FLOPs of one execution. FLOPs are counted as by XLA's cost analysis

@@ -215,6 +215,70 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
     }
 }
 
+/* ---------------------------------------------------------------------------------------- tiles */
+
+/* Counts the tiles along a dimension, and finds each device's among them: a stretch of the devices'
+ * array makes each tile so far `size` tiles. */
+static void tile_along(const array *d, stretch s, uint32_t rank, uint32_t dim, int64_t *counts,
+                       int64_t *places) {
+    counts[dim] *= s.size;
+    for (int64_t place = 0; place < d->count; place++) {
+        int64_t *at = &places[d->at[place] * rank + dim];
+        *at = *at * s.size + place / s.step % s.size;
+    }
+}
+
+/* Makes the tiling with one tile. */
+static void start_tiles(hlo_arena *arena, uint32_t rank, int64_t devices, int64_t **counts,
+                        int64_t **places) {
+    *counts = hlo_arena_array(arena, rank, sizeof **counts);
+    *places = hlo_arena_zero(arena, (size_t)devices * rank * sizeof **places);
+    for (uint32_t i = 0; i < rank; i++) (*counts)[i] = 1;
+}
+
+static bool tiles_of_array(hlo_arena *arena, const hlo_sharding *s, uint32_t rank,
+                           hlo_tiling *out) {
+    array d;
+    int64_t *counts, *places;
+    const uint32_t others = s->kinds ? s->kinds->count : 0;
+    if (!place(arena, &s->mesh.devices, &d) || d.rank != rank + others) return false;
+    for (uint32_t i = 0; i < others; i++)
+        if (s->kinds->v[i] != HLO_SHARDING_REPLICATED) return false;
+    start_tiles(arena, rank, d.count, &counts, &places);
+    for (uint32_t i = 0; i < rank; i++)
+        tile_along(&d, (stretch){dim_step(&d, i), d.dims[i]}, rank, i, counts, places);
+    *out = (hlo_tiling){d.count, counts, places};
+    return true;
+}
+
+static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, uint32_t rank, hlo_tiling *out) {
+    array d;
+    int64_t *counts, *places;
+    if (!place(arena, &s->mesh.devices, &d) || s->count > rank ||
+        hlo_sharding_has(s, HLO_SHARDING_UNREDUCED) || hlo_sharding_has(s, HLO_SHARDING_MANUAL))
+        return false;
+    start_tiles(arena, rank, d.count, &counts, &places);
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t k = 0; k < s->dims[i]->count; k++) {
+            d.grouped_count = 0;
+            if (!group_part(&d, &s->dims[i]->v[k])) return false;
+            tile_along(&d, d.grouped[0], rank, i, counts, places);
+        }
+    *out = (hlo_tiling){d.count, counts, places};
+    return true;
+}
+
+bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *s, uint32_t rank,
+                            hlo_tiling *out) {
+    *out = (hlo_tiling){0};
+    switch (s ? s->kind : HLO_SHARDING_REPLICATED) {
+    case HLO_SHARDING_REPLICATED: return true;
+    case HLO_SHARDING_TILED: return tiles_of_array(arena, s, rank, out);
+    case HLO_SHARDING_NAMED: return tiles_of_mesh(arena, s, rank, out);
+    default: return false;
+    }
+}
+
 /* --------------------------------------------------------------------------------------- Shardy */
 
 /* The text after the name in single quotes that begins at `at`. */

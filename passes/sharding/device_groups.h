@@ -41,6 +41,18 @@ const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module 
                                                    const char *meshes, const char *shardings,
                                                    const char *axes);
 
+/* The tiles of a sharded array. */
+typedef struct hlo_tiling {
+    int64_t devices;       /* that have one; 0: each device has all of the array */
+    const int64_t *counts; /* of tiles, along each dimension of the array */
+    const int64_t *places; /* of a device's tile along each dimension, device after device */
+} hlo_tiling;
+
+/* Finds the tile of each device, in the arena, by the sharding of an array of `rank` dimensions;
+ * NULL is replicated. False: the sharding is of another kind, or names too many devices. */
+bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, uint32_t rank,
+                            hlo_tiling *out);
+
 /* True if each group of `a` is within one of `b`. */
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b);
 

@@ -176,29 +176,9 @@ void hlo_plan_free(hlo_plan *plan) {
 
 /* -------------------------------------------------------------------------------------- running */
 
-static bool same_array(const hlo_array *array, const hlo_shape *shape) {
-    return strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
-           (array->rank == 0 ||
-            memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
-}
-
 hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink) {
-    const hlo_module *module = plan->module;
-    if (inputs->count != plan->inputs.count) {
-        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
-                      "%zu inputs given, the entry computation takes %zu", inputs->count,
-                      plan->inputs.count);
-        return HLO_INVALID_INPUT;
-    }
-    for (size_t i = 0; i < inputs->count; i++) {
-        const hlo_instr *parameter = module->entry->parameters[plan->inputs.owners[i]];
-        if (same_array(&inputs->items[i], plan->inputs.shapes[i])) continue;
-        hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
-                      "input %zu has another type or other dimensions than this parameter", i);
-        return HLO_INVALID_INPUT;
-    }
-    return HLO_OK;
+    return hlo_leaves_check(&plan->inputs, plan->module, inputs, sink);
 }
 
 /* Copies a leaf between the device and the host's row-major order, through `staging` of its size.

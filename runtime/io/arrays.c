@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/text/diag.h"
+
 hlo_status hlo_arrays_new(hlo_arrays **out) {
     *out = calloc(1, sizeof **out);
     return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
@@ -118,6 +120,30 @@ void hlo_leaves_free(hlo_leaves *leaves) {
     free(leaves->shapes);
     free(leaves->owners);
     *leaves = (hlo_leaves){0};
+}
+
+static bool same_array(const hlo_array *array, const hlo_shape *shape) {
+    return strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
+           (array->rank == 0 ||
+            memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
+}
+
+hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
+                            const hlo_arrays *inputs, const hlo_diag_sink *sink) {
+    if (inputs->count != leaves->count) {
+        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
+                      "%zu inputs given, the entry computation takes %zu", inputs->count,
+                      leaves->count);
+        return HLO_INVALID_INPUT;
+    }
+    for (size_t i = 0; i < inputs->count; i++) {
+        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
+        if (same_array(&inputs->items[i], leaves->shapes[i])) continue;
+        hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
+                      "input %zu has another type or other dimensions than this parameter", i);
+        return HLO_INVALID_INPUT;
+    }
+    return HLO_OK;
 }
 
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size) {

@@ -40,6 +40,11 @@ typedef struct hlo_leaves {
 hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out);
 void hlo_leaves_free(hlo_leaves *leaves);
 
+/* Checks `inputs` against the leaves of the parameters. HLO_INVALID_INPUT, with an error in `sink`:
+ * their number, or a type or the dimensions of one, differ. */
+hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
+                            const hlo_arrays *inputs, const hlo_diag_sink *sink);
+
 /* Writes "parameter 3" or "output 3", for messages. */
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size);
 

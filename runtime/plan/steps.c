@@ -30,6 +30,13 @@ static bool is_single_device(const hlo_instr *collective) {
     return !groups || groups->devices == 0 || groups->devices == 1;
 }
 
+/* True for a custom call that tells a partitioner how its operand is divided. */
+static bool is_annotation(const hlo_instr *call) {
+    const char *target = hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return call->operand_count == 1 && target &&
+           (!strcmp(target, "Sharding") || !strcmp(target, "xla.sdy.FuncResultSharding"));
+}
+
 /* True if the instruction's value is its first operand, unchanged in memory. */
 static bool is_alias(const hlo_instr *instr) {
     switch (instr->op) {
@@ -42,6 +49,9 @@ static bool is_alias(const hlo_instr *instr) {
     case HLO_OP_ALL_TO_ALL:
     case HLO_OP_COLLECTIVE_BROADCAST:
         if (!is_single_device(instr)) return false;
+        break;
+    case HLO_OP_CUSTOM_CALL:
+        if (!is_annotation(instr)) return false;
         break;
     default:
         if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return false;

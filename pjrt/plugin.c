@@ -1,0 +1,94 @@
+/* Loading a plugin and calling it. */
+#include "pjrt/plugin.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <string.h>
+
+void pjrt_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...) {
+    if (!sink) return;
+    char message[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    for (char *at = message; *at; at++)
+        if (*at == '\n') *at = ' ';
+    const hlo_diag diag = {.severity = severity, .message = message};
+    sink->emit(sink->user, &diag);
+}
+
+static pjrt_call *find(const pjrt_plugin *plugin, pjrt_function function) {
+    const size_t end = offsetof(pjrt_api, functions) + ((size_t)function + 1) * sizeof(pjrt_call *);
+    return plugin->api->size < end ? NULL : plugin->api->functions[function];
+}
+
+/* Reports an error of the plugin, and destroys it. */
+static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, const char *doing,
+                               const hlo_diag_sink *sink) {
+    pjrt_error_args args = {.size = sizeof args, .error = error};
+    pjrt_call *message = find(plugin, PJRT_ERROR_MESSAGE), *destroy;
+    if (message) message(&args);
+    pjrt_report(sink, HLO_ERROR, "%s: cannot %s: %.*s", plugin->path, doing,
+                (int)(args.message_size < 3000 ? args.message_size : 3000),
+                args.message ? args.message : "");
+    args = (pjrt_error_args){.size = sizeof args, .error = error};
+    destroy = find(plugin, PJRT_ERROR_DESTROY);
+    if (destroy) destroy(&args);
+    return HLO_INVALID_INPUT;
+}
+
+hlo_status pjrt_plugin_call(const pjrt_plugin *plugin, pjrt_function function, void *arguments,
+                            const char *doing, const hlo_diag_sink *sink) {
+    pjrt_call *call = find(plugin, function);
+    if (!call) {
+        pjrt_report(sink, HLO_ERROR,
+                    "%s: cannot %s: version 0.%d of the plugin's interface has no function %d",
+                    plugin->path, doing, plugin->api->version.minor, function);
+        return HLO_INVALID_INPUT;
+    }
+    pjrt_error *error = call(arguments);
+    return error ? report_error(plugin, error, doing, sink) : HLO_OK;
+}
+
+hlo_status pjrt_plugin_call_on(const pjrt_plugin *plugin, pjrt_function function, void *object,
+                               const char *doing, const hlo_diag_sink *sink) {
+    if (!object) return HLO_OK;
+    pjrt_object_args args = {.size = sizeof args, .object = object};
+    return pjrt_plugin_call(plugin, function, &args, doing, sink);
+}
+
+hlo_status pjrt_plugin_await(const pjrt_plugin *plugin, pjrt_event *event, const char *doing,
+                             const hlo_diag_sink *sink) {
+    hlo_status status = pjrt_plugin_call_on(plugin, PJRT_EVENT_AWAIT, event, doing, sink);
+    hlo_status freed =
+        pjrt_plugin_call_on(plugin, PJRT_EVENT_DESTROY, event, "free an event", sink);
+    return status == HLO_OK ? freed : status;
+}
+
+hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_plugin *out) {
+    /* A path without a slash names a file here, not one of the system's libraries. */
+    char local[4096];
+    snprintf(local, sizeof local, "%s%s", strchr(path, '/') ? "" : "./", path);
+    void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) {
+        pjrt_report(sink, HLO_ERROR, "%s: cannot load the plugin: %s", path, dlerror());
+        return HLO_INVALID_INPUT;
+    }
+    void *address = dlsym(library, "GetPjrtApi");
+    const pjrt_api *(*get)(void);
+    memcpy(&get, &address, sizeof get);
+    *out = (pjrt_plugin){.path = path, .api = get ? get() : NULL};
+    if (!out->api || out->api->size < sizeof *out->api) {
+        pjrt_report(sink, HLO_ERROR, "%s: the library is no PJRT plugin", path);
+        return HLO_INVALID_INPUT;
+    }
+    if (out->api->version.major != 0) {
+        pjrt_report(sink, HLO_ERROR,
+                    "%s: the plugin's interface has version %d.%d; versions 0.* are known", path,
+                    out->api->version.major, out->api->version.minor);
+        return HLO_INVALID_INPUT;
+    }
+    pjrt_object_args args = {.size = sizeof args};
+    return pjrt_plugin_call(out, PJRT_PLUGIN_INITIALIZE, &args, "initialise the plugin", sink);
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Modules in XLA's own runtime, from C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
+
+- Every model that the cpu backend executes, before and after `--optimize --emit=dq`, agrees with it on a
+  plugin for the CPU; sharded programs do on 8 of its devices, by Shardy's shardings and by GSPMD's.
+- Compiled for GPUs that are not here, every model makes as many FP8 calls as XLA's compiler by itself,
+  called from Python, makes of the same text; on sm_90 and sm_100.
+- What cannot be done is an error of one line, and exit status 1.
+
+Where there is no plugin for the CPU (requirements-pjrt.txt), what executes is skipped, which is said.
+"""
+import glob
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.sharding import NamedSharding, PartitionSpec as P  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import _script  # noqa: E402
+import _xla_gpu  # noqa: E402
+
+CPU_PLUGIN = ("lammps_jax_pjrt_cpu", "pjrt_c_api_cpu_plugin.so")
+TARGETS = {"sm_90": "h100_sxm.txtpb", "sm_100": "b200.txtpb"}
+HERE = pathlib.Path(__file__).parent
+FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
+# Compiled for GPUs: one call, forward passes, training steps, a loop.
+COMPILED = ("bias_relu", "mlp_qdq_fwd", "encoder_qdq_fwd", "mlp_qdq_train", "scan_layers")
+
+
+def cpu_plugin():
+    found = importlib.util.find_spec(CPU_PLUGIN[0])
+    path = found and pathlib.Path(found.submodule_search_locations[0]) / CPU_PLUGIN[1]
+    return path if path and path.exists() else None
+
+
+def execute(args, *options):
+    return subprocess.run([args.bin / "hlo-fp8-run", *options], capture_output=True, text=True)
+
+
+# ------------------------------------------------------------------------------------- executing
+
+def sharded_programs(work):
+    """HLO of a dequantised product over a mesh of 4 by 2 devices, in every division of the operands that JAX users have."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")).reshape(4, 2), ("d", "m"))
+    quantised = jnp.float8_e4m3fn
+
+    def product(x, w, sx, sw):
+        wide = [(q.astype(jnp.bfloat16) * s.astype(jnp.bfloat16)) for q, s in ((x, sx), (w, sw))]
+        return jax.nn.relu(wide[0] @ wide[1])
+
+    divisions = {"data": (P("d"), P(), P("d")),
+                 "tensor": (P(), P(None, "m"), P(None, "m")),
+                 "fsdp": (P(("d", "m")), P(("m", "d")), P(("d", "m"))),
+                 "both": (P("d", "m"), P("m", "d"), P("m", "d"))}
+    shapes = [jax.ShapeDtypeStruct((32, 64), quantised), jax.ShapeDtypeStruct((64, 128), quantised),
+              jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), jnp.float32)]
+    for shardy in (True, False):
+        jax.config.update("jax_use_shardy_partitioner", shardy)
+        for name, (x, w, y) in divisions.items():
+            inputs = [NamedSharding(mesh, p) for p in (x, w, P(), P())]
+            lowered = jax.jit(product, in_shardings=inputs, out_shardings=NamedSharding(mesh, y)).lower(*shapes)
+            path = work / f"{name}-{'shardy' if shardy else 'gspmd'}.hlo"
+            path.write_text(lowered.as_text(dialect="hlo"))
+            yield path, ["--devices=8"]
+
+
+def models(args):
+    """The models that the cpu backend executes and XLA's CPU compiler takes: not those that are XLA's own output."""
+    for path in sorted(glob.glob(str(args.models / "*.hlo"))):
+        if not path.endswith((".xla.hlo", ".spmd.hlo")):
+            yield pathlib.Path(path), []
+
+
+def test_executing(args, plugin):
+    wrong = runs = fp8 = 0
+    backend = f"--backend=pjrt:{plugin}"
+    for path, options in [*models(args), *sharded_programs(args.work)]:
+        for form in ([], ["--optimize", "--emit=dq"]):
+            got = execute(args, backend, *options, *form, "--compare=before", path)
+            runs += 1
+            if got.returncode or "outputs agree" not in got.stdout:
+                wrong += 1
+                print(f"{path.name} {' '.join(options + form)}: status {got.returncode}\n{got.stdout}{got.stderr}")
+        text = subprocess.run([args.bin / "hlo-fp8-opt", path], capture_output=True, text=True).stdout
+        fp8 += text.count(FP8_CALL)
+    print(f"{runs} executions by the plugin, {wrong} do not agree with the cpu backend; {fp8} FP8 matmuls")
+    return wrong + (runs < 80) + (fp8 < 100)
+
+
+def test_partitioned(args, plugin):
+    """All devices of a partitioned module execute; after the rewrite each has what it had, but for rounding."""
+    path, found = args.models / "fsdp_matmul.spmd.hlo", []
+    for form in ([], ["--optimize", "--emit=dq"]):
+        out = args.work / f"fsdp{len(found)}.npz"
+        got = execute(args, f"--backend=pjrt:{plugin}", "--devices=4", "--partitioned", *form, f"--outputs={out}", path)
+        if got.returncode:
+            print(got.stderr)
+            return 1
+        with np.load(out) as arrays:
+            found.append([(arrays[str(i)].view(np.uint16).astype(np.uint32) << 16).view(np.float32) for i in range(4)])
+    greatest = np.abs(found[0][0]).max()
+    error = max(np.abs(a - b).max() for a, b in zip(*found)) / greatest
+    print(f"partitioned: 4 devices, greatest difference {error:.2e} of the greatest output")
+    return int(not 0 < greatest < np.inf) + int(error > 2 ** -6)
+
+
+def test_refusals(args, plugin):
+    model = args.models / "mlp_qdq_fwd.hlo"
+    uneven = args.work / "uneven.hlo"
+    uneven.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[6] parameter(0), sharding={devices=[4]<=[4]}\n}\n")
+    other = args.work / "other.hlo"
+    other.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[8] parameter(0), sharding={devices=[2]<=[2]}\n}\n")
+    cases = [(["--devices=4", uneven], "does not divide this array evenly"),
+             (["--devices=4", other], "over another number of devices"),
+             (["--xla=xla_no_such_option=1", model], "cannot compile the module"),
+             (["--compile-only", f"--topology={model}", model], "cannot read the target"),
+             (["--optimize", model], "cannot compile the module")]
+    wrong = 0
+    for options, message in cases:
+        got = execute(args, f"--backend=pjrt:{plugin}", *options)
+        if got.returncode != 1 or message not in got.stderr:
+            wrong += 1
+            print(f"{options}: status {got.returncode}\n{got.stderr}")
+    return wrong
+
+
+# ------------------------------------------------------------------------------------- compiling
+
+def fp8_calls(path):
+    return path.read_text().count(FP8_CALL)
+
+
+def test_compiling(args, plugin):
+    wrong = total = 0
+    for name in COMPILED:
+        path = args.work / f"{name}.qdq.hlo"
+        subprocess.run([args.bin / "hlo-fp8-opt", "--emit=qdq", "-o", path, args.models / f"{name}.hlo"], check=True)
+        for target, file in TARGETS.items():
+            made = args.work / f"{name}.{target}.hlo"
+            got = execute(args, f"--backend=pjrt:{plugin}", "--compile-only", "--xla=xla_gpu_autotune_level=0",
+                          f"--topology={HERE / 'targets' / file}", f"--optimized={made}", path)
+            alone = subprocess.run([sys.executable, HERE / "_xla_gpu.py", "--default-flags", f"--target={target}", path],
+                                   capture_output=True, text=True)
+            if got.returncode or alone.returncode or not got.stdout.count("matmuls: "):
+                wrong += 1
+                print(f"{name} {target}: status {got.returncode} and {alone.returncode}\n{got.stderr}{alone.stderr}")
+                continue
+            total += fp8_calls(made)
+            if fp8_calls(made) != alone.stdout.count(FP8_CALL):
+                wrong += 1
+                print(f"{name} {target}: {fp8_calls(made)} FP8 calls, {alone.stdout.count(FP8_CALL)} by XLA alone")
+    print(f"{2 * len(COMPILED)} modules compiled for GPUs, {total} FP8 calls; {wrong} differ")
+    return wrong + (total < 20)
+
+
+def main():
+    args = _script.parser(pathlib.Path).parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    _xla_gpu.require_plugin()
+    wrong = test_compiling(args, _xla_gpu.find_plugin())
+    plugin = cpu_plugin()
+    if plugin:
+        wrong += test_executing(args, plugin) + test_partitioned(args, plugin) + test_refusals(args, plugin)
+    else:
+        print("skipped: no PJRT plugin for the CPU is installed; nothing was executed")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
