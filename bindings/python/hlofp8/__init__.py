@@ -7,21 +7,44 @@
 Without JAX: ``rewrite``, ``run`` and ``compare`` take HLO text and HloModuleProto bytes.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from ._explain import Explanation, assert_fp8, explain
 from ._library import Diagnostic, Error, RewriteWarning, get_include
 from ._module import ModuleLike, Rewritten, Verdict, rewrite
 from ._run import Comparison, compare, draw, run
+
+if TYPE_CHECKING:
+    from ._jax import Jitted, export, jit
 
 __all__ = [
     "Comparison",
     "Diagnostic",
     "Error",
+    "Explanation",
+    "Jitted",
     "ModuleLike",
     "RewriteWarning",
     "Rewritten",
     "Verdict",
+    "assert_fp8",
     "compare",
     "draw",
+    "explain",
+    "export",
     "get_include",
+    "jit",
     "rewrite",
     "run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The names that need JAX, which is imported with the first of them."""
+    if name not in ("Jitted", "export", "jit"):
+        raise AttributeError(f"module 'hlofp8' has no attribute {name!r}")
+    try:
+        from . import _jax
+    except ModuleNotFoundError as error:
+        raise ImportError(f"hlofp8.{name} needs jax: {error}") from error
+    return getattr(_jax, name)

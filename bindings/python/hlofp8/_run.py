@@ -66,8 +66,9 @@ def _arrays(values: Any, told: Sink) -> Any:
 def _numpy(array: Any) -> np.ndarray[Any, Any]:
     dtype = dtype_of(string(array.type) or "")
     dims = [array.dims[i] for i in range(array.rank)]
-    made: np.ndarray[Any, Any] = np.frombuffer(bytes(ffi.buffer(array.data, array.size)), dtype)
-    return made.reshape(dims).copy()
+    made: np.ndarray[Any, Any] = np.empty(dims, dtype)
+    ffi.memmove(ffi.from_buffer(made.reshape(-1).view(np.uint8)), array.data, array.size)
+    return made
 
 
 def _drawn(module: Any, seed: int, told: Sink) -> Any:

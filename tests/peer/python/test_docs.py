@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""The Python code in docs/python.md and README.md runs: each page as one program, from the top of the tree's copy."""
+"""The Python code in docs/python.md and README.md runs: each page as one program, in a folder with testdata."""
 import os
 import re
 import sys
 import tempfile
+
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'
 
 import _cases
 
@@ -20,13 +23,20 @@ def blocks(name):
     return code, len(found)
 
 
-def page(name):
+def reader():
+    """What a reader of README is taken to have."""
+    import _functions
+    case = _functions.CASES['training_step']
+    return {'train_step': case.function, 'params': case.args[0], 'batch': case.args[1]}
+
+
+def page(name, given=dict):
     def case(args):
         code, count = blocks(name)
         with tempfile.TemporaryDirectory(dir=args.work) as folder:
             os.symlink(os.path.dirname(args.models), os.path.join(folder, 'testdata'))
             os.chdir(folder)
-            exec(compile(code, os.path.join(_cases.SOURCE, name), 'exec'), {'__name__': 'page'})
+            exec(compile(code, os.path.join(_cases.SOURCE, name), 'exec'), {'__name__': 'page', **given()})
             os.chdir(args.work)
         return f'{count} blocks ran'
     case.__name__ = os.path.basename(name)
@@ -35,7 +45,7 @@ def page(name):
 
 def main():
     args = _cases.arguments()
-    return _cases.run([page('docs/python.md')], args)
+    return _cases.run([page('docs/python.md'), page('README.md', reader)], args)
 
 
 if __name__ == '__main__':

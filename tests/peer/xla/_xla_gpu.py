@@ -147,7 +147,7 @@ def find_plugin():
 def require_plugin():
     if not find_plugin():
         sys.exit('jax-cuda13-pjrt is not installed: `tools/dev deps`, or pip install --no-deps -r '
-                 'tests/peer/requirements-gpu.txt')
+                 'tests/peer/requirements-alone.txt')
 
 
 def child(plugin, config, path, devices, executable, timed):

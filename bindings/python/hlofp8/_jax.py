@@ -1,0 +1,441 @@
+"""JAX functions whose quantised matmuls run in FP8: the module is taken out of what jax lowered and put back rewritten.
+
+The first way replaces the module within ``Lowered``, whose attributes are private to JAX: where they are not as
+expected, the second way does it, by ``jax.export``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+import jax
+
+from ._explain import Explanation, observed
+from ._library import Error, RewriteWarning
+from ._module import HasCompilerIR, Rewritten, lowered_proto, rewrite
+
+config: Any = jax.config
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# What hlo_to_stablehlo() does not bring back: attributes of main's arguments and results.
+_KEPT_ATTRIBUTES = ("jax.buffer_donor", "mhlo.layout_mode", "mhlo.memory_kind")
+_GSPMD = "mhlo.sharding"
+
+
+class _Unsupported(Exception):
+    """This version of JAX is not as a way of rewriting needs it; the text says in what."""
+
+
+def _part(path: str) -> Any:
+    """A part of jax or jaxlib that is not public."""
+    import importlib
+
+    module, name = path.split(":")
+    try:
+        return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError):
+        raise _Unsupported(f"jax {jax.__version__} has no {path.replace(':', '.')}") from None
+
+
+class _Inside(threading.local):
+    """True while a thread traces or lowers a function that will be rewritten as a whole."""
+
+    depth = 0
+
+
+_inside = _Inside()
+
+
+@contextlib.contextmanager
+def _tracing() -> Iterator[None]:
+    _inside.depth += 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+
+
+def default_emit(platforms: Sequence[str]) -> str:
+    """The form for platforms: for XLA's GPU compiler the one that it makes FP8 calls of, else plain HLO."""
+    return "qdq" if {"cuda", "gpu"} & set(platforms) else "dq"
+
+
+def _main(module: Any) -> Any:
+    """The function that a StableHLO module begins with."""
+    ir = _part("jaxlib.mlir:ir")
+    for operation in module.body.operations:
+        attributes = operation.attributes
+        if "sym_name" in attributes and ir.StringAttr(attributes["sym_name"]).value == "main":
+            return operation
+    raise _Unsupported("the lowered module has no function @main")
+
+
+def _attributes(function: Any, which: str, count: int) -> list[dict[str, Any]]:
+    """The attributes of a function's arguments or results, by name."""
+    ir = _part("jaxlib.mlir:ir")
+    if which not in function.attributes:
+        return [{} for _ in range(count)]
+    return [{item.name: item.attr for item in ir.DictAttr(one)} for one in ir.ArrayAttr(function.attributes[which])]
+
+
+def _settle_attributes(old: Any, new: Any, dropped: str | None) -> None:
+    """Gives main's arguments and results what the way through HLO has lost, and takes ``dropped`` from them."""
+    ir = _part("jaxlib.mlir:ir")
+    for which, count in (("arg_attrs", len(old.type.inputs)), ("res_attrs", len(old.type.results))):
+        merged = []
+        for before, after in zip(_attributes(old, which, count), _attributes(new, which, count), strict=True):
+            kept = {name: before[name] for name in _KEPT_ATTRIBUTES if name in before}
+            merged.append(ir.DictAttr.get({k: v for k, v in {**kept, **after}.items() if k != dropped}))
+        new.attributes[which] = ir.ArrayAttr.get(merged)
+
+
+def _leave_to_shardy(module: Any) -> str | None:
+    """Takes GSPMD's shardings from a module that has Shardy's in its frontend attributes: XLA reads one of both.
+
+    Returns the name of the attribute if it is to be taken from main's arguments and results, too.
+    """
+    ir = _part("jaxlib.mlir:ir")
+    attributes = module.operation.attributes
+    if "mhlo.frontend_attributes" not in attributes:
+        return None
+    if "xla.sdy.meshes" not in ir.DictAttr(attributes["mhlo.frontend_attributes"]):
+        return None
+
+    def take(operation: Any) -> Any:
+        if _GSPMD in operation.attributes:
+            del operation.attributes[_GSPMD]
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(take)
+    return _GSPMD
+
+
+def _drop_copies(module: Any) -> None:
+    """Takes out copies: they change layouts, which StableHLO does not have, and it cannot export them."""
+    ir = _part("jaxlib.mlir:ir")
+    copies: list[Any] = []
+
+    def find(operation: Any) -> Any:
+        if operation.name == "mhlo.copy":
+            copies.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(find)
+    for copied in copies:
+        copied.results[0].replace_all_uses_with(copied.operands[0])
+        copied.erase()
+
+
+def _replaced(old: Any, proto: bytes) -> Any:
+    """The StableHLO module of an HloModuleProto, in the context and with the signature of the old one."""
+    ir, convert = _part("jaxlib.mlir:ir"), _part("jaxlib._jax:mlir.hlo_to_stablehlo")
+    with old.context:
+        new = ir.Module.parse(convert(proto))
+        before, after = _main(old), _main(new)
+        if before.attributes["function_type"] != after.attributes["function_type"]:
+            raise _Unsupported("its arguments and results do not come back from HLO as they were")
+        _settle_attributes(before, after, _leave_to_shardy(new))
+        _drop_copies(new)
+    return new
+
+
+def _swap(lowered: Any, proto: bytes) -> Any:
+    """A copy of ``Lowered`` with another module."""
+    computation: Any = getattr(lowered, "_lowering", None)
+    old = getattr(computation, "_hlo", None)
+    if not isinstance(old, _part("jaxlib.mlir:ir.Module")) or not hasattr(computation, "_executable"):
+        raise _Unsupported(f"jax {jax.__version__} keeps its modules elsewhere")
+    swapped = copy.copy(computation)
+    swapped._hlo, swapped._executable = _replaced(old, proto), None
+    result = copy.copy(lowered)
+    result._lowering = swapped
+    return result
+
+
+def _platforms(lowered: Any) -> Sequence[str]:
+    return getattr(getattr(lowered, "_lowering", None), "_platforms", None) or (jax.default_backend(),)
+
+
+def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
+    options = {"emit": default_emit(platforms), **{k: v for k, v in options.items() if v is not None}}
+    result = rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
+    observed(result)
+    return result
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+def _statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """Positions and names of static arguments: as jax.jit does, one is inferred from the other by the signature."""
+    if nums is None and names is None:
+        return frozenset(), frozenset()
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain = {i: p.name for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD}
+    if nums is None:
+        nums = [i for i, name in plain.items() if name in _tuple(names)]
+    elif names is None:
+        names = [plain[i] for i in (n % len(parameters) if parameters else n for n in _tuple(nums)) if i in plain]
+    return frozenset(_tuple(nums)), frozenset(_tuple(names))
+
+
+def _placement(leaf: Any) -> Any:
+    """Where an argument is and how it lies there, as far as that is fixed."""
+    if not isinstance(leaf, jax.Array) or not leaf.committed:
+        return None
+    return getattr(leaf, "format", leaf.sharding)
+
+
+class Jitted(Generic[P, R]):
+    """What ``hlofp8.jit`` returns: a function as of ``jax.jit``, compiled with FP8 matmuls."""
+
+    def __init__(self, function: Callable[P, R], fallback: str, options: dict[str, Any], jit_options: dict[str, Any]):
+        self._function, self._fallback, self._options = function, fallback, options
+        self._jit: Any = jax.jit(function, **jit_options)
+        self._nums, self._names = _statics(
+            function, jit_options.get("static_argnums"), jit_options.get("static_argnames")
+        )
+        self._compiled: dict[Any, tuple[Any, Callable[..., Any]]] = {}
+        functools.update_wrapper(self, function)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<hlofp8.jit of {self._name}>"
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._function, "__name__", repr(self._function))
+
+    def _dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments that are not static."""
+        static = {n % len(args) if n < 0 and args else n for n in self._nums}
+        return (
+            [arg for i, arg in enumerate(args) if i not in static],
+            {name: arg for name, arg in kwargs.items() if name not in self._names},
+        )
+
+    def _under_transformation(self, leaves: list[Any]) -> bool:
+        clean = getattr(jax.core, "trace_state_clean", None) or _optional("jax._src.core:trace_state_clean")
+        return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not (clean is None or clean())
+
+    def _give_up(self, reason: str) -> None:
+        message = f"{self._name} runs as jax.jit would run it: {reason}"
+        if self._fallback == "error":
+            raise Error(f"{self._name} cannot be rewritten: {reason}", "invalid usage")
+        warnings.warn(message, RewriteWarning, stacklevel=4)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        dynamic = self._dynamic(args, kwargs)
+        leaves = jax.tree.leaves(dynamic)
+        if config.jax_disable_jit:
+            return self._function(*args, **kwargs)
+        if self._under_transformation(leaves):
+            if not _inside.depth:
+                self._give_up(
+                    "a transformation such as jax.grad, jax.vmap or jax.jit is around it; make hlofp8.jit the outermost"
+                )
+            return cast(R, self._jit(*args, **kwargs))
+        with _tracing():
+            traced = self._jit.trace(*args, **kwargs)
+        # The jaxpr is kept with the entry: its identity stands for types, static arguments and JAX's configuration.
+        key = id(traced.jaxpr), config.jax_default_device, tuple(map(_placement, leaves))
+        entry = self._compiled.get(key)
+        if entry is None:
+            entry = self._compiled[key] = traced.jaxpr, self._compile(traced, args, kwargs)
+        return cast(R, entry[1](*dynamic[0], **dynamic[1]))
+
+    def _compile(self, traced: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
+        """The compiled function of the arguments that are not static."""
+        with _tracing():
+            lowered = traced.lower()
+        try:
+            return cast(Callable[..., Any], self._swapped(lowered).compile())
+        except _Unsupported as error:
+            reason = str(error)
+        try:
+            exported = _export(self._jit, self._name, self._options, None, ())(*args, **kwargs)
+            return jax.jit(exported.call)
+        except (_Unsupported, Error, NotImplementedError, ValueError) as error:
+            self._give_up(f"{reason}, and jax.export says: {error}")
+        return cast(Callable[..., Any], lowered.compile())
+
+    def _swapped(self, lowered: Any) -> Any:
+        rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
+        return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
+        """What ``jax.jit(f).lower(...)`` returns, with the rewritten module; arguments may be ShapeDtypeStructs."""
+        with _tracing():
+            lowered = self._jit.lower(*args, **kwargs)
+        try:
+            return cast(jax.stages.Lowered, self._swapped(lowered))
+        except _Unsupported as error:
+            self._give_up(str(error))
+        return cast(jax.stages.Lowered, lowered)
+
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation:
+        """The verdict on each matmul of the function for these arguments; nothing is compiled or run."""
+        with _tracing():
+            lowered = self._jit.lower(*args, **kwargs)
+        return Explanation(_rewrite(lowered, self._name, self._options, _platforms(lowered)))
+
+    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """As ``jax.jit(f).eval_shape``."""
+        with _tracing():
+            return self._jit.eval_shape(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets what was compiled."""
+        self._compiled.clear()
+        self._jit.clear_cache()
+
+
+def _optional(path: str) -> Any:
+    try:
+        return _part(path)
+    except _Unsupported:
+        return None
+
+
+@overload
+def jit(function: Callable[P, R], /, **options: Any) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(**options: Any) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    emit: str | None = None,
+    target: str | int | None = None,
+    cuda: str | None = None,
+    min_gain: float | None = None,
+    rules: str | None = None,
+    allow_bias_rounding: bool | None = None,
+    merge_dots: bool | None = None,
+    fallback: str = "error",
+    **jit_options: Any,
+) -> Any:
+    """As ``jax.jit``, with the quantised matmuls of the function in FP8.
+
+    Put it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and the like: what is traced inside it is
+    rewritten as one module. The result of a call is that of ``jax.jit`` up to the roundings that FP8 matmuls leave out
+    (docs/numerics.md). Compiled functions are kept by types, shardings and static arguments, as by ``jax.jit``.
+
+    Args:
+      function: the function; without one, a decorator is returned.
+      emit: "qdq", which XLA's GPU compiler makes FP8 calls of, the default there; "dq", for any platform, the default
+        elsewhere; "ffi", calls of this package's own handlers.
+      target, cuda, min_gain, rules, allow_bias_rounding, merge_dots: as for ``rewrite``.
+      fallback: "error" raises Error where the function cannot be rewritten, "warn" runs it as jax.jit would and says
+        why in a RewriteWarning.
+      **jit_options: of ``jax.jit``: static_argnums, donate_argnums, in_shardings, ...
+    """
+    if fallback not in ("error", "warn"):
+        raise Error(f"no such fallback: {fallback!r}; there are error, warn", "invalid usage")
+    if emit not in (None, "qdq", "dq", "ffi"):
+        raise Error(f"jax cannot run emit={emit!r}; there are qdq, dq, ffi", "invalid usage")
+    options = {
+        "emit": emit,
+        "target": target,
+        "cuda": cuda,
+        "min_gain": min_gain,
+        "rules": rules,
+        "allow_bias_rounding": allow_bias_rounding,
+        "merge_dots": merge_dots,
+    }
+    if function is None:
+        return lambda f: jit(f, fallback=fallback, **options, **jit_options)
+    if not callable(function):
+        raise TypeError(f"hlofp8.jit takes a function, not {type(function).__name__}")
+    return Jitted(function, fallback, options, jit_options)
+
+
+class _Exportable:
+    """The module of ``jax.export.Exported``, as rewrite() reads it."""
+
+    def __init__(self, exported: Any):
+        make_context, ir = _part("jax._src.interpreters.mlir:make_ir_context"), _part("jaxlib.mlir:ir")
+        self.bytecode = _part("jax._src.interpreters.mlir:module_to_bytecode")
+        with make_context():
+            self.module = ir.Module.parse(exported.mlir_module())
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        convert = _part("jaxlib._jax:mlir.mlir_module_to_xla_computation")
+        return convert(self.bytecode(self.module), use_tuple_args=False)
+
+
+def _export(
+    function: Any, name: str, options: dict[str, Any], platforms: Sequence[str] | None, checks: Sequence[Any]
+) -> Callable[..., Any]:
+    import jax.export
+
+    def exporting(*args: Any, **kwargs: Any) -> Any:
+        serialise = _part("jax._src.export._export:_module_to_bytecode")
+        with _tracing():
+            exported = jax.export.export(function, platforms=platforms, disabled_checks=checks)(*args, **kwargs)
+        if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
+            raise _Unsupported("it has symbolic shapes, and HLO has none")
+        module = _Exportable(exported)
+        rewritten = _rewrite(module, name, options, exported.platforms)
+        if not rewritten.fp8:
+            return exported
+        try:
+            with module.module.context:
+                new = serialise(_replaced(module.module, rewritten.proto))
+        except RuntimeError as error:
+            raise _Unsupported(str(error)) from None
+        return dataclasses.replace(exported, mlir_module_serialized=new)
+
+    return exporting
+
+
+def export(
+    function: Callable[..., Any],
+    /,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[Any] = (),
+    **options: Any,
+) -> Callable[..., Any]:
+    """As ``jax.export.export``: a function of arguments or ShapeDtypeStructs, which returns ``jax.export.Exported``.
+
+    Args:
+      function: as for ``jit``; also what ``jit`` or ``jax.jit`` returned.
+      platforms, disabled_checks: as for ``jax.export.export``.
+      **options: emit, target, ... of ``jit``, and those of ``jax.jit``.
+    """
+    if isinstance(function, Jitted):
+        made = function
+    else:
+        made = jit(function, **options)
+        if hasattr(function, "lower"):
+            made._jit = function
+    exporting = _export(made._jit, made._name, made._options, platforms, disabled_checks)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return exporting(*args, **kwargs)
+        except _Unsupported as error:
+            raise Error(f"{made._name} cannot be exported rewritten: {error}", "invalid usage") from None
+
+    return call

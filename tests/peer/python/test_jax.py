@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""hlofp8.jit computes what jax.jit computes, for each function of _functions.py, and makes FP8 matmuls of it.
+
+On small integers and powers of two the results are equal, bit for bit; on normal numbers they are within the bound that
+the rewrite has, which hlofp8.compare derives from the data.
+"""
+import os
+import re
+import sys
+
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8 --xla_allow_excess_precision=false'
+
+import _cases
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def array(leaf):
+    """As a numpy array; a key as its data."""
+    leaf = jnp.asarray(leaf)
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
+
+
+def arrays(tree):
+    return [array(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def on_one_device(lowered):
+    """The module as hlo-fp8-run takes it: what only says where an array is to be is left out."""
+    import hlofp8
+    text = hlofp8.rewrite(lowered, passes='').text
+    return re.sub(r'custom-call\((%[\w.-]+)\), custom_call_target="(?:Sharding|xla\.sdy\.FuncResultSharding)".*', r'copy(\1)', text)
+
+
+# What hlo-fp8-run does not run: functions of the host, and modules of a part of the devices' arrays.
+ALONE = ('callback', 'debug', 'shard_map')
+
+
+def drawn(case):
+    """The arguments with normal numbers in place of integers."""
+    def draw(leaf):
+        if getattr(leaf, 'dtype', None) != np.float32 or not leaf.ndim:
+            return leaf
+        new = np.random.default_rng(leaf.size).standard_normal(leaf.shape).astype(np.float32)
+        return jax.device_put(new, leaf.sharding) if isinstance(leaf, jax.Array) else new
+    return jax.tree.map(draw, case.args)
+
+
+def again(args):
+    """A copy, since the arguments may be donated."""
+    return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)
+
+
+def one(case, name):
+    import hlofp8
+    from hlofp8._explain import watching
+    counts = []
+    wanted = jax.jit(case.function, **case.options)
+    for emit in case.emits:
+        made = hlofp8.jit(case.function, emit=emit, **case.options)
+        for args in [case.args] * case.exact + [drawn(case)]:
+            exact = args is case.args
+            lowered = jax.jit(case.function, keep_unused=True, **case.options).lower(*args, **case.kwargs)
+            dynamic = made._dynamic(args, case.kwargs)
+            before = arrays(dynamic)
+            expected = wanted(*again(args), **case.kwargs)
+            with watching() as seen:
+                given = again(args)
+                found = made(*given, **case.kwargs)
+            for module in seen:
+                counts.append(module.fp8)
+            assert jax.tree.structure(expected) == jax.tree.structure(found)
+            for x, y in zip(jax.tree.leaves(expected), jax.tree.leaves(found)):
+                assert x.dtype == y.dtype and x.shape == y.shape and x.sharding == y.sharding, (x.sharding, y.sharding)
+            if exact:
+                for x, y in zip(arrays(expected), arrays(found)):
+                    assert x.tobytes() == y.tobytes(), f'{emit}: {np.abs(x.astype(float) - y.astype(float)).max()}'
+            if name not in ALONE:
+                agree = hlofp8.compare(on_one_device(lowered), arrays(found), before)
+                assert agree, f'{emit}: {agree}'
+            if case.options.get('donate_argnums') is not None:
+                donated = jax.tree.leaves(given[case.options['donate_argnums']])
+                reused = [leaf.is_deleted() for leaf in donated if isinstance(leaf, jax.Array)]
+                assert all(reused), 'what was donated is still there'
+        assert len(made._compiled) == 1, 'compiled again for the same types'
+    assert min(counts) >= case.fp8, f'{min(counts)} FP8 matmuls, {case.fp8} were expected'
+    return f'{min(counts)} FP8 matmuls'
+
+
+def cases():
+    import _functions
+    for name, case in _functions.CASES.items():
+        def test(args, case=case, name=name):
+            return one(case, name)
+        test.__name__ = name
+        yield test
+
+
+def main():
+    args = _cases.arguments()
+    return _cases.run(list(cases()), args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""What hlofp8 has for JAX beside a call's result: lowering, exporting, explaining, counting, and what it says where it cannot."""
+import os
+import subprocess
+import sys
+import warnings
+
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'
+
+import _cases
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+
+
+def functions():
+    import _functions
+    return _functions
+
+
+def half(x, w):
+    """One matmul in FP8, one not."""
+    return functions().mm(x, w), x @ w
+
+
+def same(one, other):
+    return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+
+
+def explains(args):
+    """The table has the lines of this file, for each way to name a function or a module."""
+    import hlofp8
+    f = functions()
+    wanted = hlofp8.jit(half).explain(f.X, f.W)
+    assert len(wanted) == 2 and wanted.fp8 == 1 and [v.kind for v in wanted] == ['fp8', 'wide'] and wanted[1].reason == 'not-quantised'
+    wide = next(line for line in str(wanted).splitlines() if line.startswith('wide'))
+    assert 'test_jax_api.py:' in wide and 'return functions().mm(x, w), x @ w' in wide, wide
+    assert '1 of 2 matmuls in FP8' in str(wanted) and 'not-quantised: ' in str(wanted)
+    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (f.X, f.W)]
+    for other in (hlofp8.explain(half, f.X, f.W), hlofp8.explain(jax.jit(half), *shapes), hlofp8.explain(hlofp8.jit(half), *shapes),
+                  hlofp8.explain(jax.jit(half).lower(f.X, f.W))):
+        assert [v.reason for v in other] == [v.reason for v in wanted] and [v.source_line for v in other] == [v.source_line for v in wanted]
+    page = wanted._repr_html_()
+    assert page.count('<tr>') == 3 and 'x @ w' in page
+    static = hlofp8.explain(jax.jit(lambda x, w, n: half(x, w) * n, static_argnums=2), f.X, f.W, 1)
+    assert len(static) == 2
+
+
+def to_pandas(args):
+    """Pandas is handed a row for each verdict."""
+    import types
+
+    import hlofp8
+    f = functions()
+    before = sys.modules.get('pandas')
+    sys.modules['pandas'] = types.SimpleNamespace(DataFrame=list)
+    try:
+        rows = hlofp8.explain(half, f.X, f.W).to_pandas()
+    finally:
+        sys.modules['pandas'] = before
+    assert [row['is_fp8'] for row in rows] == [True, False] and 'x @ w' in rows[1]['code'] and rows[1]['reason'] == 'not-quantised'
+
+
+def asserts(args):
+    import hlofp8
+    f = functions()
+    assert hlofp8.assert_fp8(f.mm, f.X, f.W).fp8 == 1
+    hlofp8.assert_fp8(half, f.X, f.W, at_least=1)
+    hlofp8.assert_fp8(half, f.X, f.W, at_least='50%')
+    for function, least, said in ((half, 'all', 'x @ w'), (half, 2, '1 of 2'), (half, '51%', '1 of 2'), (lambda x, w: x, 0, 'no matmul')):
+        try:
+            hlofp8.assert_fp8(function, f.X, f.W, at_least=least)
+        except AssertionError as error:
+            assert said in str(error), error
+        else:
+            raise AssertionError(f'{least} held')
+
+
+def plugin(args):
+    """The fixture and the marker, in a run of pytest of its own."""
+    path = os.path.join(args.work, 'test_plugin_cases.py')
+    with open(path, 'w') as file:
+        file.write('''
+import hlofp8, jax, pytest
+from _functions import X, W, mm
+
+def test_fixture_passes(assert_fp8):
+    assert_fp8(mm, X, W)
+
+def test_fixture_fails(assert_fp8):
+    assert_fp8(lambda x, w: x @ w, X, W)
+
+@pytest.mark.fp8
+def test_marker_passes():
+    hlofp8.jit(mm)(X, W)
+
+@pytest.mark.fp8(at_least=2)
+def test_marker_fails():
+    hlofp8.jit(mm)(X, W)
+
+@pytest.mark.fp8
+def test_marker_fails_with_jax_jit():
+    jax.jit(mm)(X, W)
+
+@pytest.mark.fp8(at_least=2)
+def test_error_stays():
+    raise KeyError('mine')
+''')
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join((args.site, os.path.dirname(os.path.abspath(__file__))))}
+    done = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'hlofp8.pytest_plugin', '-p', 'no:cacheprovider', '-q', '-rA',
+                           '--strict-markers', path], env=environment, cwd=args.work, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    passed = sorted(line.split('::')[1] for line in lines if line.startswith('PASSED'))
+    failed = sorted(line.split('::')[1].split(' ')[0] for line in lines if line.startswith('FAILED'))
+    assert passed == ['test_fixture_passes', 'test_marker_passes'], done.stdout + done.stderr
+    assert failed == ['test_error_stays', 'test_fixture_fails', 'test_marker_fails', 'test_marker_fails_with_jax_jit'], failed
+    assert '1 FP8 matmuls were compiled, 2 were expected' in done.stdout and 'KeyError' in done.stdout
+
+
+def lowers(args):
+    """lower() has FP8 matmuls in the form that was asked for, and compiles."""
+    import hlofp8
+    f = functions()
+    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (f.X, f.W)]
+    marks = {'dq': 'stablehlo.dot_general', 'qdq': 'algorithm', 'ffi': '@hlofp8.matmul'}
+    for emit, mark in marks.items():
+        lowered = hlofp8.jit(f.mm, emit=emit).lower(*shapes)
+        assert mark in lowered.as_text(), emit
+        assert jax.tree.structure(lowered.args_info) == jax.tree.structure(jax.jit(f.mm).lower(*shapes).args_info)
+    assert same(hlofp8.jit(f.mm).lower(*shapes).compile()(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+    assert hlofp8.jit(f.mm).eval_shape(*shapes) == jax.eval_shape(f.mm, *shapes)
+
+
+def exports(args):
+    """jax.export's object holds the rewritten module, also after it was written and read, and over eight devices."""
+    import hlofp8
+    f = functions()
+    made = hlofp8.export(f.mm)(f.X, f.W)
+    assert made.platforms == ('cpu',) and made.mlir_module() != jax.export.export(jax.jit(f.mm))(f.X, f.W).mlir_module()
+    assert same(jax.export.deserialize(made.serialize()).call(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+    for name in ('pytrees', 'static_positional', 'tensor_parallel', 'fsdp_step', 'scan', 'shard_map'):
+        case = f.CASES[name]
+        options = {k: v for k, v in case.options.items() if 'donate' not in k}
+        made = hlofp8.export(jax.jit(case.function, **options), emit='dq')(*case.args, **case.kwargs)
+        static = options.get('static_argnums')
+        dynamic = [a for i, a in enumerate(case.args) if i != static]
+        assert same(jax.jit(made.call)(*dynamic, **case.kwargs), jax.jit(case.function, **options)(*case.args, **case.kwargs)), name
+    both = hlofp8.export(f.mm, platforms=('cpu', 'cuda'))(f.X, f.W)
+    assert both.platforms == ('cpu', 'cuda') and 'algorithm' in both.mlir_module()
+    symbolic = jax.export.symbolic_shape('n, 64')
+    _cases.refused('symbolic shapes', hlofp8.export(f.mm), jax.ShapeDtypeStruct(symbolic, np.float32), f.W)
+
+
+def caches(args):
+    """One compilation for one set of types, statics and shardings, as by jax.jit."""
+    import hlofp8
+    from hlofp8._explain import watching
+    f = functions()
+    made = hlofp8.jit(f.static_positional, static_argnums=2)
+    with watching() as seen:
+        for _ in range(3):
+            made(f.X, f.W, 'relu')
+            made(jnp.asarray(f.X), f.W, 'relu')
+        assert len(seen) == 1
+        made(f.X, f.W, 'tanh')
+        made(f.X[:16], f.W, 'tanh')
+        made(f.on(f.X, 'd', None), f.on(f.W), 'tanh')
+        made(f.on(f.X, None, 'd'), f.on(f.W), 'tanh')
+        assert len(seen) == 5
+        with jax.default_matmul_precision('highest'):
+            made(f.X, f.W, 'tanh')
+        assert len(seen) == 6
+        made.clear_cache()
+        made(f.X, f.W, 'relu')
+        assert len(seen) == 7
+
+
+def decorates(args):
+    """As a decorator, with and without arguments, and of a method."""
+    import hlofp8
+    f = functions()
+
+    @hlofp8.jit
+    def one(x, w):
+        """Its docstring."""
+        return f.mm(x, w)
+
+    @hlofp8.jit(emit='dq', static_argnames=('n',))
+    def two(x, w, n=1):
+        return f.mm(x, w) * n
+
+    class Layer:
+        @hlofp8.jit(static_argnums=0)
+        def __call__(self, x, w):
+            return f.mm(x, w)
+    wanted = jax.jit(f.mm)(f.X, f.W)
+    assert same(one(f.X, f.W), wanted) and same(two(f.X, f.W, n=1), wanted) and same(two(f.X, w=f.W), wanted)
+    assert same(Layer()(f.X, f.W), wanted)
+    assert one.__name__ == 'one' and one.__doc__ == 'Its docstring.' and 'one' in repr(one)
+    with jax.disable_jit():
+        assert same(one(f.X, f.W), wanted)
+
+
+def nested(args):
+    """Within a function that is rewritten as a whole it is as if it were not there; within another it says so."""
+    import hlofp8
+    from hlofp8._explain import watching
+    f = functions()
+    inner = hlofp8.jit(f.mm)
+    outer = hlofp8.jit(lambda xs, w: jax.vmap(inner, (0, None))(xs, w) + 1)
+    with watching() as seen:
+        outer(f.X[None], f.W)
+    assert [module.fp8 for module in seen] == [1]
+    for around in (jax.jit(inner), lambda x, w: jax.vmap(inner, (0, None))(x[None], w), jax.jit(lambda x, w: inner(f.X, f.W) + x[0, 0])):
+        _cases.refused('make hlofp8.jit the outermost', around, f.X, f.W)
+    soft = hlofp8.jit(f.mm, fallback='warn')
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter('always')
+        assert same(jax.jit(soft)(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+    assert any('runs as jax.jit' in str(w.message) and w.category is hlofp8.RewriteWarning for w in told)
+
+
+def another_jax(args):
+    """Where JAX's private parts are others, the way by jax.export is taken; without that too, what was asked for is said."""
+    import hlofp8
+    from hlofp8 import _jax
+    f = functions()
+    wanted, real, real_swap = jax.jit(f.static_positional, static_argnums=2)(f.X, f.W, 'relu'), _jax._part, _jax._swap
+
+    def moved(*_):
+        raise _jax._Unsupported('it keeps its modules elsewhere')
+    try:
+        _jax._swap = moved
+        made = hlofp8.jit(f.static_positional, static_argnums=2)
+        assert same(made(f.X, f.W, 'relu'), wanted)
+        _cases.refused('keeps its modules elsewhere', made.lower, f.X, f.W, 'relu')
+        _jax._swap = real_swap
+        _jax._part = lambda path: real(path.replace('hlo_to_stablehlo', 'gone'))
+        said = _cases.refused('has no jaxlib._jax.mlir.gone', hlofp8.jit(f.mm), f.X, f.W)
+        assert f'jax {jax.__version__}' in said
+        _cases.refused('cannot be exported', hlofp8.export(f.mm), f.X, f.W)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            assert same(hlofp8.jit(f.mm, fallback='warn')(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+        assert any('mm runs as jax.jit would run it' in str(w.message) for w in told)
+    finally:
+        _jax._part, _jax._swap = real, real_swap
+
+
+def refusals(args):
+    import hlofp8
+    f = functions()
+    _cases.refused("no such fallback: 'never'", hlofp8.jit, f.mm, fallback='never')
+    _cases.refused("emit='cublas'", hlofp8.jit, f.mm, emit='cublas')
+    _cases.refused('hopper', hlofp8.jit(f.mm, target='hopper'), f.X, f.W)
+    for call, said in ((lambda: hlofp8.jit(3), 'takes a function, not int'), (lambda: hlofp8.jit(f.mm)(f.X), 'missing'),
+                       (lambda: hlofp8.jit(f.mm)(f.X, 'text'), 'str'), (lambda: hlofp8.jit(f.mm, no_such=1), 'no_such'),
+                       (lambda: hlofp8.jit(f.mm)(f.X, f.W[:3]), '(64,)'), (lambda: hlofp8.explain(None), 'NoneType')):
+        try:
+            call()
+        except TypeError as error:
+            assert said in str(error), (said, error)
+        else:
+            raise AssertionError(said)
+
+
+def without_jax(args):
+    """The package is imported, and works on modules, where there is no jax; jit says what it needs."""
+    code = '''
+import sys
+sys.modules['jax'] = None
+import hlofp8
+print(hlofp8.explain('HloModule m\\nENTRY e {\\n  ROOT a = f32[2] parameter(0)\\n}\\n'))
+try:
+    hlofp8.jit
+except ImportError as error:
+    print(error)
+'''
+    done = subprocess.run([sys.executable, '-c', code], env={**os.environ, 'PYTHONPATH': args.site}, capture_output=True, text=True)
+    assert done.stdout.startswith('0 of 0 matmuls in FP8\nhlofp8.jit needs jax'), done
+
+
+def main():
+    args = _cases.arguments()
+    return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, another_jax, refusals,
+                       without_jax], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Training on scikit-learn's digits, fifty steps with hlofp8.jit beside fifty with jax.jit: the loss falls alike."""
+import functools
+import os
+import sys
+
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'
+
+import _cases
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+STEPS, BATCH = 50, 128
+
+
+@functools.cache
+def digits():
+    from sklearn.datasets import load_digits
+    x, y = load_digits(return_X_y=True)
+    return (x / 16).astype(np.float32), y.astype(np.int32)
+
+
+def batches():
+    x, y = digits()
+    order = np.random.default_rng(0).permutation(len(x))
+    for step in range(STEPS):
+        chosen = np.take(order, range(step * BATCH, (step + 1) * BATCH), mode='wrap')
+        yield x[chosen], y[chosen]
+
+
+def losses(step, state, place=lambda batch: batch):
+    found = []
+    for batch in batches():
+        state, loss = step(state, *map(place, batch))
+        found.append(float(loss))
+    return np.array(found)
+
+
+def trained(make, place=lambda batch: batch, emits=('dq', 'qdq')):
+    """Trains with jax.jit and with hlofp8.jit; the number of FP8 matmuls of a step."""
+    import hlofp8
+    from hlofp8._explain import watching
+    counts = []
+    state, step = make()
+    wanted = losses(jax.jit(step, donate_argnums=0), state, place)
+    assert wanted[-5:].mean() < 0.6 * wanted[:5].mean(), wanted
+    for emit in emits:
+        state, step = make()
+        with watching() as seen:
+            found = losses(hlofp8.jit(step, donate_argnums=0, emit=emit), state, place)
+        assert len(seen) == 1, 'compiled more than once'
+        counts.append(seen[0].fp8)
+        apart = np.abs(found - wanted) / wanted
+        assert apart.max() < 0.1 and apart.mean() < 0.02, f'{emit}: {apart}'
+    assert min(counts) > 0
+    return f'{min(counts)} FP8 matmuls a step, loss {wanted[0]:.2f} to {wanted[-1]:.2f}, at most {apart.max():.1e} apart'
+
+
+def scaled(x, dtype):
+    """Quantised with a scale of its own, and dequantised again."""
+    import _functions
+    scale = jnp.maximum(jnp.max(jnp.abs(x)), 1e-6).astype(jnp.float32) / float(jnp.finfo(dtype).max)
+    return _functions.dequantise(_functions.quantise(x, scale, dtype), scale)
+
+
+@jax.custom_vjp
+def dense(x, w):
+    return scaled(x, jnp.float8_e4m3fn) @ scaled(w, jnp.float8_e4m3fn)
+
+
+def _backward(saved, g):
+    x, w = saved
+    g = scaled(g.astype(jnp.float32), jnp.float8_e5m2)
+    return (g @ scaled(w, jnp.float8_e4m3fn).T).astype(x.dtype), (scaled(x, jnp.float8_e4m3fn).T @ g).astype(w.dtype)
+
+
+dense.defvjp(lambda x, w: (dense(x, w), (x, w)), _backward)
+
+
+def mlp(optimiser):
+    """A network of three layers with current scaling."""
+    def loss(params, x, y):
+        h = jax.nn.relu(dense(x, params['a']).astype(jnp.float32))
+        h = jax.nn.relu(dense(h, params['b']).astype(jnp.float32))
+        return optax.softmax_cross_entropy_with_integer_labels(h @ params['c'], y).mean()
+
+    def step(state, x, y):
+        params, moments = state
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        updates, moments = optimiser.update(grads, moments, params)
+        return (optax.apply_updates(params, updates), moments), value
+
+    def make():
+        random = np.random.default_rng(1)
+        shapes = {'a': (64, 128), 'b': (128, 64), 'c': (64, 10)}
+        params = {name: jnp.asarray(random.standard_normal(shape) / shape[0] ** 0.5, jnp.float32) for name, shape in shapes.items()}
+        return (params, optimiser.init(params)), step
+    return make
+
+
+def adam(args):
+    return trained(mlp(optax.adam(3e-3)))
+
+
+def sgd_momentum(args):
+    return trained(mlp(optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.03, momentum=0.9))), emits=('qdq',))
+
+
+def data_parallel(args):
+    """Over eight devices, the batch split."""
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec
+    mesh = jax.make_mesh((8,), ('d',), axis_types=(AxisType.Auto,))
+    inner = mlp(optax.adamw(3e-3))
+
+    def make():
+        state, step = inner()
+        return jax.device_put(state, NamedSharding(mesh, PartitionSpec())), step
+    return trained(make, lambda batch: jax.device_put(batch, NamedSharding(mesh, PartitionSpec('d'))), emits=('dq',))
+
+
+def flax_delayed_scaling(args):
+    """Flax's own FP8 layers, whose scales come of a history of amaxes."""
+    import flax.linen as nn
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            for width in (128, 64):
+                x = nn.relu(nn.Dense(width, dtype=jnp.bfloat16, dot_general_cls=nn.Fp8DotGeneralOp)(x))
+            return nn.Dense(10)(x).astype(jnp.float32)
+    net, optimiser = Net(), optax.adam(3e-3)
+
+    def loss(variables, x, y):
+        return optax.softmax_cross_entropy_with_integer_labels(net.apply(variables, x), y).mean()
+
+    def step(state, x, y):
+        variables, moments = state
+        value, grads = jax.value_and_grad(loss, allow_int=True)(variables, x, y)
+        updates, moments = optimiser.update(grads['params'], moments, variables['params'])
+        params = optax.apply_updates(variables['params'], updates)
+        return ({**grads, 'params': params}, moments), value  # Flax hands new scales and histories over as gradients
+
+    def make():
+        variables = net.init(jax.random.key(0), jnp.zeros((16, 64), jnp.float32))
+        return (variables, optimiser.init(variables['params'])), step
+    return trained(make)
+
+
+def main():
+    args = _cases.arguments()
+    return _cases.run([adam, sgd_momentum, data_parallel, flax_delayed_scaling], args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
