@@ -34,6 +34,7 @@ typedef struct inliner {
     uint32_t operand_capacity;
     uint64_t budget;
     bool warned;
+    bool unpins; /* something was copied from what another thread runs, too */
 } inliner;
 
 static void warn(inliner *in, const hlo_instr *call) {
@@ -144,6 +145,7 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     set_metadata(copy, call);
     set_control(in, copy);
     hlo_remark_copy(in->context, from, copy);
+    in->unpins |= copy->pin == HLO_PIN_THREAD;
     return copy;
 }
 
@@ -212,8 +214,12 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
     inliner in = {.context = context, .budget = BUDGET};
     in.fuses = with_fusions(module, context->scratch);
-    survey(&in);
-    for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        if (in.stays[comp->id]) inline_calls(&in, comp);
+    do {
+        in.unpins = false;
+        survey(&in);
+        for (hlo_computation *comp = module->first; comp; comp = comp->next)
+            if (in.stays[comp->id]) inline_calls(&in, comp);
+        if (in.unpins) hlo_pin_module(module, context->scratch);
+    } while (in.unpins);
     return HLO_OK;
 }
