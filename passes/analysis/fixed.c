@@ -4,9 +4,10 @@
 
 #include "ir/eval/eval.h"
 #include "ir/float/float.h"
+#include "passes/analysis/dequantise.h"
 #include "passes/analysis/value.h"
 
-enum { ELEMENT_LIMIT = 1 << 16, STEP_LIMIT = 256 };
+enum { ELEMENT_LIMIT = 1 << 18, STEP_LIMIT = 256 };
 
 typedef struct search {
     hlo_arena *scratch;
@@ -33,7 +34,8 @@ static bool is_computable(const hlo_instr *value, search *s) {
 static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
     const hlo_instr *from = hlo_handed_on(value, NULL);
     if (from) value = from;
-    if (value->op == HLO_OP_CONSTANT && value->u.literal->data) {
+    if (value->op == HLO_OP_CONSTANT && value->u.literal->data &&
+        (hlo_type_is_wide(value->shape->type) || hlo_shape_count(value->shape) <= ELEMENT_LIMIT)) {
         *out = hlo_view_of(s->scratch, value->u.literal->shape, value->u.literal->data);
         return true;
     }

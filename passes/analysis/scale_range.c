@@ -49,10 +49,12 @@ static bool of_fixed(const hlo_instr *value, const search *s, magnitudes *out) {
     int64_t count;
     const hlo_arena_mark mark = hlo_arena_here(s->scratch);
     const double *numbers = hlo_fixed_elements(s->scratch, value, &count);
-    *out = none;
+    double number;
+    const bool one = !numbers && hlo_known_number_pinned(value, &number);
+    *out = one ? of_number(number) : none;
     for (int64_t i = 0; numbers && i < count; i++) *out = joined(*out, of_number(numbers[i]));
     hlo_arena_release(s->scratch, mark);
-    return numbers;
+    return numbers || one;
 }
 
 /* Of a value that is put together from its operands, the first `from` left out. NaN that fills up
