@@ -1,10 +1,12 @@
-# Installing: the programs with their manual pages and completions, the static library, its headers, and how CMake and pkg-config find them.
+# Installing: the programs with their manual pages and completions, the static library, its headers, and how CMake and pkg-config find them;
+# the shared library that XLA loads.
 # The component `python` is the Python package, which pyproject.toml makes a wheel of; only --component installs it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
 
 install(TARGETS hlofp8 EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/bash/

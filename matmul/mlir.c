@@ -34,7 +34,8 @@ static int digit_of(char c) {
 }
 
 /* The text between quotes, with `\` before a character that stands for itself or for what C has it
- * stand for, or before two hexadecimal digits. To be freed; NULL: it is none, or no memory. */
+ * stand for, or before two hexadecimal digits, which are not 00: no text here holds a NUL. To be
+ * freed; NULL: it is none, or no memory. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
     char *text = malloc(strlen(*at) + 1), *to = text;
@@ -46,7 +47,8 @@ static char *read_quoted(const char **at) {
         } else if (from[1] && escape && (escape - escapes) % 2 == 0) {
             *to++ = escape[1];
             from++;
-        } else if (digit_of(from[1]) >= 0 && digit_of(from[2]) >= 0) {
+        } else if (digit_of(from[1]) >= 0 && digit_of(from[2]) >= 0 &&
+                   digit_of(from[1]) + digit_of(from[2]) > 0) {
             *to++ = (char)(16 * digit_of(from[1]) + digit_of(from[2]));
             from += 2;
         } else {

@@ -169,7 +169,7 @@ static void multiply_batches(const hlo_eval_env *env, hlo_lane lane, const opera
                                      .b_col = b->stride[1],
                                      .c = out};
         if (is_lent(env, lane)) {
-            env->gemm(env->user, &product);
+            env->gemm(env, &product);
             continue;
         }
         if (lane == HLO_LANE_F32) {

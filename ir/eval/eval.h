@@ -43,14 +43,15 @@ typedef struct hlo_product {
 
 /* Functions that the host lends to kernels. A NULL env, or a NULL member: the kernel does without.
  */
-typedef struct hlo_eval_env {
-    void *user; /* passed to the functions */
+typedef struct hlo_eval_env hlo_eval_env;
+struct hlo_eval_env {
+    void *user; /* passed to parallel() */
     /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads, and
      * returns when all are done. */
     void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                      void *arg);
-    void (*gemm)(void *user, const hlo_product *product);
-} hlo_eval_env;
+    void (*gemm)(const hlo_eval_env *env, const hlo_product *product);
+};
 
 /* True if the CPU can run this instruction; false: `why`, which may be NULL, is set to a static
  * sentence. */

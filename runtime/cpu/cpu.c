@@ -64,9 +64,8 @@ static void multiply_blocks(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* Implements hlo_eval_env.gemm; `user` is the pool. Blocks, and so results, do not depend on the
- * number of threads. */
-static void gemm(void *user, const hlo_product *p) {
+/* Implements hlo_eval_env.gemm. Blocks, and so results, do not depend on the number of threads. */
+static void gemm(const hlo_eval_env *env, const hlo_product *p) {
     blocks b = {p, BLOCK_ROWS, 0};
     if (p->k > 0) b.columns = BLAS_SERIAL / (BLOCK_ROWS * p->k) / BLOCK_COLUMNS * BLOCK_COLUMNS;
     double size = (double)p->m * (double)p->n * (double)p->k;
@@ -76,7 +75,7 @@ static void gemm(void *user, const hlo_product *p) {
     }
     int64_t count = ((p->m + b.rows - 1) / b.rows) * ((p->n + b.columns - 1) / b.columns);
     if (size > (double)BLOCKS_SERIAL)
-        cpu_pool_run(user, count, multiply_blocks, &b);
+        env->parallel(env->user, count, multiply_blocks, &b);
     else
         multiply_blocks(&b, 0, count);
 }
@@ -88,19 +87,23 @@ static void cpu_close(void *device) {
     free(cpu);
 }
 
+void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel) {
+    *cpu = (cpu_device){.scratch = scratch, .env = {user, parallel, gemm}};
+}
+
 static hlo_status cpu_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                            void **out_device) {
     (void)options;
     (void)sink;
     cpu_device *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return HLO_OUT_OF_MEMORY;
-    cpu->scratch = hlo_arena_new(NULL);
-    cpu->pool = cpu_pool_new();
-    if (!cpu->scratch || !cpu->pool) {
+    cpu_pool *pool = cpu_pool_new();
+    cpu_device_init(cpu, hlo_arena_new(NULL), pool, cpu_pool_run);
+    cpu->pool = pool;
+    if (!cpu->scratch || !pool) {
         cpu_close(cpu);
         return HLO_OUT_OF_MEMORY;
     }
-    cpu->env = (hlo_eval_env){cpu->pool, cpu_pool_run, gemm};
     *out_device = cpu;
     return HLO_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef HLO_RUNTIME_CPU_CPU_H
 #define HLO_RUNTIME_CPU_CPU_H
 
+#include <pthread.h>
 #include <time.h>
 
 #include "ir/error/error.h"
@@ -12,12 +13,40 @@ typedef struct cpu_pool cpu_pool;
 
 typedef struct cpu_device {
     hlo_arena *scratch;
-    cpu_pool *pool;
+    cpu_pool *pool; /* NULL: another program's threads are lent */
     hlo_eval_env env;
     struct timespec start; /* start of the run */
 } cpu_device;
 
 extern const hlo_backend cpu_backend;
+
+/* hlo_eval_env.parallel. */
+typedef void cpu_parallel(void *user, int64_t count,
+                          void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
+/* Makes a device that has no threads: `parallel` divides its loops. It is not closed. Jobs are
+ * executed as on a device that cpu_backend opens, one at a time. */
+void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel);
+
+/* pool.c: a loop that threads share. Between init() and end() the lock is held when a function is
+ * called and when it returns. */
+typedef struct cpu_loop {
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    void (*body)(void *arg, int64_t begin, int64_t end);
+    void *arg;
+    int64_t count, chunk;
+    int64_t next; /* first index that is not taken */
+    int busy;     /* threads inside the body */
+} cpu_loop;
+void cpu_loop_init(cpu_loop *loop);
+void cpu_loop_end(cpu_loop *loop);
+/* Sets what is to be done, in chunks of which each of `threads` gets some. */
+void cpu_loop_set(cpu_loop *loop, int64_t count, int64_t threads,
+                  void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
+/* Takes and runs chunks until none is left. */
+void cpu_loop_take(cpu_loop *loop);
+/* Does that, and waits for the other threads. */
+void cpu_loop_finish(cpu_loop *loop);
 
 /* pool.c: makes a pool with a thread for each processor that the process may use, or fewer if the
  * system refuses them. NULL when there is no memory. */
@@ -25,8 +54,7 @@ cpu_pool *cpu_pool_new(void);
 /* Ends the threads. */
 void cpu_pool_free(cpu_pool *pool);
 /* Divides a loop among the threads: hlo_eval_env.parallel; `user` is the pool. */
-void cpu_pool_run(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
-                  void *arg);
+cpu_parallel cpu_pool_run;
 
 /* scales.c: scales of a and b, by any modes. Arrays are dense; NULL: 1, or exact. */
 typedef struct cpu_scales {

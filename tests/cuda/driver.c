@@ -87,6 +87,23 @@ int cuCtxSetCurrent(cuda_context *context) {
     return context == (cuda_context *)&retained ? 0 : CUDA_INVALID_HANDLE;
 }
 
+int cuCtxPushCurrent(cuda_context *context) {
+    ENTER("cuCtxPushCurrent");
+    return cuCtxSetCurrent(context);
+}
+
+int cuCtxPopCurrent(cuda_context **context) {
+    ENTER("cuCtxPopCurrent");
+    *context = (cuda_context *)&retained;
+    return 0;
+}
+
+int cuCtxGetDevice(int *device) {
+    ENTER("cuCtxGetDevice");
+    *device = 0;
+    return 0;
+}
+
 /* -------------------------------------------------------------------------------------- streams */
 
 typedef struct node {
@@ -142,6 +159,13 @@ int cuStreamCreate(cuda_stream **stream, unsigned flags) {
     ENTER("cuStreamCreate %u", flags);
     *stream = calloc(1, sizeof **stream);
     return *stream ? 0 : CUDA_OUT_OF_MEMORY;
+}
+
+int cuStreamGetCtx(cuda_stream *stream, cuda_context **context) {
+    (void)stream;
+    ENTER("cuStreamGetCtx");
+    *context = (cuda_context *)&retained;
+    return 0;
 }
 
 static void free_nodes(node *first) {

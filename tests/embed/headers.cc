@@ -1,5 +1,6 @@
 // What the public headers declare links from C++ (that each compiles as C++, run.sh sees to).
 #include <hlo/dump.h>
+#include <hlo/ffi.h>
 #include <hlo/pass.h>
 #include <hlo/proto.h>
 #include <hlo/runtime.h>
@@ -21,7 +22,8 @@ int main()
     hlo_plan_options_init(&plan);
     hlo_suggestion meant = hlo_suggest("none");
     return refused == HLO_INVALID_INPUT && options.target == 90 && none == HLO_INVALID_INPUT &&
-                   !hlo_proto_recognise("text", 4) && plan.graph && !*hlo_suggest_meant(&meant)
+                   !hlo_proto_recognise("text", 4) && plan.graph && !*hlo_suggest_meant(&meant) &&
+                   !hlofp8_ffi_matmul_cpu(nullptr)
                ? 0
                : 1;
 }

@@ -18,6 +18,13 @@ for program in hlo-fp8-opt hlo-fp8-run; do
     done
 done
 
+# The library that XLA loads has the functions of ffi.h, and nothing else.
+ffi=$(find "$work/prefix" -name libhlofp8_ffi.so)
+nm -D --defined-only "$ffi" | sed 's/.* //' | sort >"$work/exported"
+sed -n 's/^struct XLA_FFI_Error \*\(\w*\)(.*/\1/p' "$work/prefix/include/hlo/ffi.h" | sort >"$work/declared"
+test -s "$work/declared"
+diff "$work/declared" "$work/exported"
+
 cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }

@@ -83,6 +83,11 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why);
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
 void cuda_device_close(void *device);
+/* Describes the device of the current context, which is another program's, for calls of cuBLASLt on
+ * a stream that the caller sets: it has a handle of the library, for the life of the process, no
+ * memory and no kernels. Errors go to `sink`. */
+hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink,
+                              cuda_device *out_device);
 void *cuda_allocate(void *device, size_t size);
 void cuda_release(void *device, void *memory);
 const void *cuda_import(void *device, const void *bytes, size_t size);

@@ -85,15 +85,10 @@ static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink)
     return status;
 }
 
-static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
+/* Asks the device with the number `ordinal`, which a call has found that returned `result`. */
+static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
-    int count = 0, major = 0, minor = 0, l2 = 0;
-    int result = lib->cuInit(0);
-    if (result) return refuse(device, sink, "the CUDA driver does not start", result);
-    result = lib->cuDeviceGetCount(&count);
-    if (result) return refuse(device, sink, "the CUDA driver counts no devices", result);
-    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device on this machine");
-    result = lib->cuDeviceGet(&device->ordinal, 0);
+    int major = 0, minor = 0, l2 = 0;
     if (!result)
         result = lib->cuDeviceGetName(device->name, (int)sizeof device->name, device->ordinal);
     if (!result) result = lib->cuDeviceGetAttribute(&major, ATTRIBUTE_MAJOR, device->ordinal);
@@ -103,6 +98,28 @@ static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
     device->sm = major * 10 + minor;
     device->l2_size = (size_t)l2;
     return HLO_OK;
+}
+
+static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
+    const cuda_library *lib = device->lib;
+    int count = 0;
+    int result = lib->cuInit(0);
+    if (result) return refuse(device, sink, "the CUDA driver does not start", result);
+    result = lib->cuDeviceGetCount(&count);
+    if (result) return refuse(device, sink, "the CUDA driver counts no devices", result);
+    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device on this machine");
+    return ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
+}
+
+static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink) {
+    const cuda_library *lib = device->lib;
+    lt_handle *lt = NULL;
+    int result = lib->cublasLtCreate(&lt);
+    device->lt = lt;
+    device->cublaslt = (int)lib->cublasLtGetVersion();
+    if (!result) return HLO_OK;
+    return hlo_diag_refuse(sink, NULL, 0, 0, "cuBLASLt does not start: %s",
+                           lib->cublasLtGetStatusName(result));
 }
 
 static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
@@ -120,19 +137,28 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     if (!result) result = lib->cuEventCreate(&ended, 0);
     device->ended = ended;
     if (result) return refuse(device, sink, "the CUDA device cannot be used", result);
-    lt_handle *lt = NULL;
-    result = lib->cublasLtCreate(&lt);
-    device->lt = lt;
-    device->cublaslt = (int)lib->cublasLtGetVersion();
-    if (!result) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "cuBLASLt does not start: %s",
-                           lib->cublasLtGetStatusName(result));
+    return start_cublaslt(device, sink);
 }
 
 static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
     hlo_status status = load_libraries(device, sink);
     if (status == HLO_OK) status = find_device(device, sink);
     return status == HLO_OK ? make_context(device, sink) : status;
+}
+
+static hlo_status find_target(cuda_device *device, const hlo_diag_sink *sink) {
+    device->target = nearest_target(device->sm);
+    if (device->target) return HLO_OK;
+    return hlo_diag_refuse(sink, NULL, 0, 0, "%s has compute capability %d.%d, which is too old",
+                           device->name, device->sm / 10, device->sm % 10);
+}
+
+hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink,
+                              cuda_device *out_device) {
+    *out_device = (cuda_device){.lib = lib};
+    hlo_status status = ask_device(out_device, lib->cuCtxGetDevice(&out_device->ordinal), sink);
+    if (status == HLO_OK) status = find_target(out_device, sink);
+    return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
@@ -154,11 +180,7 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     } else {
         status = open_device(device, sink);
     }
-    device->target = nearest_target(device->sm);
-    if (status == HLO_OK && device->target == 0)
-        status =
-            hlo_diag_refuse(sink, NULL, 0, 0, "%s has compute capability %d.%d, which is too old",
-                            device->name, device->sm / 10, device->sm % 10);
+    if (status == HLO_OK) status = find_target(device, sink);
     if (status == HLO_OK) {
         size_t wanted = (size_t)hlo_target_find(device->target)->workspace;
         device->workspace = options->workspace ? options->workspace : wanted;

@@ -1,0 +1,114 @@
+/* Calls on the CPU: jobs of the cpu backend, on XLA's threads. */
+#include "runtime/cpu/cpu.h"
+
+#include <stdlib.h>
+
+#include "runtime/ffi/call.h"
+
+/* -------------------------------------------------------------------------------------- threads */
+
+/* A loop that XLA's threads share with the caller. XLA may start a task at any time, also when the
+ * loop is done, or not beside the caller at all: who comes last frees it. */
+typedef struct shared {
+    cpu_loop loop;
+    int holders;
+} shared;
+
+static void let_go(shared *s) {
+    pthread_mutex_lock(&s->loop.lock);
+    const bool last = --s->holders == 0;
+    pthread_mutex_unlock(&s->loop.lock);
+    if (!last) return;
+    cpu_loop_end(&s->loop);
+    free(s);
+}
+
+static void help(void *data) {
+    shared *s = data;
+    pthread_mutex_lock(&s->loop.lock);
+    cpu_loop_take(&s->loop);
+    pthread_mutex_unlock(&s->loop.lock);
+    let_go(s);
+}
+
+static bool good(const ffi_frame *frame, ffi_error *error) {
+    ffi_error_free arguments = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
+    if (error) frame->api->error_free(&arguments);
+    return !error;
+}
+
+/* Counts XLA's threads; 0: it lends none. */
+static int64_t count_threads(const ffi_frame *frame) {
+    const ffi_api *api = frame->api;
+    int64_t count = 0;
+    if (!FFI_HAS(api, ffi_api, thread_count) || !api->thread_count || !api->thread_schedule ||
+        !api->error_free)
+        return 0;
+    ffi_thread_count arguments = {
+        .size = FFI_SIZE(ffi_thread_count, count), .context = frame->context, .count = &count};
+    return good(frame, api->thread_count(&arguments)) && count > 0 ? count : 0;
+}
+
+/* Implements hlo_eval_env.parallel; `user` is the call's frame. */
+static void share(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
+                  void *arg) {
+    const ffi_frame *frame = user;
+    const int64_t threads = count < 2 ? 0 : count_threads(frame);
+    shared *s = threads > 1 ? calloc(1, sizeof *s) : NULL;
+    if (!s) {
+        if (count > 0) body(arg, 0, count);
+        return;
+    }
+    cpu_loop_init(&s->loop);
+    cpu_loop_set(&s->loop, count, threads, body, arg);
+    s->holders = 1;
+    for (int64_t i = 1; i < threads && i < count; i++) {
+        ffi_task task = {
+            .size = FFI_SIZE(ffi_task, data), .context = frame->context, .run = help, .data = s};
+        pthread_mutex_lock(&s->loop.lock);
+        s->holders++;
+        pthread_mutex_unlock(&s->loop.lock);
+        if (good(frame, frame->api->thread_schedule(&task))) continue;
+        let_go(s);
+        break;
+    }
+    pthread_mutex_lock(&s->loop.lock);
+    cpu_loop_finish(&s->loop);
+    pthread_mutex_unlock(&s->loop.lock);
+    let_go(s);
+}
+
+/* ---------------------------------------------------------------------------------------- calls */
+
+/* Fills in the job's memory. A workspace, of which nothing is asked, is left as it is. */
+static void place(const ffi_frame *frame, hlo_job *job, hlo_arena *arena) {
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        job->operands[i].data = ffi_buffer_at(&frame->operands, i)->data;
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if ((int)i != job->untouched)
+            job->results[i].data = ffi_buffer_at(&frame->results, i)->data;
+    const size_t align = cpu_backend.alignment;
+    job->scratch = aligned_alloc(align, (job->scratch_size / align + 1) * align);
+    if (!job->scratch) hlo_arena_exhausted(arena);
+    hlo_arena_adopt(arena, job->scratch);
+}
+
+static hlo_status execute(ffi_call *call, const char **why) {
+    hlo_job *job = ffi_call_job(call, why);
+    if (!job) return HLO_INVALID_INPUT;
+    cpu_device device;
+    cpu_device_init(&device, call->arena, (void *)call->frame, share);
+    hlo_status status = HLO_INVALID_INPUT;
+    hlo_arena *arena = call->module->arena;
+    if (cpu_backend.supports(&device, job->instr, arena, why))
+        status = cpu_backend.prepare(&device, job, arena, why);
+    if (status == HLO_OK) {
+        place(call->frame, job, arena);
+        status = cpu_backend.execute(&device, job, why);
+    }
+    return status;
+}
+
+__attribute__((visibility("default"))) ffi_error *hlofp8_ffi_matmul_cpu(ffi_frame *frame) {
+    return ffi_run(frame, execute);
+}

@@ -1,0 +1,274 @@
+/* Calls on a CUDA device: cuBLASLt's problems, on XLA's stream and in XLA's memory.
+ *
+ * XLA has one function for all calls of a process and keeps nothing between them, so plans are kept
+ * here, for the life of the process. A plan holds no addresses: it serves all calls with its types,
+ * dimensions, attributes and alignments in one context. What is asked of the library is asked when
+ * a plan is made; afterwards a call sets pointers and is enqueued. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda/cublaslt/matmul.h"
+#include "runtime/ffi/call.h"
+#include "runtime/ffi/key.h"
+
+/* A context in which calls are executed. */
+typedef struct site {
+    struct site *next;
+    cuda_context *context;
+    cuda_device device;
+} site;
+
+typedef struct plan {
+    struct plan *next;
+    cuda_device device; /* its site's, with the stream of the launch */
+    hlo_module *module; /* what the problem refers to */
+    cuda_matmul problem;
+    cuda_call *call;
+    lt_heuristic chosen;
+    size_t key_size;
+    unsigned char key[];
+} plan;
+
+enum { BUCKETS = 1024 };
+
+typedef struct store {
+    pthread_mutex_t lock; /* of all that follows, and of launches, which set a plan's pointers */
+    cuda_library lib;
+    site *sites;
+    plan *plans[BUCKETS];
+    char why[1024];
+} store;
+
+/* Returns the one store of the process. */
+static store *the_store(void) {
+    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    return &only;
+}
+
+/* ---------------------------------------------------------------------------------------- sites */
+
+/* A sink: keeps the first error as the reason. */
+static void keep_error(void *user, const hlo_diag *diag) {
+    store *s = user;
+    if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
+}
+
+static hlo_status load(store *s) {
+    const hlo_diag_sink sink = {keep_error, s};
+    hlo_status status = cuda_library_load(&s->lib, CUDA_DRIVER, &sink);
+    return status == HLO_OK ? cuda_library_load(&s->lib, CUDA_CUBLASLT, &sink) : status;
+}
+
+/* Finds the site of the context, which is current, or makes it. */
+static hlo_status find_site(store *s, cuda_context *context, site **out_site) {
+    const hlo_diag_sink sink = {keep_error, s};
+    for (site *at = s->sites; at; at = at->next)
+        if (at->context == context) {
+            *out_site = at;
+            return HLO_OK;
+        }
+    site *made = calloc(1, sizeof *made);
+    if (!made) return HLO_OUT_OF_MEMORY;
+    const hlo_status status = cuda_device_borrow(&s->lib, &sink, &made->device);
+    if (status != HLO_OK) {
+        free(made);
+        return status;
+    }
+    made->context = context;
+    made->next = s->sites;
+    *out_site = s->sites = made;
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- plans */
+
+/* The memory for scratch: the last result, a vector of bytes, from an aligned address on. */
+typedef struct workspace {
+    char *memory;
+    size_t size;
+} workspace;
+
+static workspace find_workspace(const ffi_frame *frame) {
+    enum { ALIGN = 256 };
+    if (frame->results.count < 2) return (workspace){0};
+    const ffi_buffer *last = ffi_buffer_at(&frame->results, frame->results.count - 1);
+    if (last->type != FFI_TYPE_S8 || last->rank != 1) return (workspace){0};
+    const size_t size = (size_t)last->dims[0], skipped = -(uintptr_t)last->data % ALIGN;
+    if (skipped >= size) return (workspace){0};
+    return (workspace){(char *)last->data + skipped, size - skipped};
+}
+
+/* Returns the least alignment of the arrays of a list, but for scalars and the workspace. */
+static uint32_t least_alignment(const ffi_list *list, uint32_t least) {
+    for (int64_t i = 0; i < list->count; i++) {
+        const ffi_buffer *buffer = ffi_buffer_at(list, i);
+        const uint32_t alignment = ffi_alignment(buffer->data);
+        if (buffer->rank && buffer->type != FFI_TYPE_S8 && alignment < least) least = alignment;
+    }
+    return least;
+}
+
+static void find_addresses(const ffi_frame *frame, const cuda_matmul *problem,
+                           void *out_addresses[LT_PART_COUNT]) {
+    for (int part = 0; part < LT_PART_COUNT; part++) {
+        const cuda_pointer *at = &problem->places[part];
+        out_addresses[part] = NULL;
+        if (!(problem->present >> part & 1)) continue;
+        if (at->kind == CUDA_SCRATCH)
+            out_addresses[part] = find_workspace(frame).memory + at->offset;
+        else
+            out_addresses[part] =
+                ffi_buffer_at(at->kind == CUDA_OPERAND ? &frame->operands : &frame->results,
+                              at->index)
+                    ->data;
+    }
+}
+
+/* Makes the plan's problem, and its call. `recover` is where it jumps to without memory. */
+static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *recover) {
+    p->module = hlo_module_new(recover);
+    if (!p->module) return HLO_OUT_OF_MEMORY;
+    hlo_arena *arena = p->module->arena;
+    const char *why = NULL;
+    const hlo_instr *instr = ffi_frame_read(frame, p->module, &why);
+    const cuda_matmul_options options = {
+        .target = {.sm = p->device.target, .cuda = p->device.cublaslt / 100},
+        .workspace = find_workspace(frame).size,
+        .alignment =
+            least_alignment(&frame->results, least_alignment(&frame->operands, UINT32_C(256))),
+    };
+    if (instr && cuda_matmul_plan(instr, &options, arena, &p->problem, &why) &&
+        p->problem.copy_count)
+        why = hlo_arena_format(arena, "has %s in a layout that cuBLASLt does not take (%s)",
+                               lt_part_name(p->problem.copies[0].part), p->problem.copies[0].why);
+    hlo_arena_set_recover(arena, NULL);
+    if (why) {
+        snprintf(s->why, sizeof s->why, "%s", why);
+        return HLO_INVALID_INPUT;
+    }
+    void *addresses[LT_PART_COUNT];
+    uint32_t found;
+    find_addresses(frame, &p->problem, addresses);
+    hlo_status status =
+        cuda_call_new(&p->device, &p->problem, addresses, s->why, sizeof s->why, &p->call);
+    if (status != HLO_OK) return status;
+    return cuda_call_heuristic(p->call, 1, &p->chosen, &found, s->why, sizeof s->why);
+}
+
+static hlo_status make(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
+                       plan **out_plan) {
+    jmp_buf recover;
+    plan *const p = calloc(1, sizeof *p + key->size);
+    if (!p) return HLO_OUT_OF_MEMORY;
+    p->device = at->device;
+    p->key_size = key->size;
+    memcpy(p->key, key->bytes, key->size);
+    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : build(s, p, frame, &recover);
+    if (status == HLO_OK) {
+        *out_plan = p;
+        return HLO_OK;
+    }
+    cuda_call_free(p->call);
+    hlo_module_free(p->module);
+    free(p);
+    return status;
+}
+
+static plan **bucket_of(store *s, const ffi_key *key) {
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
+    return &s->plans[hash % BUCKETS];
+}
+
+static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
+                            plan **out_plan) {
+    plan **bucket = bucket_of(s, key);
+    for (plan *p = *bucket; p; p = p->next)
+        if (p->key_size == key->size && memcmp(p->key, key->bytes, key->size) == 0) {
+            *out_plan = p;
+            return HLO_OK;
+        }
+    const hlo_status status = make(s, at, frame, key, out_plan);
+    if (status != HLO_OK) return status;
+    (*out_plan)->next = *bucket;
+    *bucket = *out_plan;
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- calls */
+
+/* In the context of the stream. */
+static hlo_status launch(store *s, cuda_context *context, void *stream, const ffi_frame *frame,
+                         const ffi_key *key) {
+    site *at = NULL;
+    plan *p = NULL;
+    hlo_status status = find_site(s, context, &at);
+    if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
+    if (status != HLO_OK) return status;
+    void *addresses[LT_PART_COUNT];
+    find_addresses(frame, &p->problem, addresses);
+    p->device.stream = stream;
+    return cuda_call_launch(p->call, &p->chosen.algo, addresses, s->why, sizeof s->why);
+}
+
+/* With the store locked. Allocates nothing of an arena of the call. */
+static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_key *key) {
+    *s->why = '\0';
+    hlo_status status = load(s);
+    if (status != HLO_OK) return status;
+    cuda_context *context = NULL, *before = NULL;
+    int result = s->lib.cuStreamGetCtx(stream, &context);
+    if (!result) result = s->lib.cuCtxPushCurrent(context);
+    if (result) {
+        char capacity[160];
+        snprintf(s->why, sizeof s->why, "cannot use its stream: %s",
+                 cuda_error_text(&s->lib, result, capacity, sizeof capacity));
+        return HLO_INVALID_INPUT;
+    }
+    memcpy(key->bytes, &context, sizeof context);
+    status = launch(s, context, stream, frame, key);
+    s->lib.cuCtxPopCurrent(&before);
+    return status;
+}
+
+static hlo_status find_stream(const ffi_frame *frame, void **out_stream, const char **why) {
+    const ffi_api *api = frame->api;
+    ffi_stream_get arguments = {.size = FFI_SIZE(ffi_stream_get, stream),
+                                .context = frame->context};
+    ffi_error *error = NULL;
+    *why = "has no stream: is it registered for a platform other than CUDA?";
+    if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
+        return HLO_INVALID_INPUT;
+    error = api->stream_get(&arguments);
+    *out_stream = arguments.stream;
+    if (!error) return HLO_OK;
+    ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
+    api->error_free(&freeing);
+    return HLO_INVALID_INPUT;
+}
+
+static hlo_status execute(ffi_call *call, const char **why) {
+    store *s = the_store();
+    void *stream = NULL;
+    cuda_context *none = NULL; /* its place in the key */
+    ffi_key key = {.arena = call->arena};
+    char said[sizeof s->why];
+    call->code = FFI_FAILED_PRECONDITION;
+    hlo_status status = find_stream(call->frame, &stream, why);
+    if (status != HLO_OK) return status;
+    const size_t size = find_workspace(call->frame).size;
+    ffi_key_append(&key, &none, sizeof none);
+    ffi_key_append(&key, &size, sizeof size);
+    ffi_key_append_frame(&key, call->frame);
+    pthread_mutex_lock(&s->lock);
+    status = enqueue(s, stream, call->frame, &key);
+    memcpy(said, s->why, sizeof said);
+    pthread_mutex_unlock(&s->lock);
+    *why = status == HLO_OK ? NULL : hlo_arena_format(call->arena, "%s", said);
+    return status;
+}
+
+__attribute__((visibility("default"))) ffi_error *hlofp8_ffi_matmul_cuda(ffi_frame *frame) {
+    return ffi_run(frame, execute);
+}

@@ -1,0 +1,240 @@
+/* Call frames of XLA: checks, and the instruction that a frame stands for. */
+#include "runtime/ffi/frame.h"
+
+#include <string.h>
+
+#include "ir/eval/eval.h"
+#include "matmul/config.h"
+#include "runtime/ffi/attribute.h"
+
+static const int type_numbers[HLO_TYPE_COUNT] = {
+#define HLO_TYPE(id, name, bits, class) [HLO_TYPE_##id] = FFI_TYPE_##id,
+#include "ir/table/type.def"
+#undef HLO_TYPE
+};
+
+/* Finds the type of a number; HLO_TYPE_INVALID: there is none with elements. */
+static hlo_type type_of(int number) {
+    for (int type = 0; type < HLO_TYPE_COUNT; type++)
+        if (type_numbers[type] == number && hlo_types[type].bytes) return (hlo_type)type;
+    return HLO_TYPE_INVALID;
+}
+
+size_t ffi_type_bytes(int number) {
+    const hlo_type type = type_of(number);
+    return type == HLO_TYPE_INVALID ? 0 : hlo_types[type].bytes;
+}
+
+/* ------------------------------------------------------------------------------------- checking */
+
+static const char *check_size(hlo_arena *arena, const char *what, size_t size, size_t least) {
+    if (size >= least) return NULL;
+    return hlo_arena_format(arena,
+                            "has %s of %zu bytes, where version %d.%d of XLA's FFI has %zu or more",
+                            what, size, FFI_MAJOR, FFI_MINOR, least);
+}
+
+/* Counts the elements; -1: there are more than memory has addresses for, or a dimension is wrong.
+ */
+static int64_t count_elements(const ffi_buffer *buffer) {
+    int64_t count = 1;
+    bool empty = false;
+    for (int64_t i = 0; i < buffer->rank; i++) {
+        if (buffer->dims[i] < 0) return -1;
+        empty |= buffer->dims[i] == 0;
+        if (buffer->dims[i] && __builtin_mul_overflow(count, buffer->dims[i], &count)) return -1;
+    }
+    return empty ? 0 : count > INT64_MAX / 16 ? -1 : count;
+}
+
+static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_buffer *buffer) {
+    const char *why = check_size(arena, what, buffer->size, FFI_SIZE(ffi_buffer, dims));
+    if (why) return why;
+    const hlo_type type = type_of(buffer->type);
+    if (type == HLO_TYPE_INVALID)
+        return hlo_arena_format(arena, "has %s with element type %d, which it does not know", what,
+                                buffer->type);
+    if (buffer->rank < 0 || buffer->rank > HLO_EVAL_MAX_RANK)
+        return hlo_arena_format(arena, "has %s with %lld dimensions", what,
+                                (long long)buffer->rank);
+    if (buffer->rank && !buffer->dims)
+        return hlo_arena_format(arena, "has %s without dimensions", what);
+    const int64_t count = count_elements(buffer);
+    if (count < 0) return hlo_arena_format(arena, "has %s with impossible dimensions", what);
+    if (count && !buffer->data) return hlo_arena_format(arena, "has %s without memory", what);
+    if ((uintptr_t)buffer->data % hlo_types[type].bytes)
+        return hlo_arena_format(arena, "has %s in memory that is not aligned to its %s", what,
+                                hlo_types[type].name);
+    return NULL;
+}
+
+/* True if `size` is that of the struct. One that stands within the frame cannot have grown: what
+ * follows would have moved. */
+static const char *check_inside(hlo_arena *arena, const char *what, size_t size, size_t wanted) {
+    if (size == wanted) return NULL;
+    return hlo_arena_format(
+        arena, "has a list of %s of %zu bytes, where version %d.%d of XLA's FFI has %zu", what,
+        size, FFI_MAJOR, FFI_MINOR, wanted);
+}
+
+static const char *check_list(hlo_arena *arena, const char *what, const ffi_list *list) {
+    enum { MOST = 64 };
+    if (list->count < 0 || list->count > MOST)
+        return hlo_arena_format(arena, "has %lld %ss", (long long)list->count, what);
+    if (list->count && (!list->kinds || !list->items))
+        return hlo_arena_format(arena, "has a list of %ss that is not there", what);
+    for (int64_t i = 0; i < list->count; i++) {
+        const char *name = hlo_arena_format(arena, "%s %lld", what, (long long)i);
+        if (list->kinds[i] != FFI_BUFFER || !list->items[i])
+            return hlo_arena_format(arena, "has %s that is no array", name);
+        const char *why = check_buffer(arena, name, list->items[i]);
+        if (why) return why;
+    }
+    return NULL;
+}
+
+static bool span_good(const ffi_span *span) {
+    return span && (span->bytes || !span->size);
+}
+
+static bool value_good(int kind, const void *value) {
+    if (!value) return false;
+    switch (kind) {
+    case FFI_ATTR_ARRAY: {
+        const ffi_array *array = value;
+        return array->values || !array->count;
+    }
+    case FFI_ATTR_SCALAR: return ((const ffi_scalar *)value)->value != NULL;
+    case FFI_ATTR_STRING: return span_good(value);
+    default: return true;
+    }
+}
+
+static const char *check_attrs(hlo_arena *arena, const ffi_attrs *attrs) {
+    enum { MOST = 1024 };
+    if (attrs->count < 0 || attrs->count > MOST)
+        return hlo_arena_format(arena, "has %lld attributes", (long long)attrs->count);
+    if (attrs->count && (!attrs->kinds || !attrs->names || !attrs->values))
+        return "has a list of attributes that is not there";
+    for (int64_t i = 0; i < attrs->count; i++) {
+        if (!span_good(attrs->names[i]))
+            return hlo_arena_format(arena, "has attribute %lld without a name", (long long)i);
+        if (!value_good(attrs->kinds[i], attrs->values[i]))
+            return hlo_arena_format(arena, "has attribute %lld without a value", (long long)i);
+    }
+    return NULL;
+}
+
+const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
+    const char *why =
+        check_size(arena, "a call frame", frame->size, FFI_SIZE(struct XLA_FFI_CallFrame, attrs));
+    if (why) return why;
+    const ffi_version *version = &frame->api->version;
+    if (version->major != FFI_MAJOR)
+        return hlo_arena_format(arena, "is called by version %d.%d of XLA's FFI, and knows %d.%d",
+                                version->major, version->minor, FFI_MAJOR, FFI_MINOR);
+    if (frame->stage != FFI_EXECUTE)
+        return hlo_arena_format(arena, "is called at stage %d; it is registered for execution",
+                                frame->stage);
+    const size_t list = FFI_SIZE(ffi_list, items);
+    why = check_inside(arena, "operands", frame->operands.size, list);
+    if (!why) why = check_inside(arena, "results", frame->results.size, list);
+    if (!why)
+        why = check_inside(arena, "attributes", frame->attrs.size, FFI_SIZE(ffi_attrs, values));
+    if (!why) why = check_list(arena, "operand", &frame->operands);
+    if (!why) why = check_list(arena, "result", &frame->results);
+    return why ? why : check_attrs(arena, &frame->attrs);
+}
+
+/* ----------------------------------------------------------------------------------------- text */
+
+static const char *format_list(hlo_arena *arena, const ffi_list *list) {
+    const char *text = "";
+    for (int64_t i = 0; i < list->count; i++) {
+        const ffi_buffer *buffer = ffi_buffer_at(list, i);
+        const char *dims = "";
+        for (int64_t d = 0; d < buffer->rank; d++)
+            dims =
+                hlo_arena_format(arena, "%s%s%lld", dims, d ? "," : "", (long long)buffer->dims[d]);
+        text = hlo_arena_format(arena, "%s%s%s[%s]", text, i ? ", " : "",
+                                hlo_types[type_of(buffer->type)].name, dims);
+    }
+    return text;
+}
+
+const char *ffi_frame_text(const ffi_frame *frame, hlo_arena *arena) {
+    return hlo_arena_format(arena, "(%s) -> (%s) {%s}", format_list(arena, &frame->operands),
+                            format_list(arena, &frame->results),
+                            ffi_attributes_format(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
+}
+
+/* ------------------------------------------------------------------------------------- the call */
+
+typedef struct reader {
+    hlo_module *module;
+    const hlo_config_layouts *layouts;
+    uint32_t at; /* in `layouts` */
+    const char *wrong;
+} reader;
+
+/* Takes the layout of an array; NULL: it is row-major, or wrong. */
+static const int64_t *take_layout(reader *r, uint32_t rank) {
+    if (!r->layouts->count) return NULL;
+    const int64_t *order = r->layouts->v + r->at;
+    uint64_t seen = 0;
+    bool good = rank <= r->layouts->count - r->at;
+    for (uint32_t i = 0; good && i < rank; i++) {
+        good = order[i] >= 0 && order[i] < rank && !(seen >> order[i] & 1);
+        if (good) seen |= UINT64_C(1) << order[i];
+    }
+    if (good)
+        r->at += rank;
+    else
+        r->wrong = "has operand_layouts or result_layouts that are not the layouts of its arrays";
+    return good ? order : NULL;
+}
+
+static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
+    const uint32_t rank = (uint32_t)buffer->rank;
+    const int64_t *order = take_layout(r, rank);
+    return hlo_shape_with_layout(r->module, type_of(buffer->type), rank, buffer->dims, order);
+}
+
+static hlo_instr *read_operand(reader *r, hlo_computation *comp, const ffi_buffer *buffer) {
+    const hlo_shape *shape = read_shape(r, buffer);
+    hlo_instr *made = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, NULL);
+    hlo_instr_set_parameter(made, comp->parameter_count);
+    return made;
+}
+
+hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why) {
+    const char *text = ffi_attributes_format(&frame->attrs, module->arena, FFI_FOR_READING, why);
+    if (!text) return NULL;
+    text = hlo_arena_format(module->arena, "{%s}", text);
+    hlo_config config;
+    *why = hlo_config_read(module->arena, text, true, &config);
+    if (*why) {
+        *why = hlo_arena_format(module->arena, "is no matmul call that can be run: %s", *why);
+        return NULL;
+    }
+    reader r = {.module = module, .layouts = &config.operand_layouts};
+    const int64_t count = frame->operands.count, results = frame->results.count;
+    hlo_computation *comp = module->entry = hlo_computation_new(module, "call");
+    hlo_instr **operands = hlo_arena_array(module->arena, (size_t)count + 1, sizeof *operands);
+    const hlo_shape **shapes = hlo_arena_array(module->arena, (size_t)results + 1, sizeof *shapes);
+    for (int64_t i = 0; i < count; i++)
+        operands[i] = read_operand(&r, comp, ffi_buffer_at(&frame->operands, i));
+    r.layouts = &config.result_layouts;
+    r.at = 0;
+    for (int64_t i = 0; i < results; i++)
+        shapes[i] = read_shape(&r, ffi_buffer_at(&frame->results, i));
+    *why = r.wrong;
+    if (*why) return NULL;
+    hlo_instr *call = hlo_instr_new(comp, NULL, HLO_OP_CUSTOM_CALL,
+                                    hlo_shape_tuple(module, (uint32_t)results, shapes),
+                                    (uint32_t)count, operands, NULL);
+    hlo_computation_set_root(comp, call);
+    hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_typed_target);
+    hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, text);
+    return call;
+}

@@ -1,0 +1,20 @@
+/* A call as bytes that are equal for calls which one plan serves. */
+#ifndef HLO_RUNTIME_FFI_KEY_H
+#define HLO_RUNTIME_FFI_KEY_H
+
+#include "runtime/ffi/frame.h"
+
+typedef struct ffi_key {
+    unsigned char *bytes; /* in the arena */
+    size_t size, capacity;
+    hlo_arena *arena;
+} ffi_key;
+
+void ffi_key_append(ffi_key *key, const void *bytes, size_t size);
+/* Appends types, dimensions and attributes of a checked frame, and the alignments of its memory. */
+void ffi_key_append_frame(ffi_key *key, const ffi_frame *frame);
+
+/* Returns the alignment of an address, 256 at most. */
+uint32_t ffi_alignment(const void *address);
+
+#endif

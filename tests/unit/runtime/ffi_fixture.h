@@ -1,0 +1,192 @@
+/* Call frames as XLA makes them, by hand, and an XLA that notes errors. */
+#ifndef HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
+#define HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hlo/ffi.h"
+#include "runtime/ffi/abi.h"
+
+enum { ITEMS = 8, ATTRS = 16, RANK = 4 };
+
+/* ------------------------------------------------------------------------------------------ XLA */
+
+static char said[8192]; /* the message of the last error */
+static int said_code;
+
+static ffi_error *note_error(ffi_error_new *arguments) {
+    assert_true(arguments->size >= FFI_SIZE(ffi_error_new, code));
+    snprintf(said, sizeof said, "%s", arguments->message);
+    said_code = arguments->code;
+    return (ffi_error *)said;
+}
+
+static void free_error(ffi_error_free *arguments) {
+    assert_ptr_equal(arguments->error, said);
+}
+
+static const ffi_api xla = {
+    .size = sizeof(ffi_api),
+    .version = {.size = FFI_SIZE(ffi_version, minor), .major = FFI_MAJOR, .minor = FFI_MINOR},
+    .error_new = note_error,
+    .error_free = free_error,
+};
+
+/* --------------------------------------------------------------------------------------- frames */
+
+typedef union value {
+    ffi_span string;
+    ffi_scalar scalar;
+    ffi_array array;
+} value;
+
+/* A frame, and all that it points to. */
+typedef struct call {
+    ffi_frame frame;
+    ffi_api api;
+    ffi_buffer buffers[2][ITEMS]; /* operands, results */
+    int64_t dims[2][ITEMS][RANK];
+    int kinds[2][ITEMS];
+    void *items[2][ITEMS];
+    int attr_kinds[ATTRS];
+    ffi_span names[ATTRS], *name_of[ATTRS];
+    value values[ATTRS];
+    void *value_of[ATTRS];
+    double numbers[ATTRS];
+    int64_t lists[ATTRS][RANK];
+} call;
+
+static ffi_list *list_of(call *c, int results) {
+    return results ? &c->frame.results : &c->frame.operands;
+}
+
+static void begin_call(call *c) {
+    memset(c, 0, sizeof *c);
+    c->api = xla;
+    c->frame =
+        (ffi_frame){.size = FFI_SIZE(ffi_frame, attrs), .api = &c->api, .stage = FFI_EXECUTE};
+    for (int side = 0; side < 2; side++)
+        *list_of(c, side) = (ffi_list){
+            .size = FFI_SIZE(ffi_list, items), .kinds = c->kinds[side], .items = c->items[side]};
+    c->frame.attrs = (ffi_attrs){.size = FFI_SIZE(ffi_attrs, values),
+                                 .kinds = c->attr_kinds,
+                                 .names = c->name_of,
+                                 .values = c->value_of};
+}
+
+static void add_array(call *c, int results, int type, void *data, int rank, int64_t d0,
+                      int64_t d1) {
+    ffi_list *list = list_of(c, results);
+    const int64_t i = list->count++;
+    assert_true(i < ITEMS);
+    c->dims[results][i][0] = d0;
+    c->dims[results][i][1] = d1;
+    c->buffers[results][i] = (ffi_buffer){.size = FFI_SIZE(ffi_buffer, dims),
+                                          .type = type,
+                                          .data = data,
+                                          .rank = rank,
+                                          .dims = c->dims[results][i]};
+    c->kinds[results][i] = FFI_BUFFER;
+    c->items[results][i] = &c->buffers[results][i];
+}
+
+static value *add_attr(call *c, const char *name, int kind) {
+    const int64_t i = c->frame.attrs.count++;
+    assert_true(i < ATTRS);
+    c->names[i] = (ffi_span){name, strlen(name)};
+    c->name_of[i] = &c->names[i];
+    c->attr_kinds[i] = kind;
+    c->value_of[i] = &c->values[i];
+    return &c->values[i];
+}
+
+static void add_number(call *c, const char *name, double number) {
+    double *to = &c->numbers[c->frame.attrs.count];
+    *to = number;
+    add_attr(c, name, FFI_ATTR_SCALAR)->scalar = (ffi_scalar){FFI_TYPE_F64, to};
+}
+
+static void add_string(call *c, const char *name, const char *text) {
+    add_attr(c, name, FFI_ATTR_STRING)->string = (ffi_span){text, strlen(text)};
+}
+
+static void add_list(call *c, const char *name, size_t count, int64_t first, int64_t second) {
+    int64_t *to = c->lists[c->frame.attrs.count];
+    to[0] = first;
+    to[1] = second;
+    add_attr(c, name, FFI_ATTR_ARRAY)->array = (ffi_array){FFI_TYPE_S64, count, to};
+}
+
+/* --------------------------------------------------------------------------------------- matmul */
+
+enum { M = 16, N = 48, K = 32 };
+
+/* The memory of a call: relu(a x b * a_scale * b_scale + bias), and a workspace. */
+typedef struct memory {
+    _Alignas(256) unsigned char a[M * K];
+    _Alignas(256) unsigned char b[N * K];
+    _Alignas(64) float a_scale;
+    _Alignas(64) float b_scale;
+    _Alignas(256) uint16_t bias[N];
+    _Alignas(256) uint16_t d[M * N];
+    _Alignas(256) char workspace[1024];
+} memory;
+
+/* Small integers, so that every sum is exact in any order. Codes of e4m3fn: 0, 1, 2, -1. */
+static void fill_memory(memory *m) {
+    static const unsigned char codes[] = {0x00, 0x38, 0x40, 0xb8};
+    for (int i = 0; i < M * K; i++) m->a[i] = codes[(i * 7 + i / 5) % 4];
+    for (int i = 0; i < N * K; i++) m->b[i] = codes[(i * 3 + i / 7) % 4];
+    m->a_scale = 0.5f;
+    m->b_scale = 2.0f;
+    for (int i = 0; i < N; i++) m->bias[i] = (uint16_t)(i % 2 ? 0x3f80 : 0xc000); /* 1, -2 */
+    memset(m->d, 0xee, sizeof m->d);
+}
+
+static void make_matmul(call *c, memory *m) {
+    begin_call(c);
+    add_array(c, 0, FFI_TYPE_F8E4M3FN, m->a, 2, M, K);
+    add_array(c, 0, FFI_TYPE_F8E4M3FN, m->b, 2, N, K);
+    add_array(c, 0, FFI_TYPE_F32, &m->a_scale, 0, 0, 0);
+    add_array(c, 0, FFI_TYPE_F32, &m->b_scale, 0, 0, 0);
+    add_array(c, 0, FFI_TYPE_BF16, m->bias, 1, N, 0);
+    add_array(c, 1, FFI_TYPE_BF16, m->d, 2, M, N);
+    add_array(c, 1, FFI_TYPE_S8, m->workspace, 1, sizeof m->workspace, 0);
+    add_string(c, "algorithm", "ALG_UNSET");
+    add_number(c, "alpha_real", 1);
+    add_number(c, "beta", 0);
+    add_string(c, "epilogue", "BIAS_RELU");
+    add_list(c, "lhs_contracting_dimensions", 1, 1, 0);
+    add_list(c, "rhs_contracting_dimensions", 1, 1, 0);
+}
+
+static float value_of_code(unsigned char code) {
+    return code == 0 ? 0 : code == 0x38 ? 1 : code == 0x40 ? 2 : -1;
+}
+
+/* True if D is right; the numbers are exact in bf16. */
+static bool is_right(const memory *m) {
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            float sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += value_of_code(m->a[i * K + k]) * value_of_code(m->b[j * K + k]);
+            sum += j % 2 ? 1 : -2;
+            if (sum < 0) sum = 0;
+            uint32_t bits;
+            memcpy(&bits, &sum, sizeof bits);
+            if (m->d[i * N + j] != bits >> 16) return false;
+        }
+    return true;
+}
+
+#endif

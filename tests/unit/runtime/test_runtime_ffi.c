@@ -1,0 +1,392 @@
+/* Typed calls as XLA makes them, on the CPU: properties, results, threads, and every field of a
+ * frame with other values. */
+#include <pthread.h>
+
+#include "tests/unit/runtime/ffi_fixture.h"
+
+static memory m;
+static call c;
+
+static int set_up(void **state) {
+    (void)state;
+    fill_memory(&m);
+    make_matmul(&c, &m);
+    *said = '\0';
+    return 0;
+}
+
+static void runs(void) {
+    if (hlofp8_ffi_matmul_cpu(&c.frame)) fail_msg("%s", said);
+    assert_true(is_right(&m));
+}
+
+/* The call fails, and says why. */
+static void refuses(const char *why) {
+    *said = '\0';
+    assert_ptr_equal(hlofp8_ffi_matmul_cpu(&c.frame), said);
+    if (!strstr(said, why)) fail_msg("'%s' is not in '%s'", why, said);
+    assert_memory_equal(said, HLO_FFI_TARGET, strlen(HLO_FFI_TARGET));
+}
+
+/* -------------------------------------------------------------------------------------- results */
+
+static void a_call_runs(void **state) {
+    (void)state;
+    memset(m.workspace, 7, sizeof m.workspace);
+    runs();
+    for (size_t i = 0; i < sizeof m.workspace; i++) assert_int_equal(m.workspace[i], 7);
+}
+
+static void layouts_are_attributes(void **state) {
+    (void)state;
+    memory turned = m;
+    for (int i = 0; i < M; i++)
+        for (int k = 0; k < K; k++) turned.a[k * M + i] = m.a[i * K + k];
+    make_matmul(&c, &turned);
+    int64_t orders[] = {0, 1, 1, 0, 0}, d_orders[] = {1, 0, 0};
+    add_attr(&c, "operand_layouts", FFI_ATTR_ARRAY)->array = (ffi_array){FFI_TYPE_S64, 5, orders};
+    add_attr(&c, "result_layouts", FFI_ATTR_ARRAY)->array = (ffi_array){FFI_TYPE_S64, 3, d_orders};
+    if (hlofp8_ffi_matmul_cpu(&c.frame)) fail_msg("%s", said);
+    memcpy(m.d, turned.d, sizeof m.d);
+    assert_true(is_right(&m));
+    orders[1] = 0;
+    refuses("has operand_layouts or result_layouts that are not the layouts of its arrays");
+    orders[1] = 5;
+    refuses("has operand_layouts or result_layouts that are not the layouts of its arrays");
+    orders[1] = 1;
+    c.values[c.frame.attrs.count - 1].array.count = 2;
+    refuses("has operand_layouts or result_layouts that are not the layouts of its arrays");
+    c.values[c.frame.attrs.count - 1].array.count = 0;
+    static int64_t many[(1 << 16) + 1];
+    c.values[c.frame.attrs.count - 2].array =
+        (ffi_array){FFI_TYPE_S64, sizeof many / sizeof *many, many};
+    refuses("has attribute operand_layouts, which is no string, flag, number or array of integers");
+}
+
+static void an_error_has_the_call(void **state) {
+    (void)state;
+    c.values[3].string = (ffi_span){"BIAS_RELUU", 10};
+    refuses("hlofp8.matmul(f8e4m3fn[16,32], f8e4m3fn[48,32], f32[], f32[], bf16[48]) -> "
+            "(bf16[16,48], s8[1024]) {algorithm = \"ALG_UNSET\", alpha_real = 1, beta = 0, "
+            "epilogue = \"BIAS_RELUU\", lhs_contracting_dimensions = array<i64: 1>, "
+            "rhs_contracting_dimensions = array<i64: 1>} is no matmul call that can be run: "
+            "no epilogue is called so; did you mean 'BIAS_RELU'?");
+    assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
+}
+
+/* Integers and floats of any width are numbers; an empty list may have any type. */
+static void attributes_have_types(void **state) {
+    (void)state;
+    int8_t one = 1;
+    float f32 = 1;
+    c.values[1].scalar = (ffi_scalar){FFI_TYPE_S8, &one};
+    runs();
+    c.values[1].scalar = (ffi_scalar){FFI_TYPE_F32, &f32};
+    runs();
+    uint16_t dims[] = {1};
+    c.values[4].array = (ffi_array){FFI_TYPE_U16, 1, dims};
+    add_attr(&c, "lhs_batch_dimensions", FFI_ATTR_ARRAY)->array =
+        (ffi_array){FFI_TYPE_F32, 0, NULL};
+    runs();
+    add_attr(&c, "of.no meaning", FFI_ATTR_STRING)->string = (ffi_span){"a\"\\\n\x7f", 5};
+    runs();
+    c.values[4].array.type = FFI_TYPE_F64;
+    refuses("has attribute lhs_contracting_dimensions, which is no string, flag, number or array");
+    c.values[4].array.type = FFI_TYPE_U16;
+    c.attr_kinds[c.frame.attrs.count - 1] = FFI_ATTR_DICTIONARY;
+    refuses("has attribute \"of.no meaning\", which is no string, flag, number or array");
+    c.attr_kinds[c.frame.attrs.count - 1] = FFI_ATTR_STRING;
+    c.values[0].string = (ffi_span){"ALG_UNSET\0", 10};
+    refuses("backend_config is no dictionary");
+}
+
+/* ----------------------------------------------------------------------------------- properties */
+
+static void properties_are_told(void **state) {
+    (void)state;
+    ffi_metadata metadata = {.size = FFI_SIZE(ffi_metadata, traits), .traits = 99};
+    ffi_metadata_extension extension = {
+        {FFI_SIZE(ffi_metadata_extension, metadata), FFI_EXTENSION_METADATA, NULL}, &metadata};
+    ffi_extension other = {FFI_SIZE(ffi_extension, next), 77, &extension.base};
+    ffi_frame asking = {.size = FFI_SIZE(ffi_frame, attrs), .extensions = &other};
+    assert_null(hlofp8_ffi_matmul_cpu(&asking));
+    assert_int_equal(metadata.version.major, FFI_MAJOR);
+    assert_int_equal(metadata.version.minor, FFI_MINOR);
+    assert_int_equal(metadata.traits, 0);
+    assert_null(hlofp8_ffi_matmul_cuda(&asking));
+    c.api.version.minor = 1;
+    asking.api = &c.api;
+    assert_null(hlofp8_ffi_matmul_cpu(&asking));
+    assert_int_equal(metadata.version.minor, 1);
+    metadata.size = FFI_SIZE(ffi_metadata, version);
+    metadata.traits = 99;
+    assert_null(hlofp8_ffi_matmul_cpu(&(ffi_frame){.size = asking.size, .extensions = &other}));
+    assert_int_equal(metadata.traits, 99);
+}
+
+/* Without a function that makes errors nothing can be said. */
+static void a_frame_may_be_useless(void **state) {
+    (void)state;
+    assert_null(hlofp8_ffi_matmul_cpu(NULL));
+    assert_null(hlofp8_ffi_matmul_cpu(&(ffi_frame){.size = 0}));
+    c.api.size = FFI_SIZE(ffi_api, inside);
+    assert_null(hlofp8_ffi_matmul_cpu(&c.frame));
+    c.frame.api = NULL;
+    assert_null(hlofp8_ffi_matmul_cpu(&c.frame));
+    assert_false(is_right(&m));
+}
+
+/* -------------------------------------------------------------------------------------- threads */
+
+enum { TASKS = 64 };
+static struct {
+    int64_t threads;
+    int refuse_after, count;
+    bool beside, later;
+    ffi_task tasks[TASKS];
+    pthread_t ids[TASKS];
+} pool;
+
+static ffi_error *tell_threads(ffi_thread_count *arguments) {
+    *arguments->count = pool.threads;
+    return NULL;
+}
+
+static void *run_task(void *task) {
+    ((ffi_task *)task)->run(((ffi_task *)task)->data);
+    return NULL;
+}
+
+static ffi_error *schedule(ffi_task *task) {
+    assert_true(pool.count < TASKS);
+    if (pool.count == pool.refuse_after) return (ffi_error *)said;
+    ffi_task *kept = &pool.tasks[pool.count];
+    *kept = *task;
+    if (pool.beside)
+        assert_int_equal(pthread_create(&pool.ids[pool.count], NULL, run_task, kept), 0);
+    else if (!pool.later)
+        task->run(task->data);
+    pool.count++;
+    return NULL;
+}
+
+/* XLA runs tasks beside the caller, at once, when all is done, or not all of them. */
+static void threads_are_xlas(void **state) {
+    (void)state;
+    c.api.thread_count = tell_threads;
+    c.api.thread_schedule = schedule;
+    for (int way = 0; way < 4; way++) {
+        memset(&pool, 0, sizeof pool);
+        pool.threads = 5;
+        pool.beside = way == 0;
+        pool.later = way == 1;
+        pool.refuse_after = way == 2 ? 2 : -1;
+        fill_memory(&m);
+        runs();
+        assert_true(pool.count > 1);
+        for (int i = 0; i < pool.count && pool.beside; i++) pthread_join(pool.ids[i], NULL);
+        for (int i = 0; i < pool.count && pool.later; i++) run_task(&pool.tasks[i]);
+    }
+    memset(&pool, 0, sizeof pool);
+    fill_memory(&m);
+    runs();
+    assert_int_equal(pool.count, 0);
+}
+
+static void *run_calls(void *unused) {
+    (void)unused;
+    memory own;
+    call mine;
+    fill_memory(&own);
+    make_matmul(&mine, &own);
+    bool good = true;
+    for (int i = 0; i < 50; i++) {
+        memset(own.d, 0, sizeof own.d);
+        good &= !hlofp8_ffi_matmul_cpu(&mine.frame) && is_right(&own);
+    }
+    return good ? &m : NULL;
+}
+
+static void calls_run_at_a_time(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_calls, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        void *good;
+        pthread_join(threads[i], &good);
+        assert_non_null(good);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ mutations */
+
+/* A member of the frame or of what it points to, by its place in `c`. */
+typedef struct field {
+    const char *name;
+    size_t offset, bytes;
+    const char *why; /* in the message of any other value but those that may be right */
+} field;
+
+#define AT(member, why)                                                                            \
+    { #member, offsetof(call, member), sizeof(((call *)NULL)->member), why }
+
+static const field sizes[] = {
+    AT(frame.size, "has a call frame of"),
+    AT(frame.operands.size, "has a list of operands of"),
+    AT(frame.results.size, "has a list of results of"),
+    AT(frame.attrs.size, "has a list of attributes of"),
+    AT(buffers[0][0].size, "has operand 0 of"),
+    AT(buffers[1][1].size, "has result 1 of"),
+};
+
+static const field pointers[] = {
+    AT(frame.operands.kinds, "has a list of operands that is not there"),
+    AT(frame.operands.items, "has a list of operands that is not there"),
+    AT(frame.results.kinds, "has a list of results that is not there"),
+    AT(frame.results.items, "has a list of results that is not there"),
+    AT(frame.attrs.kinds, "has a list of attributes that is not there"),
+    AT(frame.attrs.names, "has a list of attributes that is not there"),
+    AT(frame.attrs.values, "has a list of attributes that is not there"),
+    AT(items[0][3], "has operand 3 that is no array"),
+    AT(items[1][0], "has result 0 that is no array"),
+    AT(buffers[0][1].data, "has operand 1 without memory"),
+    AT(buffers[1][0].data, "has result 0 without memory"),
+    AT(buffers[0][4].dims, "has operand 4 without dimensions"),
+    AT(name_of[2], "has attribute 2 without a name"),
+    AT(names[2].bytes, "has attribute 2 without a name"),
+    AT(value_of[2], "has attribute 2 without a value"),
+    AT(values[0].string.bytes, "has attribute 0 without a value"),
+    AT(values[1].scalar.value, "has attribute 1 without a value"),
+    AT(values[4].array.values, "has attribute 4 without a value"),
+};
+
+/* Any value but the right one is refused. */
+static const field numbers[] = {
+    AT(api.version.major, "is called by version"),
+    AT(frame.stage, "is called at stage"),
+    AT(frame.operands.count, ""),
+    AT(frame.results.count, ""),
+    AT(frame.attrs.count, ""),
+    AT(kinds[0][0], "has operand 0 that is no array"),
+    AT(kinds[1][1], "has result 1 that is no array"),
+    AT(buffers[0][0].type, ""),
+    AT(buffers[0][2].type, ""),
+    AT(buffers[1][1].type, ""),
+    AT(buffers[0][0].rank, ""),
+    AT(buffers[0][4].rank, ""),
+    AT(buffers[1][0].rank, ""),
+    AT(dims[0][0][0], ""),
+    AT(dims[0][0][1], ""),
+    AT(dims[0][1][1], ""),
+    AT(dims[0][4][0], ""),
+    AT(dims[1][0][1], ""),
+    AT(lists[4][0], ""),
+    AT(attr_kinds[0], ""),
+    AT(attr_kinds[3], ""),
+    AT(attr_kinds[4], ""),
+};
+
+static void put_number(const field *f, int64_t number) {
+    memcpy((char *)&c + f->offset, &number, f->bytes);
+}
+
+#define EACH(field_of, table)                                                                      \
+    for (const field *field_of = table; field_of < table + sizeof table / sizeof *table; field_of++)
+
+static void wrong_sizes_are_told(void **state) {
+    EACH(f, sizes) {
+        set_up(state);
+        int64_t right = 0;
+        memcpy(&right, (char *)&c + f->offset, f->bytes);
+        put_number(f, right - 1);
+        refuses(f->why);
+        put_number(f, 0);
+        if (f != sizes) refuses(f->why); /* of a frame of no size no member can be read */
+    }
+}
+
+static void absent_things_are_told(void **state) {
+    EACH(f, pointers) {
+        set_up(state);
+        put_number(f, 0);
+        refuses(f->why);
+    }
+}
+
+/* Numbers that are wrong everywhere; a list does not become longer than it is. */
+static void wrong_numbers_are_told(void **state) {
+    static const int64_t tried[] = {-1, 0, 2, 3, 4, 5, 12, 77, 1 << 30, INT32_MIN};
+    EACH(f, numbers) {
+        const bool counts = strstr(f->name, ".count") != NULL, ranks = strstr(f->name, "rank");
+        for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+            set_up(state);
+            int64_t right = 0;
+            memcpy(&right, (char *)&c + f->offset, f->bytes);
+            const int64_t number = f->bytes == 4 ? (int32_t)tried[i] : tried[i];
+            if (number == (f->bytes == 4 ? (int32_t)right : right)) continue;
+            if (counts && number > right && number < 1024) continue;
+            if (ranks && number > RANK && number <= 24) continue;
+            /* a value that is read in another way has to be of that kind */
+            if (strstr(f->name, "attr_kinds") && (number == 1 || number == 3 || number == 4))
+                continue;
+            put_number(f, number);
+            *said = '\0';
+            if (!hlofp8_ffi_matmul_cpu(&c.frame)) fail_msg("%s = %lld", f->name, (long long)number);
+            if (!strstr(said, f->why) || strlen(said) < strlen(HLO_FFI_TARGET) + 8)
+                fail_msg("%s = %lld: %s", f->name, (long long)number, said);
+        }
+    }
+}
+
+static void wrong_memory_is_told(void **state) {
+    (void)state;
+    c.buffers[0][2].data = (char *)&m.a_scale + 1;
+    refuses("has operand 2 in memory that is not aligned to its f32");
+    set_up(state);
+    c.dims[0][0][0] = INT64_MAX;
+    refuses("has operand 0 with impossible dimensions");
+    c.dims[0][0][0] = -3;
+    refuses("has operand 0 with impossible dimensions");
+}
+
+/* Each attribute left out, and each string changed at each byte: right, or refused with a message.
+ */
+static void attributes_may_be_anything(void **state) {
+    for (int i = 0; i < 6; i++) {
+        set_up(state);
+        c.names[i].size--;
+        const bool error = hlofp8_ffi_matmul_cpu(&c.frame) != NULL;
+        assert_int_equal(error, i >= 3); /* the others have defaults: 0, none */
+    }
+    for (int i = 0; i < 10; i++) {
+        static const char bytes[] = {0, 1, '"', '\\', ',', 'Z', (char)0x80};
+        for (size_t b = 0; b < sizeof bytes; b++) {
+            char text[] = "BIAS_RELU";
+            set_up(state);
+            c.values[3].string = (ffi_span){text, strlen(text)};
+            if (i < 9) text[i] = bytes[b];
+            if (i == 9) c.values[3].string.size = b == 4 ? 8 : b; /* BIAS is one */
+            refuses("epilogue = ");
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_call_runs, set_up),
+        cmocka_unit_test_setup(layouts_are_attributes, set_up),
+        cmocka_unit_test_setup(an_error_has_the_call, set_up),
+        cmocka_unit_test_setup(attributes_have_types, set_up),
+        cmocka_unit_test_setup(properties_are_told, set_up),
+        cmocka_unit_test_setup(a_frame_may_be_useless, set_up),
+        cmocka_unit_test_setup(threads_are_xlas, set_up),
+        cmocka_unit_test_setup(calls_run_at_a_time, set_up),
+        cmocka_unit_test_setup(wrong_sizes_are_told, set_up),
+        cmocka_unit_test_setup(absent_things_are_told, set_up),
+        cmocka_unit_test_setup(wrong_numbers_are_told, set_up),
+        cmocka_unit_test_setup(wrong_memory_is_told, set_up),
+        cmocka_unit_test_setup(attributes_may_be_anything, set_up),
+    };
+    return cmocka_run_group_tests_name("ffi", tests, NULL, NULL);
+}

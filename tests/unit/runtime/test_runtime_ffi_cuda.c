@@ -1,0 +1,154 @@
+/* Typed calls as XLA makes them, on a CUDA device that is stood in for: plans, what a call asks of
+ * the libraries, results, errors. */
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "runtime/cuda/driver/library.h"
+#include "tests/unit/runtime/ffi_fixture.h"
+
+static memory *m; /* memory of the device, which is the host's */
+static call c;
+static char stream_of_xla[64]; /* no more than an address to the stand-in */
+
+static ffi_error *get_stream(ffi_stream_get *arguments) {
+    arguments->stream = stream_of_xla;
+    return NULL;
+}
+
+static ffi_error *get_none(ffi_stream_get *arguments) {
+    (void)arguments;
+    return (ffi_error *)said;
+}
+
+static const char log_path[] = "ffi_cuda.log";
+
+static int set_up_all(void **state) {
+    (void)state;
+    static int (*allocate)(cuda_address *, size_t);
+    void *standin = dlopen(HLO_STANDIN, RTLD_NOW | RTLD_NODELETE);
+    if (!standin) return -1;
+    void *symbol = dlsym(standin, "cuMemAlloc_v2");
+    memcpy(&allocate, &symbol, sizeof allocate);
+    cuda_address at = 0;
+    if (allocate(&at, sizeof *m)) return -1;
+    m = (memory *)(uintptr_t)at;
+    return 0;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    fill_memory(m);
+    make_matmul(&c, m);
+    c.api.stream_get = get_stream;
+    *said = '\0';
+    return 0;
+}
+
+static void runs(void) {
+    if (hlofp8_ffi_matmul_cuda(&c.frame)) fail_msg("%s", said);
+    assert_true(is_right(m));
+}
+
+static void refuses(const char *why) {
+    *said = '\0';
+    assert_ptr_equal(hlofp8_ffi_matmul_cuda(&c.frame), said);
+    if (!strstr(said, why)) fail_msg("'%s' is not in '%s'", why, said);
+}
+
+/* Counts the lines of the stand-in's log that begin so. */
+static int count_calls(const char *name) {
+    char line[4096];
+    int count = 0;
+    FILE *log = fopen(log_path, "r");
+    while (log && fgets(line, sizeof line, log)) {
+        const char *at = strstr(line, name);
+        count += at && (at == line || at[-1] == ' ');
+    }
+    if (log) fclose(log);
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------- tests */
+
+static void without_a_stream_nothing_runs(void **state) {
+    (void)state;
+    c.api.stream_get = get_none;
+    refuses("has no stream");
+    assert_int_equal(said_code, FFI_FAILED_PRECONDITION);
+    c.api.size = FFI_SIZE(ffi_api, handler_register);
+    refuses("has no stream");
+}
+
+static void without_libraries_nothing_runs(void **state) {
+    (void)state;
+    setenv("HLO_CUDA_DRIVER", "none/libcuda.so", 1);
+    refuses("cannot be run: CUDA driver cannot be loaded from HLO_CUDA_DRIVER");
+    setenv("HLO_CUDA_DRIVER", HLO_STANDIN, 1);
+    setenv("HLO_CUDA_CUBLASLT", "none/libcublasLt.so", 1);
+    refuses("cannot be run: cuBLASLt cannot be loaded from HLO_CUDA_CUBLASLT");
+    setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
+}
+
+/* A plan is made once: then a call is enqueued and nothing is asked, allocated or waited for. */
+static void a_plan_is_kept(void **state) {
+    (void)state;
+    runs();
+    assert_int_equal(count_calls("cublasLtMatmulAlgoGetHeuristic"), 1);
+    assert_int_equal(count_calls("cublasLtMatmul "), 1);
+    FILE *log = fopen(log_path, "w");
+    fclose(log);
+    fill_memory(m);
+    runs();
+    assert_int_equal(count_calls("cublasLtMatmul "), 1);
+    assert_int_equal(count_calls("cublasLtMatmulAlgoGetHeuristic"), 0);
+    assert_int_equal(count_calls("cublasLtCreate"), 0);
+    assert_int_equal(count_calls("cuMemAlloc"), 0);
+    assert_int_equal(count_calls("cuStreamSynchronize"), 0);
+    assert_int_equal(count_calls("cuCtxPushCurrent"), count_calls("cuCtxPopCurrent"));
+}
+
+/* With an attribute of another value it is another plan. */
+static void plans_differ(void **state) {
+    (void)state;
+    runs();
+    c.numbers[1] = 2;
+    m->a_scale = 0.25f;
+    runs();
+    m->a_scale = 0.5f;
+    c.numbers[1] = 1;
+    runs();
+    set_up(state);
+    c.dims[1][1][0] = 700; /* less workspace, in the middle of it */
+    c.buffers[1][1].data = m->workspace + 100;
+    runs();
+}
+
+static void what_cublaslt_refuses_is_told(void **state) {
+    (void)state;
+    c.buffers[0][0].type = c.buffers[0][1].type = FFI_TYPE_F8E5M2;
+    refuses("is not taken by cuBLASLt: both-operands-e5m2");
+    set_up(state);
+    add_attr(&c, "operand_layouts", FFI_ATTR_ARRAY)->array =
+        (ffi_array){FFI_TYPE_S64, 5, (int64_t[]){0, 1, 1, 0, 0}};
+    refuses("in a layout that cuBLASLt does not take (sm_90 takes TN only)");
+    set_up(state);
+    c.frame.operands.count--;
+    refuses("is no matmul call that can be run: the number of operands fits neither form");
+    set_up(state);
+    c.kinds[0][0] = 2;
+    refuses("has operand 0 that is no array");
+    assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
+}
+
+int main(void) {
+    setenv("HLO_STANDIN_LOG", log_path, 1);
+    remove(log_path);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(without_a_stream_nothing_runs, set_up),
+        cmocka_unit_test_setup(without_libraries_nothing_runs, set_up),
+        cmocka_unit_test_setup(a_plan_is_kept, set_up),
+        cmocka_unit_test_setup(plans_differ, set_up),
+        cmocka_unit_test_setup(what_cublaslt_refuses_is_told, set_up),
+    };
+    return cmocka_run_group_tests_name("ffi cuda", tests, set_up_all, NULL);
+}
