@@ -9,6 +9,9 @@ import _script
 
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
 
+# The devices that the functions of _functions.py are sharded over, where that is not jax.devices().
+devices = None
+
 
 def arguments():
     """The command line; installs the package of the build under --work, and makes it importable."""

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""XLA's GPU compiler, no pass disabled, makes as many FP8 calls of each function of _functions.py as hlofp8.jit has made
+FP8 matmuls: compiled for an H100 by JAX, with no GPU, on one device and on eight. What it makes with jax.jit is printed."""
+import os
+import sys
+
+os.environ['JAX_SKIP_CUDA_CONSTRAINTS_CHECK'] = '1'
+# The first: there is no device to measure on. The second: the matmuls here are small.
+os.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level=0 --xla_gpu_gemm_rewrite_size_threshold=0'
+
+import _cases
+import jax
+import numpy as np
+
+TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'xla', 'targets', 'h100_sxm.txtpb')
+# Functions of the host, which need a runtime.
+LEFT_OUT = ('callback', 'debug')
+FP8 = 'custom_call_target="__cublas$lt$matmul$f8"'
+
+
+def compiled(function, args, kwargs):
+    return function.lower(*args, **kwargs).compile().as_text()
+
+
+def one(case, single):
+    import hlofp8
+    from hlofp8._explain import watching
+    static = case.options.get('static_argnums', ())
+    static = (static,) if isinstance(static, int) else static
+    static = {n % len(case.args) for n in static}
+
+    def shape(leaf):
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        sharding = None if 'in_shardings' in case.options else single
+        return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.result_type(leaf), sharding=sharding)
+    args = [arg if i in static else jax.tree.map(shape, arg) for i, arg in enumerate(case.args)]
+    kwargs = {k: v if isinstance(v, str) else jax.tree.map(shape, v) for k, v in case.kwargs.items()}
+    before = compiled(jax.jit(case.function, **case.options), args, kwargs).count(FP8)
+    with watching() as seen:
+        text = compiled(hlofp8.jit(case.function, **case.options), args, kwargs)
+    assert text.count(FP8) == seen[0].fp8 >= case.fp8, f'{text.count(FP8)} FP8 calls of {seen[0].fp8} matmuls'
+    return f'{text.count(FP8)} FP8 calls, {before} with jax.jit'
+
+
+def cases():
+    import _functions
+    single = jax.sharding.SingleDeviceSharding(_cases.devices[0])
+    for name, case in _functions.CASES.items():
+        def test(args, case=case):
+            return one(case, single)
+        test.__name__ = name
+        if name not in LEFT_OUT:
+            yield test
+
+
+def main():
+    args = _cases.arguments()
+    from jax.experimental import topologies
+    with open(TARGET) as file:
+        _cases.devices = topologies.get_topology_desc(platform='cuda', target_config=file.read(), topology='1x1x8').devices
+    return _cases.run(list(cases()), args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
