@@ -62,6 +62,8 @@ bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
 bool hlo_shape_same_dims(const hlo_shape *a, const hlo_shape *b);
 /* True if the layout is the default one, {rank-1,...,1,0}, or absent. */
 bool hlo_shape_is_row_major(const hlo_shape *shape);
+/* True if values of both shapes have the same elements in the same order in memory. */
+bool hlo_shape_same_memory(const hlo_shape *a, const hlo_shape *b);
 /* True if the layout, if there is one, names each dimension once; false only in modules that were
  * not verified. */
 bool hlo_shape_is_ordered(const hlo_shape *shape);

@@ -226,6 +226,14 @@ bool hlo_shape_is_ordered(const hlo_shape *shape) {
     return true;
 }
 
+bool hlo_shape_same_memory(const hlo_shape *a, const hlo_shape *b) {
+    if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
+    if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;
+    return a->layout && b->layout && hlo_shape_same_dims(a, b) &&
+           memcmp(a->layout->minor_to_major, b->layout->minor_to_major,
+                  a->rank * sizeof *a->layout->minor_to_major) == 0;
+}
+
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
     int64_t stride = 1;
     bool ordered = shape->layout && hlo_shape_is_ordered(shape);

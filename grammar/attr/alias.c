@@ -100,8 +100,7 @@ static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
 bool hlo_notation_entries(hlo_notation *f) {
     entry *list = NULL;
     if (!hlo_notation_expect(f, "{")) return false;
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    for (size_t i = 0; hlo_notation_item(f, '}', i); i++) {
         entry *item = hlo_arena_zero(f->scratch, sizeof *item);
         if (!(item->name = hlo_notation_name(f))) return false;
         if (hlo_notation_next(f, '{')) {

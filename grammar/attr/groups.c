@@ -36,7 +36,7 @@ static bool read_axes(hlo_notation *f) {
     hlo_groups groups = {0};
     hlo_axis_ref *refs = NULL;
     if (!hlo_mesh_read(f, &groups.mesh)) return false;
-    hlo_notation_next(f, '\0');
+    hlo_notation_skip(f);
     const char *from = f->at;
     if (!hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes)) return false;
     int64_t devices = 1;

@@ -21,11 +21,10 @@ static bool bools(hlo_notation *f, bool *out_any) {
     *out_any = false;
     if (!hlo_notation_expect(f, "{")) return false;
     hlo_notation_put(f, "{");
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
+    for (size_t i = 0; hlo_notation_item(f, '}', i); i++) {
         bool value;
-        if (more && !hlo_notation_take(f, ",")) break;
         if (!hlo_notation_bool(f, &value)) return false;
-        if (more) hlo_notation_put(f, ",");
+        if (i) hlo_notation_put(f, ",");
         hlo_notation_put(f, value ? "true" : "false");
         *out_any |= value;
     }
@@ -60,14 +59,13 @@ bool hlo_notation_precision(hlo_notation *f) {
     bool other = false;
     if (!hlo_notation_expect(f, "{")) return false;
     hlo_notation_put(f, "{");
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    for (size_t i = 0; hlo_notation_item(f, '}', i); i++) {
         size_t w = 0;
         while (w < 3 && !hlo_notation_take_word(f, words[w][0]) &&
                !hlo_notation_take_word(f, words[w][1]))
             w++;
         if (w == 3) return hlo_notation_unexpected(f, "'default', 'high' or 'highest'");
-        if (more) hlo_notation_put(f, ",");
+        if (i) hlo_notation_put(f, ",");
         hlo_notation_put(f, words[w][0]);
         other |= w > 0;
     }

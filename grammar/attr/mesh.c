@@ -51,11 +51,10 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     const char *names[MOST_AXES];
     hlo_notation_ints sizes = {0};
     if (!hlo_notation_expect(f, "[")) return false;
-    for (bool more = false; more || !hlo_notation_next(f, ']'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    while (hlo_notation_item(f, ']', sizes.count)) {
         int64_t size;
         const char **name = &names[sizes.count];
-        hlo_notation_next(f, '\0'); /* where the name begins */
+        hlo_notation_skip(f);
         const char *from = f->at;
         if (sizes.count == MOST_AXES)
             return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", MOST_AXES);
@@ -87,7 +86,7 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
     const char *name;
     hlo_axis_ref *ref = hlo_arena_zero(f->scratch, sizeof *ref);
     hlo_axis *a = &ref->at;
-    hlo_notation_next(f, '\0');
+    hlo_notation_skip(f);
     const char *from = f->at;
     if (!axis_name(f, &name)) return false;
     while (a->axis < m->devices.dims->count && name != m->names[a->axis]) a->axis++;
@@ -135,11 +134,10 @@ bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
     uint32_t count = 0;
     bool unknown = false;
     if (!hlo_notation_expect(f, "{")) return false;
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    for (; hlo_notation_item(f, '}', count); count++) {
         if (open && (unknown = hlo_notation_take(f, "?"))) break;
         const hlo_axis *before = count ? &(*refs)->at : NULL;
-        hlo_notation_next(f, '\0');
+        hlo_notation_skip(f);
         const char *from = f->at;
         if (!read_axis(f, m, refs, before)) return false;
         const hlo_axis *last = &(*refs)->at;
@@ -148,9 +146,7 @@ bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
              (before->axis == last->axis && before->before > last->before)))
             return hlo_notation_fail(f, from, (size_t)(f->at - from),
                                      "the axes do not come in the order of the mesh");
-        count++;
     }
     *out = keep_axes(f, *refs, count, unknown);
-    return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}")
-                                     : hlo_notation_unexpected(f, "',' or '}'");
+    return hlo_notation_expect_end(f, "}");
 }

@@ -46,6 +46,9 @@ bool hlo_notation_in_name(char c);
 bool hlo_notation_take(hlo_notation *f, const char *mark);
 /* Takes a punctuation mark, or reports an error. */
 bool hlo_notation_expect(hlo_notation *f, const char *mark);
+/* True if item number `count` of a list begins here: behind a `,`, or, if it is the first, where
+ * the list is not closed. */
+bool hlo_notation_item(hlo_notation *f, char close, size_t count);
 /* Takes `close`, or reports that it or a `,` is missing. */
 bool hlo_notation_expect_end(hlo_notation *f, const char *close);
 /* Takes a whole word, if it is next. */
@@ -104,8 +107,6 @@ void hlo_notation_put(hlo_notation *f, const char *text);
 void hlo_notation_put_int(hlo_notation *f, int64_t value);
 /* Writes a number with as many digits as XLA prints, and more where the value needs them. */
 void hlo_notation_put_double(hlo_notation *f, double value);
-/* Writes integers with commas between them. */
-void hlo_notation_put_ints(hlo_notation *f, const int64_t *v, size_t count);
 /* Writes `before`, then the list in braces. */
 void hlo_notation_put_index(hlo_notation *f, const char *before, const hlo_notation_ints *list);
 

@@ -218,6 +218,10 @@ bool hlo_notation_expect_end(hlo_notation *f, const char *close) {
     return hlo_notation_unexpected(f, wanted);
 }
 
+bool hlo_notation_item(hlo_notation *f, char close, size_t count) {
+    return count ? hlo_notation_take(f, ",") : !hlo_notation_next(f, close);
+}
+
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out) {
     *out = (hlo_notation_ints){0};
@@ -255,17 +259,13 @@ void hlo_notation_put_int(hlo_notation *f, int64_t value) {
     hlo_bytes_format(&f->out, "%lld", (long long)value);
 }
 
-void hlo_notation_put_ints(hlo_notation *f, const int64_t *v, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (i) hlo_notation_put(f, ",");
-        hlo_notation_put_int(f, v[i]);
-    }
-}
-
 void hlo_notation_put_index(hlo_notation *f, const char *before, const hlo_notation_ints *list) {
     hlo_notation_put(f, before);
     hlo_notation_put(f, "{");
-    hlo_notation_put_ints(f, list->v, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        if (i) hlo_notation_put(f, ",");
+        hlo_notation_put_int(f, list->v[i]);
+    }
     hlo_notation_put(f, "}");
 }
 

@@ -33,8 +33,7 @@ static bool tolerance(hlo_notation *f) {
     static const char *const names[] = {"atol", "rtol", "ulps"};
     double value[3] = {0};
     if (!hlo_notation_expect(f, "{")) return false;
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    for (size_t i = 0; hlo_notation_item(f, '}', i); i++) {
         size_t n = 0;
         while (n < 3 && !hlo_notation_take_name(f, names[n])) n++;
         if (n == 3) return hlo_notation_unexpected(f, "'atol=', 'rtol=' or 'ulps='");

@@ -42,7 +42,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
     bool given[HLO_SHARDING_SETS + 1] = {false};
     while (hlo_notation_take(f, ",")) {
         size_t n = axes ? 0 : HLO_SHARDING_SETS;
-        hlo_notation_next(f, '\0');
+        hlo_notation_skip(f);
         const char *from = f->at, *name = "metadata";
         for (; n < HLO_SHARDING_SETS; n++)
             if (hlo_notation_take_name(f, name = hlo_sharding_words[hlo_sharding_sets[n]])) break;
@@ -60,8 +60,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
         if (!hlo_mesh_read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
         if (!s->sets[n]->count) s->sets[n] = NULL;
     }
-    return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}")
-                                     : hlo_notation_unexpected(f, "',' or '}'");
+    return hlo_notation_expect_end(f, "}");
 }
 
 /* One word is for a sharding that names no dimension, where a set is the whole mesh or there is no
@@ -81,8 +80,7 @@ static void drop_sets(hlo_sharding *s) {
 
 /* Reads `{'a'}, {}]`. */
 static bool read_dims(hlo_notation *f, hlo_sharding *s, hlo_axis_ref **refs) {
-    for (bool more = false; more || !hlo_notation_next(f, ']'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    while (hlo_notation_item(f, ']', s->count)) {
         s->dims = hlo_notation_grow(f, s->dims, s->count, sizeof *s->dims);
         if (!hlo_mesh_read_axes(f, &s->mesh, refs, true, false, &s->dims[s->count++])) return false;
     }
@@ -228,15 +226,13 @@ bool hlo_notation_sharding(hlo_notation *f) {
                  (hlo_notation_next(&ahead, '{') || hlo_notation_next(&ahead, '}'));
     if (!tuple) return read_one(f);
     hlo_notation_expect(f, "{");
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    while (hlo_notation_item(f, '}', s.count)) {
         if (!read_one(f)) return false;
         s.v = hlo_notation_grow(f, s.v, s.count, sizeof *s.v);
         s.v[s.count++] = f->value.u.sharding;
     }
     s.v = hlo_arena_copy(f->module->arena, s.v, s.count * sizeof *s.v);
-    return hlo_notation_next(f, '}') ? hlo_notation_expect(f, "}") && keep(f, HLO_ATTR_SHARDING, s)
-                                     : hlo_notation_unexpected(f, "',' or '}'");
+    return hlo_notation_expect_end(f, "}") && keep(f, HLO_ATTR_SHARDING, s);
 }
 
 bool hlo_notation_domain(hlo_notation *f) {

@@ -253,8 +253,7 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
 bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
     t->kind_count = 0;
     if (!hlo_notation_expect(f, "{")) return false;
-    for (bool more = false; more || !hlo_notation_next(f, '}'); more = true) {
-        if (more && !hlo_notation_take(f, ",")) break;
+    while (hlo_notation_item(f, '}', t->kind_count)) {
         int64_t kind = 0;
         while (kind < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[kind])) kind++;
         if (kind == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)

@@ -73,18 +73,17 @@ const ProtobufCFieldDescriptor *hlo_pattern_walk(const ProtobufCMessage **messag
     return field;
 }
 
-/* `transpose_perm` and the dimensions that it permutes. */
-bool hlo_pattern_is_permutation(const ProtobufCFieldDescriptor *field) {
+/* True for `transpose_perm`, which is empty when it is the identity. */
+static bool is_permutation(const ProtobufCFieldDescriptor *field) {
     size_t size = strlen(field->name);
     return size >= 14 && strcmp(field->name + size - 14, "transpose_perm") == 0;
 }
 
-/* Elements of the field at a path, as patterns count them. */
 size_t hlo_pattern_count(const ProtobufCMessage *message, const char *path) {
     const ProtobufCFieldDescriptor *field = hlo_pattern_walk(&message, path);
     size_t count = field ? hlo_field_count(message, field) : 0, plain = 0;
     if (!field || field->label != PROTOBUF_C_LABEL_REPEATED) return count;
-    bool permutation = hlo_pattern_is_permutation(field);
+    bool permutation = is_permutation(field);
     if (!permutation && field->type != PROTOBUF_C_TYPE_ENUM) return count;
     for (size_t i = 0; i < count; i++) {
         int64_t wanted = permutation ? (int64_t)i : 0;

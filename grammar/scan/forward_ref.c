@@ -28,7 +28,8 @@ static bool found(const hlo_text *text, const char *at, const char *name, hlo_sp
     return true;
 }
 
-size_t hlo_text_search(hlo_text *text, size_t wanted) {
+/* Returns how many of `wanted` bytes may still be searched. */
+static size_t within_budget(const hlo_text *text, size_t wanted) {
     enum { MOST = 1 << 20, MOST_OF_ALL = 1 << 26 };
     size_t left = MOST_OF_ALL - text->searched, found = wanted < MOST ? wanted : MOST;
     return found < left ? found : left;
@@ -36,7 +37,7 @@ size_t hlo_text_search(hlo_text *text, size_t wanted) {
 
 size_t hlo_text_offers(hlo_text *text) {
     enum { MOST = 1000, BYTES = 64 };
-    size_t count = hlo_text_search(text, MOST * BYTES) / BYTES;
+    size_t count = within_budget(text, MOST * BYTES) / BYTES;
     text->searched += count * BYTES;
     return count;
 }
@@ -49,7 +50,7 @@ typedef struct search {
 
 static search search_behind(hlo_text *text, uint32_t from) {
     const char *at = text->source + from;
-    return (search){text, at, at + hlo_text_search(text, text->size - from)};
+    return (search){text, at, at + within_budget(text, text->size - from)};
 }
 
 /* Goes on to the next line. */

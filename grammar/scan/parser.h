@@ -113,7 +113,7 @@ typedef struct hlo_text {
     const hlo_shape *last_shape; /* in front of an opcode, or of a literal */
     unsigned errors;             /* reported */
     unsigned *errors_left;       /* that may still be reported */
-    size_t searched;             /* bytes; see hlo_text_search() */
+    size_t searched;             /* bytes searched for forward references */
     unsigned depth;              /* of braces */
     unsigned inner;     /* the depth in an inline computation that is skipped; 0: none is */
     bool skipping;      /* tokens are dropped until one at which reading can go on */

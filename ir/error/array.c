@@ -220,8 +220,6 @@ double hlo_error_coherence(double sum_of_squares, double sum) {
 
 /* ------------------------------------------------------------------------------------- movement */
 
-#define LAMBDA HLO_ERROR_LAMBDA
-
 static const float anything_f32 = (float)HLO_ERROR_ANYTHING;
 
 /* Returns the sigma of an element that may be any element of an array. */

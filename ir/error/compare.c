@@ -128,10 +128,7 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
         }
         double beyond = judge(&c, e, step, i, &worst);
         if (excess) excess[i] = beyond > 1 ? fmaxf((float)beyond, 1.0001f) : (float)beyond;
-        for (uint32_t d = a->rank; d-- > 0;) {
-            if (++index[d] < a->dims[d]) break;
-            index[d] = 0;
-        }
+        hlo_dims_next(a->rank, a->dims, index);
     }
     *out_comparison = c;
 }

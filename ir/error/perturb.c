@@ -48,14 +48,9 @@ void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, 
     int64_t count = hlo_view_count(value), index[HLO_EVAL_MAX_RANK] = {0};
     uint64_t key = scramble(stream);
     for (int64_t i = 0; i < count; i++) {
-        int64_t offset = 0;
-        for (uint32_t d = 0; d < value->rank; d++) offset += index[d] * value->strides[d];
         if (sigma[i] > 0)
-            perturb_element(value->type, hlo_view_at(value, offset), (double)sigma[i], times,
+            perturb_element(value->type, hlo_view_element(value, index), (double)sigma[i], times,
                             scramble(key ^ (uint64_t)i));
-        for (uint32_t d = value->rank; d-- > 0;) {
-            if (++index[d] < value->dims[d]) break;
-            index[d] = 0;
-        }
+        hlo_dims_next(value->rank, value->dims, index);
     }
 }

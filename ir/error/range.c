@@ -158,12 +158,9 @@ hlo_range hlo_range_of(const hlo_instr *instr) {
 static const float zero_f32 = 0;
 static const hlo_dims no_strides = {{0}};
 
-hlo_view hlo_error_zeros(const hlo_view *like) {
-    return (hlo_view){HLO_TYPE_F32, like->rank, like->dims, no_strides.v, (void *)&zero_f32};
-}
-
 hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
-    return sigma->data ? *sigma : hlo_error_zeros(value);
+    if (sigma->data) return *sigma;
+    return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
 }
 
 static void extend_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {

@@ -64,9 +64,7 @@ const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *va
 hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
-/* Makes a view of zero sigmas, of the dimensions of `value`. */
-hlo_view hlo_error_zeros(const hlo_view *value);
-/* Returns `sigma`, or zeros if it has no data. */
+/* Returns `sigma`, or zeros of the dimensions of `value` if it has no data. */
 hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma);
 
 typedef struct hlo_extent {

@@ -383,7 +383,8 @@ const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr) {
     return which < 0 ? NULL : &kernel->ops[which];
 }
 
-hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type) {
+/* Returns the type as which `op` loads elements of `type`. */
+static hlo_type loaded_type(const hlo_elementwise *op, hlo_type type) {
     if (!hlo_type_is_float(type) || hlo_types[type].bits > op->codes) return type;
     switch (hlo_types[type].bytes) {
     case 1: return HLO_TYPE_U8;
@@ -394,7 +395,7 @@ hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type) {
 }
 
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type) {
-    hlo_lane lane = hlo_lane_of(hlo_elementwise_type(op, type));
+    hlo_lane lane = hlo_lane_of(loaded_type(op, type));
     return lane == HLO_LANE_NONE ? NULL : op->loop[lane];
 }
 
@@ -443,10 +444,10 @@ hlo_status hlo_elementwise_run(hlo_call *call) {
     if (!d.op) return hlo_call_refuse(call, "the attributes of this operation have no meaning");
     const hlo_view *views[4] = {&call->results[0]};
     for (uint32_t i = 0; i < d.op->arity; i++) {
-        d.types[i] = hlo_elementwise_type(d.op, call->operands[i].type);
+        d.types[i] = loaded_type(d.op, call->operands[i].type);
         views[i + 1] = &call->operands[i];
     }
-    d.result = hlo_elementwise_type(d.op, call->results[0].type);
+    d.result = loaded_type(d.op, call->results[0].type);
     d.lane = hlo_lane_of(d.types[d.op->arity - 1]);
     hlo_type last = call->operands[d.op->arity - 1].type;
     if (d.types[d.op->arity - 1] != last) d.sign = hlo_float_sign(last);

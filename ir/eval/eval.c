@@ -55,6 +55,12 @@ hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data) {
                       .data = data};
 }
 
+hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape) {
+    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
+    hlo_shape_strides(shape, strides);
+    return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
+}
+
 bool hlo_eval_supports(const hlo_instr *instr, const char **why) {
     const char *reason = hlo_call_refusal(instr);
     if (why) *why = reason;

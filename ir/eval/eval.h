@@ -24,6 +24,8 @@ typedef struct hlo_view {
 
 /* Views elements of `shape` that lie in row-major order. Owns nothing: strides are in `arena`. */
 hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data);
+/* Views elements in the order of the shape's layout, without data. */
+hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape);
 
 /* Dimensions that an array may have here. */
 enum { HLO_EVAL_MAX_RANK = 24 };

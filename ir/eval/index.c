@@ -122,20 +122,6 @@ static void place_start(const places *p, const int64_t *index, hlo_dims *out_wid
     *out_narrow_offset = in_narrow;
 }
 
-static bool next_place(const places *p, int64_t *index) {
-    for (uint32_t d = p->rank; d-- > 0;) {
-        if (++index[d] < p->dims[d]) return true;
-        index[d] = 0;
-    }
-    return false;
-}
-
-static int64_t offset_of(const hlo_view *view, const hlo_dims *start) {
-    int64_t offset = 0;
-    for (uint32_t d = 0; d < view->rank; d++) offset += start->v[d] * view->strides[d];
-    return offset;
-}
-
 static hlo_status run_gather(hlo_call *call) {
     const hlo_instr *i = call->instr;
     places p = {.n = {.window = hlo_instr_ints(i, HLO_ATTR_OFFSET_DIMS),
@@ -156,11 +142,11 @@ static hlo_status run_gather(hlo_call *call) {
         for (uint32_t d = 0; d < p.wide->rank; d++)
             start.v[d] = clamp(start.v[d], 0, p.wide->dims[d] - p.sizes[d]);
         hlo_view from = {p.wide->type, p.window_rank, p.window.v, p.wide_strides.v,
-                         hlo_view_at(p.wide, offset_of(p.wide, &start))};
+                         hlo_view_element(p.wide, start.v)};
         hlo_view to = {p.narrow->type, p.window_rank, p.window.v, p.narrow_strides.v,
                        hlo_view_at(p.narrow, offset)};
         hlo_view_copy(call->env, &from, &to);
-    } while (next_place(&p, index.v));
+    } while (hlo_dims_next(p.rank, p.dims, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_gather = {.run = run_gather, .error = HLO_ERROR_INDEXED};
@@ -207,9 +193,8 @@ static hlo_status run_scatter(hlo_call *call) {
             int64_t offset;
             place_start(&p[a], index.v, &start, &offset);
             if (!fits(&p[a], &start)) break;
-            views[a] =
-                (hlo_view){p[a].wide->type, p[a].window_rank, p[a].window.v, p[a].wide_strides.v,
-                           hlo_view_at(p[a].wide, offset_of(p[a].wide, &start))};
+            views[a] = (hlo_view){p[a].wide->type, p[a].window_rank, p[a].window.v,
+                                  p[a].wide_strides.v, hlo_view_element(p[a].wide, start.v)};
             views[arrays + a] = (hlo_view){p[a].narrow->type, p[a].window_rank, p[a].window.v,
                                            p[a].narrow_strides.v, hlo_view_at(p[a].narrow, offset)};
         }
@@ -227,7 +212,7 @@ static hlo_status run_scatter(hlo_call *call) {
             continue;
         }
         hlo_region_apply(region, arrays, views, views + arrays);
-    } while (next_place(p, index.v));
+    } while (hlo_dims_next(p->rank, p->dims, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_scatter = {.run = run_scatter, .error = HLO_ERROR_SCATTER};

@@ -99,8 +99,6 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 hlo_type hlo_reduced_type(hlo_type type);
 /* Returns the elementwise operation of `instr`; NULL: its kernel has none. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
-/* Returns the type as which `op` loads elements of `type`. */
-hlo_type hlo_elementwise_type(const hlo_elementwise *op, hlo_type type);
 /* Returns the loop of `op` on elements of `type`; NULL: it is not defined for them. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 
@@ -175,6 +173,10 @@ typedef struct hlo_dims {
 
 int64_t hlo_view_count(const hlo_view *view);
 size_t hlo_view_bytes(const hlo_view *view);
+/* Returns the address of the element at `index`. */
+char *hlo_view_element(const hlo_view *view, const int64_t *index);
+/* Moves to the next index below `dims`, in row-major order; false, and the first: there is none. */
+bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
 /* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
 /* Makes a row-major array in scratch memory, with the dimensions of `like`. */

@@ -133,15 +133,6 @@ static void reduce_by(hlo_call *call, hlo_op op) {
 
 /* -------------------------------------------------------------------- reduce by any computation */
 
-/* Moves to the next index below `dims`; false after the last. */
-static bool next_index(uint32_t rank, const int64_t *dims, int64_t *index) {
-    for (uint32_t d = rank; d-- > 0;) {
-        if (++index[d] < dims[d]) return true;
-        index[d] = 0;
-    }
-    return false;
-}
-
 static hlo_status run_reduce(hlo_call *call) {
     hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
     uint32_t arrays = call->operand_count / 2;
@@ -173,13 +164,9 @@ static hlo_status run_reduce(hlo_call *call) {
     }
     if (empty) return HLO_OK;
     do {
-        for (uint32_t i = 0; i < arrays; i++) {
-            int64_t offset = 0;
-            for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * in[i].strides[d];
-            x[i].data = hlo_view_at(&in[i], offset);
-        }
+        for (uint32_t i = 0; i < arrays; i++) x[i].data = hlo_view_element(&in[i], index.v);
         hlo_region_apply(region, arrays, call->results, x);
-    } while (next_index(in->rank, outer.v, index.v));
+    } while (hlo_dims_next(in->rank, outer.v, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE};
@@ -257,7 +244,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
             x[i] = hlo_view_part(&in[i], in_start.v, dims.v, in_steps.v, &x_strides[i]);
         }
         hlo_region_apply(region, arrays, acc, x);
-    } while (next_index(rank, sizes.v, index.v));
+    } while (hlo_dims_next(rank, sizes.v, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_MOVED};
@@ -355,21 +342,18 @@ static hlo_status run_sort(hlo_call *call) {
     rows.v[dim] = 1;
     do {
         for (uint32_t a = 0; a < s.arrays; a++) {
-            int64_t offset = 0;
-            for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * in[a].strides[d];
-            s.row[a] = hlo_view_at(&in[a], offset);
+            s.row[a] = hlo_view_element(&in[a], index.v);
             s.step[a] = in[a].strides[dim] * hlo_types[in[a].type].bytes;
         }
         const int64_t *sorted = merge_sort(&s, before, length, order, spare);
         for (uint32_t a = 0; a < s.arrays; a++) {
-            int64_t offset = 0, size = hlo_types[in[a].type].bytes;
-            for (uint32_t d = 0; d < in->rank; d++) offset += index.v[d] * out[a].strides[d];
-            char *to = hlo_view_at(&out[a], offset);
+            const int64_t size = hlo_types[in[a].type].bytes;
+            char *to = hlo_view_element(&out[a], index.v);
             for (int64_t i = 0; i < length; i++)
                 memcpy(to + i * out[a].strides[dim] * size, s.row[a] + sorted[i] * s.step[a],
                        (size_t)size);
         }
-    } while (next_index(in->rank, rows.v, index.v));
+    } while (hlo_dims_next(in->rank, rows.v, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
@@ -426,22 +410,17 @@ static hlo_status run_topk(hlo_call *call) {
     memcpy(rows.v, in->dims, in->rank * sizeof rows.v[0]);
     rows.v[last] = 1;
     do {
-        int64_t from = 0, to = 0, at = 0;
-        for (uint32_t d = 0; d < in->rank; d++) {
-            from += index.v[d] * in->strides[d];
-            to += index.v[d] * values->strides[d];
-            at += index.v[d] * places->strides[d];
-        }
-        const char *row = hlo_view_at(in, from);
+        const char *row = hlo_view_element(in, index.v);
         load_keys(in->type, row, in->strides[last] * size, length, keys);
         const int64_t *sorted = merge_sort(keys, order_of, length, order, spare);
+        hlo_dims to = index;
         for (int64_t i = 0; i < k; i++) {
-            memcpy(hlo_view_at(values, to + i * values->strides[last]),
-                   row + sorted[i] * in->strides[last] * size, (size_t)size);
-            hlo_number_store(places->type, hlo_view_at(places, at + i * places->strides[last]),
-                             (double)sorted[i]);
+            to.v[last] = i;
+            memcpy(hlo_view_element(values, to.v), row + sorted[i] * in->strides[last] * size,
+                   (size_t)size);
+            hlo_number_store(places->type, hlo_view_element(places, to.v), (double)sorted[i]);
         }
-    } while (next_index(in->rank, rows.v, index.v));
+    } while (hlo_dims_next(in->rank, rows.v, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};

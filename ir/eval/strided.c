@@ -126,6 +126,20 @@ size_t hlo_view_bytes(const hlo_view *view) {
     return (size_t)hlo_view_count(view) * hlo_types[view->type].bytes;
 }
 
+char *hlo_view_element(const hlo_view *view, const int64_t *index) {
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < view->rank; d++) offset += index[d] * view->strides[d];
+    return hlo_view_at(view, offset);
+}
+
+bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index) {
+    for (uint32_t d = rank; d-- > 0;) {
+        if (++index[d] < dims[d]) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides) {
     int64_t stride = 1;
     for (uint32_t d = view->rank; d-- > 0;) {
@@ -147,13 +161,10 @@ hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *lik
 
 hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t *dims,
                        const int64_t *steps, hlo_dims *out_strides) {
-    int64_t offset = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        offset += start[d] * view->strides[d];
+    for (uint32_t d = 0; d < view->rank; d++)
         out_strides->v[d] = view->strides[d] * (steps ? steps[d] : 1);
-    }
-    hlo_view part = {view->type, view->rank, dims, out_strides->v, NULL};
-    part.data = hlo_view_at(view, hlo_view_count(&part) ? offset : 0);
+    hlo_view part = {view->type, view->rank, dims, out_strides->v, view->data};
+    if (hlo_view_count(&part)) part.data = hlo_view_element(view, start);
     return part;
 }
 

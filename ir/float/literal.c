@@ -37,11 +37,6 @@ bool hlo_literal_is_splat(const hlo_literal *literal) {
     return count > 0;
 }
 
-double hlo_literal_number(const hlo_literal *literal, int64_t index) {
-    hlo_type type = literal->shape->type;
-    return hlo_number_load(type, (const char *)literal->data + index * hlo_types[type].bytes);
-}
-
 void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value) {
     hlo_type type = literal->shape->type;
     hlo_number_store(type, (char *)literal->data + index * hlo_types[type].bytes, value);

@@ -12,10 +12,8 @@ hlo_literal *hlo_literal_tuple(hlo_module *module, const hlo_shape *shape);
 hlo_literal *hlo_literal_elided(hlo_module *module, const hlo_shape *shape);
 /* True if all elements have one value; false for tuples, elided and empty literals. */
 bool hlo_literal_is_splat(const hlo_literal *literal);
-/* Returns element `index` of a real or integer array as a double. For values of a module, ask
- * hlo_known_element() and hlo_known_number() (ir/module/known.h). */
-double hlo_literal_number(const hlo_literal *literal, int64_t index);
-/* Sets element `index`, rounded to the type (float.h). */
+/* Sets element `index`, rounded to the type (float.h). Elements are read by hlo_known_element() and
+ * hlo_known_number() (ir/module/known.h). */
 void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value);
 
 #endif

@@ -66,7 +66,6 @@ build_value build_new_value(const build *b, uint32_t count) {
     return (build_value){hlo_arena_array(b->plan->arena, count, sizeof(uint32_t)), count};
 }
 
-/* Makes a slot for every leaf of the shape. */
 build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     const hlo_shape **shapes = build_leaves(b, shape);
     build_value v = build_new_value(b, hlo_shape_leaf_count(shape));
@@ -74,14 +73,13 @@ build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shap
     return v;
 }
 
-/* Returns the leaves of all operands in order. */
-build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first) {
+build_value build_operands(const build *b, const hlo_instr *instr) {
     uint32_t count = 0;
-    for (uint32_t i = first; i < instr->operand_count; i++)
+    for (uint32_t i = 0; i < instr->operand_count; i++)
         count += build_value_of(b, hlo_instr_operand(instr, i))->count;
     build_value v = build_new_value(b, count);
     uint32_t at = 0;
-    for (uint32_t i = first; i < instr->operand_count; i++) {
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
         const build_value *operand = build_value_of(b, hlo_instr_operand(instr, i));
         memcpy(v.slots + at, operand->slots, operand->count * sizeof *v.slots);
         at += operand->count;
@@ -104,16 +102,6 @@ plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, bui
                         .work = PLAN_NONE,
                         .predicate = PLAN_NONE};
     return step;
-}
-
-/* True if elements have the same order in memory. */
-bool build_same_memory(const hlo_shape *a, const hlo_shape *b) {
-    if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
-    if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;
-    if (!hlo_shape_same_dims(a, b)) return false;
-    const int64_t *p = a->layout ? a->layout->minor_to_major : NULL;
-    const int64_t *q = b->layout ? b->layout->minor_to_major : NULL;
-    return p && q && memcmp(p, q, a->rank * sizeof *p) == 0;
 }
 
 bool build_is_static(const hlo_shape *shape) {

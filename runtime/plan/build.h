@@ -51,12 +51,10 @@ build_value build_new_slots(build *b, plan_slot_kind kind, const hlo_shape *shap
 uint32_t build_slot(build *b, plan_slot_kind kind, const hlo_shape *shape);
 /* Makes a slot for working memory. */
 uint32_t build_work(build *b, size_t size);
-/* Returns the leaves of the instruction's operands from `first` on. */
-build_value build_operands(const build *b, const hlo_instr *instr, uint32_t first);
+/* Returns the leaves of the instruction's operands. */
+build_value build_operands(const build *b, const hlo_instr *instr);
 plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, build_value operands,
                       build_value results);
-/* True if values of both shapes have their elements in the same order in memory. */
-bool build_same_memory(const hlo_shape *a, const hlo_shape *b);
 /* Returns `value`, `count` leaves in the layouts of `from`, in the layouts of `to`: copied where
  * they differ. */
 build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
@@ -66,9 +64,6 @@ build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
  * values are set. */
 build_value build_job(build *b, const hlo_instr *instr);
 void build_group(build *b, const build_unit *unit);
-/* Copies one leaf from one layout to another, in a new slot. */
-uint32_t build_copy(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
-                    const hlo_shape *to);
 
 /* schedule.c: orders the units to run, each after the units that it reads. */
 build_unit *build_order(build *b, uint32_t *out_count);

@@ -38,15 +38,11 @@ static plan_comp **callees(const build *b, uint32_t count) {
 
 /* Returns the leaves of all operands, in the layouts of a callee's arguments. */
 static build_value arguments(build *b, const hlo_instr *instr, const plan_comp *callee) {
-    build_value v = build_operands(b, instr, 0);
+    build_value v = build_operands(b, instr);
     const hlo_shape **shapes = hlo_arena_array(b->plan->arena, v.count + 1, sizeof *shapes);
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_shape *shape = hlo_instr_operand(instr, i)->shape;
-        uint32_t count = hlo_shape_leaf_count(shape);
-        const hlo_shape **leaves = build_leaves(b, shape);
-        for (uint32_t leaf = 0; leaf < count; leaf++) shapes[at++] = leaves[leaf];
-    }
+    const hlo_shape **end = shapes;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        build_leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
     return build_adapt(b, instr, v, shapes, callee->argument_shapes);
 }
 
@@ -120,7 +116,7 @@ build_value build_conditional(build *b, const hlo_instr *instr) {
     uint32_t count = plan_branch_count(instr), at = 1;
     plan_comp **callee = callees(b, count);
     uint32_t *starts = hlo_arena_array(b->plan->arena, count, sizeof *starts);
-    build_value operands = build_operands(b, instr, 0);
+    build_value operands = build_operands(b, instr);
     for (uint32_t i = 0; i < count; i++) {
         callee[i] = b->plan->comps[plan_branch(instr, i)->id];
         if (clashes(callee[i], build_leaves(b, instr->shape)))

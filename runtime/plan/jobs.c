@@ -3,16 +3,9 @@
 
 #include "runtime/plan/build.h"
 
-static hlo_view view_of(const build *b, const hlo_shape *shape) {
-    int64_t *strides = hlo_arena_array(b->plan->arena, shape->rank, sizeof *strides);
-    hlo_shape_strides(shape, strides);
-    return (hlo_view){
-        .type = shape->type, .rank = shape->rank, .dims = shape->dims, .strides = strides};
-}
-
 static hlo_view *views_of(const build *b, const hlo_shape *const *shapes, uint32_t count) {
     hlo_view *views = hlo_arena_array(b->plan->arena, count, sizeof *views);
-    for (uint32_t i = 0; i < count; i++) views[i] = view_of(b, shapes[i]);
+    for (uint32_t i = 0; i < count; i++) views[i] = hlo_view_in_layout(b->plan->arena, shapes[i]);
     return views;
 }
 
@@ -105,8 +98,9 @@ void build_group(build *b, const build_unit *unit) {
     add_job(b, unit->instr, *group);
 }
 
-uint32_t build_copy(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
-                    const hlo_shape *to) {
+/* Copies one leaf from one layout to another, in a new slot. */
+static uint32_t copy_leaf(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
+                          const hlo_shape *to) {
     build_value operand = build_new_value(b, 1), result = build_new_value(b, 1);
     operand.slots[0] = slot;
     result.slots[0] = build_slot(b, SLOT_BUFFER, to);
@@ -123,12 +117,12 @@ build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
                         const hlo_shape *const *from, const hlo_shape *const *to) {
     build_value adapted = value;
     for (uint32_t i = 0; i < value.count; i++) {
-        if (from[i] == to[i] || build_same_memory(from[i], to[i])) continue;
+        if (from[i] == to[i] || hlo_shape_same_memory(from[i], to[i])) continue;
         if (adapted.slots == value.slots) {
             adapted = build_new_value(b, value.count);
             memcpy(adapted.slots, value.slots, value.count * sizeof *value.slots);
         }
-        adapted.slots[i] = build_copy(b, instr, value.slots[i], from[i], to[i]);
+        adapted.slots[i] = copy_leaf(b, instr, value.slots[i], from[i], to[i]);
     }
     return adapted;
 }

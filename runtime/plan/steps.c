@@ -4,8 +4,6 @@
 #include "ir/device_list.h"
 #include "runtime/plan/build.h"
 
-/* --------------------------------------------------------------------------------------- leaves */
-
 /* -------------------------------------------------------------------------------------- layouts */
 
 /* Returns a value in the layouts of another shape: text may write one value with two layouts. */
@@ -56,7 +54,7 @@ static bool is_alias(const hlo_instr *instr) {
     default:
         if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return false;
     }
-    return build_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
+    return hlo_shape_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
 static build_value element_of(build *b, const hlo_instr *instr) {
@@ -74,12 +72,12 @@ static build_value bitcast_value(build *b, const hlo_instr *instr) {
     if (from->type == instr->shape->type || !b->plan->options.bounds)
         return *build_value_of(b, hlo_instr_operand(instr, 0));
     build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
-    build_step(b, STEP_COPY, instr, build_operands(b, instr, 0), v);
+    build_step(b, STEP_COPY, instr, build_operands(b, instr), v);
     return v;
 }
 
 static build_value tuple_value(build *b, const hlo_instr *instr) {
-    build_value v = build_operands(b, instr, 0);
+    build_value v = build_operands(b, instr);
     uint32_t at = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);

@@ -156,10 +156,8 @@ static emit_space source_space(const emit *e) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
     if (!hlo_op_is(group->results[0]->op, HLO_REORDERS)) return emit_space_of(&e->job->results[0]);
-    const hlo_shape *shape = hlo_instr_operand(group->results[0], 0)->shape;
-    int64_t *strides = hlo_arena_array(e->arena, shape->rank + 1, sizeof *strides);
-    hlo_shape_strides(shape, strides);
-    const hlo_view view = {shape->type, shape->rank, shape->dims, strides, NULL};
+    const hlo_view view =
+        hlo_view_in_layout(e->arena, hlo_instr_operand(group->results[0], 0)->shape);
     return emit_space_of(&view);
 }
 

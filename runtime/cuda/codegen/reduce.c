@@ -382,9 +382,7 @@ static bool has_tuple(const emit *e) {
 /* Chooses tiles or elements, and returns how many of them a row has. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
-    int64_t *strides = hlo_arena_array(e->arena, s->shape->rank + 1, sizeof *strides);
-    hlo_shape_strides(s->shape, strides);
-    const hlo_view view = {s->shape->type, s->shape->rank, s->shape->dims, strides, NULL};
+    const hlo_view view = hlo_view_in_layout(e->arena, s->shape);
     s->space = emit_space_of(&view);
     if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&
         emit_find_tile(e, &s->space, &s->tile)) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/eval/kernel.h"
 #include "ir/float/float.h"
 #include "ir/text/diag.h"
 
@@ -69,17 +70,6 @@ static void say(const tuning *t, hlo_severity severity, const char *text) {
 
 /* --------------------------------------------------------------------------------------- memory */
 
-static hlo_type type_of(int word) {
-    switch (word) {
-    case LT_TYPE_64F: return HLO_TYPE_F64;
-    case LT_TYPE_16F: return HLO_TYPE_F16;
-    case LT_TYPE_16BF: return HLO_TYPE_BF16;
-    case LT_TYPE_8F_E4M3: return HLO_TYPE_F8E4M3FN;
-    case LT_TYPE_8F_E5M2: return HLO_TYPE_F8E5M2;
-    default: return HLO_TYPE_F32;
-    }
-}
-
 static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
     const lt_matrix *m = &p->matrices[part];
     return (p->batch - 1) * m->stride + (m->cols - 1) * m->ld + m->rows;
@@ -89,14 +79,13 @@ static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
 static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *out_count) {
     const cuda_pointer *at = &t->p->places[part];
     if (part <= LT_PART_C) {
-        *out_type = type_of(t->p->matrices[part].type);
+        *out_type = lt_type_find(t->p->matrices[part].type)->type;
         *out_count = matrix_elements(t->p, part);
         return;
     }
     const hlo_view *view = &t->job->operands[at->index];
     *out_type = view->type;
-    *out_count = 1;
-    for (uint32_t i = 0; i < view->rank; i++) *out_count *= view->dims[i];
+    *out_count = hlo_view_count(view);
 }
 
 /* Draws numbers of a model's distribution, about normal; the same ones each time. */
@@ -178,7 +167,7 @@ static int restore_operands(tuning *t) {
 
 /* Copies pieces of D, evenly spread, as f32. */
 static bool take_sample(tuning *t, float *out) {
-    hlo_type type = type_of(t->p->matrices[LT_PART_D].type);
+    hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
     size_t bytes = hlo_types[type].bytes;
     int64_t count = matrix_elements(t->p, LT_PART_D), step = PIECE, taken = 0;
     if (count > SAMPLE) step = (count - PIECE) / (PIECES - 1);
@@ -199,19 +188,12 @@ static bool take_sample(tuning *t, float *out) {
 /* True if both samples agree within one rounding of the result's type and a share of the root mean
  * square, which exceeds the error of reordered sums, also with the 14 bits of fast accumulation. */
 static bool agree(const tuning *t, const float *a, const float *b) {
-    static const struct {
-        int type;
-        double step;
-    } steps[] = {{LT_TYPE_8F_E4M3, 0x1p-3}, {LT_TYPE_8F_E5M2, 0x1p-2}, {LT_TYPE_16F, 0x1p-10},
-                 {LT_TYPE_16BF, 0x1p-7},    {LT_TYPE_32F, 0x1p-20},    {LT_TYPE_64F, 0x1p-20}};
-    size_t row = 0;
-    while (steps[row].type != t->p->matrices[LT_PART_D].type) row++;
+    const double step = lt_type_find(t->p->matrices[LT_PART_D].type)->step;
     double squares = 0;
     for (int64_t i = 0; i < t->sampled; i++) squares += (double)a[i] * a[i];
     double share = (t->p->fp8 ? 0x1p-6 : 0x1p-10) * sqrt(squares / (double)t->sampled);
     for (int64_t i = 0; i < t->sampled; i++)
-        if (!(fabs((double)a[i] - b[i]) <= steps[row].step * fabs((double)a[i]) + share))
-            return false;
+        if (!(fabs((double)a[i] - b[i]) <= step * fabs((double)a[i]) + share)) return false;
     return true;
 }
 
@@ -275,7 +257,7 @@ static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t si
 /* Runs the call with the algorithm on memory full of NaNs, and takes a sample of its result; false:
  * it fails. */
 static bool try_algo(tuning *t, const lt_algo *algo, float *sample) {
-    hlo_type type = type_of(t->p->matrices[LT_PART_D].type);
+    hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
     size_t bytes = (size_t)matrix_elements(t->p, LT_PART_D) * hlo_types[type].bytes;
     cuda_stream *stream = t->device->stream;
     if (!done(t, t->lib->cuMemsetD8Async(address_of(t->addresses[LT_PART_D]), 0xff, bytes, stream)))

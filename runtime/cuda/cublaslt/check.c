@@ -11,16 +11,6 @@ typedef struct facts {
     int64_t aux_ld;           /* 0: no aux */
 } facts;
 
-static int64_t element_bytes(int type) {
-    switch (type) {
-    case LT_TYPE_64F: return 8;
-    case LT_TYPE_32F: return 4;
-    case LT_TYPE_16F:
-    case LT_TYPE_16BF: return 2;
-    default: return 1;
-    }
-}
-
 static int64_t setting(const cuda_matmul *p, int attribute) {
     for (uint32_t i = 0; i < p->setting_count; i++)
         if (p->settings[i].attribute == attribute) return p->settings[i].value;
@@ -37,7 +27,7 @@ static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options
     };
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];
-        int64_t bytes = element_bytes(matrix->type);
+        int64_t bytes = hlo_types[lt_type_find(matrix->type)->type].bytes;
         f.unaligned[part] = matrix->ld * bytes % 16 != 0;
         if (matrix->stride * bytes % 16) f.unaligned_stride = matrix->stride;
         if (matrix->ld > f.ld) f.ld = matrix->ld;

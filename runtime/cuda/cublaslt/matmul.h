@@ -55,6 +55,18 @@ const lt_attribute *lt_attribute_find(lt_object object, int number);
 /* Returns the word of word.def, or of matmul/table/scale.def, for that number; "?": none. */
 const char *lt_word(lt_kind kind, int64_t number);
 
+/* A type of matrices. */
+typedef struct lt_type {
+    int word; /* LT_TYPE_... */
+    hlo_type type;
+    double step; /* relative size of a rounding to the type, of at least that of a sum in f32 */
+} lt_type;
+
+/* Finds the type of a word of word.def. */
+const lt_type *lt_type_find(int number);
+/* Returns the word of a type; LT_TYPE_32F for types of no matrix. */
+int lt_type_word(hlo_type type);
+
 typedef enum lt_part {
 #define LT_PART(id, name) LT_PART_##id,
 #include "runtime/cuda/cublaslt/part.def"

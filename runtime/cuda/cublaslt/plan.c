@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "ir/eval/kernel.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
 /* Kinds of dimensions, each joined to one dimension. */
@@ -126,17 +127,6 @@ static void put_scratch(builder *b, lt_part part, size_t size) {
     b->p->scratch += align(b, size);
 }
 
-static int type_word(hlo_type type) {
-    switch (type) {
-    case HLO_TYPE_F64: return LT_TYPE_64F;
-    case HLO_TYPE_F16: return LT_TYPE_16F;
-    case HLO_TYPE_BF16: return LT_TYPE_16BF;
-    case HLO_TYPE_F8E4M3FN: return LT_TYPE_8F_E4M3;
-    case HLO_TYPE_F8E5M2: return LT_TYPE_8F_E5M2;
-    default: return LT_TYPE_32F;
-    }
-}
-
 /* Returns the view of an array with its kinds of dimensions in the order BATCH, `major`, `minor`,
  * each dense, and updates `s` to it. */
 static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
@@ -154,18 +144,12 @@ static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
     return (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
 }
 
-static hlo_view view_of(builder *b, const hlo_shape *shape) {
-    int64_t *strides = hlo_arena_array(b->arena, shape->rank + 1u, sizeof *strides);
-    hlo_shape_strides(shape, strides);
-    return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
-}
-
 /* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
  */
 static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
                       int major, int minor, const char *why) {
     size_t size = (size_t)hlo_shape_count(s->shape) * hlo_types[type].bytes;
-    hlo_view given = view_of(b, s->shape), wanted = lay(b, type, s, major, minor);
+    hlo_view given = hlo_view_in_layout(b->arena, s->shape), wanted = lay(b, type, s, major, minor);
     put_scratch(b, part, size);
     cuda_pointer inside = b->p->places[part];
     cuda_copy *copy = &b->p->copies[b->p->copy_count++];
@@ -201,7 +185,7 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
         put_operand(b, part, operand);
     }
     int minor = by_rows ? CONTRACTING : FREE, major = by_rows ? FREE : CONTRACTING;
-    b->p->matrices[part] = matrix_of(type_word(type), &s, minor, major);
+    b->p->matrices[part] = matrix_of(lt_type_word(type), &s, minor, major);
     bool transposed = by_rows == (part == LT_PART_A);
     set(b, part == LT_PART_A ? LT_DESC_TRANSA : LT_DESC_TRANSB,
         transposed ? LT_OPERATION_T : LT_OPERATION_N);
@@ -226,7 +210,7 @@ static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_t
                                       : "it is not a matrix as it lies");
     else
         put(b, part, CUDA_RESULT, (uint32_t)index, 0);
-    lt_matrix matrix = matrix_of(type_word(type), &s, minor, major);
+    lt_matrix matrix = matrix_of(lt_type_word(type), &s, minor, major);
     if (part == LT_PART_D) {
         b->p->matrices[LT_PART_D] = matrix;
         return;
@@ -241,7 +225,7 @@ static void place_c(builder *b) {
     if (!m->c) {
         lt_matrix c = b->p->matrices[LT_PART_D];
         if (c.type == LT_TYPE_8F_E4M3 || c.type == LT_TYPE_8F_E5M2)
-            c.type = m->bias ? type_word(m->bias->shape->type) : LT_TYPE_16BF;
+            c.type = m->bias ? lt_type_word(m->bias->shape->type) : LT_TYPE_16BF;
         b->p->matrices[LT_PART_C] = c;
         return;
     }
@@ -253,7 +237,7 @@ static void place_c(builder *b) {
                   "it does not lie as the result does");
     else
         put_operand(b, LT_PART_C, m->c);
-    b->p->matrices[LT_PART_C] = matrix_of(type_word(type), &s, minor, major);
+    b->p->matrices[LT_PART_C] = matrix_of(lt_type_word(type), &s, minor, major);
 }
 
 /* ------------------------------------------------------------------------------------- settings */
@@ -310,7 +294,7 @@ static void set_all(builder *b) {
     const hlo_matmul *m = b->m;
     set(b, LT_DESC_EPILOGUE, epilogue_word(m->epilogue));
     if (b->p->fp8 && fast_accumulation(b)) set(b, LT_DESC_FAST_ACCUM, 1);
-    if (m->bias) set(b, LT_DESC_BIAS_DATA_TYPE, type_word(m->bias->shape->type));
+    if (m->bias) set(b, LT_DESC_BIAS_DATA_TYPE, lt_type_word(m->bias->shape->type));
     put_operand(b, LT_PART_BIAS, m->bias);
     if (m->aux) place_result(b, LT_PART_AUX, m->aux, m->aux->type, hlo_matmul_aux_index(m));
     int amax = hlo_matmul_amax_index(m);

@@ -35,6 +35,24 @@ const char *lt_word(lt_kind kind, int64_t number) {
     return "?";
 }
 
+static const lt_type types[] = {
+    {LT_TYPE_32F, HLO_TYPE_F32, 0x1p-20},         {LT_TYPE_64F, HLO_TYPE_F64, 0x1p-20},
+    {LT_TYPE_16F, HLO_TYPE_F16, 0x1p-10},         {LT_TYPE_16BF, HLO_TYPE_BF16, 0x1p-7},
+    {LT_TYPE_8F_E4M3, HLO_TYPE_F8E4M3FN, 0x1p-3}, {LT_TYPE_8F_E5M2, HLO_TYPE_F8E5M2, 0x1p-2},
+};
+
+const lt_type *lt_type_find(int number) {
+    size_t i = sizeof types / sizeof *types - 1;
+    while (i && types[i].word != number) i--;
+    return &types[i];
+}
+
+int lt_type_word(hlo_type type) {
+    size_t i = sizeof types / sizeof *types - 1;
+    while (i && types[i].type != type) i--;
+    return types[i].word;
+}
+
 static const char *const part_names[LT_PART_COUNT] = {
 #define LT_PART(id, name) name,
 #include "runtime/cuda/cublaslt/part.def"

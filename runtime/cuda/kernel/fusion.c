@@ -17,14 +17,6 @@
 
 /* --------------------------------------------------------------------------------- instructions */
 
-static bool same_bytes(const hlo_shape *a, const hlo_shape *b) {
-    if (a->type != b->type) return false;
-    if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;
-    return a->layout && b->layout && hlo_shape_same_dims(a, b) &&
-           memcmp(a->layout->minor_to_major, b->layout->minor_to_major,
-                  a->rank * sizeof *a->layout->minor_to_major) == 0;
-}
-
 static group_class class_of(const hlo_instr *instr) {
     if (instr->op == HLO_OP_PARAMETER || cuda_kernel_refusal(instr)) return GROUP_OTHER;
     if (instr->op == HLO_OP_CONSTANT)
@@ -39,8 +31,8 @@ static group_class class_of(const hlo_instr *instr) {
     case HLO_OP_BITCAST: return GROUP_ALIAS;
     case HLO_OP_RESHAPE:
     case HLO_OP_COPY:
-        return same_bytes(instr->shape, hlo_instr_operand(instr, 0)->shape) ? GROUP_ALIAS
-                                                                            : GROUP_PULL;
+        return hlo_shape_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape) ? GROUP_ALIAS
+                                                                                       : GROUP_PULL;
     case HLO_OP_REDUCE: return GROUP_REDUCE;
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return GROUP_ALONE;
     case HLO_OP_REDUCE_WINDOW:
