@@ -1,4 +1,5 @@
-/* See mlir.h. The notation: MLIR's language reference, "Dictionary Attribute" and what it names. */
+/* See mlir.h. The notation is in MLIR's language reference: "Dictionary Attribute" and the
+ * attributes that it refers to. */
 #include "matmul/mlir.h"
 
 #include <ctype.h>
@@ -11,8 +12,7 @@ static const char *skip_space(const char *at) {
     return at;
 }
 
-/* Steps over `word` and what space is before it; false, and nothing is stepped over, where
- * something else stands. */
+/* Moves *at past white space and `word`. False, and *at stays: another token follows. */
 static bool take(const char **at, const char *word) {
     const char *from = skip_space(*at);
     if (strncmp(from, word, strlen(word)) != 0) return false;
@@ -64,7 +64,7 @@ static char *read_quoted(const char **at) {
     return NULL;
 }
 
-/* A type behind a number, `: f64`, says nothing that is not known. */
+/* Skips the type behind a number, `: f64`; false: a `:` without a type. */
 static bool take_type(const char **at) {
     if (!take(at, ":")) return true;
     *at = skip_space(*at);
@@ -73,7 +73,7 @@ static bool take_type(const char **at) {
     return length > 0;
 }
 
-/* Digits of 64 bits stand for the double that has these bits, if a float's type is behind them. */
+/* Reads `0x` and 16 digits, the bits of a double, in front of `: f64`. */
 static json_t *read_bits(const char **at) {
     char *end;
     uint64_t bits = strtoull(*at, &end, 16);
@@ -87,7 +87,8 @@ static json_t *read_bits(const char **at) {
     return json_real(value);
 }
 
-/* Of 18 digits at most, which 64 bits hold. (errno is hlo_json_starved()'s.) */
+/* Reads an integer of at most 18 digits, which fits in 64 bits: errno is not free to tell, as
+ * hlo_json_starved() uses it. */
 static json_t *read_integer(const char **at) {
     const char *digits = *at + (**at == '-');
     char *end;
@@ -118,7 +119,7 @@ static json_t *read_number(const char **at) {
     return NULL;
 }
 
-/* Reads the rest of `array<`: a type, and behind a colon the elements. */
+/* Reads an array behind its `array<`: a type, and behind a colon the elements. */
 static json_t *read_array(const char **at) {
     *at = skip_space(*at);
     size_t length = name_length(*at);
@@ -149,7 +150,7 @@ static json_t *read_value(const char **at) {
     return string;
 }
 
-/* A name, perhaps in quotes. To be freed. */
+/* Reads a key, a name or a quoted string, which the caller frees. */
 static char *read_key(const char **at) {
     *at = skip_space(*at);
     if (**at == '"') return read_quoted(at);

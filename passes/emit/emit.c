@@ -14,7 +14,7 @@ typedef struct emitter {
     hlo_spell_greater greater;
 } emitter;
 
-/* Rewrites a call to a form. Returns the number of changes; -1: the call has to stay. */
+/* Rewrites a call to a form. Returns the number of changes; -1: the call is pinned. */
 typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, emitter *e);
 
 static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
@@ -23,7 +23,7 @@ static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter 
                                 e->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
-/* True if `user` has a factor that is no finite number, whatever the inputs are. */
+/* True if `user` multiplies or divides by a constant that is infinite or NaN. */
 static bool is_endless(const hlo_instr *user) {
     double number;
     if (user->op != HLO_OP_MULTIPLY && user->op != HLO_OP_DIVIDE) return false;
@@ -32,7 +32,8 @@ static bool is_endless(const hlo_instr *user) {
     return false;
 }
 
-/* Looks at no more than `budget` users; true also when there are more. */
+/* True if a tanh uses the value through movement and arithmetic of at most `depth` instructions, or
+ * if the value has more than `budget` users. */
 static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_op op = use->user->op;
@@ -45,8 +46,8 @@ static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
     return false;
 }
 
-/* True if a result, also moved or converted, has its magnitudes reduced or is made infinite; also
- * if it has more than `budget` users. */
+/* True if an amax or an infinite factor uses the value through at most `depth` conversions and
+ * movement, or if the value has more than `budget` users. */
 static bool is_measured(const hlo_instr *value, int depth, int *budget) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -60,15 +61,15 @@ static bool is_measured(const hlo_instr *value, int depth, int *budget) {
     return false;
 }
 
-/* True if XLA's rewriter would fail on a wide result without a barrier: on a scale that is computed
- * from the magnitudes of what it scales, on an infinite one, on a gelu whose operand has other
- * uses, which no pass has made an auxiliary result. */
+/* True if XLA's rewriter fails on a wide result without a barrier: on a scale computed from the
+ * magnitudes of the value that it scales, on an infinite scale, or on a gelu whose operand has
+ * other uses and is no auxiliary result of the call. */
 static bool needs_barrier(const hlo_instr *result) {
     int measured = 48, reached = 48;
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);
 }
 
-/* The result at `index` of the call's tuple; nothing is in the workspace. */
+/* Returns the plain value of element `index` of the call's tuple; of the workspace: zeros. */
 static hlo_instr *result_at(hlo_instr *call, const hlo_matmul *m, const hlo_spelled *spelled,
                             int index) {
     if (index == 0) return spelled->d;
@@ -85,7 +86,7 @@ static void put_element(hlo_instr *element, hlo_instr *value) {
     hlo_instr_remove(element);
 }
 
-/* The operands that a call has had. */
+/* The operands of a call, before it is rewritten. */
 typedef struct operands {
     hlo_instr *v[8];
     uint32_t count;
@@ -97,7 +98,7 @@ static operands operands_of(const hlo_instr *call) {
     return all;
 }
 
-/* Removes constants that nothing else has, as scales of 1 are. */
+/* Removes constants without users, such as scales of 1. */
 static void drop_unused(const operands *all) {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->v[i]->op == HLO_OP_CONSTANT && all->v[i]->parent &&
@@ -112,8 +113,8 @@ static void drop(hlo_instr *call) {
     drop_unused(&all);
 }
 
-/* Of the scales, XLA hands on no more than their addresses: those that mean nothing are left out.
- */
+/* Makes a typed call, without the scales that are 1: XLA passes no more than the scales' addresses
+ * to the library. */
 static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     (void)matmul, (void)e;
     const operands all = operands_of(call);

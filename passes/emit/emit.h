@@ -5,8 +5,8 @@
 #include "passes/context.h"
 
 /* Puts every FP8 call of context->module in the form options->emit; HLO_EMIT_CUBLAS changes nothing
- * in a scheduled module. HLO_INVALID_INPUT, with an error in context->sink for the call: it has to
- * stay as it is. */
+ * in a scheduled module. HLO_INVALID_INPUT, with an error in context->sink: a call is pinned, or
+ * the module is scheduled. */
 hlo_status hlo_emit(hlo_pass_context *context);
 
 #endif

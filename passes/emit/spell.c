@@ -1,4 +1,4 @@
-/* See spell.h. What XLA's rewriter makes calls of: docs/emit.md. */
+/* See spell.h. docs/emit.md has the forms that XLA's rewriter makes calls of. */
 #include "passes/emit/spell.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static hlo_instr *converted(speller *s, hlo_instr *x, hlo_type type) {
     return make(s, HLO_OP_CONVERT, hlo_shape_retype(s->module, x->shape, type), 1, &x);
 }
 
-/* `x`, whose dimensions are the dimensions `dims` of the result. */
+/* Broadcasts `x`, whose dimensions are the dimensions `dims` of the result. */
 static hlo_instr *spread(speller *s, hlo_instr *x, const hlo_shape *shape, uint32_t count,
                          const int64_t *dims) {
     hlo_instr *wide =
@@ -54,7 +54,7 @@ static hlo_instr *number(speller *s, hlo_type type, double value) {
     return hlo_constant_scalar(s->call->parent, s->call, type, value);
 }
 
-/* `value` wherever x has an element. */
+/* Makes an array of x's shape whose elements are all `value`. */
 static hlo_instr *numbers(speller *s, const hlo_instr *x, double value) {
     return splat(s, number(s, x->shape->type, value), x->shape);
 }
@@ -63,7 +63,7 @@ static hlo_instr *times_number(speller *s, hlo_instr *x, double value) {
     return value == 1 ? x : binary(s, HLO_OP_MULTIPLY, x, numbers(s, x, value));
 }
 
-/* x times a scalar of f32, which is rounded to x's type first; NULL: 1. */
+/* Multiplies x by a scalar of f32, which is rounded to x's type first; NULL: 1. */
 static hlo_instr *times(speller *s, hlo_instr *x, hlo_instr *scale) {
     if (!scale) return x;
     hlo_instr *typed = converted(s, scale, x->shape->type);
@@ -77,7 +77,7 @@ static hlo_instr *reshaped(speller *s, hlo_instr *x, uint32_t rank, const int64_
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* Each scale of blocks as often as it counts: f32[size,k]. */
+/* Repeats the scales of blocks for each element of the operand as a matrix: f32[size,k]. */
 static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t size,
                               int64_t k) {
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
@@ -99,7 +99,7 @@ static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode,
     return scale;
 }
 
-/* A matrix [size,k] as the operand's dimensions have it, of which `at` is the contracting one. */
+/* Gives a matrix [size,k] the dimensions of the operand, of which `at` is the contracting one. */
 static hlo_instr *placed(speller *s, hlo_instr *matrix, const hlo_shape *like, int64_t at) {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     uint32_t count = 0;
@@ -149,7 +149,7 @@ static hlo_instr *dot(speller *s) {
     for (int i = 0; i < 4; i++)
         if (lists[i].dims->count)
             hlo_instr_set_ints(result, lists[i].id, lists[i].dims->count, lists[i].dims->v);
-    if (s->fusible) /* with an algorithm the dot is no other backend's */
+    if (s->fusible) /* an algorithm keeps other backends from taking the dot */
         hlo_instr_set_str(result, HLO_ATTR_ALGORITHM,
                           m->algorithm   ? m->algorithm
                           : m->precision ? "dot_any_f8_any_f8_f32"
@@ -159,7 +159,7 @@ static hlo_instr *dot(speller *s) {
     return result;
 }
 
-/* The product of all scalar factors, f32[]; NULL: 1. */
+/* Multiplies the scalar factors of the product, f32[]; NULL: 1. */
 static hlo_instr *scalar_factor(speller *s) {
     const hlo_matmul *m = s->m;
     hlo_instr *a = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL;
@@ -170,7 +170,7 @@ static hlo_instr *scalar_factor(speller *s) {
     return both ? binary(s, HLO_OP_MULTIPLY, both, alpha) : alpha;
 }
 
-/* x times a scale for each row of A, or column of B. */
+/* Multiplies x by the scales of A's rows or of B's columns, if the operand has such scales. */
 static hlo_instr *times_rows(speller *s, hlo_instr *x, bool b) {
     const hlo_matmul *m = s->m;
     if ((b ? m->b_mode : m->a_mode) != HLO_SCALE_OUTER_VEC) return x;
@@ -186,7 +186,7 @@ static hlo_instr *times_rows(speller *s, hlo_instr *x, bool b) {
 
 static hlo_instr *product(speller *s) {
     const hlo_matmul *m = s->m;
-    if (m->alpha == 0) { /* then nothing is multiplied: an infinity is no NaN */
+    if (m->alpha == 0) { /* A and B are not read: an infinity in them makes no NaN */
         const hlo_shape *shape = hlo_shape_retype(s->module, m->d, s->type);
         return splat(s, number(s, s->type, 0), shape);
     }
@@ -196,7 +196,7 @@ static hlo_instr *product(speller *s) {
 
 /* --------------------------------------------------------------------------------- the epilogue */
 
-/* No call of XLA's adds a vector of f16 to f32; bf16 it does. */
+/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but none that add one of f16. */
 static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
     if (!s->m->bias) return x;
     if (s->fusible && s->m->bias->shape->type == HLO_TYPE_F16) x = converted(s, x, HLO_TYPE_F16);
@@ -210,7 +210,7 @@ static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
     return binary(s, HLO_OP_ADD, x, spread(s, bias, shape, b_free, dims));
 }
 
-/* XLA's rewriter wants the matrix behind the vector. It is added in its own type, which is D's. */
+/* Adds C in its own type, which is D's; behind the bias, where XLA's rewriter looks for it. */
 static hlo_instr *plus_addend(speller *s, hlo_instr *x) {
     hlo_instr *c = s->m->c;
     if (!c || s->m->beta == 0) return x;
@@ -227,8 +227,8 @@ static hlo_instr *gelu(speller *s, hlo_instr *x) {
     return binary(s, HLO_OP_MULTIPLY, x, times_number(s, factor, 0.5));
 }
 
-/* True if another matmul has both operands, or may have: XLA makes one of the two, whose result
- * then has the uses of both. */
+/* True if another matmul has, or may have, both operands: XLA merges the two, and the result has
+ * the uses of both. */
 static bool shares_operands(const speller *s) {
     int left = 64;
     for (const hlo_use *use = s->m->a->uses; use; use = use->next) {
@@ -241,8 +241,8 @@ static bool shares_operands(const speller *s) {
     return false;
 }
 
-/* Puts both operands behind a barrier, so that XLA does not make one dot of this one and of others
- * that have one of the operands. */
+/* Puts both operands behind a barrier, so that XLA does not merge this dot with others that share
+ * one of the operands. */
 static void hold_operands(speller *s, hlo_matmul *m) {
     const hlo_shape *shapes[] = {m->a->shape, m->b->shape};
     hlo_instr *both = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, 2, shapes), 2,
@@ -263,7 +263,7 @@ static hlo_instr *activated(speller *s, hlo_instr *x) {
     }
 }
 
-/* Makes a computation that finds the greater of two, before those that may call it. */
+/* Makes a `maximum` computation in front of the call's computation and all behind it. */
 static hlo_computation *make_greater(speller *s, hlo_type type, const char *thread) {
     hlo_computation *caller = s->call->parent, *made = hlo_computation_new(s->module, "max");
     const hlo_shape *scalar = hlo_shape_array(s->module, type, 0, NULL);
@@ -309,7 +309,8 @@ static hlo_instr *narrowed(speller *s, hlo_instr *x) {
     return converted(s, make(s, HLO_OP_CLAMP, x->shape, 3, bounds), type);
 }
 
-/* f16 may overflow before the scales are there, and rows have scales of f32. */
+/* Chooses the type of the product and the epilogue: f16 may overflow before it is scaled, and
+ * scales per row are f32. */
 static hlo_type type_of(const hlo_matmul *m, bool fusible) {
     hlo_type type = m->d->type;
     if (hlo_type_is_fp8(type)) type = m->c ? m->c->shape->type : HLO_TYPE_F32;
@@ -339,7 +340,7 @@ hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
     hlo_instr *x = plus_addend(&s, plus_bias(&s, product(&s)));
     if (guarded && shared) x = unary(&s, HLO_OP_OPT_BARRIER, x);
     if (epilogue->aux) x = out.aux = converted(&s, x, matmul->aux->type);
-    if (shared) x = converted(&s, x, HLO_TYPE_F32); /* nothing fuses it: then as the call has it */
+    if (shared) x = converted(&s, x, HLO_TYPE_F32); /* XLA does not fuse it: f32, as in the call */
     x = activated(&s, x);
     if (matmul->amax) out.amax = greatest(&s, x);
     out.d = narrowed(&s, x);

@@ -9,15 +9,15 @@ typedef struct hlo_spelled {
     hlo_instr *d, *aux, *amax; /* aux, amax: NULL where the call has none */
 } hlo_spelled;
 
-/* Computations that find the greater of two values of a type; NULL: not made yet. */
+/* The `maximum` computations of reduces, by element type; NULL: not made yet. */
 typedef struct hlo_spell_greater {
     hlo_computation *of[HLO_TYPE_COUNT];
 } hlo_spell_greater;
 
-/* Makes instructions before `call` that compute what it computes. `fusible`: in the form that XLA's
- * GPU compiler makes the FP8 call of, where there is one: the dot is of fp8 values, and what
- * follows is in the type of the result. Else the dot is of wide values, and what follows is in f32.
- * `greater` is of calls before this one, in this or an earlier computation. */
+/* Makes instructions before `call` that compute its results. `fusible`: a dot of fp8 values with an
+ * epilogue in the type of the result, which XLA's GPU compiler makes an FP8 call of, where it knows
+ * such a form. Otherwise a dot of wide values with an epilogue in f32. `greater` holds the
+ * computations made for earlier calls of the module, in the order of its computations. */
 hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
                       hlo_spell_greater *greater);
 

@@ -27,8 +27,9 @@ int64_t hlo_call_misaligned_sizes(const hlo_matmul *m) {
            (size.k % HLO_MATMUL_ALIGNMENT != 0);
 }
 
-/* True if the caller gives up the memory of the parameter: the module header has `{0}: (2, {},
- * may-alias)` for parameter 2. */
+/* True if the caller gives up the parameter's memory: for parameter 2 the module header has `{0}:
+ * (2,
+ * {}, may-alias)`. */
 static bool is_donated(const hlo_instr *parameter) {
     const hlo_module *module = parameter->parent->module;
     const hlo_aliases *aliases = NULL;

@@ -1,4 +1,4 @@
-/* The functions of builder.def: their prototypes, and facts that several of them ask for. */
+/* Prototypes of the functions of builder.def, and of the facts that they share. */
 #ifndef HLO_PASSES_RULES_FUNCTIONS_H
 #define HLO_PASSES_RULES_FUNCTIONS_H
 

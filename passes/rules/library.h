@@ -1,4 +1,4 @@
-/* The rules of the library, and rules of files. */
+/* The rules of the library, and rules from files. */
 #ifndef HLO_PASSES_RULES_LIBRARY_H
 #define HLO_PASSES_RULES_LIBRARY_H
 
@@ -8,7 +8,7 @@
 extern const hlo_rules *const hlo_rules_builtin[];
 extern const uint32_t hlo_rules_builtin_count;
 
-/* These, with the functions that they name. */
+/* The rules of all files, with the functions that they name. */
 extern const hlo_rule_library hlo_rule_library_builtin;
 
 /* Loads the file at `path` for context->rules. `owner` is a module without instructions that holds

@@ -18,7 +18,8 @@ static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
 }
 
-/* Makes f32[] of a value of one known or single element. NULL: it has several. */
+/* Makes f32[] of an array that repeats one element or has only one. NULL: its elements may differ.
+ */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     hlo_module *module = env->context->module;
     double number;
@@ -181,7 +182,7 @@ static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr 
         v[i] = b->v[i] + a->v[i] * b->v[i + 2];
         v[i + 2] = a->v[i + 2] * b->v[i + 2];
         v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
-        if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* none */
+        if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* an empty slice */
     }
     hlo_instr *from = hlo_instr_operand(inner, 0);
     *out = hlo_rule_new(env, HLO_OP_SLICE, outer->shape, 1, &from);
@@ -244,10 +245,10 @@ MAKE(transpose_source) {
     return true;
 }
 
-/* Pads an operand, addend or bias of the call to aligned sizes. An amax sees the padding too,
- * and rows of zeros need not stay 0: a zero times an infinity is NaN, and a bias is added to them.
- * So rows and columns are repeated then, whatever they hold. Padding along the contracting
- * dimension is 0 in both operands, and so is its product. */
+/* Pads an operand, addend or bias of the call to aligned sizes. Rows and columns are padded with
+ * zeros or, for a call with an amax, which covers the padding too, with copies of a row or column:
+ * a row of zeros need not stay 0, as a zero times an infinity is NaN and a bias is added. Padding
+ * along the contracting dimension is 0 in both operands, and so is its product. */
 static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
                 const hlo_ints *contracting, hlo_instr **out) {
     *out = value;
@@ -285,7 +286,7 @@ MAKE(padded_bias) {
     return hlo_decode_call(args->instr, &m) && pad(env, &m, m.bias, NULL, NULL, out);
 }
 
-/* Makes one of the batch dimensions of `value`, if they are outermost in memory. */
+/* Joins the batch dimensions of `value` to one, if they are outermost in memory. */
 static bool join(hlo_rule_env *env, hlo_instr *value, const hlo_matmul *m, hlo_instr **out) {
     const uint32_t batch = m->a_batch->count;
     if (!batch || (value && !hlo_shape_is_batch_major(value->shape, batch))) return false;

@@ -112,7 +112,7 @@ static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t co
 }
 
 TEST(used_only_by) {
-    uint32_t budget = 64; /* no pattern has as many instructions */
+    uint32_t budget = 64; /* more instructions than any pattern has */
     return ends_in(args->instr, args + 1, count - 1, &budget);
 }
 
@@ -302,9 +302,9 @@ static bool read_fixed(hlo_rule_env *env, const hlo_instr *factor, bool *out_pos
     return numbers;
 }
 
-/* True if a factor or divisor may stand before the relu of `call` as well as behind it: its sign is
- * `least` or greater. A known one must be positive and finite: relu(-inf) * 0 is 0, but
- * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
+/* True if a factor or divisor commutes with the relu of `call`: its sign is `least` or greater. A
+ * known factor must be positive and finite: relu(-inf) * 0 is 0, but relu(-inf * 0) is NaN;
+ * relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                hlo_sign least) {
     hlo_matmul m;

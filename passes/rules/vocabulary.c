@@ -1,4 +1,4 @@
-/* The words alone, without the functions: the rule compiler links them too. */
+/* See vocabulary.h. The rule compiler links these words without the functions that they name. */
 #include "passes/rules/vocabulary.h"
 
 static const hlo_rule_function functions[] = {

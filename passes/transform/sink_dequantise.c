@@ -39,7 +39,7 @@ static hlo_instr *scale_in(const hlo_sink_candidate *what, hlo_instr *before, hl
     return hlo_constant_scalar(before->parent, before, scale->shape->type, number);
 }
 
-/* True if the user is a link on the path to the value of the next iteration. */
+/* True if the user is a link of the chain from the element to its next value. */
 static bool is_on_path_to_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
     if (!e->elements[index].mode->links || use != use->user->operands) return false;
     const hlo_instr *link = hlo_sink_next(e, index);
@@ -61,12 +61,12 @@ static bool slices(const hlo_sink_candidate *what, const hlo_instr *slice, const
     return sizes->v[0] == 1;
 }
 
-/* Slices the scale along with the value. */
+/* Retypes a slice of the value, with the same slice of the scale. */
 static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
                           hlo_instr *tuple);
 
-/* Makes `value`, which was wide, fp8, and dequantises it for all users but the loop's next state
- * and the path to it. `tuple` has the scale. */
+/* Retypes a wide value to fp8, and dequantises it for all users but the loop's next state and the
+ * links of the chain to it. `tuple` holds the scale. */
 static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
                        hlo_instr *scale, const hlo_ints *dims) {
     const hlo_sink_candidate *what = &e->elements[index];
@@ -191,7 +191,7 @@ static void sink(hlo_sink_region *e) {
     if (e->user->op == HLO_OP_WHILE) finish_loop(e, tuple);
     hlo_instr_set_operand(e->user, e->operand, tuple);
     if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
-    e->context->agreement = NULL; /* what it knows is of tuples as they were */
+    e->context->agreement = NULL; /* it describes the tuples before the rewrite */
     e->context->changes++;
 }
 
@@ -200,10 +200,10 @@ static void sink(hlo_sink_region *e) {
 typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance;
-    uint32_t known;      /* ids below it are of what there was at first */
-    hlo_instr **callers; /* by computation id: the one that calls it; NULL: not just one does */
+    uint32_t known;      /* instructions of the input have lower ids */
+    hlo_instr **callers; /* by computation id: the only caller; NULL: there is none, or several */
     bool *called;        /* by computation id */
-    hlo_instr *caller;   /* the one that is looked at */
+    hlo_instr *caller;   /* the instruction being visited */
 } sinker;
 
 static void note_called(void *user, hlo_computation *called) {
@@ -212,7 +212,7 @@ static void note_called(void *user, hlo_computation *called) {
     s->called[called->id] = true;
 }
 
-/* True if a tuple of `count` elements has no users but unpinned get-tuple-elements. */
+/* True if all users of a tuple of `count` elements are unpinned get-tuple-elements. */
 static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
     if (tuple == tuple->parent->root || tuple->shape->type != HLO_TYPE_TUPLE ||
         tuple->shape->rank != count)

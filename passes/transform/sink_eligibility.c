@@ -24,7 +24,7 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
         what->sinks =
             hlo_scale_is_moderate(e->context->scratch, scale) &&
             (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
-    if (scale && !what->carries_scale) /* it is made where it is used */
+    if (scale && !what->carries_scale) /* the constant is made anew beside each use */
         what->sinks = !what->dims && hlo_known_number(scale, &number);
 }
 
@@ -39,7 +39,7 @@ typedef struct walk {
     const hlo_sink_candidate *what;
     uint32_t index;
     unsigned fuel;
-    bool matmul; /* one was found */
+    bool matmul; /* a dot uses the value */
 } walk;
 
 static bool comes_from_fp8(const walk *w, hlo_instr *value) {
@@ -68,7 +68,8 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
                                   collective);
 }
 
-/* Finds the granularity below an all-gather or a permute. False: the gathered scale may vary. */
+/* Finds the granularity of a collective's operand. False: the scale may differ among the devices
+ * whose parts it joins. */
 static bool granularity_below_collective(const walk *w, const hlo_instr *collective,
                                          const hlo_granularity *granularity, hlo_granularity *out) {
     *out = *granularity;
@@ -175,7 +176,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (hlo_sink_is_next(w->e, use, w->index)) return true;
-        /* An inner loop carries it on. */
+        /* The body of an inner loop returns the element unchanged. */
         const hlo_instr *caller = w->e->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                hlo_sink_index(value, user->parent->parameters[0]) == use - user->operands;

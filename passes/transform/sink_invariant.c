@@ -1,4 +1,4 @@
-/* Elements that every iteration hands on as they are, and those of branches. */
+/* The mode of loop invariants, and of elements that enter branches. */
 #include "passes/transform/sink_dequantise.h"
 
 static bool matches(const hlo_sink_region *e, uint32_t index) {

@@ -1,4 +1,4 @@
-/* Elements that the next iteration has from another device, or otherwise moved. */
+/* The mode of elements that each iteration moves, or receives from another device. */
 #include "passes/transform/sink_dequantise.h"
 
 static bool matches(const hlo_sink_region *e, uint32_t index) {

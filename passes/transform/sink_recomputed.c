@@ -1,4 +1,4 @@
-/* Elements that each iteration replaces by another dequantised value. */
+/* The mode of elements that each iteration replaces by a new dequantised value. */
 #include "passes/transform/sink_dequantise.h"
 
 static bool read(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *out) {

@@ -1,4 +1,4 @@
-/* Values that the modes of sinking read and make. */
+/* Readers and makers of values that the modes of sinking share. */
 #include "ir/module/known.h"
 #include "passes/transform/sink_dequantise.h"
 
@@ -16,7 +16,8 @@ bool hlo_sink_is_next(const hlo_sink_region *e, const hlo_use *use, uint32_t ind
     return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
 }
 
-bool hlo_sink_is_plain(const hlo_instr *link) {
+/* True for movement whose clone needs no other new instruction. */
+static bool is_plain(const hlo_instr *link) {
     return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
 }
 
@@ -28,14 +29,14 @@ bool hlo_sink_is_collective(const hlo_instr *instr) {
 
 const hlo_instr *hlo_sink_moved_from(const hlo_instr *value) {
     for (unsigned depth = 0; depth < HLO_SINK_DEPTH_LIMIT && value->operand_count; depth++) {
-        if (!hlo_sink_is_plain(value) && !hlo_sink_is_collective(value)) break;
+        if (!is_plain(value) && !hlo_sink_is_collective(value)) break;
         value = hlo_instr_operand(value, 0);
     }
     return value;
 }
 
 bool hlo_sink_read_moved(hlo_instr *value, hlo_dequantised *out) {
-    for (unsigned depth = 0; depth < HLO_SINK_DEPTH_LIMIT && hlo_sink_is_plain(value); depth++)
+    for (unsigned depth = 0; depth < HLO_SINK_DEPTH_LIMIT && is_plain(value); depth++)
         value = hlo_instr_operand(value, 0);
     return hlo_dequantised_read(value, out);
 }

@@ -5,7 +5,7 @@ usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]
 
 One table: a line per size, the best of three processes that repeat it so often.
 
-A layer dequantises its input and a weight, moves the weight about, multiplies, adds a bias, applies relu, quantises and takes the abs-max.
+A layer dequantises its input and a weight, moves the weight about, multiplies, adds a bias, applies relu, quantises and takes the amax.
 """
 import argparse
 import pathlib

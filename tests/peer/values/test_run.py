@@ -239,7 +239,7 @@ WRONG = [
     ('no bias', 'add(%d, %cb)', 'copy(%d)'),
     ('the bias along the other dimension', 'broadcast(%c), dimensions={1}',
      'broadcast(%c), dimensions={0}'),
-    ('abs-max before relu', 'convert(%r)', 'convert(%s)'),
+    ('amax before relu', 'convert(%r)', 'convert(%s)'),
     ('the operand of another type', 'convert(%w)', 'convert(%w5)'),
 ]
 EXTRA = '  %w5 = f8e5m2[64,64] convert(%w)\n  %wt ='

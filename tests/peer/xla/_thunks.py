@@ -1,7 +1,7 @@
 """What a program that XLA's GPU compiler made will hand to cuBLASLt.
 
 XLA serialises a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A
-matmul's step says which buffer is a, b, c, d, the bias, each scale and the abs-max, and how the
+matmul's step says which buffer is a, b, c, d, the bias, each scale and the amax, and how the
 matrices lie: so two programs can be compared in what they mean, not in how their HLO is written.
 
 The file is one protobuf field round a riegeli file, snappy-compressed; field numbers are those of XLA's

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What hlo-fp8-opt makes of each module of the corpus, against what XLA's GPU compiler makes of it.
 
-Prints a table of all modules: dots, FP8 calls, calls that have each epilogue, an abs-max, an fp8 result. XLA's
-part of it is the models' summary.json. Fails where a module has fewer FP8 calls, fewer abs-maxima or fewer fp8
+Prints a table of all modules: dots, FP8 calls, calls that have each epilogue, an amax, an fp8 result. XLA's
+part of it is the models' summary.json. Fails where a module has fewer FP8 calls, fewer amaxes or fewer fp8
 results than XLA makes, where an epilogue that XLA folds in is missing, or where the count of FP8 calls is not the
 one expected: XLA's, but for the modules of DIFFERENT, which say why ours is another. A rule that stops firing is
 seen here. The output, in both forms of the call, must be a module that jaxlib reads.

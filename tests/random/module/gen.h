@@ -119,9 +119,9 @@ char *random_handed_in(dice *d);
 /* others.c: the same. */
 char *random_others(dice *d);
 
-/* result.c: epilogues, quantising, abs-max. */
+/* result.c: epilogues, quantising, amax. */
 void gen_epilogue(gen *g, array product);
-/* The abs-max over all dimensions but `kept`, which is -1 if none is. */
+/* The amax over all dimensions but `kept`, which is -1 if none is. */
 array gen_amax(gen *g, array value, int kept);
 /* The tanh form, or one number of it a little off. */
 array gen_gelu(gen *g, array value);

@@ -309,7 +309,7 @@ static array requantised_by(gen *g, array x, array s) {
     return gen_binary(g, "multiply", q, by, true);
 }
 
-/* Quantised by its own abs-max, of all or of each row, and dequantised again. */
+/* Quantised by its own amax, of all or of each row, and dequantised again. */
 static array requantised(gen *g, array x) {
     array shape = x;
     int kept =

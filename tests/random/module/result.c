@@ -266,7 +266,7 @@ static array step_rows(gen *g, array v) {
     return dice_chance(&g->dice, 25) ? step_rows(g, v) : v;
 }
 
-/* Times 448 over its own abs-max. */
+/* Times 448 over its own amax. */
 static array self_scaled(gen *g, array v, array most) {
     if (most.rank) return v;
     array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);

@@ -364,7 +364,7 @@ static const char *const forms[] = {
     "f32[40,16384] subtract(x, b) y = bf16[40,16384] convert(d) ROOT t = tuple(y, s)",
     "x = f32[300,40] parameter(0) z = f32[] constant(0) s = f32[40] reduce(x, z), dimensions={0}, "
     "to_apply=add b = f32[300,40] broadcast(s), dimensions={1} ROOT d = f32[300,40] divide(x, b)",
-    /* a value and its transpose from one read, with the abs-max */
+    /* a value and its transpose from one read, with the amax */
     "x = f32[256,512] parameter(0) z = f32[] constant(0) q = f8e4m3fn[256,512] convert(x) t = "
     "f8e4m3fn[512,256] transpose(q), dimensions={1,0} a = f32[256,512] abs(x) m = f32[] reduce(a, "
     "z), dimensions={0,1}, to_apply=most ROOT r = tuple(q, t, m)",
