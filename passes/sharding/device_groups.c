@@ -144,16 +144,25 @@ static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, i
     return groups;
 }
 
+/* Returns hlo_device_groups_whole for one group of all devices, if their number is known. */
+static const hlo_device_groups *perhaps_whole(const hlo_device_groups *made, int64_t devices) {
+    if (!made || !devices || made->count != devices) return made;
+    for (uint32_t i = 0; i < made->count; i++)
+        if (made->of[i] != made->of[0]) return made;
+    return &hlo_device_groups_whole;
+}
+
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices) {
     if (!groups || (groups->sizes && !groups->sizes->count)) return &hlo_device_groups_whole;
-    if (!groups->sizes) return groups_along(arena, &groups->mesh, groups->axes);
+    if (!groups->sizes)
+        return perhaps_whole(groups_along(arena, &groups->mesh, groups->axes), devices);
     uint32_t *of;
     hlo_device_groups *made = groups->devices ? all_listed(arena, groups, devices, &of) : NULL;
     const int64_t *listed = groups->mesh.devices.listed->v;
     for (uint32_t i = 0; made && i < groups->sizes->count; listed += groups->sizes->v[i++])
         for (int64_t k = 0; k < groups->sizes->v[i]; k++) of[listed[k]] = (uint32_t)*listed;
-    return made;
+    return perhaps_whole(made, devices);
 }
 
 static uint32_t first_of(uint32_t *of, uint32_t device) {
@@ -170,7 +179,7 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
     for (int64_t i = 0; i < pairs->count; i++)
         of[first_of(of, (uint32_t)listed[2 * i])] = first_of(of, (uint32_t)listed[2 * i + 1]);
     for (uint32_t i = 0; i < groups->count; i++) of[i] = first_of(of, i);
-    return groups;
+    return perhaps_whole(groups, devices);
 }
 
 /* ------------------------------------------------------------------------------------ shardings */
