@@ -255,7 +255,7 @@ typedef struct pjrt_ffi_register_args {
     size_t size; /* no list of extensions */
     const char *target;
     size_t target_size;
-    void *handler;
+    void (*handler)(void);
     const char *platform;
     size_t platform_size;
     int traits;

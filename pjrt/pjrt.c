@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hlo/ffi.h"
 #include "hlo/proto.h"
 #include "ir/arena.h"
 #include "ir/text/diag.h"
@@ -180,6 +181,31 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     return status;
 }
 
+static bool has_typed_calls(const hlo_module *module) {
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+            if (target && strcmp(target, HLO_FFI_TARGET) == 0) return true;
+        }
+    return false;
+}
+
+/* Registers the function that executes typed calls on the plugin's platform. A plugin without the
+ * extension for it refuses the module by itself. */
+static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
+    if (!has_typed_calls(pjrt->module)) return HLO_OK;
+    pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
+    hlo_status status = HLO_OK;
+    if (pjrt->client)
+        status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_PLATFORM_NAME, &name,
+                                  "name the platform", sink);
+    if (status != HLO_OK) return status;
+    const bool cpu = name.name && name.name_size == 3 && memcmp(name.name, "cpu", 3) == 0;
+    return pjrt_plugin_register(
+        &pjrt->plugin, HLO_FFI_TARGET, cpu ? "HOST" : "CUDA",
+        cpu ? (pjrt_handler *)hlofp8_ffi_matmul_cpu : (pjrt_handler *)hlofp8_ffi_matmul_cuda, sink);
+}
+
 static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, pjrt_bytes options,
                                   const hlo_diag_sink *sink) {
     if (pjrt->topology) {
@@ -251,6 +277,7 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     if (status != HLO_OK) return status;
     pjrt->plugin.path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
     status = options->target ? make_topology(pjrt, options->target, sink) : make_client(pjrt, sink);
+    if (status == HLO_OK) status = register_calls(pjrt, sink);
     return status == HLO_OK ? compile(pjrt, options, sink) : status;
 }
 

@@ -66,6 +66,23 @@ hlo_status pjrt_plugin_await(const pjrt_plugin *plugin, pjrt_event *event, const
     return status == HLO_OK ? freed : status;
 }
 
+hlo_status pjrt_plugin_register(const pjrt_plugin *plugin, const char *target, const char *platform,
+                                pjrt_handler *handler, const hlo_diag_sink *sink) {
+    const pjrt_extension *at = plugin->api->extensions;
+    while (at && (at->type != PJRT_EXTENSION_FFI || at->size < sizeof(pjrt_ffi_extension)))
+        at = at->next;
+    if (!at) return HLO_OK;
+    const pjrt_ffi_extension *extension = (const pjrt_ffi_extension *)at;
+    pjrt_ffi_register_args args = {.size = sizeof args,
+                                   .target = target,
+                                   .target_size = strlen(target),
+                                   .handler = handler,
+                                   .platform = platform,
+                                   .platform_size = strlen(platform)};
+    pjrt_error *error = extension->functions[PJRT_FFI_REGISTER](&args);
+    return error ? report_error(plugin, error, "register a custom call", sink) : HLO_OK;
+}
+
 hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_plugin *out) {
     /* A path without a slash names a file here, not one of the system's libraries. */
     char local[4096];

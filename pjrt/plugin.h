@@ -27,6 +27,12 @@ hlo_status pjrt_plugin_call(const pjrt_plugin *plugin, pjrt_function function, v
 /* Calls a function whose only argument is an object; NULL objects are skipped. */
 hlo_status pjrt_plugin_call_on(const pjrt_plugin *plugin, pjrt_function function, void *object,
                                const char *doing, const hlo_diag_sink *sink);
+/* A function that executes typed custom calls; its argument and result are XLA's. */
+typedef void pjrt_handler(void);
+/* Registers the function for a target and a platform, unless the plugin has no extension for it.
+ * Statuses as for pjrt_plugin_call(). */
+hlo_status pjrt_plugin_register(const pjrt_plugin *plugin, const char *target, const char *platform,
+                                pjrt_handler *handler, const hlo_diag_sink *sink);
 /* Waits for an event, and destroys it; NULL is allowed. */
 hlo_status pjrt_plugin_await(const pjrt_plugin *plugin, pjrt_event *event, const char *doing,
                              const hlo_diag_sink *sink);

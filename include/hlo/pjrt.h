@@ -34,7 +34,8 @@ typedef struct hlo_pjrt_options {
 /* Sets every field to its default. */
 void hlo_pjrt_options_init(hlo_pjrt_options *options);
 
-/* Compiles `module`, which must outlive *out_pjrt, unchanged; it is verified if it has not been. On
+/* Compiles `module`, in which typed calls `hlofp8.matmul` are executed by the functions of ffi.h.
+ * It must outlive *out_pjrt, unchanged; it is verified if it has not been. On
  * HLO_OK the caller frees *out_pjrt with hlo_pjrt_free(). HLO_INVALID_USAGE: no plugin is named,
  * the number of devices is 0, or a setting has no `=`. HLO_INVALID_INPUT, with an error in `sink`:
  * the module does not verify, the plugin cannot be loaded or refuses the module, has fewer devices,
