@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh BUILD WORK CC CXX [FLAGS...]: installs the build into WORK/prefix, moves it, and uses it from there as a stranger
+# HLO_PYTHON=... run.sh BUILD WORK CC CXX [FLAGS...]: installs the build into WORK/prefix, moves it, and uses it from there as a stranger
 # would: through CMake's find_package, and through pkg-config.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
@@ -38,6 +38,32 @@ for header in "$work"/prefix/include/hlo/*.h; do
             $language -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" -
     done
 done
+
+# The examples, each run once.
+examples=$here/../../examples
+module=$examples/twice-negated.hlo
+cmake -G Ninja -S "$examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_FLAGS="$*" >"$work/examples.log"
+cmake --build "$work/examples" >"$work/examples.log" || { cat "$work/examples.log"; exit 1; }
+"$work/examples/explain" "$module" 2>&1 >"$work/explained.hlo" | grep "twice-negated.hlo:.*: d f32.*: FP8, epilogue DEFAULT"
+grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/explained.hlo"
+grep -q "negate(" "$work/explained.hlo"
+"$work/examples/rules" "$examples/twice-negated.rules" "$module" >"$work/ruled.hlo"
+grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/ruled.hlo"
+if grep "negate(" "$work/ruled.hlo"; then exit 1; fi
+"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
+test -s "$work/out.npz"
+plugin=$(cd "$here/../peer/xla" && "$HLO_PYTHON" -c 'import _xla_gpu; print(_xla_gpu.find_plugin() or "")')
+if [ -n "$plugin" ] && [ -z "$*" ]; then # XLA's compiler; its leaks are not for a sanitizer
+    target=$here/../peer/xla/targets/h100_sxm.txtpb
+    "$work/examples/compile" "$plugin" "$target" "$module" >"$work/compiled.hlo" 2>"$work/compile.log" ||
+        { cat "$work/compile.log"; exit 1; }
+    grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/compiled.hlo"
+fi
+for program in explain rules run compile; do # wrong usage, and a file that is not there
+    if "$work/examples/$program" 2>/dev/null || "$work/examples/$program" a b c d 2>/dev/null; then exit 1; fi
+done
+"$work/examples/explain" "$work/none.hlo" 2>&1 | grep "none.hlo: error: cannot read the file"
 
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
 eval "set -- \"\$@\" \"\$here/embed.c\" $(pkg-config --cflags --libs hlofp8)" # spaces in paths are escaped
