@@ -19,8 +19,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 import jax
 
 from ._explain import Explanation, observed
-from ._library import Error, RewriteWarning
-from ._module import HasCompilerIR, Rewritten, lowered_proto, rewrite
+from ._library import Error, RewriteWarning, sink
+from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
 config: Any = jax.config
 P = ParamSpec("P")
@@ -44,6 +44,15 @@ def _part(path: str) -> Any:
         return functools.reduce(getattr, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError):
         raise _Unsupported(f"jax {jax.__version__} has no {path.replace(':', '.')}") from None
+
+
+try:
+    _trace_state_clean = _part("jax._src.core:trace_state_clean")
+except _Unsupported:
+
+    def _trace_state_clean() -> bool:
+        """False within a transformation; here it is not known, and arguments tell."""
+        return True
 
 
 class _Inside(threading.local):
@@ -165,8 +174,18 @@ def _platforms(lowered: Any) -> Sequence[str]:
     return getattr(getattr(lowered, "_lowering", None), "_platforms", None) or (jax.default_backend(),)
 
 
+def _capability(lowered: Any) -> str | None:
+    """The compute capability of the first device that it was lowered for; None where it has none."""
+    devices = getattr(getattr(lowered, "_lowering", None), "_device_list", None) or jax.devices()
+    found = getattr(devices[0], "compute_capability", None)
+    return found if isinstance(found, str) else None
+
+
 def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
-    options = {"emit": default_emit(platforms), **{k: v for k, v in options.items() if v is not None}}
+    options = {"emit": default_emit(platforms), **options}
+    capability = _capability(lowered)
+    if capability:
+        options = {"target": nearest_target(capability), **options}
     result = rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
     observed(result)
     return result
@@ -230,8 +249,7 @@ class Jitted(Generic[P, R]):
         )
 
     def _under_transformation(self, leaves: list[Any]) -> bool:
-        clean = getattr(jax.core, "trace_state_clean", None) or _optional("jax._src.core:trace_state_clean")
-        return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not (clean is None or clean())
+        return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not _trace_state_clean()
 
     def _give_up(self, reason: str) -> None:
         message = f"{self._name} runs as jax.jit would run it: {reason}"
@@ -267,6 +285,9 @@ class Jitted(Generic[P, R]):
             return cast(Callable[..., Any], self._swapped(lowered).compile())
         except _Unsupported as error:
             reason = str(error)
+        except Error as error:
+            self._give_up(str(error))
+            return cast(Callable[..., Any], lowered.compile())
         try:
             exported = _export(self._jit, self._name, self._options, None, ())(*args, **kwargs)
             return jax.jit(exported.call)
@@ -284,7 +305,7 @@ class Jitted(Generic[P, R]):
             lowered = self._jit.lower(*args, **kwargs)
         try:
             return cast(jax.stages.Lowered, self._swapped(lowered))
-        except _Unsupported as error:
+        except (_Unsupported, Error) as error:
             self._give_up(str(error))
         return cast(jax.stages.Lowered, lowered)
 
@@ -303,13 +324,6 @@ class Jitted(Generic[P, R]):
         """Forgets what was compiled."""
         self._compiled.clear()
         self._jit.clear_cache()
-
-
-def _optional(path: str) -> Any:
-    try:
-        return _part(path)
-    except _Unsupported:
-        return None
 
 
 @overload
@@ -353,7 +367,7 @@ def jit(
         raise Error(f"no such fallback: {fallback!r}; there are error, warn", "invalid usage")
     if emit not in (None, "qdq", "dq", "ffi"):
         raise Error(f"jax cannot run emit={emit!r}; there are qdq, dq, ffi", "invalid usage")
-    options = {
+    options: dict[str, Any] = {
         "emit": emit,
         "target": target,
         "cuda": cuda,
@@ -362,6 +376,9 @@ def jit(
         "allow_bias_rounding": allow_bias_rounding,
         "merge_dots": merge_dots,
     }
+    options = {key: value for key, value in options.items() if value is not None}
+    with sink() as told, pass_options(told, **options):
+        pass
     if function is None:
         return lambda f: jit(f, fallback=fallback, **options, **jit_options)
     if not callable(function):

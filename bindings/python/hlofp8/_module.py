@@ -137,7 +137,7 @@ class Rewritten:
 ModuleLike = Union[str, bytes, "os.PathLike[str]", HasCompilerIR, Rewritten]
 
 
-def _bytes(text: str | bytes) -> Any:
+def _bytes(text: str | bytes | os.PathLike[str]) -> Any:
     return ffi.new("char[]", text if isinstance(text, bytes) else os.fsencode(text))
 
 
@@ -200,24 +200,48 @@ def target_number(target: str | int) -> int:
     return int(found[1] or found[2] + found[3])
 
 
+def _option(key: str, value: Any) -> dict[str, Any]:
+    """The fields of ``hlo_pass_options`` that a keyword argument of rewrite() stands for."""
+    if key == "emit":
+        return {"emit": enumerator("hlo_emit_form", value)}
+    if key == "target":
+        return {"target": target_number(value)}
+    if key == "cuda":
+        version = re.fullmatch(r"(\d+)\.(\d+)", value)
+        if not version:
+            raise Error(f"no such CUDA version: {value!r}; write 12.8", "invalid usage")
+        return {"cuda_major": int(version[1]), "cuda_minor": int(version[2])}
+    if key == "scale_operands":
+        if value not in ("all", "used"):
+            raise Error(f"no such scale operands: {value!r}; there are all, used", "invalid usage")
+        return {"scales_used": value == "used"}
+    return {key: _bytes(value) if isinstance(value, (str, os.PathLike)) else value}
+
+
 @contextmanager
-def pass_options(told: Sink, options: dict[str, Any]) -> Iterator[Any]:
-    """The ``hlo_pass_options *`` of keyword arguments, checked."""
+def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
+    """The ``hlo_pass_options *`` of keyword arguments of rewrite(), checked; None leaves the default."""
     made = ffi.new("hlo_pass_options *")
     lib.hlo_pass_options_init(made)
     made.sink = told.pointer
-    kept = []
-    for key, value in options.items():
-        if key == "emit":
-            value = enumerator("hlo_emit_form", value)
-        elif key == "target":
-            value = target_number(value)
-        elif isinstance(value, str):
-            value = _bytes(value)
-            kept.append(value)
-        setattr(made, key, value)
+    kept = [_option(key, value) for key, value in options.items() if value is not None]
+    for part in kept:
+        for key, value in part.items():
+            setattr(made, key, value)
     told.check(lib.hlo_pass_options_check(made))
     yield made
+
+
+def nearest_target(capability: str) -> int:
+    """The target of a GPU of that compute capability: sm_90 of "9.0", and the one before it of one that is none."""
+    own = target_number(capability)
+    for number in range(own, 0, -1):
+        try:
+            with pass_options(Sink(), target=number):
+                return number
+        except Error:
+            continue
+    return own
 
 
 def rewrite(
@@ -256,29 +280,24 @@ def rewrite(
     Raises:
       Error: the module is not valid, or an option has no such value; its text shows the place.
     """
-    version = re.fullmatch(r"(\d+)\.(\d+)", cuda)
-    if not version:
-        raise Error(f"no such CUDA version: {cuda!r}; write 12.8", "invalid usage")
-    if scale_operands not in ("all", "used"):
-        raise Error(f"no such scale operands: {scale_operands!r}; there are all, used", "invalid usage")
-    options: dict[str, Any] = {
-        "emit": emit,
-        "target": target,
-        "cuda_major": int(version[1]),
-        "cuda_minor": int(version[2]),
-        "passes": passes,
-        "scales_used": scale_operands == "used",
-        "min_gain": min_gain,
-        "allow_bias_rounding": allow_bias_rounding,
-        "merge_dots": merge_dots,
-        "lint": lint,
-    }
-    if rules is not None:
-        options["rules"] = os.fspath(rules)
-    if framework_files is not None:
-        options["framework_files"] = framework_files
     report = ffi.new("hlo_report **")
-    with sink() as told, pass_options(told, options) as how:
+    with (
+        sink() as told,
+        pass_options(
+            told,
+            emit=emit,
+            target=target,
+            cuda=cuda,
+            passes=passes,
+            scale_operands=scale_operands,
+            min_gain=min_gain,
+            rules=rules,
+            allow_bias_rounding=allow_bias_rounding,
+            merge_dots=merge_dots,
+            framework_files=framework_files,
+            lint=lint,
+        ) as how,
+    ):
         made = read(module, name, told)
         told.check(lib.hlo_module_optimize(made, how, report))
     return Rewritten(made, ffi.gc(report[0], lib.hlo_report_free))

@@ -108,7 +108,8 @@ def test_marker_fails_with_jax_jit():
 def test_error_stays():
     raise KeyError('mine')
 ''')
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join((args.site, os.path.dirname(os.path.abspath(__file__))))}
+    paths = (args.site, os.path.dirname(os.path.abspath(__file__)), os.environ['PYTHONPATH'])
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
     done = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'hlofp8.pytest_plugin', '-p', 'no:cacheprovider', '-q', '-rA',
                            '--strict-markers', path], env=environment, cwd=args.work, capture_output=True, text=True)
     lines = done.stdout.splitlines()
@@ -249,12 +250,29 @@ def another_jax(args):
         _jax._part, _jax._swap = real, real_swap
 
 
+def targets(args):
+    """A GPU that is no target has the one before it."""
+    from hlofp8._module import nearest_target
+    found = {capability: nearest_target(capability) for capability in ('8.0', '8.6', '8.9', '9.0', '10.3', '12.1')}
+    assert found == {'8.0': 80, '8.6': 80, '8.9': 89, '9.0': 90, '10.3': 103, '12.1': 121}, found
+
+
 def refusals(args):
+    """Wrong options are refused when they are given, wrong arguments as by jax.jit."""
     import hlofp8
     f = functions()
     _cases.refused("no such fallback: 'never'", hlofp8.jit, f.mm, fallback='never')
     _cases.refused("emit='cublas'", hlofp8.jit, f.mm, emit='cublas')
-    _cases.refused('hopper', hlofp8.jit(f.mm, target='hopper'), f.X, f.W)
+    _cases.refused('hopper', hlofp8.jit, f.mm, target='hopper')
+    _cases.refused('sm_1', hlofp8.export, f.mm, target='sm_1')
+    rules = os.path.join(args.work, 'wrong.rules')
+    with open(rules, 'w') as file:
+        file.write('rule {')
+    _cases.refused('wrong.rules:1:', hlofp8.jit(f.mm, rules=rules), f.X, f.W)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter('always')
+        assert same(hlofp8.jit(f.mm, rules=rules, fallback='warn')(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+    assert 'wrong.rules:1:' in str(told[0].message)
     for call, said in ((lambda: hlofp8.jit(3), 'takes a function, not int'), (lambda: hlofp8.jit(f.mm)(f.X), 'missing'),
                        (lambda: hlofp8.jit(f.mm)(f.X, 'text'), 'str'), (lambda: hlofp8.jit(f.mm, no_such=1), 'no_such'),
                        (lambda: hlofp8.jit(f.mm)(f.X, f.W[:3]), '(64,)'), (lambda: hlofp8.explain(None), 'NoneType')):
@@ -284,8 +302,8 @@ except ImportError as error:
 
 def main():
     args = _cases.arguments()
-    return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, another_jax, refusals,
-                       without_jax], args)
+    return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, another_jax, targets,
+                       refusals, without_jax], args)
 
 
 if __name__ == '__main__':
