@@ -17,7 +17,7 @@ typedef struct hlo_flops {
  * Without memory it jumps to the recovery point of the module's arena. */
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals);
 
-/* Bytes of the shape; 0 where they are not known. */
+/* Returns the bytes of the shape; 0 if they are not known. */
 static inline double hlo_bytes_of(const hlo_shape *shape) {
     int64_t bytes = hlo_shape_bytes(shape);
     return bytes < 0 ? 0 : (double)bytes;

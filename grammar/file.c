@@ -15,8 +15,8 @@ static bool is_packed(const hlo_content *c) {
     return c->size > 2 && memcmp(c->bytes, "\x1f\x8b", 2) == 0;
 }
 
-/* The members of a gz file one after the other: what fills `to`, or less at the end. Why not, or
- * NULL. */
+/* Unpacks members of a gz file, one after the other, until `to` is full or the file ends. Returns
+ * NULL, or the fault. */
 static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *out_made) {
     z->next_out = (Bytef *)to;
     z->avail_out = (uInt)capacity;
@@ -85,7 +85,7 @@ static const char *unpack(hlo_content *c) {
     return why;
 }
 
-/* The text in the file at `path`; the caller frees it whatever the status. */
+/* Reads the file at `path`; the caller frees the text whatever the status. */
 static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content *out) {
     const hlo_status status = hlo_file_read(path, sink, out);
     const char *why = status == HLO_OK && is_packed(out) ? unpack(out) : NULL;
@@ -118,7 +118,7 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
 
 /* ------------------------------------------------------------------------------ several modules */
 
-/* The line that ends the part at `from`; `end` when there is none. */
+/* Finds the line that ends the part at `from`; `end`: there is none. */
 static const char *part_end(const char *from, const char *end) {
     static const char split[] = "// -----";
     while (from < end) {
@@ -166,7 +166,8 @@ static uint32_t count_lines(const char *from, const char *end) {
     return lines;
 }
 
-/* Every part is read, also behind one that is wrong. A text that is one part goes to the module. */
+/* Parses every part, including those behind a wrong one. A text of a single part goes to the
+ * module. */
 static hlo_status parse_parts(hlo_content *text, const char *name, const hlo_parse_options *options,
                               const hlo_diag_sink *sink, module_list *list) {
     const char *from = text->bytes, *end = from + text->size;

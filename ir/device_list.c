@@ -60,7 +60,7 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
     return NULL;
 }
 
-/* -1 when a factor is negative or the product overflows. */
+/* Multiplies; -1: a factor is negative, or the product overflows. */
 static int64_t times(int64_t a, int64_t b) {
     int64_t product;
     return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;

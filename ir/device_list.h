@@ -16,8 +16,8 @@ typedef struct hlo_value_pair {
 /* Reads the next entry; *at starts at the opening bracket. False at the end. */
 bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair);
 bool hlo_value_is_named(const hlo_value_pair *pair, const char *name);
-/* The value of `name` in `{name="value",other={a=1}}`: a string without quotes and backslashes, or
- * the text with its brackets. NULL: there is no such entry. */
+/* Finds the value of `name` in `{name="value",other={a=1}}`: a string without quotes and
+ * backslashes, or the text with its brackets. NULL: there is no such entry. */
 const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name);
 
 /* The devices at the places of an array, in row-major order. */
@@ -100,7 +100,7 @@ struct hlo_sharding {
 
 /* Sets the members that are known from the others. */
 void hlo_groups_measure(hlo_groups *groups, hlo_arena *scratch);
-/* The value of the attribute; NULL when the instruction does not have it. */
+/* Returns the value of the attribute; NULL: the instruction does not have it. */
 const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id);
 const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr);
 /* True if the sharding, or one in a tuple, is of the kind, or has a part that is. */

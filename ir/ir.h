@@ -180,8 +180,8 @@ static inline bool hlo_attr_is_parsed(hlo_attr_id id) {
     return hlo_attrs_info[id].kind >= HLO_KIND_GROUPS &&
            hlo_attrs_info[id].kind <= HLO_KIND_ALIASES;
 }
-/* The text of a value of the kinds WORD, STRING, FORM and RAW, or of one that is read into a
- * struct. */
+/* Returns the text of a value of the kinds WORD, STRING, FORM and RAW, or of one that is read into
+ * a struct. */
 static inline const char *hlo_attr_text(const hlo_attr *attr) {
     return hlo_attr_is_parsed(attr->id) ? attr->u.parsed->text : attr->u.str;
 }
@@ -427,9 +427,9 @@ void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
 /* Returns an attribute's value; `missing` or NULL: the instruction does not have it. */
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
-/* hlo_attr_text(); NULL when the instruction does not have the attribute. */
+/* Returns hlo_attr_text(); NULL: the instruction does not have the attribute. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
-/* The attribute `id` of a window; NULL: the window is NULL or does not have it. */
+/* Returns the attribute `id` of a window; NULL: the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
 /* Returns an attribute's list; an empty one if the instruction does not have it. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
@@ -437,7 +437,7 @@ hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
 /* Calls `visit` on every computation that an attribute of `instr` names. */
 void hlo_instr_visit_called(const hlo_instr *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user);
-/* Such a visitor: sets the element of `marks`, a bool[], that the computation's id selects. */
+/* Visits a computation by setting its element of `marks`, a bool[] by computation id. */
 void hlo_mark_called(void *marks, hlo_computation *called);
 
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
@@ -446,8 +446,8 @@ int hlo_compare_ints(const void *a, const void *b);        /* of qsort(): int64_
 bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* NULL equals NULL alone */
 /* True if both have one shape and elements; elided elements equal none but themselves. */
 bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b);
-/* The memory that equals that of another attribute of the kind exactly when the values are equal;
- * NULL for floats, literals and lists of attributes. */
+/* Returns memory that two values of a kind have in common exactly if they are equal; NULL for
+ * floats, literals and lists of attributes. */
 const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size);
 /* True if both have one kind and value; lists of instructions never do. */
 bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b);

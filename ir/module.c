@@ -294,7 +294,7 @@ void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t coun
     }
 }
 
-/* Attribute arrays may be shared between instructions (clones), so every change makes a new one. */
+/* Copies the attributes on every change: instructions (clones) may share an array. */
 void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
     hlo_arena *arena = instr->parent->module->arena;
     hlo_attr *grown = hlo_arena_array(arena, instr->attr_count + 1, sizeof *grown);

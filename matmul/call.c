@@ -268,7 +268,7 @@ static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const 
     return true;
 }
 
-/* The function that executes a typed call knows layouts from the config alone. */
+/* Checks the layouts of a typed call, whose executing function knows them from the config alone. */
 static const char *check_layouts(const hlo_instr *call, const known_config *known) {
     uint32_t at = 0;
     if (!known->typed) return NULL;
@@ -282,22 +282,29 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
     return at == known->result_layouts->count ? NULL : "result_layouts has more than the results";
 }
 
+/* Keeps operand_precision as a dot has it; NULL: it says the default. */
+static const char *keep_words(hlo_module *module, const char (*words)[HLO_CONFIG_WORD]) {
+    if (strcmp(words[0], "default") == 0 && strcmp(words[1], "default") == 0) return NULL;
+    return hlo_arena_format(module->arena, "{%s,%s}", words[0], words[1]);
+}
+
+/* Keeps every key but the layouts, which read_config() keeps beside the matmul. */
 static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
-    m->alpha = config->alpha;
-    m->beta = config->beta;
-    m->epilogue = config->epilogue;
-    m->amax = config->amax;
-    m->a_mode = config->a_mode;
-    m->b_mode = config->b_mode;
-    m->a_batch = keep_dims(module, &config->a_batch);
-    m->a_contracting = keep_dims(module, &config->a_contracting);
-    m->b_batch = keep_dims(module, &config->b_batch);
-    m->b_contracting = keep_dims(module, &config->b_contracting);
-    if (strcmp(config->precision[0], "default") != 0 ||
-        strcmp(config->precision[1], "default") != 0)
-        m->precision =
-            hlo_arena_format(module->arena, "{%s,%s}", config->precision[0], config->precision[1]);
-    if (*config->algorithm) m->algorithm = hlo_intern_string(module, config->algorithm);
+#define KEEP_ZERO(member)
+#define KEEP_STRIDE(member)
+#define KEEP_FALSE(member)
+#define KEEP_LAYOUTS(member)
+#define KEEP_NUMBER(member) m->member = config->member;
+#define KEEP_EPILOGUE KEEP_NUMBER
+#define KEEP_FLAG KEEP_NUMBER
+#define KEEP_MODE KEEP_NUMBER
+#define KEEP_DIMS(member) m->member = keep_dims(module, &config->member);
+#define KEEP_WORDS(member) m->member = keep_words(module, config->member);
+#define KEEP_ALGORITHM(member)                                                                     \
+    m->member = *config->member ? hlo_intern_string(module, config->member) : NULL;
+#define HLO_CONFIG(group, key, kind, member) KEEP_##kind(member)
+#include "matmul/table/config.def"
+#undef HLO_CONFIG
 }
 
 /* Reads a config, once for each text: calls are read many times. The cache is filled when all of it

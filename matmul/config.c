@@ -13,7 +13,7 @@
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* XLA writes 64-bit integers as strings, and reads both. */
+/* Reads an integer or a string that holds one, as XLA writes 64-bit integers. */
 static bool read_integer(const json_t *json, int64_t *out_value) {
     if (json_is_integer(json)) {
         *out_value = json_integer_value(json);
@@ -51,7 +51,7 @@ static bool read_text_number(const char *text, double *out_value) {
 /* The functions read_KIND() read the value of a key, NULL when it is absent. They return NULL, or
  * the fault (static). */
 
-/* Also in quotes, which protobuf allows for any number. */
+/* Reads a number, also in quotes, which protobuf allows. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
     if (json_is_string(json) ? !read_text_number(json_string_value(json), out_value)
                              : json && !json_is_number(json))
@@ -67,7 +67,7 @@ static const char *read_ZERO(const json_t *json, double *unused) {
     return wrong || value == 0 ? wrong : "alpha is not real";
 }
 
-/* A list of at most `most` integers, absent an empty one. */
+/* Reads a list of at most `most` integers; an absent list is empty. */
 static bool read_list(const json_t *list, size_t most, uint32_t *out_count, int64_t *out_values) {
     size_t count = json_array_size(list);
     if (list && (!json_is_array(list) || count > most)) return false;
@@ -89,7 +89,7 @@ static const char *read_LAYOUTS(const json_t *list, hlo_config_layouts *out_layo
                : "operand_layouts or result_layouts is not a list of integers";
 }
 
-/* `length` identifier characters, in lower case. */
+/* Reads `length` identifier characters, in lower case. */
 static bool read_word(const char *text, size_t length, char *out_word) {
     if (!length || length >= HLO_CONFIG_WORD) return false;
     for (size_t i = 0; i < length; i++) {
@@ -100,7 +100,7 @@ static bool read_word(const char *text, size_t length, char *out_word) {
     return true;
 }
 
-/* A list of words, or, as MLIR's attributes know no such list, one text with commas. */
+/* Reads a list of words or, as MLIR's attributes have no such list, words separated by commas. */
 static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
     static const char wrong[] = "operand_precision is not a list of at most two words";
     const char *text = json_string_value(json);
@@ -138,7 +138,7 @@ static const char *read_MODE(const json_t *json, hlo_scale_mode *out_mode) {
     return *out_mode == HLO_SCALE_MODE_COUNT ? "no scale mode is called so" : NULL;
 }
 
-/* Why `word` is no epilogue, with the one that may have been meant. */
+/* Returns the fault of an unknown epilogue, with the nearest one. */
 static const char *no_epilogue(const char *word) {
     static const struct {
         const char *name, *why;
@@ -246,8 +246,8 @@ static char *upper(hlo_arena *arena, const char *word) {
     return text;
 }
 
-/* `{highest,default}` as `HIGHEST,DEFAULT`, with `quote` around each word. Words beyond the two
- * operands say nothing. */
+/* Writes `{highest,default}` as `HIGHEST,DEFAULT`, with `quote` around each word, without words
+ * beyond the two operands. */
 static const char *format_words(hlo_arena *arena, const char *precision, const char *quote) {
     const char *from = precision ? precision : "default,default", *text = "";
     for (int words = 0; words < 2; words++) {

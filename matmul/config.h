@@ -37,15 +37,16 @@ typedef struct hlo_config {
  * (static). Without memory it jumps to the recovery point of `arena`. */
 const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed, hlo_config *out_config);
 
-/* The config as compact JSON. The strides are the elements of one matrix of A and of B. scale_mode
- * is written in the `used` form only: XLA of 2024, which has the other form, does not have the
- * field and refuses unknown fields. Scale modes other than SCALAR are written in both forms, as
- * lhs_scale_mode and rhs_scale_mode, keys of this project: XLA of 2026 has no value for them and
- * refuses a call with these keys, but would read an unknown scale_mode as scalars. In `arena`. */
+/* Writes the config as compact JSON. The strides are the elements of one matrix of A and of B.
+ * scale_mode is written in the `used` form only: XLA of 2024, which has the other form, does not
+ * have the field and refuses unknown fields. Scale modes other than SCALAR are written in both
+ * forms, as lhs_scale_mode and rhs_scale_mode, keys of this project: XLA of 2026 has no value for
+ * them and refuses a call with these keys, but would read an unknown scale_mode as scalars. In
+ * `arena`. */
 char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_form form,
                         int64_t a_stride, int64_t b_stride);
-/* The config as the attributes of a typed call, each key that it has always there but for the
- * layouts, which are `operands` and `results`. In `arena`. */
+/* Writes the config as the attributes of a typed call: all keys but the layouts, `operands` and
+ * `results`, which are written if one is not row-major. In `arena`. */
 char *hlo_config_format_typed(hlo_arena *arena, const hlo_matmul *matmul,
                               const hlo_config_layouts *operands,
                               const hlo_config_layouts *results);

@@ -7,8 +7,8 @@
 #include "matmul/call.h"
 #include "matmul/config.h"
 
-/* The computation's shared f32[] constant(1): its first instruction, so that it is found in O(1)
- * and stands before every call. */
+/* Returns the computation's shared f32[] constant(1): its first instruction, so that it is found in
+ * O(1) and stands before every call. */
 static hlo_instr *shared_one(hlo_computation *comp) {
     hlo_instr *first = comp->first;
     double number;
@@ -51,8 +51,8 @@ typedef struct config_key {
     int64_t dims[2 * HLO_CONFIG_DIMS];
 } config_key;
 
-/* The config, interned. A module has few that differ, and writing one takes longer than all else
- * about a call, so each is kept with what it was made from. */
+/* Returns the config, interned. A module has few different ones, and writing one takes longer than
+ * the rest of a call, so each is kept with the members that it was made from. */
 static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_form form) {
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_ints *lists[] = {m->a_contracting, m->b_contracting, m->a_batch, m->b_batch};

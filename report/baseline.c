@@ -25,7 +25,7 @@ static int by_key(const void *a, const void *b) {
     return order ? order : strcmp(x->shape, y->shape);
 }
 
-/* The FP8 matmuls that the document tells of; the keys borrow its strings. */
+/* Reads the keys of the document's FP8 matmuls, which borrow its strings. */
 static bool read_keys(const json_t *document, keys *out) {
     const json_t *dots = json_object_get(document, "dots"), *dot;
     size_t index;
@@ -67,7 +67,7 @@ static hlo_status collect(const hlo_report *const *reports, size_t count, keys *
     return HLO_OK;
 }
 
-/* Why a matmul of that key is wide; NULL when there is none. */
+/* Finds the reason why a matmul of that key is wide; NULL: there is none. */
 static const char *find_reason(const hlo_report *const *reports, size_t count, const key *wanted) {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < reports[i]->verdict_count; j++) {

@@ -48,7 +48,7 @@ static bool ends(const char *text, size_t length, const char *with) {
     return length >= size && memcmp(text + length - size, with, size) == 0;
 }
 
-/* The rank of the stage whose name this is; negative: it is none. */
+/* Returns the rank of the stage of that name; negative: it is no stage. */
 static long rank_of(const char *name, size_t length) {
     char *end;
     if (length == strlen("before_optimizations") && starts(name, "before_optimizations"))
@@ -62,8 +62,8 @@ static long rank_of(const char *name, size_t length) {
     return counted && number < LAST - NUMBERED && strstr(name, ".after_") ? NUMBERED + number : -1;
 }
 
-/* The length of `module_NNNN.NAME`, where a `.` and a stage follow; 0: the file is no module's. The
- * name may hold dots, so the longest stage that is one counts. */
+/* Finds the end of `module_NNNN.NAME` in front of a `.` and a stage; false: the file is no
+ * module's. The name may hold dots, so the longest stage counts. */
 static bool split(const char *file, size_t length, size_t *out_module, long *out_rank) {
     const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
     while (dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
@@ -103,7 +103,7 @@ static int by_module(const void *a, const void *b) {
     return order ? order : x->format - y->format;
 }
 
-/* The partitioner's dump stands behind its last numbered stage. */
+/* Moves the partitioner's dump behind its last numbered stage. */
 static void place_partitioned(stage *stages, size_t count) {
     size_t at = 0, to;
     while (at < count && stages[at].rank != PARTITIONED) at++;
@@ -118,7 +118,7 @@ static void place_partitioned(stage *stages, size_t count) {
     stages[to] = partitioned;
 }
 
-/* Of TARGET_after_optimizations; NULL: the stage is another one. */
+/* Returns the TARGET of TARGET_after_optimizations; NULL: it is another stage. */
 static const char *target_of(const hlo_dump *dump, const stage *last) {
     static const char ending[] = "_after_optimizations";
     size_t length = strlen(last->name), behind = strlen(ending);
@@ -153,8 +153,8 @@ static void group(hlo_dump *dump) {
     }
 }
 
-/* In a function of its own: what it changes must not be a variable of the one that jumps are caught
- * in. */
+/* Lists the folder, in a function of its own: setjmp() would leave local variables of the caller
+ * undefined. */
 static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;

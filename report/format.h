@@ -31,7 +31,7 @@ extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kin
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, by roofline, slower than it was wide. */
 bool writer_is_slower(const hlo_verdict *v);
-/* Number of FP8 matmuls, those of kind MISSED included. */
+/* Returns the number of FP8 matmuls, those of kind MISSED included. */
 size_t writer_fp8_count(const writer_summary *sum);
 /* A traversal of all verdicts or lints, which starts with 0, 0. */
 typedef struct writer_cursor {

@@ -33,7 +33,7 @@ static int compare_text(const char *a, const char *b) {
     return strcmp(a ? a : "", b ? b : "");
 }
 
-/* By what a matmul is known by from stage to stage. */
+/* Compares the op_name and the source line that identify a matmul across stages. */
 static int by_key(const hlo_verdict *a, const hlo_verdict *b) {
     int order = compare_text(a->op_name, b->op_name);
     if (!order) order = compare_text(a->source_file, b->source_file);
@@ -90,7 +90,7 @@ static size_t count_alike(const entry *entries, size_t count) {
     return alike;
 }
 
-/* All groups of all stages, by key, then stage; there are no more than `most`. */
+/* Finds the groups of all stages, by key, then stage; there are at most `most`. */
 static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) {
     group *groups = hlo_arena_array(h->arena, most, sizeof *groups);
     size_t count = 0;
@@ -106,7 +106,7 @@ static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) 
 
 /* ------------------------------------------------------------------------------------- passages */
 
-/* Of `X` in `NNNN.PIPELINE.after_X.before_Y`; NULL: passes that are not dumped ran last. */
+/* Returns the `X` of `NNNN.PIPELINE.after_X.before_Y`; NULL: the last passes are not dumped. */
 static const char *pass_before(hlo_arena *arena, const char *stage) {
     static const char after[] = ".after_";
     const char *at = strstr(stage, after);
@@ -140,8 +140,7 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
                             now->blocker ? now->blocker : "");
 }
 
-/* The way of the `member`th matmul of a key, whose groups from the one on where it is first seen
- * end at `end`. */
+/* Follows the `member`th matmul of a key through the groups from its first one to `end`. */
 static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t module,
                           const group *at, const group *end, size_t member) {
     const hlo_verdict *first = at->entries[member].verdict;
@@ -168,7 +167,7 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     return p;
 }
 
-/* Each matmul begins where its group is larger than at any stage before. */
+/* Finds the passages: a matmul begins where its group is larger than at any stage before. */
 static void find_passages(hlo_history *h, const hlo_dump *dump, size_t module) {
     size_t most = 0, count;
     for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;

@@ -12,7 +12,7 @@ static bool is_fp8(const hlo_passage *p) {
     return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
 }
 
-/* The last stage still has a plain dot: FP8 is what would become of it. */
+/* True if the last stage has a plain dot, which the passes make FP8. */
 static bool would_be_fp8(const hlo_passage *p) {
     return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
 }

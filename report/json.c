@@ -92,7 +92,8 @@ hlo_status writer_json(const report_writer *t) {
                            t->out);
 }
 
-/* A path as a URI reference (RFC 3986): to the byte, whatever its encoding, and never a scheme. */
+/* Makes a URI reference (RFC 3986) of a path: to the byte, whatever its encoding, and never a
+ * scheme. */
 static json_t *uri_of(const char *path) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._~/!$&'()*+,;=@";

@@ -3,7 +3,7 @@
 
 #include "report/format.h"
 
-/* The bytes of the character that UTF-8 has at `text`, if XML allows it; otherwise 0. */
+/* Returns the bytes of the UTF-8 character at `text`; 0: there is none that XML allows. */
 static size_t character_size(const unsigned char *text, size_t size) {
     unsigned char first = text[0];
     size_t wants = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

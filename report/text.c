@@ -56,7 +56,7 @@ static void fill_row(const table *form, const hlo_verdict *v, cells out) {
     form->fill(v, out);
 }
 
-/* `colour` of the column KIND; NULL: none. */
+/* Prints a row, the column KIND in `colour`; NULL: none. */
 static void print_row(const report_writer *t, const table *form, cells row, const char *colour,
                       const char *end) {
     for (int column = 0; column < COLUMNS; column++) {
@@ -74,7 +74,7 @@ static void fill_source(const hlo_verdict *v, char *out) {
     if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
 }
 
-/* `; 6 wide: 5 not-quantised, 1 one-operand-wide`, reasons in the order of
+/* Prints `; 6 wide: 5 not-quantised, 1 one-operand-wide`, with reasons in the order of
  * passes/reason/reason.def. */
 static void writer_kind(const report_writer *t, hlo_verdict_kind kind, const char *label) {
     if (!t->sum.kinds[kind]) return;

@@ -39,7 +39,7 @@ int writer_by_time(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* By what two digits behind the point show. */
+/* Compares to two digits, as reports show the times. */
 bool writer_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && v->input_seconds > 0 &&
            v->seconds > 1.005 * v->input_seconds;

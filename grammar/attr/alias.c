@@ -137,7 +137,7 @@ bool hlo_notation_entries(hlo_notation *f) {
 
 /* ----------------------------------------------------------------------------- debug attributes */
 
-/* `name=word`, with commas between them, up to the brace. */
+/* Skips `name=word` pairs, separated by commas, and the closing brace. */
 static bool debug_words(hlo_notation *f) {
     for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
         if (more && !hlo_notation_expect(f, ",")) return false;
@@ -168,7 +168,7 @@ static bool debug_tree(hlo_notation *f) {
     return true;
 }
 
-/* `{"name" {0}}:({log_mode=default,callback_id=1})` and so on, kept as it was written. */
+/* Copies a value such as `{"name" {0}}:({log_mode=default,callback_id=1})` verbatim. */
 bool hlo_notation_debug(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
     for (bool more = false; !hlo_notation_next(f, '}'); more = true) {

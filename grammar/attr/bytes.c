@@ -65,7 +65,7 @@ static int hex_digit(char c) {
                                   : -1;
 }
 
-/* One escape, behind its backslash; returns the place behind it. */
+/* Decodes the escape behind a backslash and returns the place behind it. */
 static const char *unescape(const char *from, const char *end, char *out) {
     static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
     const char *letter = *from ? strchr(letters, *from) : NULL;
@@ -88,8 +88,8 @@ static const char *unescape(const char *from, const char *end, char *out) {
     return from;
 }
 
-/* The quote that ends the string which the quote at `from` begins; NULL when nothing before `end`
- * does. */
+/* Finds the quote that ends the string whose opening quote is at `from`; NULL: there is none before
+ * `end`. */
 static const char *quote_end(const char *from, const char *end) {
     for (const char *at = from + 1; at < end; at++) {
         if (*at == *from) return at;

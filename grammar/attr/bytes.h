@@ -18,16 +18,16 @@ void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
 void hlo_bytes_text(hlo_bytes *out, const char *text);
 void hlo_bytes_format(hlo_bytes *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Between quotes, with C's escapes. */
+/* Appends a quoted string, with C's escapes. */
 void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size);
-/* Digits enough for the value to come back. */
+/* Appends a number with enough digits to read the same value back. */
 void hlo_bytes_double(hlo_bytes *out, double value, bool single);
 
-/* Bytes up to the brace that closes the first one; 0 when there is none. */
+/* Returns the bytes up to the brace that closes the first one; 0: there is none. */
 size_t hlo_braced_size(const char *bytes, size_t size);
-/* `{...}` with balanced braces, and nothing behind it: stands in text without quotes. */
+/* True for `{...}` with balanced braces and nothing behind it, which text has without quotes. */
 bool hlo_is_braced(const char *bytes, size_t size);
-/* The bytes that a quoted string stands for; `*at` is moved behind it. NULL when it has no end. */
+/* Decodes a quoted string and moves *at behind it; NULL: it has no end. */
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size);
 
 #endif

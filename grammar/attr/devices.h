@@ -30,9 +30,9 @@ typedef struct hlo_tiling {
 bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t);
 /* Reads `{manual, replicated}`. */
 bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t);
-/* The iota, in the module, as that of a device array. */
+/* Copies the iota to the module, as a device array. */
 void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out);
-/* The tiling without its kinds, in the module. */
+/* Copies the tiling to the module, without its kinds. */
 hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
 /* True if the tiling has one place for each device. */
 bool hlo_tiling_is_whole(const hlo_tiling *t);

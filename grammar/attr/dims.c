@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* One of the three parts of dim_labels: two letters and the numbers from 0 on, each once, with `?`
- * for dimensions that have no name. */
+/* Reads a part of dim_labels: two letters and the digits from 0 on, each once, and `?` for
+ * dimensions without a name. */
 static bool label_part(hlo_notation *f, const char *letters, const char *what,
                        size_t *out_spatial) {
     const char *from = f->at;

@@ -8,7 +8,7 @@ static bool keep(hlo_notation *f, hlo_groups groups) {
     return hlo_notation_made(f, f->value.id, &groups.parsed, sizeof groups);
 }
 
-/* `{{0,1},{2}}` */
+/* Reads `{{0,1},{2}}`. */
 static bool read_lists(hlo_notation *f) {
     const bool pair = f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS;
     hlo_notation_ints all = {0}, sizes = {0};
@@ -31,7 +31,7 @@ static bool read_lists(hlo_notation *f) {
                                 .mesh.devices.listed = hlo_notation_keep(f, &all)});
 }
 
-/* Behind `mesh`: `['a'=2,'b'=2] {'a'}`. */
+/* Reads `['a'=2,'b'=2] {'a'}` behind `mesh`. */
 static bool read_axes(hlo_notation *f) {
     hlo_groups groups = {0};
     hlo_axis_ref *refs = NULL;
@@ -48,7 +48,7 @@ static bool read_axes(hlo_notation *f) {
                              devices == 1 ? "" : "s");
 }
 
-/* `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
+/* Reads `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
 bool hlo_notation_groups(hlo_notation *f) {
     if (hlo_notation_next(f, '{') || f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS)
         return read_lists(f);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* `{{0,1},{2}}`; nothing when there is none. */
+/* Reads `{{0,1},{2}}`; writes nothing for no list. */
 bool hlo_notation_size_lists(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
     if (hlo_notation_take(f, "}")) return true;
@@ -16,7 +16,7 @@ bool hlo_notation_size_lists(hlo_notation *f) {
     return hlo_notation_expect_end(f, "}");
 }
 
-/* `{true,false}`; *out_any: one of them is true. */
+/* Reads `{true,false}`; *out_any: an element is true. */
 static bool bools(hlo_notation *f, bool *out_any) {
     *out_any = false;
     if (!hlo_notation_expect(f, "{")) return false;
@@ -37,7 +37,7 @@ bool hlo_notation_replication(hlo_notation *f) {
     return bools(f, &any);
 }
 
-/* The list, or one word for a list of it; nothing when that is `{false}`. */
+/* Reads a list, or a word in place of a list of one; writes nothing for `{}` and `{false}`. */
 bool hlo_notation_propagation(hlo_notation *f) {
     bool value;
     if (hlo_notation_next(f, '{')) {
@@ -52,7 +52,7 @@ bool hlo_notation_propagation(hlo_notation *f) {
     return true;
 }
 
-/* `{high,default}`, in either case; nothing when all are the default. */
+/* Reads `{high,default}`, in either case; writes nothing if all words are the default. */
 bool hlo_notation_precision(hlo_notation *f) {
     static const char *const words[][2] = {
         {"default", "DEFAULT"}, {"high", "HIGH"}, {"highest", "HIGHEST"}};

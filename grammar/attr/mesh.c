@@ -22,7 +22,7 @@ static bool is_in_order(const hlo_notation_ints *ids) {
     return true;
 }
 
-/* `, device_ids=(1,0)`; or only a comma. */
+/* Reads `, device_ids=(1,0)`, or a comma alone. */
 static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
     if (!hlo_notation_expect(f, "(")) return false;
@@ -45,7 +45,7 @@ static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     return true;
 }
 
-/* `['a'=2,'b'=4]`, behind `mesh`, and the ids. */
+/* Reads `['a'=2,'b'=4]`, behind `mesh`, and the ids. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     enum { MOST_AXES = 256 };
     const char *names[MOST_AXES];
@@ -79,8 +79,8 @@ static bool unknown_axis(hlo_notation *f, const hlo_mesh *m, const char *at, con
                              hlo_suggest_meant(&s));
 }
 
-/* `'a'` or `'a':(2)2`, which no reference in *refs may overlap, and which is added to them. `last`:
- * the axis before it in its list; NULL: it is the first. */
+/* Reads `'a'` or `'a':(2)2` and adds it to *refs, none of which it may overlap. `last`: the axis in
+ * front of it in its list; NULL: it is the first. */
 static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
                       const hlo_axis *last) {
     const char *name;
@@ -119,7 +119,7 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
     return true;
 }
 
-/* The newest `count` references, oldest first. */
+/* Copies the newest `count` references to the module, oldest first. */
 static const hlo_axes *keep_axes(hlo_notation *f, const hlo_axis_ref *refs, uint32_t count,
                                  bool open) {
     hlo_axes *axes = hlo_arena_alloc(f->module->arena, sizeof *axes + count * sizeof *axes->v);

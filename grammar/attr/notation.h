@@ -31,7 +31,7 @@ const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form);
 
-/* hlo_notation_of() of a value without modules in it: hlo_module.read. */
+/* Implements hlo_module.read: hlo_notation_of() for values without modules in them. */
 const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char *interned);
 
 /* ---------------------------------------------------------------------------- tokens (reader.c) */
@@ -73,7 +73,7 @@ typedef struct hlo_notation_ints {
     int64_t *v;
     size_t count;
 } hlo_notation_ints;
-/* The list, in the module. */
+/* Copies the list to the module. */
 const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list);
 /* Takes at least `least` integers and `close` behind them, or reports an error. */
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,

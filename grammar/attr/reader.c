@@ -44,7 +44,7 @@ bool hlo_notation_in_name(char c) {
            c == '-' || c == '.';
 }
 
-/* Bytes of the name that stands next; 0: none does. */
+/* Returns the bytes of the name that follows; 0: no name does. */
 static size_t name_size(hlo_notation *f) {
     size_t size = 0;
     hlo_notation_skip(f);
@@ -53,7 +53,7 @@ static size_t name_size(hlo_notation *f) {
     return size;
 }
 
-/* Of the words in quotes in `words` the one that `word` may have been meant to be. */
+/* Suggests one of the quoted words in `words` for `word`. */
 static hlo_suggestion suggest(hlo_notation *f, const char *word, const char *words) {
     hlo_suggestion s = hlo_suggest(word);
     for (const char *from = words; (from = strchr(from, '\''));) {
@@ -140,7 +140,8 @@ const char *hlo_notation_name(hlo_notation *f) {
     return name;
 }
 
-/* Bytes of the number that stands next: digits, and, with `point`, a fraction and an exponent. */
+/* Returns the bytes of the number that follows: digits and, with `point`, a fraction and an
+ * exponent. */
 static size_t number_size(hlo_notation *f, bool point) {
     hlo_notation_skip(f);
     const char *at = f->at, *digits;
@@ -175,7 +176,7 @@ bool hlo_notation_int(hlo_notation *f, int64_t *out) {
     return true;
 }
 
-/* With a point or an exponent, or an integer. */
+/* Reads a number with a point or an exponent, or an integer. */
 bool hlo_notation_number(hlo_notation *f, double *out) {
     size_t size = number_size(f, true);
     if (!size) return hlo_notation_unexpected(f, "a number");
@@ -210,7 +211,7 @@ void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value) {
     list->v[list->count++] = value;
 }
 
-/* `expected ',' or CLOSE`. */
+/* Reports "expected ',' or CLOSE" if `close` does not follow. */
 bool hlo_notation_expect_end(hlo_notation *f, const char *close) {
     char wanted[24];
     if (hlo_notation_take(f, close)) return true;
@@ -269,7 +270,7 @@ void hlo_notation_put_index(hlo_notation *f, const char *before, const hlo_notat
     hlo_notation_put(f, "}");
 }
 
-/* As many digits as XLA prints, and more where the value needs them. */
+/* Writes as many digits as XLA prints, or more if the value needs them. */
 void hlo_notation_put_double(hlo_notation *f, double value) {
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Nothing when there is no value besides the index. */
+/* Reads statistics; writes nothing if they have the index alone. */
 bool hlo_notation_statistics(hlo_notation *f) {
     int64_t index;
     bool any = false;
@@ -28,7 +28,7 @@ bool hlo_notation_statistics(hlo_notation *f) {
     return hlo_notation_expect_end(f, "}");
 }
 
-/* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; a missing one is 0. */
+/* Reads `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; missing members are 0. */
 static bool tolerance(hlo_notation *f) {
     static const char *const names[] = {"atol", "rtol", "ulps"};
     double value[3] = {0};
@@ -67,7 +67,7 @@ bool hlo_notation_accuracy(hlo_notation *f) {
     return hlo_notation_expect(f, "}");
 }
 
-/* `{sparsity=2x4 dimension=0 stride=1}` */
+/* Reads `{sparsity=2x4 dimension=0 stride=1}`. */
 static bool sparse_operand(hlo_notation *f, int64_t out[4]) {
     bool given[3] = {false};
     static const char *const names[] = {"sparsity", "dimension", "stride"};
@@ -116,7 +116,7 @@ bool hlo_notation_sparsity(hlo_notation *f) {
     return true;
 }
 
-/* A string whose content is a braced text is that text. */
+/* Reads a config; a string that holds a braced text becomes that text. */
 bool hlo_notation_config(hlo_notation *f) {
     const char *text = f->from;
     size_t size = (size_t)(f->end - f->from);

@@ -33,7 +33,7 @@ static void keep_first(void *user, const hlo_diag *diag) {
     snprintf(first->message, sizeof first->message, "%s", diag->message);
 }
 
-/* As `text`, which the caller frees whatever becomes of `out`. */
+/* Writes the module's text, and frees it in any case. */
 static bool put_and_free(hlo_bytes *out, char *text) {
     jmp_buf recover;
     jmp_buf *before = hlo_arena_set_recover(out->arena, &recover);
@@ -44,7 +44,7 @@ static bool put_and_free(hlo_bytes *out, char *text) {
     return put;
 }
 
-/* A string that is a module. */
+/* Reads a string that holds a module. */
 static bool read_module(hlo_notation *f, hlo_bytes *out) {
     if (!hlo_notation_next(f, '"') && !hlo_notation_next(f, '\''))
         return hlo_notation_unexpected(f, "a string");
@@ -79,14 +79,14 @@ static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
     return hlo_notation_compare_ints(&first->index, &second->index);
 }
 
-/* Here one without a name has an empty one. */
+/* Reads an array; without a name it has an empty one. */
 static bool read_array(hlo_notation *f, hlo_notation_array *out) {
     if (!hlo_notation_expect(f, "{") || !hlo_notation_origin_array(f, out)) return false;
     if (!out->name) out->name = "";
     return true;
 }
 
-/* `{"a"} : {"b"}, "module"`; of several for one array the first counts. */
+/* Reads entries `{"a"} : {"b"}, "module"`; of several for one array the first counts. */
 bool hlo_notation_recovery(hlo_notation *f) {
     entry *list = NULL, **end = &list;
     if (!hlo_notation_expect(f, "{")) return false;

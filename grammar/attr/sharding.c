@@ -29,7 +29,7 @@ static bool names_all(const hlo_mesh *m, const hlo_axes *axes) {
     return axes->count && axes->count == m->devices.dims->count;
 }
 
-/* `max{'a'}`: partial results that are not summed. Newer than jaxlib 0.10. */
+/* Reads the `max` of `max{'a'}`, of partial results to combine. Newer than jaxlib 0.10. */
 static void read_reduction(hlo_notation *f, hlo_sharding *s) {
     static const char *const words[] = {"max", "min", "sum"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -63,8 +63,8 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
     return hlo_notation_expect_end(f, "}");
 }
 
-/* One word is for a sharding that names no dimension, where a set is the whole mesh or there is no
- * set. */
+/* Replaces a set by one word, in a sharding that names no dimension: a set of the whole mesh, or no
+ * set at all. */
 static void drop_sets(hlo_sharding *s) {
     size_t used = 0, last = 0;
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++)
@@ -88,7 +88,7 @@ static bool read_dims(hlo_notation *f, hlo_sharding *s, hlo_axis_ref **refs) {
     return hlo_notation_expect(f, "]");
 }
 
-/* Behind `mesh`. */
+/* Reads the dimensions and sets of a sharding behind `mesh`. */
 static bool read_named(hlo_notation *f, hlo_sharding *s) {
     hlo_axis_ref *refs = NULL;
     s->kind = HLO_SHARDING_NAMED;
@@ -112,7 +112,7 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
     return true;
 }
 
-/* Behind `maximal_mesh`. */
+/* Reads the device of a sharding behind `maximal_mesh`. */
 static bool read_maximal_mesh(hlo_notation *f, hlo_sharding *s) {
     s->kind = HLO_SHARDING_MAXIMAL_MESH;
     return hlo_notation_expect(f, "[") && hlo_notation_expect_name(f, "device_id") &&

@@ -43,7 +43,7 @@ static void normalise_iota(hlo_iota *a) {
     }
 }
 
-/* `[2,2]T(1,0)`, or `[4]`. */
+/* Reads `[2,2]T(1,0)`, or `[4]`. */
 bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
     hlo_notation_ints dims, perm;
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
@@ -70,7 +70,7 @@ void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
     out->order = a->rank > 1 ? hlo_ints_new(f->module, (uint32_t)a->rank, a->perm) : NULL;
 }
 
-/* The product; -1 when one is less than 1 or it overflows. */
+/* Returns the product; -1 if a factor is less than 1 or the product overflows. */
 static int64_t product(const int64_t *v, size_t count) {
     int64_t all = 1;
     for (size_t i = 0; i < count; i++)
@@ -231,7 +231,7 @@ hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
     return sort && count == 1 && tiled == 1 ? HLO_SHARDING_REPLICATED : HLO_SHARDING_TILED;
 }
 
-/* `[2,2]<=[4]` or, when `listed`, also `[2,2]0,1,2,3`. */
+/* Reads `[2,2]<=[4]` or, if `listed`, also `[2,2]0,1,2,3`. */
 bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t) {
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &t->dims)) return false;
     t->iota.rank = 0;

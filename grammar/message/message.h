@@ -19,7 +19,8 @@ const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor 
                                                const char *name, size_t size);
 /* Returns the place of a field. */
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Number of elements of a repeated field; of any other, 1 if it is neither zero nor empty. */
+/* Returns the number of elements of a repeated field; of any other, 1 if it is neither zero nor
+ * empty. */
 size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* Returns the place of the value to set, or of one more element. */
 void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,

@@ -44,7 +44,7 @@ static int wire_type(const ProtobufCFieldDescriptor *field) {
 
 static bool check(const ProtobufCMessageDescriptor *type, wire *w, unsigned depth);
 
-/* The inside of a field that has a length. */
+/* Checks the contents of a field that has a length. */
 static bool check_inside(const ProtobufCFieldDescriptor *field, wire *w, uint64_t size,
                          unsigned depth) {
     const uint8_t *end = w->end;

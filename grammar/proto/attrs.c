@@ -20,7 +20,7 @@ static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
     return hlo_ints_new(p->module, (uint32_t)count, values);
 }
 
-/* Three numbers of each message of a list: slices and padding. */
+/* Reads three numbers from each message of a list: slices and padding. */
 static const hlo_ints *read_triples(hlo_proto *p, const ProtobufCMessage *message,
                                     const ProtobufCFieldDescriptor *field) {
     size_t count = hlo_field_count(message, field);
@@ -57,7 +57,7 @@ static const char *read_string(hlo_proto *p, const ProtobufCFieldDescriptor *fie
     return hlo_intern(p->module, data->len ? (const char *)data->data : "", data->len);
 }
 
-/* A value that text has without quotes when it is a braced one. */
+/* Reads a string, which text has without quotes if it is braced. */
 static const char *read_config(hlo_proto *p, const void *place) {
     const ProtobufCBinaryData *data = place;
     const char *bytes = (const char *)data->data;
@@ -197,8 +197,8 @@ static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
                : id == HLO_ATTR_TRUE_COMPUTATION || id == HLO_ATTR_FALSE_COMPUTATION;
 }
 
-/* Slice sizes of a collective-permute: a number for each dimension of what it sends, which is an
- * array or a tuple of them, over and over; text has a list for each array. */
+/* Reads the slice sizes of a collective-permute as text: a list for each array that it sends. The
+ * message repeats the sizes of the sent array, or of the arrays of a tuple in turn. */
 static bool read_size_lists(hlo_proto *p, const Xla__HloInstructionProto *instr, hlo_attr *out) {
     const hlo_shape *sent = p->operand;
     bool tuple = sent && sent->type == HLO_TYPE_TUPLE;

@@ -333,7 +333,8 @@ bool hlo_proto_recognise(const void *bytes, size_t size) {
     return false;
 }
 
-/* An HloProto has the module as its first field, where an HloModuleProto has its name. */
+/* Unpacks an HloProto, whose first field is the module, or an HloModuleProto, whose first field is
+ * its name. */
 static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t size) {
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     size_t offset, wrapped;

@@ -39,7 +39,7 @@ const hlo_proto_row *hlo_rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size
 
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
 
-/* The fields from `type` inwards that the names at `path` are, with dots between them. */
+/* Finds the fields that the dotted names at `path` lead through, from `type` inwards. */
 static void find_path(hlo_row_fields *fields, const ProtobufCMessageDescriptor *type,
                       const char *path) {
     while (type && fields->depth < HLO_LONGEST_PATH) {
@@ -54,7 +54,7 @@ static void find_path(hlo_row_fields *fields, const ProtobufCMessageDescriptor *
     fields->depth = 0;
 }
 
-/* The fields of the message itself that a row names anywhere. */
+/* Finds the fields of the message itself that a row names. */
 static void find_named(hlo_row_fields *fields, const ProtobufCMessageDescriptor *type,
                        const char *path) {
     while (*path && fields->named_count < HLO_MOST_NAMED) {

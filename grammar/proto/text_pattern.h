@@ -26,8 +26,7 @@ const char *hlo_pattern_next(const char *at, const char *end, hlo_pattern_piece 
 /* Walks a path as hlo_field_walk() does, without making anything. */
 const ProtobufCFieldDescriptor *hlo_pattern_walk(const ProtobufCMessage **message,
                                                  const char *path);
-/* Number of elements of the field at a path; defaults, where a whole list is such, count as none.
- */
+/* Returns the number of elements of the field at a path; a list of defaults alone is empty. */
 size_t hlo_pattern_count(const ProtobufCMessage *message, const char *path);
 
 #endif

@@ -55,7 +55,7 @@ static void print_entry(printer *w, const Xla__FrontendAttributes__MapEntry *ent
         hlo_bytes_quote(w->out, entry->value, size);
 }
 
-/* The values of a nested tuple, each with its path: `({"a" {0}}, ({}, {"b"}))`. */
+/* Prints the values of a nested tuple, each with its path: `({"a" {0}}, ({}, {"b"}))`. */
 static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elements, size_t count,
                          size_t level) {
     if (!count && !level) {
@@ -82,7 +82,7 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
     put(w, ")", 1);
 }
 
-/* `{"a"} : {"b"}, "module"` and so on, line by line. */
+/* Prints entries `{"a"} : {"b"}, "module"`, one a line. */
 static void print_recovery(printer *w, const Xla__OriginalValueRecoveryTableProto *table) {
     static const Xla__OriginalArrayProto none = XLA__ORIGINAL_ARRAY_PROTO__INIT;
     put(w, "{", 1);

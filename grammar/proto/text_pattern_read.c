@@ -110,7 +110,7 @@ static bool read_entry(scanner *r, Xla__FrontendAttributes__MapEntry *entry) {
 
 static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type);
 
-/* A leaf, or a tuple of them, at `path`. */
+/* Reads a leaf, or a tuple of leaves, at `path`. */
 static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *path, size_t level) {
     if (level >= HLO_DEEPEST_PATTERN) hlo_proto_fail(r->p, "nested too deeply");
     if (take(r, '(')) {

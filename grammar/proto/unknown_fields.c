@@ -26,7 +26,7 @@ typedef struct taking {
     step path[MOST_STEPS];
 } taking;
 
-/* No field is there, or lists of defaults are. */
+/* True if no field is set, except to lists of defaults. */
 static bool says_nothing(const ProtobufCMessage *message) {
     for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
@@ -85,7 +85,7 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
     return true;
 }
 
-/* The message at the end of the path; NULL when the module has changed and none is there. */
+/* Finds the message at the end of the path; NULL: the module has changed and does not have it. */
 static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unknown_entry *of,
                               const char *path) {
     for (uint32_t i = 0; i < of->steps; i++) {

@@ -9,7 +9,8 @@ static char *string_of(const char *interned) {
     return (char *)(uintptr_t)interned;
 }
 
-/* XLA's numbers: places in the module, and in the computation with the computation's above. */
+/* Numbers as XLA does: computations by their place in the module, instructions by their place and
+ * the computation's number above it. */
 static void number(hlo_proto *p, const hlo_module *module) {
     int64_t comps = 0;
     p->computations =
@@ -122,7 +123,7 @@ static Xla__StackFrameIndexProto *write_tables(hlo_proto *p, const hlo_tables *f
     return to;
 }
 
-/* Every computation that is no fusion's, in the order of its instructions. */
+/* Writes the instructions of every computation but those of fusions, in order. */
 static Xla__HloScheduleProto *write_schedule(hlo_proto *p, const Xla__HloModuleProto *module) {
     Xla__HloScheduleProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
     xla__hlo_schedule_proto__init(to);
@@ -147,7 +148,7 @@ static Xla__HloScheduleProto *write_schedule(hlo_proto *p, const Xla__HloModuleP
     return to;
 }
 
-/* `layout` NULL: the entry's own shapes. */
+/* Writes the entry's layout; `layout` NULL: its own shapes. */
 static Xla__ProgramShapeProto *entry_layout(hlo_proto *p, const hlo_computation *entry,
                                             const hlo_shapes *layout) {
     uint32_t count = layout ? layout->count - 1 : entry->parameter_count;
@@ -161,7 +162,7 @@ static Xla__ProgramShapeProto *entry_layout(hlo_proto *p, const hlo_computation 
     return to;
 }
 
-/* The header; its attributes that are a table's row are left for that table. */
+/* Writes the header: schedule, layout, and the attributes that have fields of their own. */
 static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleProto *to) {
     hlo_attr others[HLO_ATTR_COUNT];
     uint32_t count = 0;

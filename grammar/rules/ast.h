@@ -109,7 +109,7 @@ typedef struct rules_parser {
 void rules_fault(rules_parser *p, span where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void rules_comment(rules_parser *p, span where);
-/* A zeroed object of the owner's arena. */
+/* Makes a zeroed object in the owner's arena. */
 void *rules_new(rules_parser *p, size_t size);
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
 void rules_let(rules_parser *p, span whole, span name, node *params, node *body);

@@ -14,7 +14,7 @@ void rules_let(rules_parser *p, span whole, span name, node *params, node *body)
     p->lets = let;
 }
 
-/* All definitions as they are written, a line end behind each. */
+/* Returns the source of all definitions, each with a line end behind it. */
 static const char *text_of_lets(rules_parser *p) {
     size_t size = 0;
     for (const let_node *l = p->lets; l; l = l->next) size += l->whole.last - l->whole.first + 1;

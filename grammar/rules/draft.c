@@ -42,7 +42,7 @@ void *rules_push(rules_parser *p, buffer *b, size_t size) {
     return item;
 }
 
-/* The comment without its `#`s, a line each. */
+/* Returns the comment without its `#`s. */
 const char *rules_comment_text(rules_parser *p, span s) {
     if (!s.last) return "";
     char *text = hlo_arena_alloc(p->owner->arena, s.last - s.first + 2), *out = text;

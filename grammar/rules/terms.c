@@ -27,7 +27,7 @@ static bool has_rest(const node *n) {
     return false;
 }
 
-/* True if an attribute of that kind is written so; anything may be written as a variable. */
+/* True if attributes of the kind have values of that form; a variable may stand for any. */
 static bool is_written_as(hlo_attr_kind kind, hlo_rule_attr_kind form) {
     switch (form) {
     case HLO_RULE_INT: return kind == HLO_KIND_INT || kind == HLO_KIND_BOOL;
@@ -277,7 +277,7 @@ static uint32_t lower_apply(rules_parser *p, const let_frame *f, const node *n, 
     return lower_function(p, f, n, m);
 }
 
-/* A pattern is made once, for all the places of its parameter to which nothing is added. */
+/* Lowers a parameter; a pattern is lowered once for all its places to which nothing is added. */
 static uint32_t lower_parameter(rules_parser *p, const let_frame *f, const node *n, const node *arg,
                                 shared_term *made, term_mode m) {
     struct rules_draft *d = p->draft;

@@ -22,7 +22,7 @@ static void check_holds(rules_parser *p, span where, const char *name, int holds
                                         : "an attribute of another kind");
 }
 
-/* The slot of a variable that holds that; with `bind`, a new one when there is none. */
+/* Returns the slot of a variable that holds `holds`; with `bind`, a new one if there is none. */
 int16_t rules_slot_holding(rules_parser *p, const let_frame *f, span where, bool bind, int holds) {
     struct rules_draft *d = p->draft;
     const char *name = rules_name(p, where);
@@ -90,7 +90,7 @@ void rules_find_partial(rules_parser *p, uint32_t first_root) {
         p->draft->partial.has[s] = ever.has[s] && !always.has[s];
 }
 
-/* The slot of a root that the rule gives no name. */
+/* Returns a slot for a root that the rule does not name. */
 int16_t rules_nameless_slot(rules_parser *p, span where) {
     struct rules_draft *d = p->draft;
     if (d->slot_count == HLO_RULE_SLOTS) {

@@ -85,8 +85,8 @@ const char *hlo_text_opcode(hlo_text *text, const char *from, size_t length) {
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* The length of `name={...}` up to the first `}`, when that is near, or of `name=` and an integer;
- * 0 when it is neither. */
+/* Returns the length of `name={...}` up to the first `}`, if it is near, or of `name=` and an
+ * integer; 0: it is neither. */
 static uint32_t written_length(const hlo_text *text, hlo_span name) {
     const uint32_t left = (uint32_t)text->size - name.offset;
     const char *from = text->source + name.offset, *value = from + name.length + 1, *end = value;
@@ -104,7 +104,8 @@ static known_attr *remembered(const hlo_text *text, hlo_span written, uint32_t *
     return &text->known->attrs[*out_hash % REMEMBERED];
 }
 
-/* Some values go on behind their `}`: at once, or with another bracket or a `T` behind a space. */
+/* True if the value may continue behind its `}`: at once, or with a bracket or a `T` behind white
+ * space. */
 static bool may_go_on(const char *behind) {
     if (*behind && !strchr(", \t\r\n})]", *behind)) return true;
     behind = hlo_text_gap(behind);

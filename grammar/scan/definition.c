@@ -24,7 +24,7 @@ static bool end_attempt(hlo_text *text, attempt before, bool made) {
     return made;
 }
 
-/* The shape of an array at *at, which goes past it; NULL. */
+/* Reads the shape of an array and moves *at behind it; NULL: it is none. */
 static const hlo_shape *read_array_shape(hlo_text *text, const char **at) {
     const char *from = *at, *dims = from;
     const hlo_shape *shape = hlo_text_known_shape(text, at);
@@ -39,7 +39,7 @@ static const hlo_shape *read_array_shape(hlo_text *text, const char **at) {
     return shape;
 }
 
-/* The shape at *at, which goes past it; NULL, also for tuples in tuples. */
+/* Reads a shape and moves *at behind it; NULL: it is none, or a tuple in a tuple. */
 static const hlo_shape *read_shape(hlo_text *text, const char **at) {
     if (**at != '(') return read_array_shape(text, at);
     const size_t used = text->shapes.used;
@@ -55,7 +55,7 @@ static const hlo_shape *read_shape(hlo_text *text, const char **at) {
     return NULL;
 }
 
-/* `value)` of a constant at *at, which goes past it. */
+/* Reads the `value)` of a constant and moves *at behind it. */
 static bool read_constant(hlo_text *text, const char **at) {
     hlo_definition *line = &text->line;
     const char *from = hlo_text_gap(*at);
@@ -68,7 +68,7 @@ static bool read_constant(hlo_text *text, const char **at) {
     return end_attempt(text, before, line->literal && *behind == ')');
 }
 
-/* `{1,2}` or `{[0:4]}` at *at, which goes past it. */
+/* Reads `{1,2}` or `{[0:4]}` and moves *at behind it. */
 static bool read_ints(hlo_text *text, const char **at, bool slices, hlo_line_attr *out) {
     const uint32_t offset = (uint32_t)(*at - text->source);
     out->value = (hlo_span){offset, **at == '{' ? hlo_text_braces(text, offset) : 0};
@@ -96,7 +96,7 @@ static void push_attr(hlo_text *text, hlo_line_attr attr) {
     hlo_stack_push(text, &text->line.attrs, &attr, sizeof attr);
 }
 
-/* `{name="value" other=1}` at *at, which goes past it. */
+/* Reads `{name="value" other=1}` and moves *at behind it. */
 static bool read_braces(hlo_text *text, const char **at, hlo_line_attr *open) {
     const size_t used = text->line.attrs.used;
     const char *end = *at + 1;
@@ -112,7 +112,7 @@ static bool read_braces(hlo_text *text, const char **at, hlo_line_attr *open) {
     return true;
 }
 
-/* `%name` of a computation that is there. */
+/* Reads the `%name` of a computation that is defined already. */
 static bool read_called(hlo_text *text, const char **at, hlo_attr *out) {
     if (**at != '%') return false;
     const char *from = ++*at;
@@ -140,7 +140,8 @@ static bool read_word(hlo_text *text, const char **at, hlo_line_attr *out) {
     return out->value.length;
 }
 
-/* The value at `at`, behind which the next attribute begins or the line ends: that place; NULL. */
+/* Reads a value in front of another attribute or the line's end. Returns the place behind it; NULL:
+ * it cannot be read here. */
 static const char *read_value(hlo_text *text, const char *at, hlo_line_attr *out) {
     const char *name = hlo_intern(text->module, text->source + out->name.offset, out->name.length);
     bool read = false;
@@ -184,7 +185,7 @@ static const char *read_attrs(hlo_text *text, const char *at) {
     return at;
 }
 
-/* `shape opcode(operands)`, and attributes. */
+/* Reads `shape opcode(operands)` and attributes. */
 static bool read_line(hlo_text *text, const char *at) {
     static const char constant[] = "constant";
     hlo_definition *line = &text->line;
@@ -214,7 +215,7 @@ static bool read_line(hlo_text *text, const char *at) {
     return true;
 }
 
-/* The next name is asked for while the parser makes an instruction of this definition. */
+/* Prefetches the next name while the parser makes the instruction of this definition. */
 static void expect_name(hlo_text *text, const char *from) {
     if (*from == 'R') from += sizeof "ROOT " - 1;
     const char *end = from += *from == '%';
@@ -279,7 +280,7 @@ hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
     return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
 }
 
-/* `"text"` at *at, without escapes and in one line. */
+/* Reads a `"text"` without escapes and line ends. */
 static bool plain_string(hlo_text *text, const char **at, hlo_attr *out) {
     const char *from = *at + 1;
     const char *quote = memchr(from, '"', (size_t)(text->source + text->size - from));

@@ -19,7 +19,7 @@ const char *hlo_text_behind_gap(const char *at) {
     }
 }
 
-/* Fast for the usual text: numbers, commas, and the first stop. */
+/* Finds the first stop. Fast for the usual text: numbers and commas. */
 const char *hlo_text_stop(const char *at, const char *stops) {
     while ((*at >= '0' && *at <= '9') || *at == ',') at++;
     for (;;) {

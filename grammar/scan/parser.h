@@ -199,7 +199,7 @@ void hlo_text_pop_frame(hlo_text *text);
 /* Puts a shape onto text->shapes. */
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
 
-/* Number of attributes of the innermost frame. */
+/* Returns the number of attributes of the innermost frame. */
 static inline uint32_t hlo_frame_attr_count(const hlo_text *text, const hlo_frame *frame) {
     return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
 }
@@ -207,7 +207,7 @@ static inline uint32_t hlo_frame_attr_count(const hlo_text *text, const hlo_fram
 static inline hlo_attr *hlo_frame_attrs(const hlo_text *text, const hlo_frame *frame) {
     return (hlo_attr *)(text->attrs.items + frame->attrs);
 }
-/* Number of operands of the innermost frame. */
+/* Returns the number of operands of the innermost frame. */
 static inline uint32_t hlo_frame_operand_count(const hlo_text *text, const hlo_frame *frame) {
     return (uint32_t)((text->operands.used - frame->operands) / sizeof(hlo_instr *));
 }
@@ -278,7 +278,7 @@ bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);
 bool hlo_text_small_int(const char **at, int64_t *out);
 /* Skips the gap and takes `wanted`, or reports an error. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
-/* Length of `{...}` without strings, names or braces inside; 0 when there is none. */
+/* Returns the length of `{...}` without strings, names or braces inside; 0: it is none. */
 uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset);
 /* Reads `{1,2}`. */
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);
@@ -383,7 +383,7 @@ bool hlo_text_ends(const hlo_text *text, hlo_span at);
 bool hlo_text_is_cut(hlo_text *text, hlo_span at);
 /* Returns the cut-off attribute name behind the comma at `at`; else `at`. */
 hlo_span hlo_text_cut(const hlo_text *text, hlo_span at);
-/* Number of bodies whose `}` is still to come; 0 when the text is a single instruction. */
+/* Returns the number of bodies that are not closed; 0 if the text is a single instruction. */
 size_t hlo_text_open_bodies(hlo_text *text);
 /* Reports that bodies are open where a computation begins, and has them closed in front of it. */
 void hlo_text_unclosed(hlo_text *text, hlo_span at);
@@ -394,7 +394,8 @@ void hlo_text_unclosed(hlo_text *text, hlo_span at);
 bool hlo_text_defined(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 /* Finds where, behind `from`, a computation of that name is defined. */
 bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
-/* Number of names to offer for an unknown one: all searches together take bounded time. */
+/* Returns the number of names to offer for an unknown one, which bounds the time of all searches.
+ */
 size_t hlo_text_offers(hlo_text *text);
 
 /* True for the bytes that names are made of, behind their `%`. */

@@ -31,12 +31,12 @@ static bool is_word(const char *at, const char *word) {
     return strncmp(at, word, length) == 0 && !hlo_is_name_byte(at[length]);
 }
 
-/* `ENTRY:` is a parameter's name. */
+/* True for `ENTRY`, but not for `ENTRY:`, a parameter's name. */
 static bool is_entry(const char *at) {
     return is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':';
 }
 
-/* `ENTRY`, `name {` or `name (a: f32[]) ->`. */
+/* True for `ENTRY`, `name {` or `name (a: f32[]) ->`. */
 static bool is_computation(const char *at) {
     if (is_entry(at)) return true;
     const char *behind = past_name(at);
@@ -46,7 +46,7 @@ static bool is_computation(const char *at) {
     return behind && (*behind == '{' || strncmp(behind, "->", 2) == 0);
 }
 
-/* `ROOT` or `name =`. */
+/* True for `ROOT` or `name =`. */
 static bool is_definition(const char *at) {
     const char *behind = past_name(at);
     return is_word(at, "ROOT") || (behind > at && *hlo_text_gap(behind) == '=');

@@ -144,7 +144,8 @@ typedef struct property {
 
 static bool is_later(const shape_reader *r, const property *p);
 
-/* XLA's reader lets the `}` of a layout end all that is open, and so does the next property. */
+/* True, after an error, if the layout's `}` or a later property follows: XLA's reader lets both
+ * close all that is open. */
 static bool ends_early(shape_reader *r, const property *p, const char *open) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);
@@ -211,7 +212,7 @@ static bool read_type(shape_reader *r) {
     return true;
 }
 
-/* `1:2`, or, behind a comma, only the `2`. */
+/* Reads `1:2`, or, behind a comma, the `2` alone. */
 static bool read_split(shape_reader *r) {
     bool first = r->rest[r->rest_length - 1] == '(';
     if (!read_kept_int(r, INT64_MIN)) return false;
@@ -222,7 +223,7 @@ static bool read_split(shape_reader *r) {
     return next(r) == ')' || *r->at == '}' || read_kept_int(r, INT64_MIN);
 }
 
-/* `(item,item)`, or nothing but the end of the layout. */
+/* Reads `(item,item)`, or the end of the layout in its place. */
 static bool read_list(shape_reader *r, const property *p) {
     next(r);
     const char *open = r->at;
@@ -247,7 +248,7 @@ static bool read_list(shape_reader *r, const property *p) {
     return true;
 }
 
-/* E(n) or S(n), which are no part of the rest. */
+/* Reads the number of E(n) or S(n), which the rest does not hold. */
 static bool read_number(shape_reader *r, const property *p, int64_t *out) {
     next(r);
     const char *open = r->at;
@@ -259,7 +260,7 @@ static bool read_number(shape_reader *r, const property *p, int64_t *out) {
            (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
 }
 
-/* XLA's reader keeps 8 bits of it. */
+/* Reads the memory space, of which XLA's reader keeps 8 bits. */
 static bool read_space(shape_reader *r, const property *p) {
     int64_t space = 0;
     const char *from = r->at;
@@ -272,7 +273,7 @@ static bool read_space(shape_reader *r, const property *p) {
     return true;
 }
 
-/* To one element is no padding. */
+/* Reads the tail padding; padding to 1 element is none. */
 static bool read_length(shape_reader *r) {
     int64_t elements;
     if (!read_int(r, 1, &elements)) return false;
@@ -280,7 +281,7 @@ static bool read_length(shape_reader *r) {
     return true;
 }
 
-/* Of no bytes there is none. */
+/* Reads the bytes of a dynamic shape's prefix; 0 bytes are none. */
 static bool read_prefix(shape_reader *r) {
     int64_t bytes;
     if (!read_int(r, INT64_MIN, &bytes)) return false;
@@ -389,7 +390,7 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
-/* The end of `dims]{layout}`; NULL when the bracket is not closed. */
+/* Returns the end of `dims]{layout}`; NULL: the bracket is not closed. */
 static const char *shape_end(const char *dims) {
     const char *end = hlo_text_stop(dims, "]{}()%/");
     if (*end != ']') return NULL;

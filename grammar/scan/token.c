@@ -9,7 +9,7 @@
 
 /* -------------------------------------------------------------------------------------- strings */
 
-/* The quote that ends the string at `from`, or NULL. */
+/* Finds the quote that ends the string at `from`; NULL: there is none. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
     *out_escapes = false;
     for (const char *at = from + 1;;) {
@@ -58,7 +58,7 @@ static bool goes_on(const char *at, bool mesh) {
     return *at && strchr("{[<(", *at);
 }
 
-/* Depth of brackets from which on a value is verbatim, comments included. */
+/* Returns the depth of brackets from which on a value is verbatim, comments included. */
 static size_t verbatim_depth(hlo_attr_id id) {
     return id == HLO_ATTR_BACKEND_CONFIG ? 1 : id == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2 : SIZE_MAX;
 }
@@ -118,7 +118,7 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- integers */
 
-/* The digits of 0..2^64-1; false when they are too many. */
+/* Reads the digits of a number below 2^64; false: there are too many. */
 static bool read_digits(const char **at, const char *end, uint64_t *out) {
     const char *p = *at;
     uint64_t value = 0;
@@ -131,7 +131,7 @@ static bool read_digits(const char **at, const char *end, uint64_t *out) {
     return fits;
 }
 
-/* As XLA's reader does, a number from 2^63 on is cut to 64 bits. */
+/* Reads an integer; numbers from 2^63 on wrap to 64 bits, as in XLA's reader. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
     const char *from = *at, *p = from + (*from == '-');
     const char *digits = p;
@@ -212,7 +212,7 @@ const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at) {
     return read_ints(text, &from, '}', &text->ints) ? take_ints(text, &text->ints) : NULL;
 }
 
-/* `[start:limit]` or `[start:limit:stride]`. */
+/* Reads `[start:limit]` or `[start:limit:stride]`. */
 static bool read_slice(hlo_text *text, const char **at) {
     int64_t part[3] = {0, 0, 1};
     if (!hlo_text_expect(text, at, '[')) return false;
@@ -239,7 +239,7 @@ const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
     }
 }
 
-/* `low_high` or `low_high_interior`, separated by `x`. */
+/* Reads `low_high` or `low_high_interior`, separated by `x`. */
 const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at) {
     const char *from = text->source + at.offset, *end = from + at.length;
     text->ints.used = 0;

@@ -36,7 +36,8 @@ void hlo_text_recover_header(hlo_text *text) {
     drop_lists(text, 0);
 }
 
-/* A computation that had begun is known by its name: calls of it are no errors of their own. */
+/* Resumes at the top level. A computation that had begun keeps its name, so that calls of it cause
+ * no errors of their own. */
 void hlo_text_recover_top(hlo_text *text, hlo_span at) {
     const hlo_body *body = (const hlo_body *)text->bodies.items;
     bool named = text->bodies.used && body->name;

@@ -5,7 +5,7 @@
 #include "grammar/text/actions.h"
 #include "ir/intern.h"
 
-/* `name: ` at *at. */
+/* Skips `name: ` at *at. */
 static bool skip_parameter_name(const char **at) {
     const char *from = *at;
     while (hlo_text_in_name(**at)) ++*at;
@@ -14,7 +14,7 @@ static bool skip_parameter_name(const char **at) {
     return named;
 }
 
-/* `shape` or `name: shape` at *at, which goes past it, of a shape that was read before; NULL. */
+/* Reads `shape` or `name: shape` and moves *at behind it; NULL: the shape is not in the cache. */
 static const hlo_shape *known_item(hlo_text *text, bool named, const char **at) {
     while (**at == ' ') ++*at;
     return named && !skip_parameter_name(at) ? NULL : hlo_text_known_shape(text, at);
@@ -36,8 +36,8 @@ void hlo_text_known_shapes(hlo_text *text, bool named) {
     }
 }
 
-/* The result of `(name: shape, name: shape) -> shape {` at *at, which goes to its `{`; NULL if a
- * shape was not read before. */
+/* Reads `(name: shape, name: shape) -> shape {`, moves *at to its `{` and returns the result's
+ * shape; NULL: a shape is not in the cache. */
 static const hlo_shape *known_signature(hlo_text *text, const char **at, hlo_span *out_result_at) {
     static const char arrow[] = ") -> ";
     if (**at != '(') return NULL;

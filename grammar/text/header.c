@@ -16,7 +16,7 @@ void hlo_text_header_done(hlo_text *text) {
     hlo_text_pop_frame(text);
 }
 
-/* XLA's reader counts for itself. */
+/* Reports a row whose number is not its place: XLA's reader counts for itself. */
 static void check_number(hlo_text *text, hlo_span at, int64_t number, size_t before) {
     if (number != (int64_t)before + 1)
         hlo_text_defer_error(text, at, "row %lld, expected row %zu", (long long)number, before + 1);

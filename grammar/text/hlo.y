@@ -288,12 +288,12 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
 }
 
-/* Between the commas of an operand list XLA's reader wants nothing. */
+/* Reports a comma of an operand list with no operand beside it. */
 static void stray_comma(hlo_text *text, hlo_span at) {
     hlo_text_defer_error(text, at, "no operand stands beside this ','");
 }
 
-/* Bison's own complaints: the stack is full. */
+/* Reports Bison's own errors: the stack is full. */
 static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     (void)message;
     hlo_text_error(text, *at, "nested too deeply");

@@ -82,7 +82,7 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
     return element;
 }
 
-/* An operand of a text that is one instruction, where the name may be left out. */
+/* Makes a parameter of an operand in a text of one instruction, where names may be absent. */
 static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *shape,
                                  const char *name) {
     const size_t number = text->parameters.used / sizeof(hlo_instr *);

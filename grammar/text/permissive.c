@@ -97,8 +97,8 @@ const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t c
     return NULL;
 }
 
-/* The shape that XLA's reader gives an instruction whatever the text says; `given` where it
- * believes that. */
+/* Returns the shape that XLA's reader infers, whatever the text has; `given` where it takes the
+ * text's. */
 static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *const *operands,
                                    const hlo_shape *given) {
     const hlo_shape *data = given;

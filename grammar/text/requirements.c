@@ -20,7 +20,7 @@ static hlo_instr *operand(const hlo_text *text, const hlo_frame *frame, size_t i
     return (hlo_frame_operands(text, frame))[index];
 }
 
-/* One dimension; with `first` the first of several is read. */
+/* Demands one dimension; with `first` the first of several is read. */
 static void demand_dimension(hlo_text *text, hlo_frame *frame, bool first) {
     hlo_attr *dims = hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS);
     if (!dims || dims->u.ints->count == 1) return;
@@ -40,7 +40,7 @@ static void demand_channel(hlo_text *text, hlo_frame *frame) {
         refuse(text, frame, "use_global_device_ids=true needs a channel_id");
 }
 
-/* The two ends of a transfer have one channel. */
+/* Demands one channel for both ends of a transfer. */
 static void demand_same_channel(hlo_text *text, hlo_frame *frame) {
     const hlo_instr *start = operand(text, frame, 0);
     const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_CHANNEL_ID),
@@ -54,7 +54,7 @@ static void demand_same_channel(hlo_text *text, hlo_frame *frame) {
                (long long)there->u.i, start->name);
 }
 
-/* pred[] and two computations by name, or s32[] and a list of them. */
+/* Demands pred[] and two named computations, or s32[] and a list of computations. */
 static void demand_branches(hlo_text *text, hlo_frame *frame) {
     const hlo_shape *selector = operand(text, frame, 0)->shape;
     const hlo_attr *taken = hlo_text_given(text, frame, HLO_ATTR_TRUE_COMPUTATION),

@@ -45,7 +45,7 @@ static bool conversion_rounds(hlo_type from, hlo_type to) {
     return bits > hlo_float_precision(to);
 }
 
-/* An element that overflowed stays overflowed if its number exceeds the result's type, too. */
+/* Keeps an overflowed element so if its number exceeds the result's type, too. */
 static void convert_overflow(const hlo_error_row *r, hlo_error_analysis *a, const double *result,
                              int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {

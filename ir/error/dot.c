@@ -93,7 +93,7 @@ static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const s
     return status;
 }
 
-/* Raises the variance to the one that errors of one operand cause where its terms repeat. `right`:
+/* Raises the variance to that caused by the errors of one operand where its terms repeat. `right`:
  * the right operand. */
 static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, const side *erring,
                                 const hlo_view *value, const hlo_view *other, bool right,
@@ -124,8 +124,8 @@ static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const h
     return out;
 }
 
-/* The factor of an infinity in `other` may be 0 or have another sign in the other execution: the
- * sum may then be NaN there, or an infinity here. */
+/* Marks sums with an infinity in `other` whose factor may be 0 or have another sign in the other
+ * execution: the sum may then be NaN there, or an infinity here. */
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
                                   const hlo_view *sigma, const hlo_view *other, bool right,
                                   const char **why) {

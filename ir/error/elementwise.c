@@ -31,8 +31,8 @@ double hlo_error_instead(hlo_type type, double value, double sigma) {
     return copysign(size, isnan(value) ? 1 : value);
 }
 
-/* The operand moved by `times` * sigma, to infinity (a NaN too) if that is infinite; a predicate
- * that may differ takes its other value. */
+/* Moves the operand by `times` * sigma: to infinity, also from NaN, if that is infinite. A
+ * predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -78,9 +78,9 @@ static void take_rate(const double *value, const double *moved, double times, in
     }
 }
 
-/* Moving operand `which` may turn an infinity into NaN or back: the result is then uncertain in
- * kind. A NaN stands for numbers, which make no infinity by themselves; a value that occurs as both
- * operands moves in both. */
+/* Marks results that moving operand `which` turns from infinity to NaN or back. A NaN stands for
+ * numbers, which make no infinity by themselves; a value that occurs as both operands moves in
+ * both. */
 static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                        const double *moved, int64_t count) {
     if (r->twice || which == r->arity) return;
@@ -187,8 +187,8 @@ static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
            (op == HLO_OP_POWER && operand == 0);
 }
 
-/* A zero that is scaled elsewhere may have the other sign: an infinity that depends on it may
- * change its sign, and results of that may be NaN. */
+/* Adds the change of a zero's sign, as a zero that is scaled elsewhere may have the other one: an
+ * infinity that depends on it may change its sign, and results of that may be NaN. */
 static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
@@ -219,7 +219,8 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
     }
 }
 
-/* The error of the operation itself. A sum or product of exact numbers that f32 holds has none. */
+/* Returns the error of the operation itself. A sum or product of exact numbers that f32 holds has
+ * none. */
 static double own_error(const hlo_error_row *r, double ulps, double value, double variance) {
     if (!isfinite(value)) return 0;
     if (variance == 0 && ulps <= 1 && r->result != HLO_TYPE_F64 && (double)(float)value == value)
@@ -268,7 +269,7 @@ static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_
     return fmax(fmin(x + by, range.high) - x, x - fmax(x - by, range.low));
 }
 
-/* Both factors may be near 0 and depend on each other. */
+/* Adds the change of moving both factors: they may be near 0 and depend on each other. */
 static void add_product(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
@@ -296,8 +297,8 @@ static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, in
     return false;
 }
 
-/* An infinity that may be NaN in the other execution, by its operands or because one of them may.
- * Of a number an infinite sigma says as much, and the number is judged by its noise. */
+/* Marks infinities that may be NaN in the other execution, by their operands or because an operand
+ * may be NaN. An infinite sigma tells as much of a number, which is judged by its noise. */
 static void note_nans(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         if (!isinf(a->value[i])) continue;
@@ -388,8 +389,8 @@ bool hlo_error_complex_call(const hlo_call *call) {
     return false;
 }
 
-/* If the predicate may differ, select may return either choice. A zero among unbounded choices is
- * scaled with them. */
+/* Bounds select, which may return either choice if the predicate may differ. A zero among unbounded
+ * choices is scaled with them. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;
@@ -427,7 +428,7 @@ hlo_status hlo_error_elementwise(const hlo_error_call *b) {
     return HLO_OK;
 }
 
-/* A comparison may differ if its operands' difference is within their bound. */
+/* Bounds a comparison, which may differ if the operands' difference is within their bound. */
 static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;

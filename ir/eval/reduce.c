@@ -173,7 +173,7 @@ const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE
 
 /* -------------------------------------------------------------------------------- reduce-window */
 
-/* Number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
+/* Returns number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
 static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
     const hlo_attr *word = hlo_window_word(window, id);
     if (id == HLO_ATTR_PAD) dim *= 2;

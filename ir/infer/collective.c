@@ -79,7 +79,7 @@ static const hlo_shape *each_operand(const hlo_inference *q) {
     return hlo_infer_tuple(q, q->count, shapes);
 }
 
-/* The combiner works on scalars; of which type is left to it. */
+/* Checks that the combiner works on scalars, of any type. */
 static bool combines(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return false;
     const hlo_computation *comp = hlo_infer_attr(q, HLO_ATTR_TO_APPLY)->u.comp;
@@ -99,7 +99,8 @@ const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
     return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS) ? hlo_infer_given(q) : each_operand(q);
 }
 
-/* (operands, results, whatever the backend keeps); with slice_sizes the result is an operand. */
+/* Infers (operands, results, elements that the backend keeps); with slice_sizes the result is an
+ * operand. */
 const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !check_pairs(q)) return NULL;
@@ -134,7 +135,8 @@ const hlo_shape *hlo_infer_RAGGED_ALL_TO_ALL(const hlo_inference *q) {
     return received;
 }
 
-/* With has_dynamic_root the last operand is no data: it says which device of a group sends. */
+/* Infers the operands' shape; with has_dynamic_root the last operand names the sending device of
+ * each group. */
 const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {
     hlo_inference data = *q;
     if (group_size(q) < 0) return NULL;
@@ -171,7 +173,7 @@ const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
     return hlo_infer_TUPLE(q);
 }
 
-/* `small` times the devices of a group along that dimension makes `large`. */
+/* True if `small` times the devices of a group along that dimension makes `large`. */
 static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t along,
                        int64_t group) {
     if (!hlo_shape_is_array(small) || !hlo_shape_is_array(large) || small->type != large->type ||
@@ -188,7 +190,7 @@ static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t a
     return true;
 }
 
-/* The devices of a group of an all-gather or reduce-scatter. With a channel its groups are of
+/* Returns the devices of a group of an all-gather or reduce-scatter. With a channel groups are of
  * replicas, each with all its partitions, unless they are of devices. */
 static int64_t group_devices(const hlo_inference *q) {
     int64_t group = group_size(q), all;
@@ -200,8 +202,8 @@ static int64_t group_devices(const hlo_inference *q) {
     return __builtin_mul_overflow(group, partitions, &all) ? 0 : all;
 }
 
-/* all-gather (`grows`) and reduce-scatter: the text tells the result, for where it leaves the
- * groups to the run, nothing else does. */
+/* Checks the result of an all-gather (`grows`) or reduce-scatter, which the text gives: groups that
+ * the run decides determine no shape. */
 static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
     int64_t group = group_devices(q);
     if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
@@ -223,7 +225,7 @@ static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, 
     return result;
 }
 
-/* The shape of a start is (operands, results). */
+/* Infers an all-gather; a start has the shape (operands, results). */
 const hlo_shape *hlo_infer_ALL_GATHER(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given) return NULL;

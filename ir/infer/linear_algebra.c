@@ -55,7 +55,7 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
     return b;
 }
 
-/* The transform spans the innermost dimensions, as many as fft_length has: real to complex halves
+/* Infers a transform of the innermost dimensions, as many as fft_length has: real to complex halves
  * the last. */
 const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;

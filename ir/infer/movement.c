@@ -49,7 +49,7 @@ static bool unbounded(const hlo_shape *shape) {
     return false;
 }
 
-/* The given shape, when `count` finds as many of `what` in it as in the operand. */
+/* Returns the given shape if `count` finds as many `what` in it as in the operand. */
 static const hlo_shape *as_large(const hlo_inference *q, const hlo_shape *to,
                                  int64_t (*count)(const hlo_shape *), const char *what) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
@@ -74,8 +74,8 @@ static int value_bits(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : hlo_types[type].bits;
 }
 
-/* Between types of different widths, the wider one lacks the last dimension, which numbers its
- * parts. */
+/* Infers a bitcast-convert: between types of different widths, the wider one lacks the last
+ * dimension, which numbers its parts. */
 const hlo_shape *hlo_infer_BITCAST_CONVERT(const hlo_inference *q) {
     const hlo_shape *to = given_array(q, false), *from = hlo_infer_operand(q, 0);
     if (!to) return NULL;

@@ -18,7 +18,7 @@ const hlo_shape *hlo_infer_REDUCE(const hlo_inference *q) {
     return hlo_infer_reduced(q, count, types, rank, dims);
 }
 
-/* The region is applied over all dimensions, whichever `dimensions` names: XLA ignores it. */
+/* Infers a map over all dimensions, whichever `dimensions` names: XLA ignores it. */
 const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);

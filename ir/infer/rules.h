@@ -79,7 +79,7 @@ const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, 
  * are the accumulators' types. */
 bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
                         const hlo_type *types);
-/* The only element, or the tuple of several. */
+/* Returns the only element, or the tuple of several. */
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
                                  const hlo_shape *const *elements);
 /* Returns the element type of a product: the given one, or the wider of the operands' types. */

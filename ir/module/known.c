@@ -55,7 +55,8 @@ static bool is_typeless(const hlo_instr *call) {
     return true;
 }
 
-/* A mark of what is handed into a manual region, or comes out of one, stays next to that. */
+/* True for a mark that copies its operand, but not for one of a manual region's argument or result,
+ * which stays beside that. */
 static bool copies(const hlo_instr *instr) {
     const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
     return hlo_instr_is_mark(instr) && is_typeless(instr) &&
@@ -326,8 +327,8 @@ static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
 
 /* ------------------------------------------------------------------------------------ questions */
 
-/* True if nothing below the value is pinned, an operand included of which no element was read: who
- * uses the number in place of the value no longer runs after it. */
+/* True if nothing below the value is pinned, operands that were not read included: a user of the
+ * number in its place no longer runs after them. */
 static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
     for (uint32_t i = 0; i < value->operand_count; i++)

@@ -52,7 +52,7 @@ static void put_slices(hlo_printer *o, const hlo_ints *ints) {
     hlo_put_char(o, '}');
 }
 
-/* Interior padding is written for every dimension when one dimension has some. */
+/* Writes padding; interior padding for every dimension if one has some. */
 static void put_padding(hlo_printer *o, const hlo_ints *ints) {
     bool interior = false;
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) interior |= ints->v[i + 2] != 0;
@@ -73,7 +73,7 @@ static void put_double(hlo_printer *o, double value) {
     hlo_put_float(o, HLO_TYPE_F64, bits);
 }
 
-/* XLA prints domains without metadata. */
+/* Writes a sharding; domains without metadata, as XLA does. */
 static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     static const hlo_print_options none = {0};
     if (attr->id != HLO_ATTR_DOMAIN && o->options->metadata) {
@@ -154,7 +154,8 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
     }
 }
 
-/* XLA prints to_apply of reduce-scatter and scan as `calls` where it prints the body inline. */
+/* Returns the printed name: `calls` for the to_apply of a reduce-scatter or scan whose body is
+ * inline, as in XLA. */
 static const char *attr_name(const hlo_printer *o, hlo_attr_id id) {
     bool calls = o->options->canonical && id == HLO_ATTR_TO_APPLY &&
                  (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);

@@ -10,14 +10,14 @@ static void put_list(hlo_printer *o, const char *open, const hlo_ints *ints, con
     hlo_put_string(o, close);
 }
 
-/* `[4,2]T(1,0)`, or `0,2,1,3` */
+/* Writes `[4,2]T(1,0)`, or `0,2,1,3`. */
 static void put_places(hlo_printer *o, const hlo_device_array *d) {
     if (d->listed) put_list(o, "", d->listed, "");
     if (d->iota) put_list(o, "[", d->iota, "]");
     if (d->order) put_list(o, "T(", d->order, ")");
 }
 
-/* `[2,4]<=[8]`, or `[2,2]0,2,1,3` */
+/* Writes `[2,4]<=[8]`, or `[2,2]0,2,1,3`. */
 static void put_array(hlo_printer *o, const hlo_device_array *d) {
     put_list(o, "[", d->dims, d->iota ? "]<=" : "]");
     put_places(o, d);
@@ -90,7 +90,7 @@ void hlo_put_groups(hlo_printer *o, const void *groups) {
     }
 }
 
-/* `mesh['a'=2], [{'a'}], manual={'b'}` */
+/* Writes `mesh['a'=2], [{'a'}], manual={'b'}`. */
 static void put_named(hlo_printer *o, const hlo_sharding *s) {
     put_mesh(o, &s->mesh);
     HLO_PUT(o, ", ");
@@ -115,7 +115,7 @@ static void put_named(hlo_printer *o, const hlo_sharding *s) {
     }
 }
 
-/* `devices=[2,2]<=[4] last_tile_dims={manual}` */
+/* Writes `devices=[2,2]<=[4] last_tile_dims={manual}`. */
 static void put_tiles(hlo_printer *o, const hlo_sharding *s) {
     HLO_PUT(o, "devices=");
     put_array(o, &s->mesh.devices);

@@ -62,7 +62,7 @@ static bool check_device(const checked *c, const char *text, int64_t device) {
     return false;
 }
 
-/* Of the listed devices there are `wanted`, each once. */
+/* Checks that `wanted` devices are listed, each once. */
 static void check_list(const checked *c, const char *text, const hlo_ints *list, int64_t wanted) {
     int64_t *devices = hlo_arena_copy(c->v->scratch, list->v, list->count * sizeof *devices);
     for (uint32_t i = 0; i < list->count; i++)
@@ -81,7 +81,7 @@ static void check_list(const checked *c, const char *text, const hlo_ints *list,
         }
 }
 
-/* The product of the numbers; -1 when one is less than 1 or it overflows. */
+/* Returns the product; -1 if a factor is less than 1 or the product overflows. */
 static int64_t product(const hlo_ints *ints) {
     int64_t all = 1;
     for (uint32_t i = 0; i < ints->count; i++)
@@ -95,7 +95,7 @@ static void check_rank(const checked *c, const char *text, const hlo_shape *shap
              rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
 }
 
-/* The devices of a mesh, or of tiles. */
+/* Checks the devices of a mesh, or of tiles. */
 static bool check_array(const checked *c, const hlo_sharding *s) {
     const hlo_device_array *d = &s->mesh.devices;
     const char *text = s->parsed.text, *name = c->instr->name;
@@ -129,7 +129,7 @@ static void check_one_sharding(const checked *c, const hlo_sharding *s, const hl
     }
 }
 
-/* One for the result, or one for each leaf of it. */
+/* Checks a sharding of the result, or one for each of its leaves. */
 static void check_sharding(const checked *c, const hlo_sharding *s) {
     const hlo_shape *shape = c->instr->shape;
     if (s->kind != HLO_SHARDING_TUPLE) {
@@ -193,8 +193,8 @@ static void check_pairs(const checked *c, const hlo_groups *pairs) {
 
 /* --------------------------------------------------------------------------------------- others */
 
-/* An element of the result is an operand, or a part of it, of the same shape. False: there is no
- * such operand. */
+/* Checks that an element of the result has the shape of an operand, or of a part of it. False:
+ * there is no such operand. */
 static bool check_alias(const checked *c, const hlo_alias *a) {
     const hlo_shape *result = c->instr->shape;
     int64_t missing;
@@ -249,7 +249,7 @@ static bool skip_origin(const char **at) {
     return true;
 }
 
-/* A tuple in parentheses for a tuple, braces for anything else. */
+/* True if the value has parentheses for a tuple and braces for anything else. */
 static bool origin_fits(const char **at, const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) return skip_origin(at);
     if (!hlo_value_take(at, "(")) return false;

@@ -330,7 +330,7 @@ static int by_part(const void *a, const void *b) {
     return compare_ints(x->part, y->part);
 }
 
-/* No part of a parameter is given away twice. */
+/* Checks that no part of a parameter is given away twice. */
 static void check_given_once(verifier *v, const hlo_alias **given, size_t count) {
     if (count) qsort(given, count, sizeof *given, by_part);
     for (size_t i = 1; i < count; i++) {

@@ -7,7 +7,7 @@
 
 typedef struct hlo_order hlo_order;
 
-/* Numbers the instructions of the module. Lives in `arena`, and grows from it. */
+/* Numbers the instructions of the module. The order lives in `arena`, and grows there. */
 hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena);
 /* True if `a` stands before `b`. */
 bool hlo_order_before(hlo_order *order, const hlo_instr *a, const hlo_instr *b);

@@ -64,8 +64,8 @@ static bool has_own_thread(const hlo_computation *comp) {
     return false;
 }
 
-/* By computation id: what something else runs than what runs the entry, and what that calls. NULL:
- * nothing is. */
+/* Finds the computations that run on another thread than the entry, with their callees, by id;
+ * NULL: there are none. */
 static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     bool any =
         module->op_counts[HLO_OP_ASYNC_START] || module->attrs_seen[HLO_ATTR_FRONTEND_ATTRIBUTES];

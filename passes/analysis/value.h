@@ -6,7 +6,7 @@
 
 enum { HLO_CHAIN_LIMIT = 64 };
 
-/* The dimensions of operand `side` (0 or 1) of a dot. */
+/* Returns the contracting dimensions of operand `side` (0 or 1) of a dot. */
 static inline const hlo_ints *hlo_dot_contracting(const hlo_instr *dot, unsigned side) {
     return hlo_instr_ints(dot,
                           side ? HLO_ATTR_RHS_CONTRACTING_DIMS : HLO_ATTR_LHS_CONTRACTING_DIMS);

@@ -45,8 +45,8 @@ static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     return copy;
 }
 
-/* Of a bitcast the order in memory decides which element is which: the value gets that of the
- * operand that it stands for. */
+/* Copies the value, unless it has the operand's order in memory, which decides the elements of a
+ * bitcast. */
 static hlo_instr *ordered_as(hlo_rule_env *env, const hlo_instr *operand, hlo_instr *value) {
     const hlo_shape *shape =
         hlo_shape_retype(env->context->module, operand->shape, value->shape->type);

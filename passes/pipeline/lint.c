@@ -135,13 +135,13 @@ static void check_quantise(linting *l, const hlo_instr *instr) {
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
 }
 
-/* Something that another instruction cannot be another form of. */
+/* True for a value that no other instruction can be another form of. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;
 }
 
-/* The value was quantised here too: by the same scale, turned round? */
+/* True unless the module quantised the value by another scale than this one's inverse. */
 static bool undoes(const hlo_instr *quantised, const scaling *dequantise) {
     if (!is_quantise(quantised)) return true;
     quantise q = read_quantise(quantised);
@@ -220,7 +220,7 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
                         of->name);
 }
 
-/* The amax that may make the value 0; NULL where a guard stands between, or there is none. */
+/* Returns the amax that may make the value 0; NULL: there is none, or a guard is between. */
 static const hlo_instr *amax_behind(const hlo_instr *value) {
     enum { STEPS = 16 };
     double number;
@@ -268,7 +268,7 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
     if (instr->op == HLO_OP_DIVIDE) check_division(l, instr);
 }
 
-/* XLA's simplification of float conversions takes a conversion to fp8 and back for nothing. */
+/* Reports a conversion to fp8 and back, which XLA's simplification of conversions removes. */
 static void check_as_left(linting *l, const hlo_instr *instr) {
     if (is_dequantise(instr) && is_quantise(hlo_instr_operand(instr, 0)))
         hlo_remark_lint(l->context, HLO_REASON_LINT_ROUND_TRIP, instr, NULL);

@@ -83,7 +83,7 @@ static bool place_list(const hlo_ints *listed, array *d) {
     return true;
 }
 
-/* `[4,2]T(1,0)` */
+/* Places the devices of `[4,2]T(1,0)`. */
 static bool place_iota(const hlo_ints *dims, const hlo_ints *order, array *d) {
     int64_t step[MOST_DIMS];
     if (dims->count > MOST_DIMS || place_count(dims->v, dims->count) != d->count) return false;
@@ -184,7 +184,7 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* `{devices=[2,2]<=[4] last_tile_dim_replicate}` */
+/* Groups the devices of `{devices=[2,2]<=[4] last_tile_dim_replicate}`. */
 static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sharding *s,
                                                   hlo_handed asked) {
     array d;
@@ -197,7 +197,7 @@ static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sh
     return divide(arena, &d);
 }
 
-/* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis that nothing is said of replicates. */
+/* Groups the devices of `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis without a name replicates. */
 static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sharding *s,
                                                  hlo_handed asked) {
     array d;
@@ -290,14 +290,14 @@ bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *s, uint32_t ra
 
 /* --------------------------------------------------------------------------------------- Shardy */
 
-/* The text after the name in single quotes that begins at `at`. */
+/* Returns the text behind the name in single quotes at `at`. */
 static const char *past_name(const char *at) {
     for (at++; *at && *at != '\''; at++) at += *at == '\\' && at[1];
     return at + (*at != '\0');
 }
 
-/* As shardings of HLO are written: names in single quotes, no spaces but in these, and no
- * priorities `}p1`. NULL: a name has such a quote. */
+/* Rewrites a Shardy sharding in HLO's notation: names in single quotes, no spaces outside them, no
+ * priorities `}p1`. NULL: a name has a single quote. */
 static const char *respelt(hlo_arena *arena, const char *text) {
     char *copy = hlo_arena_alloc(arena, strlen(text) + 1), *to = copy;
     bool quoted = false;
@@ -327,7 +327,7 @@ static const char *past_list(const char *at) {
     return at;
 }
 
-/* The mesh `'x'=2,'y'=2],device_ids=[1,0]>` that is called so in `{mesh=#sdy.mesh<['x'=2...}`. */
+/* Finds a mesh by name, `'x'=2,'y'=2],device_ids=[1,0]>` in `{mesh=#sdy.mesh<['x'=2...}`. */
 static const char *mesh_called(const char *meshes, const char *name, size_t length) {
     static const char mesh_is[] = "=#sdy.mesh<[";
     const char *at = meshes;

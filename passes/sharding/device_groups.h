@@ -13,8 +13,8 @@ typedef struct hlo_device_groups {
 /* All devices as one group. */
 extern const hlo_device_groups hlo_device_groups_whole;
 
-/* The groups of replica_groups; NULL and `{}` are all devices. `devices`: their number; 0: as many
- * as it names. NULL: too many, or out of range. */
+/* Makes the groups of replica_groups; NULL and `{}` are all devices. `devices`: their number; 0: as
+ * many as are named. NULL: too many, or out of range. */
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices);
 

@@ -66,7 +66,8 @@ static void grow(hlo_manual *m, uint8_t *depths, uint8_t by) {
     *depths |= by;
 }
 
-/* Results of a callee have the depth of the call; otherwise they are unknown. */
+/* Enters a callee at the call's depths. Its results have these depths too or, if its root has
+ * another one, any. */
 static void visit_called(void *user, hlo_computation *called) {
     visit *v = user;
     hlo_manual *m = v->m;
@@ -91,7 +92,8 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
                                       : v.depths;
 }
 
-/* A collective at depth 0 contradicts the analysis: devices do not exchange global values. */
+/* True if depths were found and no collective stands outside of all regions, as devices do not
+ * exchange global values. */
 static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     if (m->changes || !m->any) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)

@@ -49,8 +49,8 @@ static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batc
     return s;
 }
 
-/* Sums the products in the order in which they lie in the left operand, so that its contracting
- * dimensions need no transpose for their order. */
+/* Sorts the contracting dimensions by their order in the left operand, which then needs no
+ * transpose for them. */
 static void sort_contracting(group *left, group *right) {
     for (uint32_t i = 1; i < left->count; i++)
         for (uint32_t j = i; j > 0 && left->dims[j - 1] > left->dims[j]; j--) {

@@ -73,7 +73,7 @@ typedef struct cpu_scale {
 bool cpu_scales_scalar(const cpu_scales *scales);
 /* True if a scale changes along the contracting dimension. */
 bool cpu_scales_inside(const cpu_scales *scales);
-/* Factor of element `along` of the sum that is element `element` (row-major) of the product. */
+/* Returns the factor of term `along` of element `element` (row-major) of the product. */
 cpu_scale cpu_scale_at(const cpu_scales *scales, int64_t element, int64_t along);
 /* Computes the scaled product, f32 and dense, of operands with one contracting dimension each;
  * unless `variance` is NULL, also the squares of its sigmas. */

@@ -124,7 +124,7 @@ hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 /* runtime/exec/command_buffer.c: records a run, if the backend records. */
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
 
-/* calls.c: number of branches of a conditional. */
+/* calls.c: returns the number of branches of a conditional. */
 uint32_t plan_branch_count(const hlo_instr *conditional);
 /* Returns the computation of a branch. */
 hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);

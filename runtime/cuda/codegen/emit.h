@@ -188,7 +188,7 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
 bool emit_is_wide(hlo_type type); /* cells are values */
 const char *emit_cell(emit *e, hlo_type type, const char *value);
 const char *emit_decoded(emit *e, hlo_type type, const char *cell);
-/* An element of a constant, as a value. */
+/* Returns an element of a constant, as a value. */
 const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index);
 
 /* Returns why a computation cannot be a region; NULL: it can. */

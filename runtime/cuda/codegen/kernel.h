@@ -17,7 +17,7 @@ typedef struct cuda_pointer {
     size_t offset;  /* CUDA_SCRATCH: bytes into the job's scratch */
 } cuda_pointer;
 
-/* kernel.c: where the pointer of a job points to. */
+/* kernel.c: returns the address of a job's pointer. */
 void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer);
 
 /* A kernel with its arguments, or a copy. */

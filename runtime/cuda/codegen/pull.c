@@ -77,7 +77,8 @@ static const emit_index *reverse_index(emit *e, const hlo_instr *instr, const em
     return emit_index_new(e, index->rank, index->dims, at, NULL, NULL);
 }
 
-/* The start indices of a dynamic slice: an operand for each dimension, or one with all of them. */
+/* Writes the start indices of a dynamic slice: an operand for each dimension, or one with all of
+ * them. */
 void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
                  const int64_t *dims, const int64_t *sizes, const char **out_start) {
     for (uint32_t d = 0; d < rank; d++) {

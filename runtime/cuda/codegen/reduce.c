@@ -89,8 +89,8 @@ static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------- one element */
 
-/* Index of an element, inside the loop over the thread's elements, where lines then go. `step` is
- * the position of the first of these in the row. */
+/* Returns the index of an element and opens the loop over the thread's elements, in which lines are
+ * written then. `step`: position of the first of them in the row. */
 static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
     int64_t row_major[HLO_EVAL_MAX_RANK];
@@ -229,7 +229,7 @@ static const char *form_of(const reduction *s) {
     return s->tile.width ? "tile" : s->row ? "row" : "column";
 }
 
-/* Scratch memory for the accumulators of each row's chunks. */
+/* Allocates scratch memory for the accumulators of each row's chunks. */
 static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count; i++) count += s->reduces[i].arrays;
@@ -347,7 +347,7 @@ static void count_phases(reduction *s) {
     }
 }
 
-/* Number of blocks that share a row. */
+/* Returns the number of blocks that share a row. */
 static int64_t chunks_of(const reduction *s) {
     int64_t blocks = s->row ? s->kept : (s->kept + 31) / 32;
     int64_t most = s->row ? (s->reduced > LONG ? s->reduced / CHUNK : 1) : s->reduced / TALL;

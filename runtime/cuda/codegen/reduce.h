@@ -32,14 +32,14 @@ typedef struct reduction {
     const char *lane, *k, *live, *row_at, *begin, *end, *part;
 } reduction;
 
-/* Type that array `array` of the reduce is computed in. */
+/* Returns the type that array `array` of the reduce is computed in. */
 static inline const char *reduce_compute(const reducing *r, uint32_t array) {
     return cuda_types[hlo_instr_operand(r->instr, array)->shape->type].compute;
 }
 
-/* Text of the identity of an operation on a type; NULL: it has none. */
+/* Returns the text of the identity of an operation on a type; NULL: it has none. */
 const char *reduce_identity(hlo_op op, hlo_type type);
-/* The operation of a reduce of one array that has an identity; else HLO_OP_INVALID. */
+/* Returns the operation of a reduce of one array that has an identity; else HLO_OP_INVALID. */
 hlo_op reduce_simple(const hlo_instr *instr);
 /* Writes the reduce's region of a[i] and b[i] to out[i]; a sum is not rounded. */
 void reduce_combine(emit *e, const reducing *r, const char *const *a, const char *const *b,

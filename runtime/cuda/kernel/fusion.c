@@ -42,7 +42,7 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-/* Number of different operands that are not written out as numbers. */
+/* Counts the different operands that are not written out as numbers. */
 static uint32_t reads_of(const hlo_instr *instr) {
     uint32_t reads = 0;
     for (uint32_t o = 0; o < instr->operand_count; o++) {

@@ -75,7 +75,7 @@ typedef struct grouping {
     uint32_t *closed, closed_count;
 } grouping;
 
-/* Index of `instr` in `instrs`, which must have it or an instruction with its id. */
+/* Returns the index of `instr` in `instrs`, which must have it or an instruction with its id. */
 static inline uint32_t group_place(const grouping *g, const hlo_instr *instr) {
     return g->place[instr->id - g->first_id];
 }

@@ -223,7 +223,8 @@ static bool is_transposed(const grouping *g, const group *to, const hlo_instr *i
     return group_is_live(g, operand) && hlo_shape_same_dims(operand->shape, to->shape);
 }
 
-/* Relation of the elements of `instr` to the group's space; GROUP_APART: they are not in it. */
+/* Returns the relation of the elements of `instr` to the group's space; GROUP_APART: they are not
+ * in it. */
 static group_relation relation_to(const grouping *g, const group *to, const hlo_instr *instr) {
     int64_t count = hlo_shape_count(instr->shape);
     if (count == to->kept * to->reduced) {

@@ -19,8 +19,8 @@ static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
 }
 
-/* True if operands and result have types and shapes that kernels support; `flat`: also a tuple of
- * arrays. */
+/* True if the operands, and the result or the elements of its tuple, are arrays that kernels
+ * support. */
 static bool has_arrays(const hlo_instr *instr) {
     const hlo_shape *shape = instr->shape;
     if (shape->type == HLO_TYPE_TUPLE) {
