@@ -1,6 +1,8 @@
 /* See pad_slice.h. */
 #include "passes/builders/pad_slice.h"
 
+#include "ir/module/known.h"
+
 int64_t hlo_size_aligned(int64_t size) {
     return (size + HLO_MATMUL_ALIGNMENT - 1) / HLO_MATMUL_ALIGNMENT * HLO_MATMUL_ALIGNMENT;
 }
@@ -125,11 +127,16 @@ bool hlo_to_shape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, h
 
 bool hlo_apply_view(hlo_rule_env *env, hlo_instr *value, const hlo_instr *view,
                     const hlo_shape *shape, hlo_instr **out) {
-    if (view->op != HLO_OP_SLICE) return hlo_to_shape(env, value, shape, out);
-    const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
     const hlo_shape *part = shape;
     if (!hlo_shape_same_dims(shape, view->shape))
         part = hlo_shape_retype(env->context->module, view->shape, shape->type);
+    if (hlo_instr_is_mark(view)) {
+        if (!hlo_apply_view(env, value, hlo_instr_operand(view, 0), part, &value)) return false;
+        *out = hlo_rule_clone(env, view, value->shape, &value);
+        return *out && hlo_reshape_to(env, *out, shape, out);
+    }
+    if (view->op != HLO_OP_SLICE) return hlo_to_shape(env, value, shape, out);
+    const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
     *out = hlo_rule_new(env, HLO_OP_SLICE, part, 1, &value);
     if (!*out) return false;
     hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);

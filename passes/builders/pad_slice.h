@@ -31,7 +31,7 @@ bool hlo_reshape_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
 /* Reshapes, or, if the shape has fewer or more elements, slices or pads with zeros. */
 bool hlo_to_shape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out);
 
-/* Applies `view`, a slice or a reshape, to `value`, in the shape given. */
+/* Applies `view`, a slice, a reshape or a mark of one, to `value`, in the shape given. */
 bool hlo_apply_view(hlo_rule_env *env, hlo_instr *value, const hlo_instr *view,
                     const hlo_shape *shape, hlo_instr **out);
 

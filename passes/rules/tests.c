@@ -124,6 +124,10 @@ TEST(allowed) {
            (!strcmp(args->word, "merge-dots") && options->merge_dots);
 }
 
+TEST(mark) {
+    return hlo_instr_is_mark(args->instr) && hlo_instr_moves_by(args->instr, HLO_COPIES);
+}
+
 TEST(is) {
     return !strcmp(hlo_ops[args->instr->op].name, args[1].word);
 }
@@ -217,14 +221,18 @@ TEST(prefix_slice) {
 }
 
 TEST(only_view) {
-    const hlo_shape *view = args[0].instr->shape, *from = args[1].instr->shape;
-    if (args[0].instr->op == HLO_OP_BITCAST &&
-        (view->type != from->type || !hlo_shape_same_order(view, from)))
+    const hlo_instr *view = args[0].instr, *from = args[1].instr;
+    if (view != from && hlo_instr_is_mark(view) && hlo_instr_operand(view, 0) != from) {
+        view = hlo_instr_operand(view, 0);
+        if (hlo_instr_user_count(view) != 1) return false;
+    }
+    if (view->op == HLO_OP_BITCAST &&
+        (view->shape->type != from->shape->type || !hlo_shape_same_order(view->shape, from->shape)))
         return false;
-    if (args[0].instr == args[1].instr) return true;
-    if (args[1].instr->parent->root == args[1].instr) return false;
-    for (const hlo_use *use = args[1].instr->uses; use; use = use->next)
-        if (use->user != args[0].instr && !is_user(args + 2, count - 2, use->user)) return false;
+    if (view == from) return true;
+    if (from->parent->root == from) return false;
+    for (const hlo_use *use = from->uses; use; use = use->next)
+        if (use->user != view && !is_user(args + 2, count - 2, use->user)) return false;
     return true;
 }
 
