@@ -227,6 +227,7 @@ bool hlo_shape_is_ordered(const hlo_shape *shape) {
 }
 
 bool hlo_shape_same_memory(const hlo_shape *a, const hlo_shape *b) {
+    if (!hlo_shape_is_array(a)) return a == b;
     if (a->type != b->type || hlo_shape_count(a) != hlo_shape_count(b)) return false;
     if (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b)) return true;
     return a->layout && b->layout && hlo_shape_same_dims(a, b) &&
