@@ -244,7 +244,7 @@ static hlo_instr *copied(const spread *s, const hlo_instr *instr, int64_t device
     return hlo_instr_copy(s->comp, NULL, instr, operands);
 }
 
-static hlo_instr *made(const spread *s, hlo_instr *instr, int64_t device) {
+static hlo_instr *value_on(const spread *s, hlo_instr *instr, int64_t device) {
     if (hlo_op_is(instr->op, HLO_COLLECTIVE)) return received(s, instr, device);
     if (hlo_manual_enters(instr) || hlo_manual_leaves(instr)) return handed(s, instr, device);
     if (is_mark(instr)) return operand_of(s, instr, device);
@@ -254,6 +254,13 @@ static hlo_instr *made(const spread *s, hlo_instr *instr, int64_t device) {
     case HLO_OP_REPLICA_ID: return number(s, instr, device);
     default: return copied(s, instr, device);
     }
+}
+
+/* Returns the device's value, in the instruction's layout, which a typed call repeats. */
+static hlo_instr *made(const spread *s, hlo_instr *instr, int64_t device) {
+    hlo_instr *value = value_on(s, instr, device);
+    bool moved = value && hlo_shape_is_array(instr->shape) && value->shape != instr->shape;
+    return moved ? emit(s, HLO_OP_COPY, instr->shape, 1, &value) : value;
 }
 
 static bool spread_out(const spread *s, hlo_instr *last) {
