@@ -12,6 +12,7 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
+#include "passes/analysis/module_facts.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"
 #include "tests/random/check/devices.h"
@@ -232,32 +233,26 @@ static void keep_first(void *user, const hlo_diag *diag) {
     if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
 }
 
-/* The products of a module, all and those that the entry reaches. */
+/* The products of a module: all, those that the entry reaches, and those that are needed. */
 typedef struct product_count {
-    uint32_t dots, others, reached;
+    uint32_t dots, others, reached, live;
     bool calls; /* inlining may repeat them */
 } product_count;
 
-static void note_called(void *reached, hlo_computation *called) {
-    ((bool *)reached)[called->id] = true;
-}
-
 static product_count count_products(const hlo_module *module) {
     product_count count = {0};
-    bool *reached = calloc(module->next_computation_id, 1);
-    if (!reached) abort();
-    reached[module->entry->id] = true;
-    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (hlo_instr *i = comp->first; i; i = i->next) {
+    const bool *reached = hlo_facts_reached(module, module->arena);
+    const bool *live = hlo_facts_live(module, module->arena);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = i->next) {
             bool dot = i->op == HLO_OP_DOT || hlo_matmul_is_call(i);
             bool other = !dot && hlo_product_kind_of(i) != HLO_PRODUCT_NONE;
             count.calls |= i->op == HLO_OP_CALL && !hlo_instr_attr(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
             count.dots += dot;
             count.others += other;
             count.reached += reached[comp->id] && (dot || other);
-            if (reached[comp->id]) hlo_instr_visit_called(i, note_called, reached);
+            count.live += live[i->id] && (dot || other);
         }
-    free(reached);
     return count;
 }
 
@@ -267,8 +262,8 @@ static bool products_told(const hlo_module *before, const hlo_module *after,
                           const hlo_report *report, char *why) {
     product_count was = count_products(before), is = count_products(after);
     size_t told = hlo_report_count(report);
-    if (told < is.reached || (!was.calls && told != was.reached))
-        snprintf(why, WHY_SIZE, "%u products, then %u, have %zu verdicts", was.reached, is.reached,
+    if (told < is.live || (!was.calls && told != was.reached))
+        snprintf(why, WHY_SIZE, "%u products, then %u, have %zu verdicts", was.reached, is.live,
                  told);
     else if (!was.calls && is.dots > was.dots)
         snprintf(why, WHY_SIZE, "%u matmuls became %u", was.dots, is.dots);

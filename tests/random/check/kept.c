@@ -113,6 +113,11 @@ static void mark_before(const hlo_instr *from, bool *marks) {
         mark_before(control->u.instrs->v[c], marks);
 }
 
+/* True for what is there before anything runs. */
+static bool is_given(const hlo_instr *instr) {
+    return instr->op == HLO_OP_PARAMETER || instr->op == HLO_OP_CONSTANT;
+}
+
 /* Checks that an end of a control dependency still runs after those that ran before it. */
 static bool same_order(const kept *k, const hlo_instr *was, const hlo_computation *in) {
     const hlo_instr *is = find_instr(in, was->name);
@@ -121,7 +126,7 @@ static bool same_order(const kept *k, const hlo_instr *was, const hlo_computatio
     if (same) mark_before(was, old);
     if (same) mark_before(is, new);
     for (const hlo_instr *i = was->parent->first; i && same; i = i->next) {
-        if (!old[i->id] || !is_end(i) || i->op == HLO_OP_PARAMETER) continue;
+        if (!old[i->id] || !is_end(i) || is_given(i)) continue;
         const hlo_instr *still = find_instr(in, i->name);
         same = still && new[still->id];
     }
