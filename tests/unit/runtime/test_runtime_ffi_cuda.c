@@ -89,6 +89,33 @@ static void without_libraries_nothing_runs(void **state) {
     setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
 }
 
+/* What fails once is asked again by the next call. */
+static void failures_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *why;
+    } rows[] = {
+        {"cuStreamGetCtx:1=400", "cannot use its stream: CUDA_ERROR_400"},
+        {"cuCtxPushCurrent:1=400", "cannot use its stream: CUDA_ERROR_400"},
+        {"cuCtxGetDevice:1=201", "cannot be run: the CUDA device does not answer: CUDA_ERROR_201"},
+        {"cublasLtCreate:1=1", "cannot be run: cuBLASLt does not start: "},
+        {"cublasLtMatmulDescCreate:1=3", "is refused by cuBLASLt: a descriptor: "},
+        {"cublasLtMatmulAlgoGetHeuristic:1=15",
+         "is refused by cuBLASLt: cublasLtMatmulAlgoGetHeuristic: "},
+        {"cublasLtMatmul:1=14", "is refused by cuBLASLt: cublasLtMatmul: "},
+    };
+    add_string(&c, "this", "is another plan than that of the other tests");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setenv("HLO_STANDIN_FAIL", rows[i].call, 1);
+        refuses(rows[i].why);
+        assert_int_equal(said_code, FFI_FAILED_PRECONDITION);
+    }
+    unsetenv("HLO_STANDIN_FAIL");
+    runs();
+    assert_int_equal(count_calls("cuCtxPopCurrent") + 1, count_calls("cuCtxPushCurrent"));
+    remove(log_path);
+}
+
 /* A plan is made once: then a call is enqueued and nothing is asked, allocated or waited for. */
 static void a_plan_is_kept(void **state) {
     (void)state;
@@ -146,6 +173,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(without_a_stream_nothing_runs, set_up),
         cmocka_unit_test_setup(without_libraries_nothing_runs, set_up),
+        cmocka_unit_test_setup(failures_are_told, set_up),
         cmocka_unit_test_setup(a_plan_is_kept, set_up),
         cmocka_unit_test_setup(plans_differ, set_up),
         cmocka_unit_test_setup(what_cublaslt_refuses_is_told, set_up),
