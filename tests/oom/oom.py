@@ -71,6 +71,7 @@ def commands(work, model, other):
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimised-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
+    yield "typed-call", "test_runtime_ffi", ["once"], [], 0
     yield "plan", run, ["--plan", "--backend=cuda", "--target=sm_90", "--optimize", model], [], 0
 
 
