@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import ctypes
 import dataclasses
 import functools
 import inspect
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import jax
 
 from ._explain import Explanation, observed
-from ._library import Error, RewriteWarning, sink
+from ._library import HERE, Error, sink, warn
 from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
 config: Any = jax.config
@@ -71,6 +71,16 @@ def _tracing() -> Iterator[None]:
         yield
     finally:
         _inside.depth -= 1
+
+
+@functools.cache
+def _register_calls() -> None:
+    """Hands XLA the functions that execute the typed calls of emit="ffi" (include/hlo/ffi.h)."""
+    library = ctypes.CDLL(str(HERE / "libhlofp8_ffi.so"))
+    register, capsule = _part("jax:ffi.register_ffi_target"), _part("jax:ffi.pycapsule")
+    for platform in ("cpu", "CUDA"):
+        function = getattr(library, f"hlofp8_ffi_matmul_{platform.lower()}")
+        register("hlofp8.matmul", capsule(function), platform=platform)
 
 
 def default_emit(platforms: Sequence[str]) -> str:
@@ -187,6 +197,8 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     if capability:
         options = {"target": nearest_target(capability), **options}
     result = rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
+    if options["emit"] == "ffi" and result.fp8:
+        _register_calls()
     observed(result)
     return result
 
@@ -252,10 +264,9 @@ class Jitted(Generic[P, R]):
         return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not _trace_state_clean()
 
     def _give_up(self, reason: str) -> None:
-        message = f"{self._name} runs as jax.jit would run it: {reason}"
         if self._fallback == "error":
             raise Error(f"{self._name} cannot be rewritten: {reason}", "invalid usage")
-        warnings.warn(message, RewriteWarning, stacklevel=4)
+        warn(f"{self._name} runs as jax.jit would run it: {reason}")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         dynamic = self._dynamic(args, kwargs)

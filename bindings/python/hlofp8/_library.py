@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,14 @@ def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
     return status or 0, result
 
 
+def warn(message: str) -> None:
+    """Warns at the line outside this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_code.co_filename.startswith((str(HERE), contextlib.__file__)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RewriteWarning, stacklevel=level)
+
+
 class Sink:
     """Collects the diagnostics of calls, and raises what they fail with."""
 
@@ -126,14 +135,14 @@ class Sink:
         raise Error("\n".join(d.text for d in told) or name, name, tuple(self.diagnostics))
 
 
-@contextmanager
+@contextlib.contextmanager
 def sink() -> Iterator[Sink]:
     """A sink for a few calls, whose warnings become RewriteWarning when all have succeeded."""
     made = Sink()
     yield made
     for diagnostic in made.diagnostics:
         if diagnostic.severity == "warning":
-            warnings.warn(diagnostic.text, RewriteWarning, stacklevel=4)
+            warn(diagnostic.text)
 
 
 def get_include() -> str:

@@ -22,17 +22,21 @@ class Case:
     options: dict = dataclasses.field(default_factory=dict)
     kwargs: dict = dataclasses.field(default_factory=dict)
     exact: bool = True      # small integers and powers of two give equal results
-    emits: tuple = ('dq', 'qdq')
+    emits: tuple = ('dq', 'qdq', 'ffi')
 
 
 CASES = {}
 
 
-def case(*args, fp8=1, kwargs=None, exact=True, emits=('dq', 'qdq'), **options):
+def case(*args, fp8=1, kwargs=None, exact=True, emits=('dq', 'qdq', 'ffi'), **options):
     def add(function):
         CASES[function.__name__] = Case(function, args, fp8, options, kwargs or {}, exact, emits)
         return function
     return add
+
+
+# To XLA's partitioner a typed call is one that every device makes of the whole arrays.
+PLAIN = ('dq', 'qdq')
 
 
 def ints(*shape, seed=0):
@@ -249,29 +253,29 @@ def debug(x, w):
     return y, y[0]  # XLA's CPU compiler fails on a matmul that is the only result and is used otherwise, too
 
 
-@case(on(X, 'd', None), on(W, None, None), on(S))
+@case(on(X, 'd', None), on(W, None, None), on(S), emits=PLAIN)
 def data_parallel(x, w, s):
     return mm(x, w, s)
 
 
-@case(on(X, 'd', None), on(W, None, 'm'))
+@case(on(X, 'd', None), on(W, None, 'm'), emits=PLAIN)
 def tensor_parallel(x, w):
     return jax.lax.with_sharding_constraint(mm(x, w), NamedSharding(MESH, P('d', 'm')))
 
 
-@case({'w': on(W, ('d', 'm'), None)}, on(X, 'd', None), fp8=2, donate_argnums=0,
+@case({'w': on(W, ('d', 'm'), None)}, on(X, 'd', None), fp8=2, donate_argnums=0, emits=PLAIN,
       out_shardings=({'w': NamedSharding(MESH, P(('d', 'm'), None))}, None))
 def fsdp_step(params, x):
     loss, grads = jax.value_and_grad(lambda p: fp8_dense(x, p['w']).astype(jnp.float32).sum())(params)
     return jax.tree.map(lambda p, g: p - g * 0.5, params, grads), loss
 
 
-@case(X, W, in_shardings=(NamedSharding(MESH, P('d')), NamedSharding(MESH, P())))
+@case(X, W, emits=PLAIN, in_shardings=(NamedSharding(MESH, P('d')), NamedSharding(MESH, P())))
 def given_shardings(x, w):
     return mm(x, w)
 
 
-@case(on(X, 'd', 'm'), on(W, 'm', None))
+@case(on(X, 'd', 'm'), on(W, 'm', None), emits=PLAIN)
 def shard_map(x, w):
     def local(x, w):
         return jax.lax.psum(mm(x, w).astype(jnp.float32), 'm')

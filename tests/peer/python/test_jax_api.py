@@ -220,7 +220,12 @@ def nested(args):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter('always')
         assert same(jax.jit(soft)(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
-    assert any('runs as jax.jit' in str(w.message) and w.category is hlofp8.RewriteWarning for w in told)
+    assert [w.category for w in told] == [hlofp8.RewriteWarning] and 'runs as jax.jit' in str(told[0].message), told
+    sharded = f.CASES['data_parallel']
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter('always')
+        assert same(hlofp8.jit(sharded.function, emit='ffi')(*sharded.args), jax.jit(sharded.function)(*sharded.args))
+    assert 'not-partitioned' in str(told[0].message) and told[0].filename == __file__, told[0]
 
 
 def another_jax(args):
@@ -248,6 +253,48 @@ def another_jax(args):
         assert any('mm runs as jax.jit would run it' in str(w.message) for w in told)
     finally:
         _jax._part, _jax._swap = real, real_swap
+
+
+def others(args):
+    """What a module may hold beside matmuls, and where its arguments may lie: the results are those of jax.jit."""
+    import hlofp8
+    from jax.experimental import io_callback
+    from jax.experimental.layout import Format, Layout
+    from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+    f = functions()
+    devices = np.array(jax.devices()).reshape(4, 2)
+    mesh, explicit = (Mesh(devices, ('d', 'm'), axis_types=(kind,) * 2) for kind in (AxisType.Auto, AxisType.Explicit))
+
+    def ordered(x, w):
+        y = f.mm(x, w)
+        jax.debug.callback(lambda total: None, y.sum(), ordered=True)
+        return y, y[0]
+
+    def asking(x, w):
+        y = f.mm(x, w).astype(jnp.float32)
+        return y + io_callback(lambda total: np.float32(total + 1), jax.ShapeDtypeStruct((), jnp.float32), y.sum(), ordered=True)
+
+    def check(function, *args, **options):
+        made = hlofp8.jit(function, **options)
+        assert same(made(*args), jax.jit(function, **options)(*args)), function
+        jax.effects_barrier()
+        return made
+    check(ordered, f.X, f.W)
+    check(asking, f.X, f.W)
+    check(lambda x, w: (f.mm(x, w), jnp.linalg.cholesky(x @ x.T + 1e3 * jnp.eye(32)), jnp.fft.fft(x)), f.X, f.W)
+    check(lambda x, w: jax.lax.top_k(f.mm(x, w).astype(jnp.float32), 4), f.X, f.W)
+    check(lambda key, x, w: f.mm(x, w) * jax.random.bernoulli(key, 0.5, (32, 128)), jax.random.key(0, impl='rbg'), f.X, f.W)
+    check(lambda: f.mm(jnp.asarray(f.X), jnp.asarray(f.W)))
+    check(f.mm, *(jax.device_put(a, jax.devices()[3]) for a in (f.X, f.W)))
+    check(f.mm, f.X, f.W, keep_unused=True, compiler_options={'xla_embed_ir_in_executable': True})
+    with jax.set_mesh(mesh):
+        check(lambda x, w: jax.lax.with_sharding_constraint(f.mm(x, w), PartitionSpec('d', 'm')), f.X, f.W)
+    with jax.set_mesh(explicit):
+        check(f.mm, jax.device_put(f.X, NamedSharding(explicit, PartitionSpec('d'))),
+              jax.device_put(f.W, NamedSharding(explicit, PartitionSpec(None, 'm'))))
+    column = jax.device_put(f.X, Format(Layout(major_to_minor=(1, 0)), SingleDeviceSharding(jax.devices()[0])))
+    made = check(f.mm, column, f.W)
+    assert same(made(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
 
 
 def targets(args):
@@ -302,7 +349,7 @@ except ImportError as error:
 
 def main():
     args = _cases.arguments()
-    return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, another_jax, targets,
+    return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, others, another_jax, targets,
                        refusals, without_jax], args)
 
 

@@ -15,14 +15,16 @@ import numpy as np
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'xla', 'targets', 'h100_sxm.txtpb')
 # Functions of the host, which need a runtime.
 LEFT_OUT = ('callback', 'debug')
-FP8 = 'custom_call_target="__cublas$lt$matmul$f8"'
+FP8, TYPED = 'custom_call_target="__cublas$lt$matmul$f8"', 'custom_call_target="hlofp8.matmul"'
+# Those that are compiled with emit="ffi", too: XLA keeps each call.
+WITH_CALLS = ('plain', 'bias_relu', 'quantised_result', 'training_step', 'scan')
 
 
 def compiled(function, args, kwargs):
     return function.lower(*args, **kwargs).compile().as_text()
 
 
-def one(case, single):
+def one(case, single, with_calls):
     import hlofp8
     from hlofp8._explain import watching
     static = case.options.get('static_argnums', ())
@@ -40,6 +42,9 @@ def one(case, single):
     with watching() as seen:
         text = compiled(hlofp8.jit(case.function, **case.options), args, kwargs)
     assert text.count(FP8) == seen[0].fp8 >= case.fp8, f'{text.count(FP8)} FP8 calls of {seen[0].fp8} matmuls'
+    if with_calls:
+        typed = compiled(hlofp8.jit(case.function, emit='ffi', **case.options), args, kwargs).count(TYPED)
+        assert typed == seen[0].fp8, f'{typed} typed calls of {seen[0].fp8}'
     return f'{text.count(FP8)} FP8 calls, {before} with jax.jit'
 
 
@@ -47,8 +52,8 @@ def cases():
     import _functions
     single = jax.sharding.SingleDeviceSharding(_cases.devices[0])
     for name, case in _functions.CASES.items():
-        def test(args, case=case):
-            return one(case, single)
+        def test(args, case=case, with_calls=name in WITH_CALLS):
+            return one(case, single, with_calls)
         test.__name__ = name
         if name not in LEFT_OUT:
             yield test
