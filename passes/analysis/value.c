@@ -17,7 +17,7 @@ bool hlo_repeats(const hlo_instr *value) {
     return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
 }
 
-static bool holds(const hlo_instr *value) {
+bool hlo_hands_on(const hlo_instr *value) {
     return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
            value->op == HLO_OP_ADD_DEPENDENCY ||
            (hlo_instr_is_mark(value) &&
@@ -36,7 +36,7 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
             path[depth++] = hlo_instr_int(at, HLO_ATTR_INDEX, 0);
         else if (at->op == HLO_OP_TUPLE && depth)
             next = (uint32_t)path[--depth];
-        else if (!holds(at))
+        else if (!hlo_hands_on(at))
             return found;
         else if (!holder)
             holder = at;

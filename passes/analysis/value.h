@@ -24,6 +24,8 @@ bool hlo_repeats(const hlo_instr *value);
  * NULL when `value` is no splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
+/* True for a barrier, a mark of a sharding, and the like: the result is operand 0's. */
+bool hlo_hands_on(const hlo_instr *value);
 /* Returns the instruction whose result `value` is, bit for bit, only handed on by barriers, marks
  * of shardings, and tuples that are taken apart again; NULL: none. `out_holder`, which may be NULL:
  * the last barrier or mark that hands it on; NULL: tuples alone do. */
