@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* A module compiled by a plugin. */
 typedef struct hlo_pjrt hlo_pjrt;
@@ -61,6 +62,7 @@ double hlo_pjrt_seconds(const hlo_pjrt *pjrt);
 hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
                               hlo_module **out_module);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,9 @@ sed -n 's/^struct XLA_FFI_Error \*\(\w*\)(.*/\1/p' "$work/prefix/include/hlo/ffi
 test -s "$work/declared"
 diff "$work/declared" "$work/exported"
 
+# The library exports what the headers declare, and no release takes a function away in silence.
+"$HLO_PYTHON" "$here/exports.py" "$build/libhlofp8.so" "$work/prefix/include" "$here/exports.txt"
+
 cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
