@@ -20,8 +20,8 @@ extern "C" {
 /* The form in which a rewritten module has its FP8 matmuls (docs/emit.md). */
 typedef enum hlo_emit_form {
     HLO_EMIT_CUBLAS, /* calls of `__cublas$lt$matmul$f8` */
-    HLO_EMIT_FFI,    /* the same calls as typed calls of `hlofp8.matmul`, which XLA executes where a
-                        function is registered under that name */
+    HLO_EMIT_FFI,    /* the same calls as typed calls of `hlofp8.matmul`, which XLA executes by the
+                        functions of ffi.h */
     HLO_EMIT_QDQ,    /* plain HLO that XLA's GPU compiler makes FP8 calls of */
     HLO_EMIT_DQ      /* plain HLO on wide values, for any platform */
 } hlo_emit_form;

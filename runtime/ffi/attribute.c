@@ -122,7 +122,7 @@ const char *ffi_attributes_format(const ffi_attrs *attrs, hlo_arena *arena, ffi_
         if (!value && reader == FFI_FOR_READING) {
             *why = hlo_arena_format(
                 arena, "has attribute %s, which is no string, flag, number or array of integers",
-                name);
+                format_name(attrs->names[i], arena, FFI_FOR_PEOPLE));
             return NULL;
         }
         text =

@@ -2,6 +2,7 @@
 #include "runtime/ffi/call.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* --------------------------------------------------------------------------------------- errors */
 
@@ -62,10 +63,12 @@ static const char *text_of(const run *r) {
 }
 
 static ffi_error *report(const run *r, hlo_status status) {
-    char message[4096];
+    enum { MOST = 3000 }; /* of the call's text, so that the reason is never cut off */
+    char message[MOST + 1100];
     const bool starved = status == HLO_OUT_OF_MEMORY;
-    snprintf(message, sizeof message, HLO_FFI_TARGET "%s %s", text_of(r),
-             starved ? "has run out of memory" : r->why);
+    const char *text = text_of(r);
+    snprintf(message, sizeof message, HLO_FFI_TARGET "%.*s%s %s", MOST, text,
+             strlen(text) > MOST ? "..." : "", starved ? "has run out of memory" : r->why);
     return fail(r->call.frame, starved ? FFI_RESOURCE_EXHAUSTED : r->call.code, message);
 }
 

@@ -74,6 +74,29 @@ static void an_error_has_the_call(void **state) {
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 
+/* However long the call is, the reason is there. */
+static void a_reason_is_never_cut_off(void **state) {
+    (void)state;
+    static ffi_span names[100], *name_of[100];
+    static value values[100];
+    static void *value_of[100];
+    static int kinds[100];
+    static char letters[4096];
+    memset(letters, 'x', sizeof letters);
+    for (int i = 0; i < 100; i++) {
+        names[i] = (ffi_span){letters, i ? (size_t)i : sizeof letters};
+        values[i].string = (ffi_span){letters, sizeof letters};
+        name_of[i] = &names[i];
+        value_of[i] = &values[i];
+        kinds[i] = FFI_ATTR_STRING;
+    }
+    kinds[0] = FFI_ATTR_DICTIONARY;
+    c.frame.attrs = (ffi_attrs){c.frame.attrs.size, NULL, 100, kinds, name_of, value_of};
+    refuses("... has attribute \"xxxxxx");
+    assert_true(strlen(said) < 4096);
+    assert_non_null(strstr(said, ", which is no string, flag, number or array of integers"));
+}
+
 /* Integers and floats of any width are numbers; an empty list may have any type. */
 static void attributes_have_types(void **state) {
     (void)state;
@@ -385,6 +408,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test_setup(a_call_runs, set_up),
         cmocka_unit_test_setup(layouts_are_attributes, set_up),
         cmocka_unit_test_setup(an_error_has_the_call, set_up),
+        cmocka_unit_test_setup(a_reason_is_never_cut_off, set_up),
         cmocka_unit_test_setup(attributes_have_types, set_up),
         cmocka_unit_test_setup(properties_are_told, set_up),
         cmocka_unit_test_setup(a_frame_may_be_useless, set_up),
