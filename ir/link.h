@@ -25,9 +25,4 @@ struct hlo_journal {
     uint32_t count, capacity;
 };
 
-/* Appends an entry to module->journal for the instruction or the computation, whichever is not
- * NULL. `interned`: the string that its name was made of; NULL: it has no name. */
-void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
-                      const char *interned);
-
 #endif

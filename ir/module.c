@@ -76,6 +76,15 @@ static void unlink_computation(hlo_computation *comp) {
     comp->next = comp->prev = NULL;
 }
 
+/* Appends an entry to module->journal for the instruction or the computation, whichever is not
+ * NULL. `interned`: the string that its name was made of; NULL: it has no name. */
+static void note_made(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
+                      const char *interned) {
+    hlo_journal *j = module->journal;
+    hlo_arena_grow(j->arena, &j->v, j->count, &j->capacity, sizeof *j->v);
+    j->v[j->count++] = (hlo_made){.instr = instr, .comp = comp, .interned = interned};
+}
+
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
     comp->id = module->next_computation_id++;
@@ -83,7 +92,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     if (name) comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, interned);
     comp->module = module;
     hlo_computation_place(comp);
-    if (module->journal) hlo_journal_note(module, NULL, comp, interned);
+    if (module->journal) note_made(module, NULL, comp, interned);
     return comp;
 }
 
@@ -166,7 +175,7 @@ hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_o
                                  const hlo_shape *shape, uint32_t operand_count,
                                  hlo_instr *const *operands) {
     hlo_instr *instr = new_instr(comp, before, op, shape, operand_count, operands);
-    if (comp->module->journal) hlo_journal_note(comp->module, instr, NULL, NULL);
+    if (comp->module->journal) note_made(comp->module, instr, NULL, NULL);
     return instr;
 }
 
@@ -175,7 +184,7 @@ hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_
                                   hlo_instr *const *operands, const char *interned) {
     hlo_instr *instr = new_instr(comp, before, op, shape, operand_count, operands);
     instr->name = hlo_unique_name(comp->module, HLO_NAME_INSTR, interned);
-    if (comp->module->journal) hlo_journal_note(comp->module, instr, NULL, interned);
+    if (comp->module->journal) note_made(comp->module, instr, NULL, interned);
     return instr;
 }
 
@@ -410,11 +419,4 @@ void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp)
 const char *hlo_instr_op_name(const hlo_instr *instr) {
     const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
     return metadata ? hlo_attrs_str(metadata->u.attrs, HLO_ATTR_OP_NAME) : NULL;
-}
-
-void hlo_journal_note(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
-                      const char *interned) {
-    hlo_journal *j = module->journal;
-    hlo_arena_grow(j->arena, &j->v, j->count, &j->capacity, sizeof *j->v);
-    j->v[j->count++] = (hlo_made){.instr = instr, .comp = comp, .interned = interned};
 }

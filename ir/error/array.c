@@ -35,7 +35,7 @@ static void overflow_row(void *arg, int64_t count, char *const *data, const int6
     hlo_error_overflows *o = arg;
     double x[HLO_CHUNK];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_lane_load_f64(o->type, data[0] + done * steps[0], steps[0], n, x);
         for (int64_t i = 0; i < n; i++) {
             float sigma = *(const float *)(data[1] + (done + i) * steps[1]);
@@ -132,7 +132,7 @@ void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *va
     if (hlo_type_is_float(value->type))
         for (int64_t done = 0; done < count; done += HLO_CHUNK)
             hlo_error_round_chunk(value->type, v + done, rounded + done, rounds, NULL, b->options,
-                                  count - done < HLO_CHUNK ? count - done : HLO_CHUNK, s + done);
+                                  hlo_chunk_size(count - done), s + done);
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(variance[i]) && (isinf(v[i]) || (rounds && isnan(v[i]))))
             s[i] = HLO_ERROR_ANYTHING;

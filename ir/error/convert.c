@@ -63,7 +63,7 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
     double sigma[HLO_CHUNK];
     bool rounds = conversion_rounds(r->types[0], r->result);
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_error_load(r, &a, n, done, data, steps);
         hlo_lane_cast(hlo_error_lane(r->types[0]), HLO_LANE_F64, &a.x[0], n, a.value);
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};

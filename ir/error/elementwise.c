@@ -315,7 +315,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         hlo_lane_of(r->result) == HLO_LANE_S64 || hlo_lane_of(r->result) == HLO_LANE_U64;
     hlo_error_analysis a;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_error_load(r, &a, n, done, data, steps);
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
@@ -395,7 +395,7 @@ static void select_row(void *arg, int64_t count, char *const *data, const int64_
     const hlo_error_row *r = arg;
     hlo_error_analysis a;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_error_load(r, &a, n, done, data, steps);
         double x[HLO_CHUNK], y[HLO_CHUNK];
         as_doubles(hlo_error_lane(r->types[1]), &a.x[1], n, x);
@@ -433,7 +433,7 @@ static void compare_row(void *arg, int64_t count, char *const *data, const int64
     const hlo_error_row *r = arg;
     hlo_error_analysis a;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_error_load(r, &a, n, done, data, steps);
         double x[HLO_CHUNK], y[HLO_CHUNK];
         as_doubles(hlo_error_lane(r->types[0]), &a.x[0], n, x);

@@ -167,7 +167,7 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
     hlo_extent *e = arg;
     double x[HLO_CHUNK];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_lane_load_f64(e->type, data[0] + done * steps[0], steps[0], n, x);
         for (int64_t i = 0; i < n; i++) {
             double s = (double)*(const float *)(data[1] + (done + i) * steps[1]);

@@ -56,7 +56,7 @@ static uint64_t mixed(uint64_t hash, double number) {
 static void hash_columns(const columns *c, uint64_t *hashes) {
     double most[HLO_CHUNK];
     for (int64_t from = 0; from < c->count; from += HLO_CHUNK) {
-        int64_t n = c->count - from < HLO_CHUNK ? c->count - from : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(c->count - from);
         memset(hashes + from, 0, (size_t)n * sizeof *hashes);
         memset(most, 0, sizeof most);
         for (int64_t row = 0; row < c->rows; row++)

@@ -47,8 +47,7 @@ static void convert_chunk(types t, const void *in, int64_t step, int64_t count, 
 static void convert_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     for (int64_t done = 0; done < count; done += HLO_CHUNK)
         convert_chunk(*(const types *)arg, data[1] + done * steps[1], steps[1],
-                      count - done < HLO_CHUNK ? count - done : HLO_CHUNK,
-                      data[0] + done * steps[0], steps[0]);
+                      hlo_chunk_size(count - done), data[0] + done * steps[0], steps[0]);
 }
 
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out) {

@@ -417,7 +417,7 @@ static void run_row(void *arg, int64_t count, char *const *data, const int64_t *
                   hlo_lane_size(result) == hlo_types[d->result].bytes &&
                   (result != HLO_LANE_U64 || d->result == HLO_TYPE_U64);
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_lanes lanes = {.count = n,
                            .bits = hlo_types[d->types[0]].bits,
                            .sign = d->sign,

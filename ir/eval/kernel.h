@@ -106,6 +106,11 @@ hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 
 enum { HLO_CHUNK = 256 }; /* elements */
 
+/* Returns the elements of the next chunk, of `left` that are still to come. */
+static inline int64_t hlo_chunk_size(int64_t left) {
+    return left < HLO_CHUNK ? left : HLO_CHUNK;
+}
+
 /* A chunk in any lane. */
 typedef union hlo_chunk {
     float f32[HLO_CHUNK];

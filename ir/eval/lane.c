@@ -174,7 +174,7 @@ const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t c
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out) {
     hlo_chunk buffer;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         hlo_lane_load(type, (const char *)in + done * step, step, n, &buffer);
         hlo_lane_cast(hlo_lane_of(type), HLO_LANE_F64, &buffer, n, out + done);
     }

@@ -89,7 +89,7 @@ static void fold_row(void *arg, int64_t count, char *const *data, const int64_t 
     hlo_chunk buffer, wide;
     bool ordered = f->op == HLO_OP_MAXIMUM || f->op == HLO_OP_MINIMUM;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         const void *in = hlo_lane_view(f->type, data[0] + done * steps[0], steps[0], n, &buffer);
         char *acc = data[1] + done * steps[1];
         if (f->lane == HLO_LANE_F32) {
@@ -255,7 +255,7 @@ static void map_row(void *arg, int64_t count, char *const *data, const int64_t *
     const hlo_region *region = arg;
     char *at[HLO_LOOP_VIEWS];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         for (uint32_t v = 0; v < HLO_LOOP_VIEWS; v++) at[v] = data[v] + done * steps[v];
         hlo_region_run(region, n, at + 1, steps + 1, at, steps);
     }
@@ -372,7 +372,7 @@ static void load_keys(hlo_type type, const char *row, int64_t step, int64_t coun
     hlo_lane lane = hlo_lane_of(type);
     hlo_chunk chunk;
     for (int64_t at = 0; at < count; at += HLO_CHUNK) {
-        int64_t some = count - at < HLO_CHUNK ? count - at : HLO_CHUNK;
+        int64_t some = hlo_chunk_size(count - at);
         hlo_lane_load(type, row + at * step, step, some, &chunk);
         for (int64_t i = 0; i < some; i++)
             keys[at + i] = lane == HLO_LANE_F32   ? float_key((double)chunk.f32[i])

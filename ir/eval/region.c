@@ -184,7 +184,7 @@ static void apply_row(void *arg, int64_t count, char *const *data, const int64_t
     const applying *a = arg;
     char *at[HLO_LOOP_VIEWS];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = count - done < HLO_CHUNK ? count - done : HLO_CHUNK;
+        int64_t n = hlo_chunk_size(count - done);
         for (uint32_t v = 0; v < 2 * a->arrays; v++) at[v] = data[v] + done * steps[v];
         hlo_region_run(a->region, n, at, steps, at, steps);
     }

@@ -357,16 +357,8 @@ bool hlo_known_number_pinned(const hlo_instr *value, double *out_number) {
     return known_number(value, true, out_number);
 }
 
-static bool known_element(const hlo_instr *value, int64_t index, bool through_pins, double *out) {
-    cell c;
-    search s = {.through_pins = through_pins};
-    return element(value, index, &s, &c) && answer(value, c, through_pins, out);
-}
-
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number) {
-    return known_element(value, index, false, out_number);
-}
-
-bool hlo_known_element_pinned(const hlo_instr *value, int64_t index, double *out_number) {
-    return known_element(value, index, true, out_number);
+    cell c;
+    search s = {0};
+    return element(value, index, &s, &c) && answer(value, c, false, out_number);
 }

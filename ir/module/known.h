@@ -18,10 +18,9 @@ bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds);
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
 /* Finds the number that all elements have, bit for bit: 0 and -0 differ. */
 bool hlo_known_number(const hlo_instr *value, double *out_number);
-/* Like the two above, but read through pinned instructions (passes/analysis/pin.h), which passes do
- * not: for decoding a call, which means the same before and after pinning, and for questions whose
- * answer can only forbid something. */
-bool hlo_known_element_pinned(const hlo_instr *value, int64_t index, double *out_number);
+/* Finds that number also through pinned instructions (passes/analysis/pin.h), through which passes
+ * do not read: for decoding a call, which means the same before and after pinning, and for
+ * questions whose answer can only forbid something. */
 bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
 #endif

@@ -140,7 +140,8 @@ static int scaled_operand(const hlo_instr *instr) {
 
 enum { STEP_LIMIT = 8 };
 
-hlo_instr *hlo_collective_quantises(const hlo_instr *convert) {
+/* Finds the collective that hlo_collective_quantised() makes on fp8. NULL: there is none. */
+static hlo_instr *quantised_collective(const hlo_instr *convert) {
     const hlo_instr *v = convert;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         int which = scaled_operand(v);
@@ -172,7 +173,7 @@ static hlo_instr *quantise(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
 }
 
 hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert) {
-    hlo_instr *collective = hlo_collective_quantises(convert);
+    hlo_instr *collective = quantised_collective(convert);
     hlo_instr *value = collective ? quantise(env, convert, collective) : NULL;
     return value ? hlo_link_clone_onto(env, collective, value) : NULL;
 }
@@ -180,7 +181,7 @@ hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert)
 /* ------------------------------------------------------------------------------------ measuring */
 
 int64_t hlo_collective_wide(const hlo_instr *value) {
-    if (value->op == HLO_OP_CONVERT) return hlo_collective_quantises(value) != NULL;
+    if (value->op == HLO_OP_CONVERT) return quantised_collective(value) != NULL;
     bool sends = hlo_op_is(value->op, HLO_COLLECTIVE) || value->op == HLO_OP_ASYNC_DONE;
     if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
     const hlo_instr *v = value;

@@ -11,12 +11,9 @@
 hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
                                 const hlo_binding *chain, hlo_instr *scale);
 
-/* Finds the collective of wide values whose result `convert`, to fp8, quantises by scalars and
- * clamps, each with one user. NULL: there is none. */
-hlo_instr *hlo_collective_quantises(const hlo_instr *convert);
-
-/* Makes that collective on its quantised operand. NULL: there is none, or a scalar may differ from
- * device to device. */
+/* Makes the collective of wide values whose result `convert`, to fp8, quantises by scalars and
+ * clamps, each with one user, on its quantised operand. NULL: there is none, or a scalar may differ
+ * from device to device. */
 hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert);
 
 /* Termination measure: 1 for a collective of wide values, 2 if these are put together from

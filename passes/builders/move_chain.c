@@ -24,7 +24,8 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
             hlo_pad_value_moves(hlo_instr_operand(link, 1), below->scale, below->from));
 }
 
-hlo_instr *hlo_pad_value_clone_onto(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
+/* Makes a pad value, scalar or array, in another type. NULL: it cannot be made. */
+static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return NULL;
     hlo_module *module = env->context->module;
@@ -60,8 +61,7 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
     if (!value) return NULL;
     hlo_instr *operands[HLO_RULE_ARGS] = {value};
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    if (link->op == HLO_OP_PAD)
-        operands[1] = hlo_pad_value_clone_onto(env, operands[1], value->shape->type);
+    if (link->op == HLO_OP_PAD) operands[1] = clone_pad_value(env, operands[1], value->shape->type);
     if (link->op == HLO_OP_PAD && !operands[1]) return NULL;
     return clone_as(env, link, operands, value->shape->type);
 }
@@ -180,7 +180,7 @@ hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_ins
     for (uint32_t i = 0; i < join->operand_count; i++) {
         hlo_instr *operand = hlo_instr_operand(join, i);
         if (!i && join->op == HLO_OP_SELECT) operands[i] = operand;
-        if (!operands[i]) operands[i] = hlo_pad_value_clone_onto(env, operand, type);
+        if (!operands[i]) operands[i] = clone_pad_value(env, operand, type);
         if (!operands[i]) return NULL;
     }
     return clone_as(env, join, operands, type);

@@ -12,8 +12,6 @@ bool hlo_is_pad_value(hlo_instr *value);
 /* True if a pad value can be fp8 beside fp8 values: it is 0 or NaN, which every scale leaves so,
  * or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
-/* Makes a pad value, scalar or array, in another type. NULL: it cannot be made. */
-hlo_instr *hlo_pad_value_clone_onto(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type);
 
 /* True if the link can move the fp8 value instead of the dequantised one: it moves its operand 0
  * alone, and its pad value, if any, can be fp8. */

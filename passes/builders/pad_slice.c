@@ -110,7 +110,8 @@ bool hlo_slice_prefix(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shap
     return *out != NULL;
 }
 
-bool hlo_reshape_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
+static bool reshape_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
+                       hlo_instr **out) {
     *out = hlo_shape_same_dims(value->shape, shape)
                ? value
                : hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
@@ -119,7 +120,7 @@ bool hlo_reshape_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape,
 
 bool hlo_to_shape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out) {
     int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
-    if (have == want) return hlo_reshape_to(env, value, shape, out);
+    if (have == want) return reshape_to(env, value, shape, out);
     if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return false;
     return have > want ? hlo_slice_prefix(env, value, shape, out)
                        : hlo_pad_zeros(env, value, shape->dims, out);
@@ -133,12 +134,12 @@ bool hlo_apply_view(hlo_rule_env *env, hlo_instr *value, const hlo_instr *view,
     if (hlo_instr_is_mark(view)) {
         if (!hlo_apply_view(env, value, hlo_instr_operand(view, 0), part, &value)) return false;
         *out = hlo_rule_clone(env, view, value->shape, &value);
-        return *out && hlo_reshape_to(env, *out, shape, out);
+        return *out && reshape_to(env, *out, shape, out);
     }
     if (view->op != HLO_OP_SLICE) return hlo_to_shape(env, value, shape, out);
     const hlo_ints *slices = hlo_instr_ints(view, HLO_ATTR_SLICE);
     *out = hlo_rule_new(env, HLO_OP_SLICE, part, 1, &value);
     if (!*out) return false;
     hlo_instr_set_ints(*out, HLO_ATTR_SLICE, slices->count, slices->v);
-    return part == shape || hlo_reshape_to(env, *out, shape, out);
+    return part == shape || reshape_to(env, *out, shape, out);
 }

@@ -26,8 +26,6 @@ bool hlo_join_batch(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_ins
 /* Slices the prefix of the shape. */
 bool hlo_slice_prefix(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out);
 
-bool hlo_reshape_to(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out);
-
 /* Reshapes, or, if the shape has fewer or more elements, slices or pads with zeros. */
 bool hlo_to_shape(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape, hlo_instr **out);
 

@@ -104,9 +104,23 @@ static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     return true;
 }
 
+/* True for the name of a partitioned module. */
+static bool called_spmd(const hlo_computation *comp) {
+    static const char ending[] = "_spmd";
+    size_t length = strlen(comp->name), size = sizeof ending - 1;
+    return length >= size && !strcmp(comp->name + length - size, ending);
+}
+
+/* True if the partitioner, which gives each device parts of the entry's values, may not have run
+ * yet: neither header nor name excludes it. */
+static bool may_be_global(const hlo_module *module) {
+    return hlo_devices_replicas(module) == 1 && !called_spmd(module->entry) &&
+           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
+}
+
 const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena) {
     hlo_manual *m = hlo_arena_zero(arena, sizeof *m);
-    if (!hlo_devices_may_be_global(module)) return m;
+    if (!may_be_global(module)) return m;
     m->depths = hlo_arena_zero(arena, module->next_id);
     m->entered = hlo_arena_zero(arena, module->next_computation_id);
     m->reached = hlo_arena_zero(arena, module->next_computation_id * sizeof *m->reached);
@@ -178,18 +192,6 @@ const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *le
 }
 
 /* ------------------------------------------------------------------------------ the partitioner */
-
-/* True for the name of a partitioned module. */
-static bool called_spmd(const hlo_computation *comp) {
-    static const char ending[] = "_spmd";
-    size_t length = strlen(comp->name), size = sizeof ending - 1;
-    return length >= size && !strcmp(comp->name + length - size, ending);
-}
-
-bool hlo_devices_may_be_global(const hlo_module *module) {
-    return hlo_devices_replicas(module) == 1 && !called_spmd(module->entry) &&
-           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
-}
 
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
     const hlo_instr *marked = NULL;

@@ -32,10 +32,6 @@ bool hlo_manual_leaves(const hlo_instr *instr);
 /* Groups the devices whose parts are joined: all of them get one result. NULL: not known. */
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves);
 
-/* True if the partitioner, which gives each device parts of the entry's values, may not have run
- * yet: neither header nor name excludes it. */
-bool hlo_devices_may_be_global(const hlo_module *module);
-
 /* True if XLA's partitioner has not run: values are marked as sharded, but there is no collective,
  * or only in manual regions. `*out_marked` is such a value. */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);

@@ -311,6 +311,20 @@ static int by_position(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Lists the slots in text order. Returns their number. Copies stand for a matmul whose computation
+ * was inlined and removed. */
+static size_t order_slots(const closing *c, hlo_arena *scratch, slot ***out_order) {
+    slot **order = hlo_arena_array(scratch, c->report->count, sizeof *order);
+    size_t count = 0;
+    for (uint32_t i = 0; i < c->report->count; i++) {
+        slot *s = &c->report->slots[i];
+        if (!s->copied || is_present(c, s)) order[count++] = s;
+    }
+    if (count) qsort(order, count, sizeof *order, by_position);
+    *out_order = order;
+    return count;
+}
+
 /* Sorts lints in text order, and keeps one for all copies made by inlining. */
 static void close_lints(closing *c) {
     hlo_report *report = c->report;
@@ -342,14 +356,8 @@ void hlo_report_close(hlo_pass_context *context) {
                                   : note_costs(context, c.present);
     report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
     if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
-    slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
-    size_t count = 0;
-    for (uint32_t i = 0; i < report->count; i++) {
-        slot *s = &report->slots[i];
-        /* Copies stand for a matmul whose computation was inlined and removed. */
-        if (!s->copied || is_present(&c, s)) order[count++] = s;
-    }
-    if (count) qsort(order, count, sizeof *order, by_position);
+    slot **order;
+    const size_t count = order_slots(&c, context->scratch, &order);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     c.runs = runs;
