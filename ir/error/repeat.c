@@ -18,13 +18,7 @@ static int64_t size_of(const hlo_view *view, const hlo_ints *list) {
 }
 
 static void group(grouped *g, const hlo_view *view, const hlo_ints *batch, const hlo_ints *along) {
-    hlo_dims order;
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < batch->count; i++) order.v[at++] = batch->v[i];
-    for (uint32_t d = 0; d < view->rank; d++)
-        if (!hlo_ints_contain(batch, d) && !hlo_ints_contain(along, d)) order.v[at++] = d;
-    for (uint32_t i = 0; i < along->count; i++) order.v[at++] = along->v[i];
-    g->view = hlo_view_permute(view, order.v, &g->dims, &g->strides);
+    g->view = hlo_view_group(view, batch, along, &g->dims, &g->strides);
     g->batch = size_of(view, batch);
     g->along = size_of(view, along);
     int64_t each = g->batch * g->along;

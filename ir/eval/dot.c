@@ -82,15 +82,9 @@ typedef struct operand {
 
 static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
                     const hlo_ints *contracting) {
-    hlo_dims order;
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < batch->count; i++) order.v[at++] = batch->v[i];
-    for (uint32_t d = 0; d < view->rank; d++)
-        if (!hlo_ints_contain(batch, d) && !hlo_ints_contain(contracting, d)) order.v[at++] = d;
+    o->view = hlo_view_group(view, batch, contracting, &o->dims, &o->strides);
     o->batch = batch->count;
-    o->open = at - batch->count;
-    for (uint32_t i = 0; i < contracting->count; i++) order.v[at++] = contracting->v[i];
-    o->view = hlo_view_permute(view, order.v, &o->dims, &o->strides);
+    o->open = view->rank - batch->count - contracting->count;
 }
 
 /* True if each group can be traversed with one stride, and one of the last two strides is 1. */

@@ -199,6 +199,9 @@ void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *
 /* Returns a view of `in` with out.dims[i] = in.dims[order[i]]. */
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
                           hlo_dims *out_strides);
+/* Returns a view of `in` as [first, the other dimensions in order, last]. */
+hlo_view hlo_view_group(const hlo_view *in, const hlo_ints *first, const hlo_ints *last,
+                        hlo_dims *out_dims, hlo_dims *out_strides);
 static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
     return (char *)view->data + offset * hlo_types[view->type].bytes;
 }

@@ -177,6 +177,17 @@ hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *ou
     return (hlo_view){in->type, in->rank, out_dims->v, out_strides->v, in->data};
 }
 
+hlo_view hlo_view_group(const hlo_view *in, const hlo_ints *first, const hlo_ints *last,
+                        hlo_dims *out_dims, hlo_dims *out_strides) {
+    hlo_dims order;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < first->count; i++) order.v[at++] = first->v[i];
+    for (uint32_t d = 0; d < in->rank; d++)
+        if (!hlo_ints_contain(first, d) && !hlo_ints_contain(last, d)) order.v[at++] = d;
+    for (uint32_t i = 0; i < last->count; i++) order.v[at++] = last->v[i];
+    return hlo_view_permute(in, order.v, out_dims, out_strides);
+}
+
 static void copy_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     size_t size = *(const size_t *)arg;
     char *out = data[0];
