@@ -53,38 +53,50 @@ def again(args):
     return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)
 
 
+def expectations(case, name):
+    """For the small integers and the normal numbers: arguments, what jax.jit makes of them, and the module that bounds it."""
+    wanted = jax.jit(case.function, **case.options)
+    for args in [case.args] * case.exact + [drawn(case)]:
+        module = None
+        if name not in ALONE and args is not case.args:
+            whole = jax.jit(case.function, keep_unused=True, **case.options)
+            module = on_one_device(whole.lower(*args, **case.kwargs))
+        yield args, wanted(*again(args), **case.kwargs), module
+
+
+def check(case, made, args, expected, module):
+    """One call beside jax.jit's result."""
+    import hlofp8
+    given = again(args)
+    found = made(*given, **case.kwargs)
+    assert jax.tree.structure(expected) == jax.tree.structure(found)
+    for x, y in zip(jax.tree.leaves(expected), jax.tree.leaves(found)):
+        assert x.dtype == y.dtype and x.shape == y.shape and x.sharding == y.sharding, (x.sharding, y.sharding)
+    if args is case.args:
+        for x, y in zip(arrays(expected), arrays(found)):
+            assert x.tobytes() == y.tobytes(), np.abs(x.astype(float) - y.astype(float)).max()
+    if module:
+        agree = hlofp8.compare(module, arrays(found), arrays(made._dynamic(args, case.kwargs)))
+        assert agree, agree
+    if 'donate_argnums' in case.options:
+        donated = jax.tree.leaves(given[case.options['donate_argnums']])
+        assert all(leaf.is_deleted() for leaf in donated if isinstance(leaf, jax.Array)), 'what was donated is still there'
+
+
 def one(case, name):
     import hlofp8
     from hlofp8._explain import watching
-    counts = []
-    wanted = jax.jit(case.function, **case.options)
+    counts, wanted = [], list(expectations(case, name))
     for emit in case.emits:
         made = hlofp8.jit(case.function, emit=emit, **case.options)
-        for args in [case.args] * case.exact + [drawn(case)]:
-            exact = args is case.args
-            lowered = jax.jit(case.function, keep_unused=True, **case.options).lower(*args, **case.kwargs)
-            dynamic = made._dynamic(args, case.kwargs)
-            before = arrays(dynamic)
-            expected = wanted(*again(args), **case.kwargs)
-            with watching() as seen:
-                given = again(args)
-                found = made(*given, **case.kwargs)
-            for module in seen:
-                counts.append(module.fp8)
-            assert jax.tree.structure(expected) == jax.tree.structure(found)
-            for x, y in zip(jax.tree.leaves(expected), jax.tree.leaves(found)):
-                assert x.dtype == y.dtype and x.shape == y.shape and x.sharding == y.sharding, (x.sharding, y.sharding)
-            if exact:
-                for x, y in zip(arrays(expected), arrays(found)):
-                    assert x.tobytes() == y.tobytes(), f'{emit}: {np.abs(x.astype(float) - y.astype(float)).max()}'
-            if name not in ALONE:
-                agree = hlofp8.compare(on_one_device(lowered), arrays(found), before)
-                assert agree, f'{emit}: {agree}'
-            if case.options.get('donate_argnums') is not None:
-                donated = jax.tree.leaves(given[case.options['donate_argnums']])
-                reused = [leaf.is_deleted() for leaf in donated if isinstance(leaf, jax.Array)]
-                assert all(reused), 'what was donated is still there'
-        assert len(made._compiled) == 1, 'compiled again for the same types'
+        with watching() as seen:
+            for args, expected, module in wanted:
+                try:
+                    check(case, made, args, expected, module)
+                except AssertionError as error:
+                    raise AssertionError(f'{emit}: {error}') from error
+        assert len(seen) == 1, 'compiled again for the same types'
+        counts.append(seen[0].fp8)
     assert min(counts) >= case.fp8, f'{min(counts)} FP8 matmuls, {case.fp8} were expected'
     return f'{min(counts)} FP8 matmuls'
 

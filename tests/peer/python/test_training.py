@@ -106,7 +106,7 @@ def adam(args):
 
 
 def sgd_momentum(args):
-    return trained(mlp(optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.03, momentum=0.9))), emits=('qdq',))
+    return trained(mlp(optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.03, momentum=0.9))), emits=('ffi',))
 
 
 def data_parallel(args):
@@ -146,7 +146,7 @@ def flax_delayed_scaling(args):
     def make():
         variables = net.init(jax.random.key(0), jnp.zeros((16, 64), jnp.float32))
         return (variables, optimiser.init(variables['params'])), step
-    return trained(make)
+    return trained(make, emits=('qdq',))
 
 
 def main():
