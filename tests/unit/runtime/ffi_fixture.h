@@ -189,4 +189,76 @@ static bool is_right(const memory *m) {
     return true;
 }
 
+/* ------------------------------------------------------------------------------------ mutations */
+
+/* A member of the frame or of what it points to, by its place in `c`. */
+typedef struct field {
+    const char *name;
+    size_t offset, bytes;
+    const char *why; /* in the message of any other value but those that may be right */
+} field;
+
+#define AT(member, why)                                                                            \
+    { #member, offsetof(call, member), sizeof(((call *)NULL)->member), why }
+
+/* Any value but the right one is refused. */
+static const field numbers[] = {
+    AT(api.version.major, "is called by version"),
+    AT(frame.stage, "is called at stage"),
+    AT(frame.operands.count, ""),
+    AT(frame.results.count, ""),
+    AT(frame.attrs.count, ""),
+    AT(kinds[0][0], "has operand 0 that is no array"),
+    AT(kinds[1][1], "has result 1 that is no array"),
+    AT(buffers[0][0].type, ""),
+    AT(buffers[0][2].type, ""),
+    AT(buffers[1][1].type, ""),
+    AT(buffers[0][0].rank, ""),
+    AT(buffers[0][4].rank, ""),
+    AT(buffers[1][0].rank, ""),
+    AT(dims[0][0][0], ""),
+    AT(dims[0][0][1], ""),
+    AT(dims[0][1][1], ""),
+    AT(dims[0][4][0], ""),
+    AT(dims[1][0][1], ""),
+    AT(lists[4][0], ""),
+    AT(attr_kinds[0], ""),
+    AT(attr_kinds[3], ""),
+    AT(attr_kinds[4], ""),
+};
+
+static void put_number(call *c, const field *f, int64_t number) {
+    memcpy((char *)c + f->offset, &number, f->bytes);
+}
+
+#define EACH(field_of, table)                                                                      \
+    for (const field *field_of = table; field_of < table + sizeof table / sizeof *table; field_of++)
+
+/* Numbers that are wrong everywhere are told; a list does not become longer than it is. */
+static void refuses_wrong_numbers(struct XLA_FFI_Error *execute(struct XLA_FFI_CallFrame *),
+                                  call *c, memory *m, const ffi_api *api) {
+    static const int64_t tried[] = {-1, 0, 2, 3, 4, 5, 12, 77, 1 << 30, INT32_MIN};
+    EACH(f, numbers) {
+        const bool counts = strstr(f->name, ".count") != NULL, ranks = strstr(f->name, "rank");
+        for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+            make_matmul(c, m);
+            if (api) c->api = *api;
+            int64_t right = 0;
+            memcpy(&right, (char *)c + f->offset, f->bytes);
+            const int64_t number = f->bytes == 4 ? (int32_t)tried[i] : tried[i];
+            if (number == (f->bytes == 4 ? (int32_t)right : right)) continue;
+            if (counts && number > right && number < 1024) continue;
+            if (ranks && number > RANK && number <= 24) continue;
+            /* a value that is read in another way has to be of that kind */
+            if (strstr(f->name, "attr_kinds") && (number == 1 || number == 3 || number == 4))
+                continue;
+            put_number(c, f, number);
+            *said = '\0';
+            if (!execute(&c->frame)) fail_msg("%s = %lld", f->name, (long long)number);
+            if (!strstr(said, f->why) || strlen(said) < strlen(HLO_FFI_TARGET) + 8)
+                fail_msg("%s = %lld: %s", f->name, (long long)number, said);
+        }
+    }
+}
+
 #endif

@@ -167,6 +167,15 @@ static void what_cublaslt_refuses_is_told(void **state) {
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 
+static void wrong_numbers_are_told(void **state) {
+    (void)state;
+    const ffi_api api = c.api;
+    runs();
+    refuses_wrong_numbers(hlofp8_ffi_matmul_cuda, &c, m, &api);
+    set_up(state);
+    runs();
+}
+
 int main(void) {
     setenv("HLO_STANDIN_LOG", log_path, 1);
     remove(log_path);
@@ -177,6 +186,7 @@ int main(void) {
         cmocka_unit_test_setup(a_plan_is_kept, set_up),
         cmocka_unit_test_setup(plans_differ, set_up),
         cmocka_unit_test_setup(what_cublaslt_refuses_is_told, set_up),
+        cmocka_unit_test_setup(wrong_numbers_are_told, set_up),
     };
     return cmocka_run_group_tests_name("ffi cuda", tests, set_up_all, NULL);
 }
