@@ -80,7 +80,10 @@ def _register_calls() -> None:
     register, capsule = _part("jax:ffi.register_ffi_target"), _part("jax:ffi.pycapsule")
     for platform in ("cpu", "CUDA"):
         function = getattr(library, f"hlofp8_ffi_matmul_{platform.lower()}")
-        register("hlofp8.matmul", capsule(function), platform=platform)
+        try:
+            register("hlofp8.matmul", capsule(function), platform=platform)
+        except RuntimeError as error:
+            raise Error(f'jaxlib does not take the functions of emit="ffi": {error}', "invalid usage") from None
 
 
 def default_emit(platforms: Sequence[str]) -> str:
@@ -197,8 +200,6 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     if capability:
         options = {"target": nearest_target(capability), **options}
     result = rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
-    if options["emit"] == "ffi" and result.fp8:
-        _register_calls()
     observed(result)
     return result
 
@@ -308,6 +309,8 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> Any:
         rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
+        if rewritten.fp8 and self._options.get("emit") == "ffi":
+            _register_calls()
         return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
@@ -426,6 +429,8 @@ def _export(
         rewritten = _rewrite(module, name, options, exported.platforms)
         if not rewritten.fp8:
             return exported
+        if options.get("emit") == "ffi":
+            _register_calls()
         try:
             with module.module.context:
                 new = serialise(_replaced(module.module, rewritten.proto))

@@ -243,6 +243,13 @@ def another_jax(args):
         assert same(made(f.X, f.W, 'relu'), wanted)
         _cases.refused('keeps its modules elsewhere', made.lower, f.X, f.W, 'relu')
         _jax._swap = real_swap
+
+        def old(*_, **__):
+            raise RuntimeError("the handler's API version is incompatible")
+        _jax._register_calls.cache_clear()
+        _jax._part = lambda path: old if path.endswith('register_ffi_target') else real(path)
+        _cases.refused("handler's API version", hlofp8.jit(f.mm, emit='ffi'), f.X, f.W)
+        assert hlofp8.jit(f.mm, emit='ffi').explain(f.X, f.W).fp8 == 1
         _jax._part = lambda path: real(path.replace('hlo_to_stablehlo', 'gone'))
         said = _cases.refused('has no jaxlib._jax.mlir.gone', hlofp8.jit(f.mm), f.X, f.W)
         assert f'jax {jax.__version__}' in said
