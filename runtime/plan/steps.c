@@ -89,13 +89,15 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
-static build_value constant_value(build *b, const hlo_instr *instr, const hlo_literal *literal) {
-    const hlo_shape *shape = literal->shape;
+/* Makes a constant of the literal's elements, in the layout of `shape`: the instruction's shape, or
+ * an element of it. The literal's own layout has no meaning. */
+static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
+                                  const hlo_literal *literal) {
     if (shape->type == HLO_TYPE_TUPLE) {
         build_value v = build_new_value(b, hlo_shape_leaf_count(shape));
         uint32_t at = 0;
         for (uint32_t i = 0; i < shape->rank; i++) {
-            build_value part = constant_value(b, instr, literal->elements[i]);
+            build_value part = constant_value(b, instr, shape->elements[i], literal->elements[i]);
             memcpy(v.slots + at, part.slots, part.count * sizeof *v.slots);
             at += part.count;
         }
@@ -159,7 +161,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     if (runs_failed(b, instr)) return build_new_slots(b, SLOT_BUFFER, instr->shape);
     switch (instr->op) {
     case HLO_OP_PARAMETER: return parameter_value(b, instr);
-    case HLO_OP_CONSTANT: return constant_value(b, instr, instr->u.literal);
+    case HLO_OP_CONSTANT: return constant_value(b, instr, instr->shape, instr->u.literal);
     case HLO_OP_TUPLE: return tuple_value(b, instr);
     case HLO_OP_AFTER_ALL: return build_new_value(b, 0);
     case HLO_OP_GET_TUPLE_ELEMENT: return element_of(b, instr);

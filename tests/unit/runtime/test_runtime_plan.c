@@ -10,6 +10,7 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "ir/ir.h"
 
 static const char source[] = "HloModule m\n"
                              "ENTRY e {\n"
@@ -123,9 +124,38 @@ static void without_the_libraries_there_is_one_error(void **state) {
     hlo_module_free(module);
 }
 
+/* A pass may give a constant another layout than its literal has; the elements stay. */
+static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
+    (void)state;
+    static const char text[] = "HloModule m\n"
+                               "ENTRY e {\n"
+                               "  c = f32[2,3] constant({{1,2,3},{4,5,6}})\n"
+                               "  ROOT n = f32[2,3] negate(c)\n"
+                               "}\n";
+    static const float expected[] = {-1, -2, -3, -4, -5, -6};
+    hlo_module *module = NULL;
+    hlo_plan *plan = NULL;
+    hlo_arrays *inputs = NULL, *outputs = NULL;
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    assert_int_equal(hlo_module_parse(text, strlen(text), "m.hlo", &sink, &module), HLO_OK);
+    hlo_instr *constant = module->entry->first;
+    constant->shape = hlo_shape_with_layout(module, HLO_TYPE_F32, 2, constant->shape->dims,
+                                            (const int64_t[]){0, 1});
+    assert_int_equal(hlo_arrays_new(&inputs), HLO_OK);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_OK);
+    assert_memory_equal(hlo_arrays_at(outputs, 0)->data, expected, sizeof expected);
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_described_without_a_device),
+        cmocka_unit_test(a_constant_is_read_in_the_layout_of_its_instruction),
         cmocka_unit_test(what_is_only_described_does_not_run),
         cmocka_unit_test(a_device_keeps_no_bounds),
         cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
