@@ -66,9 +66,10 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
                                          "the mesh has two axes '%s'", *name);
         hlo_notation_add(f, &sizes, size);
     }
-    *out = (hlo_mesh){
-        .devices.dims = hlo_notation_keep(f, &sizes),
-        .names = hlo_arena_copy(f->module->arena, names, (sizes.count + 1) * sizeof *names)};
+    /* An array also where there is no axis: with NULL there is no mesh. */
+    out->names = hlo_arena_array(f->module->arena, sizes.count + 1, sizeof *names);
+    memcpy(out->names, names, sizes.count * sizeof *names);
+    out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &sizes)};
     return hlo_notation_expect(f, "]") && read_device_ids(f, out);
 }
 
