@@ -83,7 +83,7 @@ def whole_times(program, model, text, repeat):
 def compile_times(program, model, repeat):
     """The whole process of hlo-fp8-opt, and XLA's GPU compile of the same module, without its start and its reading."""
     ours = best_of(repeat, lambda: run_process(program, model, "-o", os.devnull))
-    peer = pathlib.Path(__file__).parent.parent / "peer" / "_xla_gpu.py"
+    peer = pathlib.Path(__file__).parent.parent / "peer" / "xla" / "_xla_gpu.py"
     ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)
     return ours, float(ran.stdout) if not ran.returncode else None, ran.stderr.strip()[-300:]
 
