@@ -82,8 +82,10 @@ static bool fill(draft *d, pjrt_module_kind kind, const hlo_pjrt_options *option
     pjrt__build_options__init(&d->build);
     d->all.executable_build_options = &d->build;
     d->all.parameter_is_tupled_arguments = kind.tupled;
-    d->all.n_argument_layouts = shape ? shape->n_parameters : 0;
-    d->all.argument_layouts = shape ? shape->parameters : NULL;
+    if (shape && !kind.tupled) { /* those of a tuple are not asked for in this form */
+        d->all.n_argument_layouts = shape->n_parameters;
+        d->all.argument_layouts = shape->parameters;
+    }
     if (shape) d->build.result_layout = shape->result;
     d->build.num_replicas = 1;
     d->build.num_partitions = options->devices;

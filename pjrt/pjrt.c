@@ -82,7 +82,7 @@ static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t i
     for (uint32_t i = 0; shape->dynamic && i < shape->rank; i++)
         if (shape->dynamic[i])
             return refuse_leaf(pjrt, value, sink, "dynamic arrays are not passed to a plugin");
-    if (with_layout && with_layout->layout)
+    if (with_layout && !hlo_shape_is_row_major(with_layout))
         out->minor_to_major = with_layout->layout->minor_to_major;
     if (pjrt->device_count > 1 && !pjrt->partitioned &&
         !hlo_tiling_of_sharding(pjrt->arena, sharding_of(value, index), shape->rank, &out->tiling))
@@ -264,14 +264,27 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     return status;
 }
 
+/* Refuses parameters that no plugin takes: tuples, but for a single one of arrays. */
+static hlo_status check_parameters(const hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
+    const hlo_computation *entry = pjrt->module->entry;
+    for (uint32_t i = 0; i < entry->parameter_count; i++) {
+        const hlo_instr *parameter = entry->parameters[i];
+        if (parameter->shape->type != HLO_TYPE_TUPLE) continue;
+        if (entry->parameter_count > 1)
+            return refuse_leaf(pjrt, parameter, sink,
+                               "a tuple beside other parameters is not passed to a plugin");
+        for (uint32_t k = 0; k < parameter->shape->rank; k++)
+            if (parameter->shape->elements[k]->type == HLO_TYPE_TUPLE)
+                return refuse_leaf(pjrt, parameter, sink,
+                                   "a tuple in a tuple is not passed to a plugin");
+    }
+    return HLO_OK;
+}
+
 /* Makes everything; what is made when it fails is freed by the caller. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
-    const hlo_computation *entry = pjrt->module->entry;
-    for (uint32_t i = 0; i < entry->parameter_count; i++)
-        if (entry->parameters[i]->shape->type == HLO_TYPE_TUPLE && entry->parameter_count > 1)
-            return refuse_leaf(pjrt, entry->parameters[i], sink,
-                               "a tuple beside other parameters is not passed to a plugin");
-    hlo_status status = describe_leaves(pjrt, HLO_INPUTS, sink);
+    hlo_status status = check_parameters(pjrt, sink);
+    if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
     if (status == HLO_OK) status = pjrt_plugin_load(options->plugin, sink, &pjrt->plugin);
     if (status != HLO_OK) return status;

@@ -115,6 +115,7 @@ hlo_status pjrt_receive(const pjrt_plugin *plugin, pjrt_buffer *buffer, const pj
     status = pjrt_plugin_call(plugin, PJRT_BUFFER_TO_HOST, &args, "copy an output", sink);
     if (status == HLO_OK) status = pjrt_plugin_await(plugin, args.done, "copy an output", sink);
     if (status == HLO_OK) copy_part(leaf, number, array->data, part, false);
+    hlo_array_extend(array);
     free(part);
     return status;
 }

@@ -77,6 +77,52 @@ def sharded_programs(work):
             yield path, ["--devices=8"]
 
 
+# Layouts of the entry, also of 4-bit elements, a tuple as parameter, types of every width, arrays without elements.
+FORMS = {"layouts": """HloModule m, entry_computation_layout={(f32[2,3]{0,1}, s4[4,2]{1,0}, f8e4m3fn[3,5]{0,1})->(f32[3,2]{0,1}, s32[4,2]{0,1}, bf16[5,3]{1,0})}
+ENTRY e {
+  p = f32[2,3]{0,1} parameter(0)
+  q = s4[4,2]{1,0} parameter(1)
+  r = f8e4m3fn[3,5]{0,1} parameter(2)
+  t = f32[3,2]{0,1} transpose(p), dimensions={1,0}
+  c = s32[4,2]{0,1} convert(q)
+  u = bf16[3,5]{0,1} convert(r)
+  v = bf16[5,3]{1,0} transpose(u), dimensions={1,0}
+  ROOT o = (f32[3,2]{0,1}, s32[4,2]{0,1}, bf16[5,3]{1,0}) tuple(t, c, v)
+}
+""", "tuple": """HloModule m
+ENTRY e {
+  p = (f32[2,3], s32[4], f32[0,3]) parameter(0)
+  a = f32[2,3] get-tuple-element(p), index=0
+  c = s32[4] get-tuple-element(p), index=1
+  d = f32[0,3] get-tuple-element(p), index=2
+  n = f32[2,3] negate(a)
+  m = s32[4] negate(c)
+  ROOT o = (f32[2,3], s32[4], f32[0,3]) tuple(n, m, d)
+}
+""", "types": """HloModule m
+ENTRY e {
+  a = pred[3] parameter(0)
+  b = u4[5] parameter(1)
+  c = f8e5m2[3] parameter(2)
+  d = s4[5] parameter(3)
+  f = f64[2] parameter(4)
+  n = pred[3] not(a)
+  bb = u4[5] add(b, b)
+  cc = f8e5m2[3] negate(c)
+  dd = s4[5] add(d, d)
+  ff = f64[2] negate(f)
+  ROOT o = (pred[3], u4[5], f8e5m2[3], s4[5], f64[2]) tuple(n, bb, cc, dd, ff)
+}
+"""}
+
+
+def forms(work):
+    for name, text in FORMS.items():
+        path = work / f"{name}.hlo"
+        path.write_text(text)
+        yield path, ["--seed=3"]
+
+
 def models(args):
     """The models that the cpu backend executes and XLA's CPU compiler takes: not those that are XLA's own output."""
     for path in sorted(glob.glob(str(args.models / "*.hlo"))):
@@ -87,7 +133,7 @@ def models(args):
 def test_executing(args, plugin):
     wrong = runs = fp8 = 0
     backend = f"--backend=pjrt:{plugin}"
-    for path, options in [*models(args), *sharded_programs(args.work)]:
+    for path, options in [*models(args), *forms(args.work), *sharded_programs(args.work)]:
         for form in ([],) * bool(options) + (["--optimize", "--emit=dq"], ["--optimize", "--emit=ffi"]):
             got = execute(args, backend, *options, *form, "--compare=before", path)
             runs += 1
@@ -123,7 +169,13 @@ def test_refusals(args, plugin):
     uneven.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[6] parameter(0), sharding={devices=[4]<=[4]}\n}\n")
     other = args.work / "other.hlo"
     other.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[8] parameter(0), sharding={devices=[2]<=[2]}\n}\n")
-    cases = [(["--devices=4", uneven], "does not divide this array evenly"),
+    nested = args.work / "nested.hlo"
+    nested.write_text("HloModule m\nENTRY e {\n  ROOT p = ((f32[2])) parameter(0)\n}\n")
+    beside = args.work / "beside.hlo"
+    beside.write_text("HloModule m\nENTRY e {\n  p = (f32[2]) parameter(0)\n  ROOT q = f32[2] parameter(1)\n}\n")
+    cases = [([nested], "a tuple in a tuple is not passed"),
+             ([beside], "a tuple beside other parameters is not passed"),
+             (["--devices=4", uneven], "does not divide this array evenly"),
              (["--devices=4", other], "over another number of devices"),
              (["--xla=xla_no_such_option=1", model], "cannot compile the module"),
              (["--compile-only", f"--topology={model}", model], "cannot read the target"),
