@@ -170,8 +170,10 @@ def wheel(args):
         python = os.path.join(folder, 'bin', 'python')
         subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
         # What the library computes is tested elsewhere: compiled without optimisation it is there in half the time.
-        build = [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-Ccmake.build-type=Custom',
-                 '-Cbuild-dir=' + os.path.join(args.work, 'wheel'), _cases.SOURCE]
+        # Debian 12's pip knows the long form of -C alone.
+        settings = ['cmake.build-type=Custom', 'build-dir=' + os.path.join(args.work, 'wheel')]
+        build = [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check',
+                 *('--config-settings=' + setting for setting in settings), _cases.SOURCE]
         subprocess.run(build, check=True, cwd=folder)
         environment = {**os.environ, 'PATH': os.path.join(folder, 'bin') + ':' + os.environ['PATH']}
         environment.pop('PYTHONPATH', None)
