@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hlo/suggest.h"
+#include "ir/tables.h"
 #include "matmul/json.h"
 #include "matmul/mlir.h"
 
@@ -102,7 +103,9 @@ static bool read_word(const char *text, size_t length, char *out_word) {
 
 /* Reads a list of words or, as MLIR's attributes have no such list, words separated by commas. */
 static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
-    static const char wrong[] = "operand_precision is not a list of at most two words";
+    static const char precisions[] = " default high highest"; /* of a dot's operand_precision */
+    static const char wrong[] =
+        "operand_precision is not a list of at most two of DEFAULT, HIGH and HIGHEST";
     const char *text = json_string_value(json);
     size_t count = json_array_size(json);
     strcpy(out_words[0], "default");
@@ -112,7 +115,9 @@ static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_W
     for (size_t i = 0; i < (text ? 2 : count); i++) {
         const char *word = text ? text : json_string_value(json_array_get(json, i));
         size_t length = word ? strcspn(word, text ? "," : "") : 0;
-        if (!read_word(word, length, out_words[i])) return wrong;
+        if (!read_word(word, length, out_words[i]) ||
+            !hlo_word_in(precisions, out_words[i], length))
+            return wrong;
         if (!text) continue;
         if (i == 1 && text[length]) return wrong;
         if (!text[length]) break;
@@ -124,7 +129,9 @@ static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_W
 static const char *read_ALGORITHM(const json_t *json, char *out_word) {
     if (!json) return NULL;
     const char *word = json_string_value(json);
-    if (!word || strncmp(word, "ALG_", 4) != 0 || !read_word(word + 4, strlen(word + 4), out_word))
+    if (!word || strncmp(word, "ALG_", 4) != 0 ||
+        !read_word(word + 4, strlen(word + 4), out_word) ||
+        !hlo_word_in(hlo_attr_values(HLO_OP_DOT, HLO_ATTR_ALGORITHM), out_word, strlen(out_word)))
         return "algorithm is not one of XLA's ALG_ words";
     if (strcmp(out_word, "unset") == 0) *out_word = '\0';
     return NULL;

@@ -339,11 +339,12 @@ static void wrong_configs_are_refused(void **state) {
         {"\"grad_x\"", "\"lhs_scale_mode\":\"OUTER_VEC\",\"grad_x\"", "no scale mode is called so"},
         {"\"grad_x\"", "\"rhs_scale_mode\":3,\"grad_x\"", "no scale mode is called so"},
         {"\"beta\":0", "\"beta\":1", "c does not have the result's dimensions"},
+        {"ALG_UNSET", "ALG_DOT_F9", "algorithm is not one of XLA's ALG_ words"},
         {"ALG_UNSET", "UNSET", "algorithm is not one of XLA's ALG_ words"},
         {"[\"DEFAULT\",\"DEFAULT\"]", "[\"DEF AULT\"]",
-         "operand_precision is not a list of at most two words"},
+         "operand_precision is not a list of at most two of DEFAULT, HIGH and HIGHEST"},
         {"[\"DEFAULT\",\"DEFAULT\"]", "[1]",
-         "operand_precision is not a list of at most two words"},
+         "operand_precision is not a list of at most two of DEFAULT, HIGH and HIGHEST"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(refusal_with(f, cases[i][0], cases[i][1]), cases[i][2]);
