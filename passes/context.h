@@ -12,16 +12,16 @@ typedef struct hlo_pass_context {
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
     hlo_report *report;
-    hlo_arena *scratch;                     /* working memory of one pass, released after it */
-    hlo_arena *lasting;                     /* working memory of the whole run */
-    struct hlo_order *order;                /* of instructions, in `lasting`; NULL: not computed */
-    struct hlo_replication *agreement;      /* what hlo_devices_replicated() has found so far, in
-                                               there; NULL */
+    hlo_arena *scratch;                /* working memory of one pass, released after it */
+    hlo_arena *lasting;                /* working memory of the whole run */
+    struct hlo_order *order;           /* of instructions, in `lasting`; NULL: not computed */
+    struct hlo_replication *agreement; /* facts that hlo_devices_replicated() has found so far, in
+                                          `lasting`; NULL: none */
     const struct hlo_rule_library *library; /* the built-in rules */
     const struct hlo_rules *rules;          /* loaded from a file; NULL: none */
     const hlo_module *rules_source;         /* owner of `rules`, with their text */
-    uint64_t changes; /* every pass and rule adds what it changed: 0 after a run means that the
-                         module is as it was */
+    uint64_t changes; /* every pass and rule adds its changes: 0 after a run means that the module
+                         is unchanged */
 } hlo_pass_context;
 
 /* A pass that is C code. */

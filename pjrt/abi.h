@@ -77,7 +77,7 @@ typedef struct pjrt_error_args {
     PJRT_LATER;
 } pjrt_error_args;
 
-/* Arguments of the functions that take one object and return nothing, or nothing at all. */
+/* Arguments of functions that take one object, or none, and return nothing. */
 typedef struct pjrt_object_args {
     PJRT_HEAD;
     void *object;

@@ -82,7 +82,7 @@ static bool fill(draft *d, pjrt_module_kind kind, const hlo_pjrt_options *option
     pjrt__build_options__init(&d->build);
     d->all.executable_build_options = &d->build;
     d->all.parameter_is_tupled_arguments = kind.tupled;
-    if (shape && !kind.tupled) { /* those of a tuple are not asked for in this form */
+    if (shape && !kind.tupled) { /* a plugin asks for no layouts of a tuple in this form */
         d->all.n_argument_layouts = shape->n_parameters;
         d->all.argument_layouts = shape->parameters;
     }

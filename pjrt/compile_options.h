@@ -18,12 +18,14 @@ typedef struct pjrt_module_kind {
 } pjrt_module_kind;
 
 /* Writes a CompileOptionsProto for the HloModuleProto `module`. It repeats the layouts of the
- * entry's parameters and result: a plugin resets those that only the module has. HLO_OUT_OF_MEMORY.
+ * entry's parameters and result: a plugin resets layouts that only the module has.
+ * HLO_OUT_OF_MEMORY.
  */
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
                                 const hlo_pjrt_options *options, pjrt_bytes *out);
 
-/* Takes the HloModuleProto, a copy, out of a program as a plugin returns it. False: it is none. */
+/* Takes the HloModuleProto, a copy, out of a program as a plugin returns it. False: the program is
+ * none. */
 bool pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
                          pjrt_bytes *out);
 

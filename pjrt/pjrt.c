@@ -125,7 +125,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
                                      .value.number = pjrt->device_count,
                                      .value_size = 1};
     pjrt_client_create_args args = {.size = sizeof args, .options = &option};
-    /* Plugins of other platforms refuse this option, and have the devices that are there. */
+    /* Plugins of other platforms refuse this option, and have the devices that exist. */
     args.option_count = pjrt->device_count > 1;
     hlo_status status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_CREATE, &args,
                                          "create a client", args.option_count ? NULL : sink);
@@ -148,7 +148,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     return status;
 }
 
-/* Creates the topology of GPUs that need not be here. */
+/* Creates the topology of GPUs that need not exist here. */
 static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_diag_sink *sink) {
     char shape[32];
     hlo_content text = {0};
@@ -281,7 +281,7 @@ static hlo_status check_parameters(const hlo_pjrt *pjrt, const hlo_diag_sink *si
     return HLO_OK;
 }
 
-/* Makes everything; what is made when it fails is freed by the caller. */
+/* Makes all members and compiles the module; when it fails, the caller frees the members made. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
     hlo_status status = check_parameters(pjrt, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
@@ -405,7 +405,7 @@ static hlo_status execute(hlo_pjrt *pjrt, const buffers *arguments, buffers *res
     return status;
 }
 
-/* Makes arrays of the results: whole ones, or those of each device. */
+/* Makes arrays of the results: whole arrays, or the parts of each device. */
 static hlo_status receive_all(const hlo_pjrt *pjrt, const buffers *results,
                               const hlo_diag_sink *sink, hlo_arrays *out) {
     const size_t count = results->count, rounds = pjrt->partitioned ? pjrt->device_count : 1;

@@ -14,7 +14,7 @@ typedef struct pjrt_leaf {
     hlo_tiling tiling;
 } pjrt_leaf;
 
-/* The number of an element type in the PJRT C API; 0: it has none. */
+/* Returns the number of an element type in the PJRT C API; 0: it has none. */
 int pjrt_type(hlo_type type);
 
 /* Sets `dims`, in the arena, from the other members. False: a dimension is not divided evenly. */

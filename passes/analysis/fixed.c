@@ -12,10 +12,10 @@ enum { ELEMENT_LIMIT = 1 << 18, STEP_LIMIT = 256 };
 typedef struct search {
     hlo_arena *scratch;
     unsigned steps;
-    int64_t elements; /* computed, or taken together */
+    int64_t elements; /* sum of the elements of all computed values */
 } search;
 
-/* True if the evaluator takes a time that is proportional to the elements of result and operands.
+/* True if the evaluator takes a time proportional to the elements of the result and the operands.
  */
 static bool is_computable(const hlo_instr *value, search *s) {
     const bool reduces = value->op == HLO_OP_REDUCE;

@@ -13,9 +13,9 @@ typedef struct entry {
     uint32_t operand;
 } entry;
 
-/* Of a value: whether each array comes from fp8, in tuples in a tuple as well. */
+/* Flags of a value's arrays, those of nested tuples included: true if the array comes from fp8. */
 typedef struct facts {
-    bool own, *leaves; /* `own` is the only leaf of what is no tuple */
+    bool own, *leaves; /* `own` is the only leaf of a value that is no tuple */
     uint32_t count;    /* of leaves */
     uint32_t *starts;  /* of the elements of a tuple, among the leaves */
 } facts;
@@ -54,7 +54,7 @@ static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value
     return f;
 }
 
-/* Propagates the facts of `from` to as many leaves of `to`, the first of which is `start`. */
+/* Propagates the facts of `from` to the leaves of `to` from `start` on, one for one. */
 static void hand_part(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
                       uint32_t start) {
     const facts *have = facts_of(c, from), *get = facts_of(c, to);
@@ -76,7 +76,7 @@ static void visit_element(hlo_fp8_provenance *c, const hlo_instr *get) {
         mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
 }
 
-/* True if some of the value comes from fp8. */
+/* True if any array of the value comes from fp8. */
 static bool any(const hlo_fp8_provenance *c, const hlo_instr *value) {
     const facts *f = facts_of(c, value);
     for (uint32_t i = 0; i < f->count; i++)
@@ -110,7 +110,7 @@ static void visit_branches(hlo_fp8_provenance *c, const hlo_instr *instr) {
     call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
 }
 
-/* Returns the set of operands whose values reach the result: a bit each, of the first 32. */
+/* Returns the set of operands whose values reach the result: one bit for each of the first 32. */
 static uint32_t carrying(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_CONVERT:
@@ -161,7 +161,7 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
     c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
     for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {
         c->changed = false;
-        /* Callers before callees. */
+        /* Visits callers before callees. */
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 visit(c, instr);

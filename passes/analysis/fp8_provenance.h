@@ -15,8 +15,8 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
  * loops, branches, calls and barriers. */
 bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value);
 
-/* Finds the instruction on the path of such a value that the rules do not follow, and the reason.
- * NULL: none was found. */
+/* Finds the instruction that the rules do not follow on the path from fp8 to `value`, and the
+ * reason. NULL: none was found. */
 const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance,
                                             const hlo_instr *value, hlo_reason *out_reason);
 

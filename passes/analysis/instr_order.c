@@ -61,7 +61,7 @@ static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
 }
 
 bool hlo_order_before(hlo_order *order, const hlo_instr *a, const hlo_instr *b) {
-    (void)key_of(order, a); /* may renumber, so both are asked for afterwards */
+    (void)key_of(order, a); /* may renumber `b` too, so both keys are read afterwards */
     const uint64_t other = key_of(order, b);
     return key_of(order, a) < other;
 }

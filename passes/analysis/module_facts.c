@@ -37,8 +37,9 @@ static bool has_op(const hlo_module *module, unsigned flags) {
     return false;
 }
 
-/* True if all devices run the module together, so that they omit a collective together: it is for
- * several partitions, or about to be made so. Elsewhere a channel may lead to other programs. */
+/* True if all devices run the module together, so that they omit a collective together: the module
+ * is for several partitions, or about to be partitioned. Elsewhere a channel may lead to other
+ * programs. */
 static bool runs_together(const hlo_module *module) {
     if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -54,7 +55,7 @@ static bool own_side_effect(const hlo_instr *instr, bool together) {
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
-/* True if the start of a done instruction has effects: the done has them too. */
+/* True if `instr` is a done whose start has effects: the done has them too. */
 static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
     return hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
            effects->side[hlo_instr_operand(instr, 0)->id];

@@ -11,7 +11,7 @@ static inline bool hlo_facts_has(const bool *table, uint32_t id) {
     return table && table[id];
 }
 
-/* Finds instructions that have control predecessors, or are some. */
+/* Finds instructions that have control predecessors, or are control predecessors. */
 bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena);
 
 /* Instructions with side effects or random results: by op.def and attributes, or through a
@@ -20,6 +20,7 @@ typedef struct hlo_effects {
     bool *side;   /* must run as often and in the order given */
     bool *random; /* must not be merged with an equal one */
 } hlo_effects;
+/* Finds instructions with effects; both tables are NULL in a module that cannot have any. */
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena);
 
 /* Finds live instructions of computations that run: roots, parameters, effects, and the operands

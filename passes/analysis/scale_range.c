@@ -12,11 +12,11 @@
 
 enum { STEP_LIMIT = 256 };
 
-/* Of the elements that are neither 0 nor infinite. */
+/* Least and largest magnitude of the elements that are neither 0 nor infinite nor NaN. */
 typedef struct magnitudes {
     double small, large;
-    bool zero, endless; /* there may be such elements, infinite ones or NaN */
-    bool fp8;           /* any values of that type, scaled */
+    bool zero, endless; /* elements may be 0; infinite or NaN */
+    bool fp8;           /* any fp8 values, scaled */
 } magnitudes;
 
 static const magnitudes unknown = {1, 1, false, false, false},
@@ -26,7 +26,7 @@ static const magnitudes unknown = {1, 1, false, false, false},
 typedef struct search {
     hlo_arena *scratch;
     unsigned steps;
-    bool scale; /* of a scale: fp8 values in it are computed */
+    bool scale; /* the value is a scale: fp8 values in it are computed */
 } search;
 
 static magnitudes walk(const hlo_instr *value, search *s);
@@ -44,7 +44,8 @@ static magnitudes of_number(double number) {
     return m;
 }
 
-/* False: an input reaches the value, or there is too much to compute. */
+/* Finds the magnitudes of a fixed value. False: an input reaches it, or it is too large to compute.
+ */
 static bool of_fixed(const hlo_instr *value, const search *s, magnitudes *out) {
     int64_t count;
     const hlo_arena_mark mark = hlo_arena_here(s->scratch);
@@ -57,8 +58,8 @@ static bool of_fixed(const hlo_instr *value, const search *s, magnitudes *out) {
     return numbers || one;
 }
 
-/* Of a value that is put together from its operands, the first `from` left out. NaN that fills up
- * is NaN in the call as well. */
+/* Joins the magnitudes of the operands from number `from` on, of which the value is put together.
+ * NaN that fills up is NaN in the call as well. */
 static magnitudes of_parts(const hlo_instr *value, uint32_t from, search *s) {
     magnitudes m = none;
     for (uint32_t i = from; i < value->operand_count; i++) {
@@ -69,7 +70,7 @@ static magnitudes of_parts(const hlo_instr *value, uint32_t from, search *s) {
     return m;
 }
 
-/* Of two fp8 factors one is a scale, which is no constant. */
+/* Returns the magnitudes of a product. Of two fp8 factors one is a scale, which is no constant. */
 static magnitudes of_product(magnitudes x, magnitudes y) {
     const double large = x.fp8 && y.fp8 ? fmax(x.large, y.large) : x.large * y.large;
     return (magnitudes){x.small * y.small, large, x.zero || y.zero, x.endless || y.endless,
@@ -94,7 +95,8 @@ static double rounded(hlo_type type, double number) {
     return hlo_number_load(type, &cell);
 }
 
-/* Finds the magnitudes of what is not computed here; fp8 values of a matmul are any numbers. */
+/* Finds the magnitudes of a value that unrounded() does not compute from its operands; fp8 values
+ * of a matmul are any numbers. */
 static magnitudes of_source(const hlo_instr *value, search *s) {
     magnitudes m;
     const hlo_type type = value->shape->type;
@@ -120,7 +122,7 @@ static magnitudes unrounded(const hlo_instr *value, search *s) {
     case HLO_OP_CONCATENATE:
     case HLO_OP_PAD: return of_parts(value, 0, s);
     case HLO_OP_CONVERT:
-        if (hlo_type_is_fp8_operand(value->shape->type)) break; /* what was quantised here */
+        if (hlo_type_is_fp8_operand(value->shape->type)) break; /* quantised in the module */
         return walk(hlo_instr_operand(value, 0), s);
     case HLO_OP_NEGATE:
     case HLO_OP_ABS:
@@ -156,7 +158,7 @@ static void count_scale(magnitudes *all, hlo_arena *scratch, const hlo_instr *sc
 }
 
 /* Counts a dot's operand: its largest element over that of its fp8 values, where that is more, and
- * the product of its factors, those included that multiply the call's result row by row. */
+ * the product of its factors, also of those that multiply the call's result row by row. */
 static void count_operand(magnitudes *all, hlo_arena *scratch, const hlo_instr *operand,
                           const hlo_instr *fp8) {
     search s = {.scratch = scratch};
@@ -165,8 +167,8 @@ static void count_operand(magnitudes *all, hlo_arena *scratch, const hlo_instr *
     all->small = fmin(all->small, m.small);
 }
 
-/* True if a scale of the result is no subnormal number, nor infinite where the graph divides: it is
- * multiplied with the result alone, as in the graph. */
+/* True if a scale of the result is no subnormal number, nor infinite where the graph divides: the
+ * call multiplies it with the result alone, as the graph does. */
 static bool is_result_scale(hlo_arena *scratch, const hlo_instr *scale) {
     search s = {.scratch = scratch, .scale = true};
     const magnitudes m = walk(scale, &s);

@@ -1,9 +1,9 @@
-/* Constants among the scales of a matmul: whether all that is computed with them is a number.
+/* Constants among the scales of a matmul: checks that every value computed with them is a number.
  *
  * Invariant: a factor of a scale that no input reaches has the magnitude that it has in every run,
- * whatever stands between (fixed.h); one that an input reaches counts as 1, as does a fixed one
- * that is too large to compute. Factors are what is multiplied, divided by, selected from, put
- * together and moved. Scratch memory is given back. */
+ * whatever instructions stand between (fixed.h); one that an input reaches counts as 1, as does a
+ * fixed one that is too large to compute. Factors are operands that are multiplied, divided by,
+ * selected from, joined or moved. Each function releases its scratch memory. */
 #ifndef HLO_PASSES_ANALYSIS_SCALE_RANGE_H
 #define HLO_PASSES_ANALYSIS_SCALE_RANGE_H
 
@@ -16,8 +16,8 @@
 bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
                     const hlo_matmul *m);
 
-/* True if each constant in a scale is of a size that no product of a few of them overflows or
- * vanishes with: behind the tuple that carries the scale it is an input to hlo_scales_fit(). */
+/* True if each constant in a scale is so moderate that no product of a few constants overflows or
+ * vanishes: hlo_scales_fit() takes a scale for an input behind the tuple that carries it. */
 bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instr *scale);
 
 #endif

@@ -32,7 +32,7 @@ bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr
            hlo_granularity_holds_elsewhere(value, &granularity, &held);
 }
 
-/* Puts the elements back to their places before the slice. */
+/* Puts the elements of `row` back to the places that they had before the slice. */
 static bool spread_over(hlo_rule_env *env, hlo_instr *row, const hlo_instr *slice,
                         const hlo_shape *result, hlo_instr **out) {
     const int64_t *s = hlo_instr_ints(slice, HLO_ATTR_SLICE)->v + 3 * (result->rank - 1);
@@ -83,7 +83,7 @@ bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
         if (!sign && value->op != HLO_OP_CONVERT && !hlo_instr_moves_by(value, HLO_REARRANGES))
             return false;
         const hlo_instr *from = hlo_instr_operand(value, 0);
-        if (value->op == HLO_OP_CONVERT && /* which rounds, if it is to no wider type */
+        if (value->op == HLO_OP_CONVERT && /* a convert rounds, if it is to no wider type */
             hlo_types[from->shape->type].bits >= hlo_types[value->shape->type].bits)
             return false;
         value = from;

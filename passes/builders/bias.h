@@ -1,4 +1,4 @@
-/* Biases: vectors that are added to each row of a matmul's result, however that is written. */
+/* Biases: vectors that are added to each row of a matmul's result, in any notation of the sum. */
 #ifndef HLO_PASSES_BIAS_H
 #define HLO_PASSES_BIAS_H
 
@@ -9,8 +9,8 @@
  * in another memory space: then no row can be made. */
 bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view);
 
-/* Makes that row as a vector as long as the result's rows, with zeros where a slice takes no
- * element. False: it cannot be made. */
+/* Makes the row that `value` repeats, as a vector as long as the result's rows, with zeros where a
+ * slice takes no element. False: it cannot be made. */
 bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
                   const hlo_instr *view, hlo_instr **out);
 

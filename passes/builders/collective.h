@@ -16,8 +16,8 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
  * from device to device. */
 hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert);
 
-/* Termination measure: 1 for a collective of wide values, 2 if these are put together from
- * branches; 1 for a convert that quantises behind one. */
+/* Termination measure: 1 for a collective of wide values, 2 if the values are put together from
+ * branches; 1 for a convert that quantises behind a collective. */
 int64_t hlo_collective_wide(const hlo_instr *value);
 
 #endif

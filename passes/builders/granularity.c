@@ -218,7 +218,8 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* ---------------------------------------------------------------------------------------- holds */
 
-/* `held`: NULL, or the first that another memory space holds is noted there and passed. */
+/* True if `link` is not pinned. With `held` it may be pinned by its memory space alone: `*held` is
+ * set to the first such link. */
 static bool passes(const hlo_instr *link, const hlo_instr **held) {
     if (!held || link->pin != HLO_PIN_SPACE) return !link->pin;
     if (!*held) *held = link;

@@ -5,7 +5,7 @@
 
 #include "passes/builders/move_chain.h"
 
-enum { EXTENT_LIMIT = 1 << 30 }; /* of which sums cannot overflow */
+enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents within it do not overflow */
 
 /* A dot as seen from the operand that it shares. */
 typedef struct share {
@@ -74,7 +74,7 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
 
 /* ------------------------------------------------------------------------------------- building */
 
-/* Returns the permutation of the transposes that all values are. NULL: they are not. */
+/* Returns the permutation by which every value is a transpose. NULL: they share none. */
 static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
     const hlo_ints *order = NULL;
     for (uint32_t i = 0; i < count; i++) {

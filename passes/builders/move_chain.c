@@ -121,7 +121,7 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
 
 typedef struct tree {
     bool alike, found;
-    hlo_dequantised leaf; /* the first one */
+    hlo_dequantised leaf; /* the first dequantised value */
     uint32_t fuel;
 } tree;
 

@@ -9,8 +9,8 @@
 
 /* True if all elements of the value are one known number. */
 bool hlo_is_pad_value(hlo_instr *value);
-/* True if a pad value can be fp8 beside fp8 values: it is 0 or NaN, which every scale leaves so,
- * or, if nothing is `scaled`, a value of the fp8 type. */
+/* True if a pad value can be fp8 beside fp8 values: it is 0 or NaN, which every scale leaves
+ * unchanged, or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
 
 /* True if the link can move the fp8 value instead of the dequantised one: it moves its operand 0
@@ -30,9 +30,10 @@ hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_ins
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);
 
 /* True if all branches of the tree start at dequantised values and can be moved; with `alike`, if
- * their types and scales are equal, too. `*out` is the first one. */
+ * their types and scales are equal, too. `*out` is the first dequantised value. */
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out);
-/* Clones the tree, which moves alike, onto the fp8 values. NULL: it cannot be made. */
+/* Clones a tree, for which hlo_tree_moves() holds with `alike`, onto its fp8 values. NULL: it
+ * cannot be made. */
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value);
 
 #endif

@@ -7,12 +7,15 @@
 
 /* True if the operand lacks the layout that the target wants, and can be given it. */
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Counts the transposes and copies of the operand below each of which the layout would do, too. */
+/* Counts the transposes and copies at the top of the operand that the call does not need: the
+ * layout below each is right too. */
 int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Makes the operand with its dimensions in that order. False: it cannot be made. */
+/* Makes the operand with its dimensions in the order that the target wants. False: it cannot be
+ * made. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 /* Pads the scales of an operand whose sizes are padded to multiples of HLO_MATMUL_ALIGNMENT: scales
- * of new rows are 0, like the rows. `*out` NULL: it has none. False: they cannot be made. */
+ * of new rows are 0, like the rows. `*out` NULL: the operand has no scales. False: they cannot be
+ * made. */
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 
 #endif

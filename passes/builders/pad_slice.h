@@ -19,8 +19,8 @@ bool hlo_pad_aligned(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch,
 bool hlo_pad_repeating(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch,
                        const hlo_ints *zeros, hlo_instr **out);
 
-/* Merges the first `batch` dimensions, which are outermost in memory. `value` may be NULL, which it
- * stays. */
+/* Merges the first `batch` dimensions, which are outermost in memory. A `value` of NULL gives NULL.
+ */
 bool hlo_join_batch(hlo_rule_env *env, hlo_instr *value, uint32_t batch, hlo_instr **out);
 
 /* Slices the prefix of the shape. */

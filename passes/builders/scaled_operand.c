@@ -7,7 +7,8 @@
 
 enum { STEP_LIMIT = 256, SAME_DEPTH = 8 };
 
-/* Returns the granularity that the mode asks of factors. Each batch has its own, but for a scalar.
+/* Returns the granularity that the mode asks of factors. Each batch has its own factors, but for a
+ * scalar.
  */
 static hlo_granularity wanted(const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
@@ -31,7 +32,7 @@ typedef struct step {
     uint32_t index;              /* of the value among its user's operands */
     bool scaled;
     hlo_type type;      /* of the fp8 value */
-    struct step *below; /* of the operand that comes from fp8, the first one; NULL: it is fp8 */
+    struct step *below; /* of the first operand that comes from fp8; NULL: the value is fp8 */
     struct step *next;  /* of the user's next operand that comes from fp8 */
 } step;
 
@@ -74,8 +75,8 @@ static bool plan_select(plan *p, step *s) {
            (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) && fills(pad_value, s);
 }
 
-/* Plans several parts. A run of equal elements across parts needs equal factors; that is checked
- * when these are made. Parts may be pad values, but not all. */
+/* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors;
+ * join_scales() checks them when it makes them. Parts may be pad values, but not all. */
 static bool plan_parts(plan *p, step *s) {
     const hlo_instr *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
@@ -315,7 +316,7 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
-    if (rank && count != 1) return true; /* hlo_matmul_check() takes none of a batch */
+    if (rank && count != 1) return true; /* hlo_matmul_check() takes no scale of a batch */
     if (rank < 2) {
         return (*out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) !=
                NULL;

@@ -14,7 +14,7 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
 
 /* Makes the product of the factors of an operand that matches the mode, in f32 and in the
  * dimensions of hlo_scale_dims(). `*out` NULL: there is no factor, and the mode is SCALAR. False:
- * it does not match, or they cannot be made. */
+ * the operand does not match, or the product cannot be made. */
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out);
 
@@ -22,7 +22,7 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 
 /* Makes the fp8 value of an operand whose factor is one scalar, or whose factors are per row and
- * batch. NULL: there are others, or it cannot be made. */
+ * batch. NULL: the operand has other factors, or the value cannot be made. */
 hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 
 /* Broadcasts the factors of an operand that matches OUTER_VEC, per row and batch, to the dimensions

@@ -3,7 +3,7 @@
  *   match.c     patterns against instructions, with backtracking; guards and their reasons
  *   rewrite.h   the parts of a rewrite: places, templates, calls, and the actions of a rule
  *   phase.c     the rules of a phase, to their fixpoint
- *   worklist.c  the instructions that are still to be looked at */
+ *   worklist.c  the instructions that are still to be visited */
 #ifndef HLO_PASSES_MATCH_H
 #define HLO_PASSES_MATCH_H
 
@@ -17,7 +17,7 @@ typedef struct hlo_engine hlo_engine;
 typedef enum hlo_binding_kind {
     HLO_BOUND_NOT,
     HLO_BOUND_VALUE,  /* instr */
-    HLO_BOUND_CHAIN,  /* instr: the top link; inner: where it starts (the same when it has no link)
+    HLO_BOUND_CHAIN,  /* instr: the top link; inner: its start (`instr` if it has no link)
                        */
     HLO_BOUND_ATTR,   /* attr; NULL: the instruction has none */
     HLO_BOUND_TERM,   /* a template that is made at its first use */
@@ -50,10 +50,11 @@ typedef struct hlo_rule_env {
     hlo_instr *root;
     const hlo_instr *subject; /* the matmul that gets the verdict; NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
-    uint32_t next_root;      /* roots that are matched */
-    uint32_t fuel;           /* steps left to the match */
-    bool looks_past;         /* barriers and marks below the root, to say what they hold apart */
-    const hlo_instr *holder; /* one of these that the match looked past; NULL: none */
+    uint32_t next_root; /* number of roots matched so far */
+    uint32_t fuel;      /* steps left to the match */
+    bool looks_past; /* match past barriers and marks below the root, to report a result that they
+                        hold apart */
+    const hlo_instr *holder; /* barrier or mark that the match looked past; NULL: none */
     const hlo_instr *pinned; /* a pinned instruction in the match, leaves excepted; NULL: none */
     /* Reason for not firing, the first that came up; HLO_REASON_COUNT: none. */
     hlo_reason reason;
@@ -66,7 +67,7 @@ typedef struct hlo_rule_env {
     uint32_t move_count, move_capacity;
     uint32_t first_id;     /* of the new instructions */
     hlo_instr *before;     /* place of new instructions */
-    const hlo_instr *like; /* gives them metadata and offset */
+    const hlo_instr *like; /* gives new instructions metadata and offset */
 } hlo_rule_env;
 
 static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uint32_t index) {
@@ -125,13 +126,14 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* place.c: makes an instruction before env->before, with metadata and offset of env->like. */
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands);
-/* Makes an instruction in the same way, with the opcode and attributes of `like`. */
+/* Makes an instruction as hlo_rule_new() does, with the opcode and attributes of `like`. */
 hlo_instr *hlo_rule_clone(hlo_rule_env *env, const hlo_instr *like, const hlo_shape *shape,
                           hlo_instr *const *operands);
 /* A point in the planning of a firing: counts of new instructions and of moves. */
 typedef struct hlo_rule_mark {
     uint32_t made, moves;
 } hlo_rule_mark;
+/* Returns the point that the planning has reached. */
 hlo_rule_mark hlo_rule_here(const hlo_rule_env *env);
 /* Removes instructions made, and drops moves planned, since the mark. */
 void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark);
@@ -140,14 +142,15 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 
 /* worklist.c: true if `a` stands before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
-/* True if the phase gives reasons: a firing then clears earlier ones, and rules give them again. */
+/* True if the phase gives reasons: a firing then clears earlier reasons, and rules give them again.
+ */
 bool hlo_engine_judges(const hlo_engine *engine);
 /* Queues an instruction that is new or has other operands or users. */
 void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
 
 /* Moves `instr` before `before`, of the same computation. */
 void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before);
-/* Removes `instr` if it has no users, and operands that lose their last user by that. */
+/* Removes `instr` if it has no users, and its operands that lose their last user with it. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 
 /* Runs a phase to its fixpoint: its rules in every built-in file, then those in context->rules.

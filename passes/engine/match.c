@@ -132,7 +132,7 @@ static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_
     return match_goals(env, next);
 }
 
-/* Tries each operand as the one argument. */
+/* Matches the one argument at any operand, which are tried in order. */
 static bool match_any_operand(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
                               const goal *next) {
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -219,7 +219,8 @@ static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *va
     return false;
 }
 
-/* Tries the nearest single element first, then the operand that it is a reshape of. */
+/* Matches the argument at the nearest single element, or else at an operand that this is a reshape
+ * of. */
 static bool match_splat(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                         const goal *next) {
     hlo_instr *source = hlo_splat_source(value);

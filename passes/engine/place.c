@@ -1,8 +1,8 @@
 /* Places of new instructions.
  *
- * Everything new is made before one place, the first of the roots that are replaced. An operand
- * that stands behind that place (a scale defined after the matmul's first user) is moved before it,
- * which is possible exactly when it does not depend on a replaced root. */
+ * Every new instruction is made before one place, the first of the roots that are replaced. An
+ * operand that stands behind that place (a scale defined after the matmul's first user) is moved
+ * before it, which is possible exactly when it does not depend on a replaced root. */
 #include <string.h>
 
 #include "ir/module/journal.h"
@@ -21,7 +21,7 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 
 typedef struct hlo_rule_move {
     hlo_instr *instr, *place;
-    hlo_instr *after; /* the instruction right before the place then; NULL: none */
+    hlo_instr *after; /* right before the place when the move was planned; NULL: none */
 } hlo_rule_move;
 
 hlo_rule_mark hlo_rule_here(const hlo_rule_env *env) {
@@ -71,7 +71,7 @@ bool hlo_rule_hoist_before(hlo_rule_env *env, hlo_instr *value) {
 }
 
 void hlo_rule_move_all(hlo_rule_env *env) {
-    /* Each goes where new instructions were being made when it was planned. */
+    /* Moves each value to the point where new instructions were made when its move was planned. */
     for (uint32_t i = 0; i < env->move_count; i++) {
         const hlo_rule_move *m = &env->moves[i], *last = i ? m - 1 : NULL;
         const bool again = last && last->after == m->after && last->place == m->place;

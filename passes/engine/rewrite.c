@@ -133,8 +133,8 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
     return fault;
 }
 
-/* Verifies, at once, all that a rule of a file has made: the rest of a run relies on a valid
- * module. Users that it did not make are verified after the phase (phase.c). */
+/* Verifies, at once, all instructions that a rule of a file has made: the rest of a run relies on a
+ * valid module. Users that the rule did not make are verified after the phase (phase.c). */
 static void check_made(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_arena *scratch = env->context->scratch;
     for (const hlo_instr *i = env->before->prev; i != mark && !env->fault; i = i->prev)

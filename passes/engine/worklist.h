@@ -9,7 +9,8 @@ enum { HLO_ENGINE_BATCH = 1024 }; /* instructions visited at a time: as many as 
 typedef struct hlo_rule_candidate {
     const hlo_rules *rules;
     const hlo_rule *rule;
-    bool holds; /* barriers may hold a result apart from what the rule does with it */
+    bool holds; /* barriers or marks may hold a result apart from the operations that the rule fuses
+                   with it */
     struct hlo_rule_candidate *next;
 } hlo_rule_candidate;
 
@@ -34,15 +35,14 @@ struct hlo_engine {
     hlo_worklist batch;     /* to be visited next */
     hlo_worklist follow_up; /* to be visited before the rest of the batch */
     uint64_t fired, fuel;
-    const hlo_rule *last; /* last rule that fired; the last one from a file, if one of these
-                             fired */
+    const hlo_rule *last; /* last rule that fired; the last rule from a file, if one fired */
     bool given;           /* `last` is from a file */
     hlo_status status;    /* other than HLO_OK: the phase ends */
 };
 
 enum { HLO_ENGINE_FIRINGS_PER_INSTR = 16 };
 
-/* Appends `instr`. */
+/* Appends `instr` to the list `to`. */
 void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr);
 /* Puts `instr` in front of the batch, if some rule has its opcode and it is not queued. */
 void hlo_engine_push_one(hlo_engine *e, hlo_instr *instr);

@@ -81,7 +81,7 @@ typedef struct scaling {
     bool divides;
 } scaling;
 
-/* Reads x times or over a scalar. */
+/* Reads a product of x and a scalar, or a quotient of x by a scalar. */
 static bool read_scaling(const hlo_instr *instr, scaling *out) {
     if (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE) return false;
     const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
@@ -135,7 +135,7 @@ static void check_quantise(linting *l, const hlo_instr *instr) {
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
 }
 
-/* True for a value that no other instruction can be another form of. */
+/* True for a value that no other instruction computes in another form. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;

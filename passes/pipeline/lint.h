@@ -6,7 +6,7 @@
 #include "passes/verdict/remark.h"
 
 /* Lints the module before any pass, on a copy of it, *copy, which the caller frees, also after an
- * error; `recover` is where the arenas jump to. HLO_OUT_OF_MEMORY. */
+ * error; `recover`: where the arenas jump to without memory. May fail with HLO_OUT_OF_MEMORY. */
 hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover);
 /* Reports lints of the module after all passes. */
 void hlo_lint_as_left(hlo_pass_context *context);

@@ -94,7 +94,7 @@ void hlo_pass_options_init(hlo_pass_options *options) {
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *linted;           /* a copy that lints are looked for in; NULL */
+    hlo_module *linted;           /* the copy that the lints analyse; NULL */
     hlo_module *rules;            /* holds context.rules; NULL */
     bool reports;                 /* the report is requested, or --min-gain needs it */
     uint64_t committed;           /* changes by COMMITS passes */
@@ -135,7 +135,8 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Grows with every change, and with every instruction that is made, even in vain. */
+/* Returns a count that grows with every change, and with every instruction that is made, even in
+ * vain. */
 static uint64_t age(const run *r) {
     return 1 + r->context.changes + r->context.module->next_id;
 }
@@ -274,8 +275,9 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs until every fused matmul gains enough. A gain is only known at the end, and a result of one
- * matmul (FP8, say) may be part of another's gain: so all passes run again without the slow ones.
+/* Runs all passes until every fused matmul gains enough. A gain is only known at the end, and a
+ * result of one matmul (FP8, say) may be part of another's gain: so all passes run again without
+ * the slow ones.
  */
 static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
@@ -294,7 +296,8 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     return status;
 }
 
-/* A function of its own: `r` must not be a local variable of the function that calls setjmp(). */
+/* Runs the passes, with a jump back when memory runs out. It is a function of its own: `r` must not
+ * be a local variable of the function that calls setjmp(). */
 static hlo_status run_caught(run *r) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;

@@ -12,8 +12,8 @@ enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
 
 const hlo_device_groups hlo_device_groups_whole = {0};
 
-/* A stretch of an array's dimension along which the devices of a group lie: of places `step` apart,
- * `size`. */
+/* A stretch of an array's dimension along which the devices of a group lie: `size` places, `step`
+ * apart. */
 typedef struct stretch {
     int64_t step, size;
 } stretch;
@@ -226,8 +226,8 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
 
 /* ---------------------------------------------------------------------------------------- tiles */
 
-/* Counts the tiles along a dimension, and finds each device's among them: a stretch of the devices'
- * array makes each tile so far `size` tiles. */
+/* Counts the tiles along a dimension, and finds each device's tile among them: a stretch of the
+ * devices' array splits each tile so far into `size` tiles. */
 static void tile_along(const array *d, stretch s, uint32_t rank, uint32_t dim, int64_t *counts,
                        int64_t *places) {
     counts[dim] *= s.size;
@@ -339,8 +339,8 @@ static const char *mesh_called(const char *meshes, const char *name, size_t leng
     return NULL;
 }
 
-/* Reads number `number` of `[<@mesh,[{'x'},{}]>,...]` as a sharding of HLO. `dims`: in place of its
- * dimensions; NULL: those. NULL: malformed. */
+/* Reads number `number` of `[<@mesh,[{'x'},{}]>,...]` as a sharding of HLO. `dims` replace its
+ * dimensions, unless NULL. Returns NULL if it is malformed. */
 static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
                                        const char *shardings, uint32_t number, const char *dims) {
     const char *all = respelt(arena, meshes), *at = respelt(arena, shardings), *ids = "";
@@ -374,7 +374,7 @@ const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_modul
                                                      uint32_t number) {
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
     if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
-    return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated one: of its mesh */
+    return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated one names a mesh */
 }
 
 const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,

@@ -1,4 +1,4 @@
-/* Groups of devices: those that a collective connects, or that have equal parts by a sharding. */
+/* Groups of devices that a collective connects, or that have equal parts by a sharding. */
 #ifndef HLO_PASSES_DIVISION_H
 #define HLO_PASSES_DIVISION_H
 
@@ -23,7 +23,7 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
                                                     int64_t devices);
 
 /* Meaning of manual dimensions, where each device has an array of its own: devices with equal
- * arrays (HLO_HAVE), or those that would have equal parts, if the arrays were one (HLO_GET). */
+ * arrays (HLO_HAVE), or devices that would have equal parts, if the arrays were one (HLO_GET). */
 typedef enum hlo_handed { HLO_HAVE, HLO_GET } hlo_handed;
 /* Groups devices that have equal parts by a sharding of an array. NULL as above. */
 const hlo_device_groups *
@@ -35,8 +35,8 @@ const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_modul
                                                      const char *meshes, const char *shardings,
                                                      uint32_t number);
 
-/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the mesh of such shardings. NULL as
- * above. */
+/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the mesh that `shardings` name first.
+ * NULL as above. */
 const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
                                                    const char *meshes, const char *shardings,
                                                    const char *axes);
@@ -53,7 +53,7 @@ typedef struct hlo_tiling {
 bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, uint32_t rank,
                             hlo_tiling *out);
 
-/* True if each group of `a` is within one of `b`. */
+/* True if each group of `a` is within a group of `b`. */
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b);
 
 #endif

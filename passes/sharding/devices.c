@@ -1,4 +1,4 @@
-/* Devices of a module, and the groups that its collectives are over. */
+/* Devices of a module, and the groups that its collectives connect. */
 #include "passes/sharding/devices.h"
 
 #include <string.h>

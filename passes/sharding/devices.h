@@ -9,8 +9,9 @@
 #include "passes/context.h"
 #include "passes/sharding/device_groups.h"
 
-/* Return the numbers in the module header; 1 where it has none. */
+/* Returns the number of replicas in the module header; 1: it has none. */
 int64_t hlo_devices_replicas(const hlo_module *module);
+/* Returns the number of partitions in the module header; 1: it has none. */
 int64_t hlo_devices_partitions(const hlo_module *module);
 
 /* Returns the collective of an instruction: itself, its start, or the one that its start wraps. */

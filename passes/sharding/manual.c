@@ -1,8 +1,8 @@
 /* Depths of values in manual regions, and the operands that enter and leave regions.
  *
  * A depth is derived from the operands: an instruction that enters a region is one deeper than
- * they are, one that leaves it one less deep, any other has their depth, and a computation that
- * of its callers. Sets of depths only grow: a value with several possible depths is not
+ * they are, one that leaves it one less deep, any other has their depth, and a computation has the
+ * depth of its callers. Sets of depths only grow: a value with several possible depths is not
  * understood. */
 #include "passes/sharding/manual.h"
 

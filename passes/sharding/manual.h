@@ -13,6 +13,7 @@
 /* Depths of a module's values in manual regions. Lives in the arena that it was made in.
  * Instructions made later have no depth. */
 typedef struct hlo_manual hlo_manual;
+/* Finds the depths, in the arena; all are unknown in a partitioned module. */
 const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena);
 
 /* True if `value` is outside of all regions, in a module that has some. */
@@ -33,7 +34,7 @@ bool hlo_manual_leaves(const hlo_instr *instr);
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves);
 
 /* True if XLA's partitioner has not run: values are marked as sharded, but there is no collective,
- * or only in manual regions. `*out_marked` is such a value. */
+ * or only in manual regions. `*out_marked` is a marked value. */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

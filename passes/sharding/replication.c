@@ -7,7 +7,7 @@
  *   - as a parameter of the entry, elsewhere: if its sharding gives the devices of each group
  *     one part;
  *   - as a constant or an iota;
- *   - as a parameter of a called computation: if it is in all calls;
+ *   - as a parameter of a called computation: if its argument is replicated in all calls;
  *   - as the result of an all-reduce or all-gather whose own groups contain the groups;
  *   - entering a manual region: if the operand is replicated, and the devices of each group get
  *     one part of it;
@@ -70,8 +70,8 @@ static const hlo_sharding *sharding_of(const hlo_sharding *sharding, int64_t ind
     return index < sharding->count ? sharding->v[index] : NULL;
 }
 
-/* True if parts (NULL: not known) made since `mark`, and then released, keep devices together that
- * must agree. */
+/* True if `parts` (NULL: not known) keep devices together that must agree. Releases the parts, made
+ * since `mark`. */
 static bool keep_together(const hlo_replication *a, const hlo_device_groups *parts,
                           hlo_arena_mark mark) {
     bool together = parts && hlo_device_groups_refine(a->among, parts);
@@ -128,7 +128,8 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* Decides on values that enter or leave a manual region, or are marked with a sharding. */
+/* True if a value is replicated that enters or leaves a manual region, or is marked with a
+ * sharding. */
 static bool agree_handed(const hlo_replication *a, const hlo_instr *value, int64_t index,
                          unsigned *steps) {
     if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
@@ -195,7 +196,7 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     }
 }
 
-/* ------------------------------------------------------------------------- what calls hand over */
+/* ---------------------------------------------------------------------------------------- calls */
 
 static facts *reach(hlo_replication *a, const hlo_computation *comp) {
     facts *f = &a->of[comp->id];
@@ -305,7 +306,7 @@ static hlo_replication *find_agreement(const hlo_pass_context *context,
     return a;
 }
 
-/* Returns the facts for the groups; those for all devices, when there are too many groups. */
+/* Returns the facts for the groups; the facts for all devices, if there are too many groups. */
 static const hlo_replication *agreement_of(hlo_pass_context *context,
                                            const hlo_device_groups *among) {
     unsigned count = 0;

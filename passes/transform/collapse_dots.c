@@ -1,6 +1,6 @@
 /* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and
- * one free dimension on each side. Several of a kind become one by a reshape of the operand,
- * after a transpose where they are not adjacent; a vector becomes a matrix with one row. A
+ * one free dimension on each side. Several dimensions of a kind become one by a reshape of the
+ * operand, after a transpose where they are not adjacent; a vector becomes a matrix with one row. A
  * reshape of the result restores its dimensions. If the only user of the result is a transpose
  * of the operands' free dimensions, the operands are exchanged instead, so that a bias, say,
  * follows the dot directly.
@@ -214,7 +214,7 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
 
 /* Reach of fp8 values, computed when the first dot may have to change. */
 typedef struct reach {
-    const unsigned char *fp8; /* by id, of what was there then; NULL: not asked for */
+    const unsigned char *fp8; /* by id, of instructions made before; NULL: not computed */
     uint32_t count;
 } reach;
 

@@ -1,8 +1,8 @@
-/* Computes what depends on constants alone.
+/* Computes instructions that depend on constants alone.
  *
  * Needs: operands before users.
- * Keeps: what is pinned; anything with more than LIMIT elements; broadcasts, which say more than
- * the values they stand for; fp8 arrays, which a matmul may want as they are. The folded operands
+ * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, which say more than
+ * the values they stand for; fp8 arrays, which a matmul may want unchanged. The folded operands
  * stay for dead code elimination. Numerics: the evaluator's, which is the CPU backend's. Tests:
  * testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"

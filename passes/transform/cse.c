@@ -2,7 +2,7 @@
  * and attributes other than metadata. The first one stays.
  *
  * Needs: operands before users.
- * Keeps: what is pinned, random numbers, collectives with a channel; metadata of the first.
+ * Keeps: pinned instructions, random numbers, collectives with a channel; metadata of the first.
  * Numerics: unchanged.
  * Tests: testdata/passes/cse/ */
 #include <xxhash.h>
@@ -55,7 +55,7 @@ typedef struct table {
     hlo_arena *arena;
     slot *slots;
     size_t mask, count;
-    bool *alone; /* by instruction id: was not entered, see is_alone() */
+    bool *alone; /* by instruction id: not entered in the table, see is_alone() */
 } table;
 
 static void grow(table *seen) {

@@ -1,12 +1,13 @@
-/* Removes what nothing needs: instructions, and computations that nothing calls.
+/* Removes dead instructions, and computations that nothing calls.
  *
  * Needs: operands before users, callees before callers.
- * Keeps: parameters, what is pinned, the entry computation.
+ * Keeps: parameters, pinned instructions, the entry computation.
  * Numerics: unchanged.
  * Tests: testdata/passes/dce/ */
 #include "passes/passes.h"
 
-/* Backwards: the dead users of an instruction are removed before it is visited. */
+/* Visits instructions backwards: the dead users of an instruction are removed before it is visited.
+ */
 hlo_status hlo_pass_dce(hlo_pass_context *context) {
     hlo_module *module = context->module;
     bool *called = hlo_arena_zero(context->scratch, module->next_computation_id);

@@ -1,12 +1,12 @@
 /* Replaces each call by the instructions of the computation that it calls, and the calls among them
- * likewise. Nothing is done in a computation that is called only so: what is left of it is dead.
+ * likewise. Calls in a computation that only inlined calls name stay: the computation is dead.
  *
  * Needs: callees before callers.
- * Keeps: what is pinned, and calls that say that they are to stay (pin.h); computations with
+ * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); computations with
  * fusions, and those whose parameters control dependencies name. Called computations stay for dead
  * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
  * frame stays that of the callee, which is where the user wrote the operation; the caller's fills
- * in where there is none.
+ * in where the callee has none.
  * Numerics: unchanged.
  * Tests: testdata/passes/inline/ */
 #include <string.h>
@@ -26,15 +26,15 @@ enum { BUDGET = 1 << 20 };
 typedef struct inliner {
     hlo_pass_context *context;
     const bool *fuses;  /* by id of a computation: see with_fusions() */
-    uint64_t *sizes;    /* by id of a computation: instructions in it once all is inlined */
-    bool *stays;        /* by id of a computation: more than calls that are inlined name it */
+    uint64_t *sizes;    /* by id of a computation: count of its instructions after inlining */
+    bool *stays;        /* by id of a computation: a use other than an inlined call names it */
     hlo_instr **copies; /* by id of the callee's instruction */
     uint32_t capacity;  /* of `copies` */
     hlo_instr **operands;
     uint32_t operand_capacity;
     uint64_t budget;
     bool warned;
-    bool unpins; /* something was copied from what another thread runs, too */
+    bool unpins; /* an instruction was copied that another thread runs, too */
 } inliner;
 
 static void warn(inliner *in, const hlo_instr *call) {
@@ -182,7 +182,8 @@ static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
     return fuses;
 }
 
-/* Reserves room for the call and its callees. False: there is none. */
+/* Reserves the copies of the call in the budget, those of calls in its callee included. False: they
+ * exceed it. */
 static bool take_capacity(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
     uint64_t size = in->sizes[callee->id];
     if (size > in->budget) {
@@ -194,7 +195,7 @@ static bool take_capacity(inliner *in, const hlo_instr *call, const hlo_computat
 }
 
 static void inline_calls(inliner *in, hlo_computation *comp) {
-    const hlo_instr *behind = NULL; /* there is room for all calls before it */
+    const hlo_instr *behind = NULL; /* room is reserved for all calls before it */
     bool taken = false;
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         if (instr == behind) taken = false;

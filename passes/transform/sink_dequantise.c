@@ -61,7 +61,7 @@ static bool slices(const hlo_sink_candidate *what, const hlo_instr *slice, const
     return sizes->v[0] == 1;
 }
 
-/* Retypes a slice of the value, with the same slice of the scale. */
+/* Retypes a slice of the value, with the corresponding slice of the scale. */
 static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
                           hlo_instr *tuple);
 

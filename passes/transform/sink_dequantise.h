@@ -80,10 +80,12 @@ bool hlo_sink_read_moved(hlo_instr *value, hlo_dequantised *out);
 /* Reads the element's value before the first iteration. */
 bool hlo_sink_read_first(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *out);
 
-/* Makes an instruction before another one, with its place in the source. */
+/* Makes an instruction before another one, with the source location of the other. */
 hlo_instr *hlo_sink_insert(hlo_instr *before, hlo_op op, const hlo_shape *shape, uint32_t count,
                            hlo_instr *const *operands);
+/* Makes the get-tuple-element of an element. */
 hlo_instr *hlo_sink_take(hlo_instr *before, hlo_instr *tuple, int64_t index);
+/* Makes a reshape of `value` to the dimensions. */
 hlo_instr *hlo_sink_reshape(hlo_instr *before, hlo_instr *value, uint32_t rank,
                             const int64_t *dims);
 /* Broadcasts `value`, whose dimensions are `dims` of the shape; NULL: a scalar. */
@@ -93,10 +95,10 @@ hlo_instr *hlo_sink_broadcast(hlo_instr *before, hlo_instr *value, const hlo_sha
 void hlo_sink_retype(const hlo_sink_candidate *what, hlo_instr *value);
 /* Clones the chain of links from `link` down to the dequantised value onto the fp8 value. */
 hlo_instr *hlo_sink_carry(const hlo_sink_candidate *what, hlo_instr *link, hlo_instr *before);
-/* Implement `first` and `next` of modes whose first value is the tuple's element and whose scale
- * stays. */
+/* Implements `first` of modes whose first value is the tuple's element. */
 hlo_instr *hlo_sink_first_carried(const hlo_sink_region *e, const hlo_sink_candidate *what,
                                   hlo_instr *wide, hlo_instr **out_scale);
+/* Implements `next` of modes whose scale stays: takes it from the body's parameter. */
 hlo_instr *hlo_sink_same_scale(const hlo_sink_region *e, uint32_t index);
 
 /* Sets `sinks` of each element, to a fixpoint: an element may sink only if others do. True if one

@@ -24,7 +24,7 @@ static void read_element(const hlo_sink_region *e, uint32_t index) {
         what->sinks =
             hlo_scale_is_moderate(e->context->scratch, scale) &&
             (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
-    if (scale && !what->carries_scale) /* the constant is made anew beside each use */
+    if (scale && !what->carries_scale) /* each use gets a constant of its own */
         what->sinks = !what->dims && hlo_known_number(scale, &number);
 }
 

@@ -90,7 +90,7 @@ enum {
     FFI_TYPE_TUPLE = -2
 };
 
-/* An array, dense in a layout that is not said. */
+/* An array, dense in a layout that the struct does not state. */
 typedef struct ffi_buffer {
     size_t size;
     ffi_extension *extensions;
@@ -121,7 +121,7 @@ typedef struct ffi_attrs {
     int64_t count;
     int *kinds; /* FFI_ATTR_... of each */
     ffi_span **names;
-    void **values; /* of the struct that belongs to the kind; of a string an ffi_span */
+    void **values; /* each the struct that belongs to the kind; for a string an ffi_span */
 } ffi_attrs;
 enum { FFI_ATTR_ARRAY = 1, FFI_ATTR_DICTIONARY = 2, FFI_ATTR_SCALAR = 3, FFI_ATTR_STRING = 4 };
 

@@ -12,8 +12,8 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Returns bytes in quotes, those that are not plain by their codes; for people no more than some.
- */
+/* Returns the bytes in quotes, with codes for bytes that are not plain; for people, MOST bytes at
+ * most. */
 static const char *quote(const ffi_span *span, hlo_arena *arena, ffi_reader reader) {
     enum { MOST = 80 };
     size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
@@ -58,7 +58,7 @@ static const char *format_float(double value, hlo_arena *arena, ffi_reader reade
     ROW(FFI_TYPE_U32, uint32_t)                                                                    \
     ROW(FFI_TYPE_U64, uint64_t)
 
-/* Returns integer `index` of an array; NULL: the type is none of an integer. */
+/* Returns integer `index` of an array; NULL: `type` is no integer type. */
 static const char *format_integer(int type, const void *values, size_t index, hlo_arena *arena) {
     switch (type) {
 #define ROW(number, c_type)                                                                        \
@@ -89,7 +89,7 @@ static const char *format_scalar(const ffi_scalar *scalar, hlo_arena *arena, ffi
     return format_integer(scalar->type, scalar->value, 0, arena);
 }
 
-/* An empty array may be of any type. */
+/* Returns an array of integers; an empty one may be of any type. */
 static const char *format_array(const ffi_array *array, hlo_arena *arena, ffi_reader reader) {
     enum { MOST = 32, LIMIT = 1 << 16 };
     const char *text = "";

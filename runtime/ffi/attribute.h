@@ -10,7 +10,7 @@ typedef enum ffi_reader {
     FFI_FOR_PEOPLE   /* floats in decimals, unknown values as `?`, no text of great length */
 } ffi_reader;
 
-/* Returns checked attributes in the order in which they are, with commas between. NULL: one has a
+/* Returns checked attributes as text, in their order, with commas between them. NULL: one has a
  * kind of value that matmul/mlir.h does not read, and *why, a sentence that begins with a verb, is
  * set; `why` may be NULL for people. */
 const char *ffi_attributes_format(const ffi_attrs *attrs, hlo_arena *arena, ffi_reader reader,

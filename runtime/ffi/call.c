@@ -42,7 +42,7 @@ static bool answers(const ffi_frame *frame) {
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* A call, and what a jump back must find. */
+/* A call, and the state that a jump back must find. */
 typedef struct run {
     ffi_call call;
     bool checked;

@@ -17,15 +17,15 @@ typedef struct ffi_call {
 } ffi_call;
 
 /* Executes a call. HLO_INVALID_INPUT: *why, a sentence that begins with a verb, is set. It may run
- * out of the arena's memory, and of that of other arenas that recover likewise. */
+ * out of memory in the arena, and in other arenas that recover likewise. */
 typedef hlo_status ffi_execute(ffi_call *call, const char **why);
 
 /* Answers XLA if it asks for the function's properties, or else executes the call. Returns NULL, or
  * the error that the function returns. */
 ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute);
 
-/* Makes call->module, with the instruction that it stands for, as the job of a backend: views of
- * all arrays, without memory. NULL: it is no call that matmul/ reads, and *why is set. */
+/* Makes call->module, with the instruction that the call stands for, as the job of a backend: views
+ * of all arrays, without memory. NULL: it is no call that matmul/ reads, and *why is set. */
 hlo_job *ffi_call_job(ffi_call *call, const char **why);
 
 #endif

@@ -8,7 +8,7 @@
 /* -------------------------------------------------------------------------------------- threads */
 
 /* A loop that XLA's threads share with the caller. XLA may start a task at any time, also when the
- * loop is done, or not beside the caller at all: who comes last frees it. */
+ * loop is done, or not beside the caller at all: the last thread to let go frees the loop. */
 typedef struct shared {
     cpu_loop loop;
     int holders;
@@ -80,7 +80,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* Fills in the job's memory. A workspace, of which nothing is asked, is left as it is. */
+/* Fills in the job's memory. A workspace, in which the job writes nothing, is left out. */
 static void place(const ffi_frame *frame, hlo_job *job, hlo_arena *arena) {
     for (uint32_t i = 0; i < job->operand_count; i++)
         job->operands[i].data = ffi_buffer_at(&frame->operands, i)->data;

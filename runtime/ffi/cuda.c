@@ -2,8 +2,8 @@
  *
  * XLA has one function for all calls of a process and keeps nothing between them, so plans are kept
  * here, for the life of the process. A plan holds no addresses: it serves all calls with its types,
- * dimensions, attributes and alignments in one context. What is asked of the library is asked when
- * a plan is made; afterwards a call sets pointers and is enqueued. */
+ * dimensions, attributes and alignments in one context. The library is asked only when a plan is
+ * made; afterwards a call sets pointers and is enqueued. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct site {
 typedef struct plan {
     struct plan *next;
     cuda_device device; /* its site's, with the stream of the launch */
-    hlo_module *module; /* what the problem refers to */
+    hlo_module *module; /* holds the objects that the problem refers to */
     cuda_matmul problem;
     cuda_call *call;
     lt_heuristic chosen;
@@ -33,7 +33,7 @@ typedef struct plan {
 enum { BUCKETS = 1024 };
 
 typedef struct store {
-    pthread_mutex_t lock; /* of all that follows, and of launches, which set a plan's pointers */
+    pthread_mutex_t lock; /* guards the members below, and launches, which set a plan's pointers */
     cuda_library lib;
     site *sites;
     plan *plans[BUCKETS];
@@ -198,7 +198,7 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* In the context of the stream. */
+/* Launches the plan of the call, in the context of the stream. */
 static hlo_status launch(store *s, cuda_context *context, void *stream, const ffi_frame *frame,
                          const ffi_key *key) {
     site *at = NULL;
@@ -212,7 +212,7 @@ static hlo_status launch(store *s, cuda_context *context, void *stream, const ff
     return cuda_call_launch(p->call, &p->chosen.algo, addresses, s->why, sizeof s->why);
 }
 
-/* With the store locked. Allocates nothing of an arena of the call. */
+/* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */
 static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_key *key) {
     *s->why = '\0';
     hlo_status status = load(s);

@@ -68,8 +68,8 @@ static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_bu
     return NULL;
 }
 
-/* True if `size` is that of the struct. One that stands within the frame cannot have grown: what
- * follows would have moved. */
+/* True if `size` is that of the struct. One that stands within the frame cannot have grown: the
+ * members behind it would have moved. */
 static const char *check_inside(hlo_arena *arena, const char *what, size_t size, size_t wanted) {
     if (size == wanted) return NULL;
     return hlo_arena_format(

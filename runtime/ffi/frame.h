@@ -1,4 +1,4 @@
-/* Call frames: what XLA hands over with a call, checked, as text, and as an instruction. */
+/* Call frames, which XLA hands over with calls: checked, as text, and as an instruction. */
 #ifndef HLO_RUNTIME_FFI_FRAME_H
 #define HLO_RUNTIME_FFI_FRAME_H
 

@@ -10,6 +10,7 @@ typedef struct ffi_key {
     hlo_arena *arena;
 } ffi_key;
 
+/* Appends bytes. */
 void ffi_key_append(ffi_key *key, const void *bytes, size_t size);
 /* Appends types, dimensions and attributes of a checked frame, and the alignments of its memory. */
 void ffi_key_append_frame(ffi_key *key, const ffi_frame *frame);
