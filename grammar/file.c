@@ -166,8 +166,8 @@ static uint32_t count_lines(const char *from, const char *end) {
     return lines;
 }
 
-/* Parses every part, including those behind a wrong one. A text of a single part goes to the
- * module. */
+/* Parses every part, including those behind a wrong one. The module takes the content of a
+ * text of a single part. */
 static hlo_status parse_parts(hlo_content *text, const char *name, const hlo_parse_options *options,
                               const hlo_diag_sink *sink, module_list *list) {
     const char *from = text->bytes, *end = from + text->size;

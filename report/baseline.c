@@ -11,7 +11,7 @@
 /* Identity of a matmul across runs. */
 typedef struct key {
     const char *op_name, *shape; /* "" where there is no op_name */
-    const char *instr;           /* as a message calls it then, and no part of the key */
+    const char *instr;           /* names the matmul in messages then; no part of the key */
 } key;
 
 typedef struct keys {
@@ -48,7 +48,7 @@ static key key_of(const hlo_verdict *v) {
     return (key){v->op_name ? v->op_name : "", v->input_shape, v->instr};
 }
 
-/* Remarks of a kind only leave out what this gate is about. */
+/* True if the document lists all its FP8 matmuls: remarks of one kind only may leave them out. */
 static bool is_whole(const json_t *document, const keys *listed) {
     const json_t *fp8 = json_object_get(json_object_get(document, "summary"), "fp8");
     return json_integer_value(fp8) == (json_int_t)listed->count;
@@ -67,7 +67,7 @@ static hlo_status collect(const hlo_report *const *reports, size_t count, keys *
     return HLO_OK;
 }
 
-/* Finds the reason why a matmul of that key is wide; NULL: there is none. */
+/* Finds the reason why a matmul of key `wanted` is wide; NULL: there is none. */
 static const char *find_reason(const hlo_report *const *reports, size_t count, const key *wanted) {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < reports[i]->verdict_count; j++) {

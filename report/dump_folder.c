@@ -13,7 +13,7 @@
 
 typedef struct stage {
     const char *module, *name, *path;
-    long rank;  /* in which order the stages of a module were */
+    long rank;  /* place in the order of the module's stages */
     int format; /* of forms[]: the lower, the better */
 } stage;
 
@@ -48,7 +48,7 @@ static bool ends(const char *text, size_t length, const char *with) {
     return length >= size && memcmp(text + length - size, with, size) == 0;
 }
 
-/* Returns the rank of the stage of that name; negative: it is no stage. */
+/* Returns the rank of the stage called `name`; negative: it is no stage. */
 static long rank_of(const char *name, size_t length) {
     char *end;
     if (length == strlen("before_optimizations") && starts(name, "before_optimizations"))

@@ -1,4 +1,4 @@
-/* Telling verdicts: the formats, and what they share. */
+/* Verdicts printed in one of the formats: the table of the formats. */
 #include "report/format.h"
 
 #include "matmul/json.h"

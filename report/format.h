@@ -31,15 +31,16 @@ extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kin
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, by roofline, slower than it was wide. */
 bool writer_is_slower(const hlo_verdict *v);
-/* Returns the number of FP8 matmuls, those of kind MISSED included. */
+/* Returns the number of FP8 matmuls, verdicts of kind MISSED included. */
 size_t writer_fp8_count(const writer_summary *sum);
 /* A traversal of all verdicts or lints, which starts with 0, 0. */
 typedef struct writer_cursor {
     size_t report, index;
 } writer_cursor;
 
-/* Returns the next verdict that `which` selects, or the next lint; NULL: no more. */
+/* Returns the next verdict that `which` selects; NULL: no more. */
 const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at);
+/* Returns the next lint; NULL: no more. */
 const hlo_verdict *writer_next_lint(const report_writer *t, writer_cursor *at);
 /* A verdict, and its place among the verdicts. */
 typedef struct writer_ranked {
@@ -47,7 +48,7 @@ typedef struct writer_ranked {
     size_t place;
 } writer_ranked;
 
-/* Compares two for qsort(): those that take most time come first. */
+/* Compares two ranked verdicts for qsort(): the longest time comes first. */
 int writer_by_time(const void *a, const void *b);
 
 /* Prints the sentence and the hint of each reason that is set. */
@@ -59,7 +60,7 @@ struct json_t *writer_string(const char *text);
 /* Prints text escaped for XML and HTML, within quotes or without; nothing for NULL. Control
  * characters become spaces. A byte that is no part of UTF-8 is read as Latin-1. */
 void writer_markup(FILE *out, const char *text);
-/* Prints the first `size` bytes of a text so. */
+/* Prints the first `size` bytes of a text, escaped as by writer_markup(). */
 void writer_markup_part(FILE *out, const char *text, size_t size);
 /* Writes the document and frees it. HLO_OUT_OF_MEMORY: an allocation has failed since
  * hlo_json_watch(). HLO_INVALID_INPUT: writing failed. */

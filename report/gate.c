@@ -1,4 +1,4 @@
-/* The gates on how many matmuls are FP8, and on reasons. */
+/* The gates on the number of FP8 matmuls, and on reasons. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     writer_summary s = writer_sum_up(reports, count);
     hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
     if (counts == HLO_INVALID_USAGE || !fail_on) return counts;
-    /* Reasons that there are not are told whatever the count is. */
+    /* Report unknown names of reasons whatever the count is. */
     char other[1024];
     hlo_status reasons = gate_reasons(&s, fail_on, other, sizeof other);
     if (counts != HLO_OK && reasons != HLO_INVALID_USAGE) return counts;

@@ -83,7 +83,7 @@ static int by_key_and_stage(const void *a, const void *b) {
     return x->stage < y->stage ? -1 : x->stage > y->stage;
 }
 
-/* Counts the entries, from the first on, with its key. */
+/* Counts the entries, from the first on, that have the key of the first. */
 static size_t count_alike(const entry *entries, size_t count) {
     size_t alike = 1;
     while (alike < count && by_key(entries->verdict, entries[alike].verdict) == 0) alike++;
@@ -146,7 +146,7 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     const hlo_verdict *first = at->entries[member].verdict;
     hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
-    /* At the stage behind the last group it is gone, and stays so. */
+    /* At the stage behind the last group the matmul is gone, and stays gone. */
     for (size_t k = at->stage; k < h->stage_count && k <= end[-1].stage + 1; k++, were = count) {
         const group *here = at < end && at->stage == k ? at++ : NULL;
         count = here ? here->count : 0;

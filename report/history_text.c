@@ -39,7 +39,7 @@ static void writer_loss(const hlo_dump *dump, size_t module, const hlo_passage *
                     p->how);
 }
 
-/* Of modules, by their matmuls as they are first seen. */
+/* Totals of modules: counts of matmuls, and their FLOPs at the stage that first has each. */
 typedef struct totals {
     size_t matmuls, fp8, would_be, lost;
     double flops, fp8_flops; /* of one execution of each module */

@@ -98,7 +98,7 @@ static json_t *uri_of(const char *path) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._~/!$&'()*+,;=@";
     if (!path) return json_null();
-    json_malloc_t take; /* notes when it has none */
+    json_malloc_t take; /* records a failed allocation */
     json_free_t give;
     json_get_alloc_funcs(&take, &give);
     char *text = take(3 * strlen(path) + 1), *to = text;

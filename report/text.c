@@ -12,7 +12,7 @@ static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
 #define HINT_COLOUR "\033[36m"
 #define NO_COLOUR "\033[0m"
 
-/* The columns that all tables begin with, and those that each has behind them. */
+/* The columns that all tables begin with, and the own columns of each table behind them. */
 enum { PLACE, KIND, NAME, FIRST_OWN };
 enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
 enum {

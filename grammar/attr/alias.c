@@ -71,7 +71,7 @@ bool hlo_notation_aliases(hlo_notation *f) {
     while (!hlo_notation_next(f, '}')) {
         alias *item = hlo_arena_zero(f->scratch, sizeof *item);
         if (!read_alias(f, item)) return false;
-        if (sorted) { /* of equal ones the last comes first */
+        if (sorted) { /* of equal entries the last comes first */
             item->next = list;
             list = item;
         } else {
@@ -119,7 +119,7 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last = NULL; /* of several with one name the last counts, which comes first */
+    const char *last = NULL; /* of entries with one name only the first counts: it was read last */
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;

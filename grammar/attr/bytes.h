@@ -14,8 +14,11 @@ typedef struct hlo_bytes {
     size_t size, capacity;
 } hlo_bytes;
 
+/* Appends bytes. */
 void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
+/* Appends a NUL-terminated text. */
 void hlo_bytes_text(hlo_bytes *out, const char *text);
+/* Appends text formatted as by printf(). */
 void hlo_bytes_format(hlo_bytes *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Appends a quoted string, with C's escapes. */
@@ -25,7 +28,8 @@ void hlo_bytes_double(hlo_bytes *out, double value, bool single);
 
 /* Returns the bytes up to the brace that closes the first one; 0: there is none. */
 size_t hlo_braced_size(const char *bytes, size_t size);
-/* True for `{...}` with balanced braces and nothing behind it, which text has without quotes. */
+/* True for `{...}` with balanced braces and nothing behind it: HLO text has such a value without
+ * quotes. */
 bool hlo_is_braced(const char *bytes, size_t size);
 /* Decodes a quoted string and moves *at behind it; NULL: it has no end. */
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size);

@@ -36,21 +36,21 @@ void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out);
 hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
 /* True if the tiling has one place for each device. */
 bool hlo_tiling_is_whole(const hlo_tiling *t);
-/* Brings the tiling to canonical form: dimensions behind the data are sorted by kind, those of one
- * kind joined, those of one device dropped. Returns the kind that the whole tiling amounts to, else
- * HLO_SHARDING_TILED. */
+/* Brings the tiling to canonical form: dimensions behind the data are sorted by kind, dimensions of
+ * one kind joined, dimensions of size 1 dropped. Returns the kind that the whole tiling amounts to,
+ * else HLO_SHARDING_TILED. */
 hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t);
 
-/* One more axis that is referred to. */
+/* A list of references to axes. */
 typedef struct hlo_axis_ref {
     hlo_axis at;
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
-/* Reads a mesh, behind the word, with its device numbers. */
+/* Reads a mesh behind the word `mesh`, with its device ids. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
 /* Reads axes up to the closing brace, and adds them to *refs, none of which may overlap. `open`:
- * `?` may be the last; `sorted`: they come in the order of the mesh. */
+ * `?` may be the last; `sorted`: the axes stand in the order of the mesh. */
 bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
                         bool sorted, const hlo_axes **out);
 

@@ -15,7 +15,7 @@ static bool axis_name(hlo_notation *f, const char **out) {
     return true;
 }
 
-/* Counts from 0 on say nothing. */
+/* True for 0, 1, 2, ..., the ids of a mesh that lists none. */
 static bool is_in_order(const hlo_notation_ints *ids) {
     for (size_t i = 0; i < ids->count; i++)
         if (ids->v[i] != (int64_t)i) return false;
@@ -66,7 +66,7 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
                                          "the mesh has two axes '%s'", *name);
         hlo_notation_add(f, &sizes, size);
     }
-    /* An array also where there is no axis: with NULL there is no mesh. */
+    /* Allocate an array for a mesh without axes, too: names NULL stands for no mesh. */
     out->names = hlo_arena_array(f->module->arena, sizes.count + 1, sizeof *names);
     memcpy(out->names, names, sizes.count * sizeof *names);
     out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &sizes)};

@@ -1,7 +1,7 @@
 /* Values of attributes that have a notation of their own: shardings, device groups, aliases, ... A
  * reader parses one, refuses malformed text, and either writes the canonical form that XLA prints,
- * which the IR keeps, or fills a struct that is printed so. notation.def says which attribute has
- * which reader. */
+ * which the IR keeps, or fills a struct that is printed in canonical form. notation.def says which
+ * attribute has which reader. */
 #ifndef HLO_GRAMMAR_ATTR_NOTATION_H
 #define HLO_GRAMMAR_ATTR_NOTATION_H
 
@@ -12,21 +12,22 @@
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* One value that is being read. */
+/* The state of reading a value. */
 typedef struct hlo_notation {
     hlo_module *module;
     hlo_arena *scratch;
     hlo_module_parser *parse_module;
-    const char *from, *at, *end; /* the text; where reading is */
+    const char *from, *at, *end; /* the text; the scan position */
     hlo_bytes out;               /* the canonical form; empty: the default */
-    hlo_attr value;              /* of another kind than FORM: what was read */
+    hlo_attr value;              /* the value read, if its kind is not FORM */
     const char *why;             /* the first error; NULL: none */
     size_t fault, fault_length;  /* its place, from `from` on */
 } hlo_notation;
 
 /* Reads interned text as the attribute `id`, which has a row in notation.def: a FORM is the
- * canonical form, interned, and empty when it is the default. What was read is kept. NULL when the
- * text is malformed; then `out_form` has `why`, in `scratch`, and the place. */
+ * canonical form, interned, and empty when it is the default. The module caches the attribute by
+ * the text. NULL when the text is malformed; then `out_form` has `why`, in `scratch`, and the
+ * place. */
 const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form);
@@ -78,7 +79,7 @@ const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list
 /* Takes at least `least` integers and `close` behind them, or reports an error. */
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out);
-/* Adds them to a list. */
+/* Takes integers as hlo_notation_int_list() does, and adds them to a list. */
 bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
                             hlo_notation_ints *out);
 /* Returns the list with room for an item more: its items are `size` bytes, and were added one by
@@ -97,8 +98,8 @@ typedef int hlo_notation_order(const hlo_notation_link *a, const hlo_notation_li
 /* Sorts a list; the sort is stable. */
 hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order *order);
 
-/* Makes a struct, of `size` bytes and with its text, what was read as the attribute `id`. Equal
- * ones of a module are kept once. */
+/* Sets the value of attribute `id` to a struct of `size` bytes, which has its text. A module keeps
+ * equal structs once. */
 bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value, size_t size);
 
 /* Writes text to the value. */
@@ -115,11 +116,13 @@ bool hlo_notation_fail(hlo_notation *f, const char *at, size_t length, const cha
     __attribute__((format(printf, 4, 5)));
 /* Reports `expected WANTED, found ...` at the next token; suggests a word quoted in `wanted`. */
 bool hlo_notation_unexpected(hlo_notation *f, const char *wanted);
-/* Reports the same, and suggests the closest of the words quoted in `words`. */
+/* Reports as hlo_notation_unexpected() does, and suggests the closest of the words quoted in
+ * `words`. */
 bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words);
 
 /* ------------------------------------------------------------------------------------ notations */
 
+/* Reads an attribute's value, of one notation; false after an error. */
 typedef bool hlo_notation_reader(hlo_notation *f);
 #define HLO_NOTATION(attr, reader) hlo_notation_reader hlo_notation_##reader;
 #include "grammar/attr/notation.def"
@@ -135,8 +138,8 @@ typedef struct hlo_notation_array {
 bool hlo_notation_origin_array(hlo_notation *f, hlo_notation_array *out);
 /* Writes the origin of one array (metadata.c). */
 void hlo_notation_put_array(hlo_notation *f, const hlo_notation_array *array);
-/* Reads `{op_name="a" ...}` or a list of them in braces, and writes one of them as itself or, with
- * `list`, as a list (metadata.c). */
+/* Reads `{op_name="a" ...}` or a list of metadata in braces, and writes a single one as itself or,
+ * with `list`, as a list (metadata.c). */
 bool hlo_notation_metadata(hlo_notation *f, bool list);
 /* Writes the text of a module as origin_recovery_table shows it (recovery_table.c). */
 void hlo_notation_put_module(hlo_bytes *out, const char *text);

@@ -79,14 +79,14 @@ static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
     return hlo_notation_compare_ints(&first->index, &second->index);
 }
 
-/* Reads an array; without a name it has an empty one. */
+/* Reads an array; an array without a name has an empty name. */
 static bool read_array(hlo_notation *f, hlo_notation_array *out) {
     if (!hlo_notation_expect(f, "{") || !hlo_notation_origin_array(f, out)) return false;
     if (!out->name) out->name = "";
     return true;
 }
 
-/* Reads entries `{"a"} : {"b"}, "module"`; of several for one array the first counts. */
+/* Reads entries `{"a"} : {"b"}, "module"`; the first entry of an array counts. */
 bool hlo_notation_recovery(hlo_notation *f) {
     entry *list = NULL, **end = &list;
     if (!hlo_notation_expect(f, "{")) return false;

@@ -10,7 +10,7 @@ static bool keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s) {
     return hlo_notation_made(f, id, &s.parsed, sizeof s);
 }
 
-/* Reads metadata; `list`: it is always a list. */
+/* Reads metadata; `list`: single metadata is written as a list, too. */
 static bool read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
     hlo_bytes outer = f->out;
     f->out = (hlo_bytes){.arena = f->scratch};
@@ -22,7 +22,7 @@ static bool read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
 
 /* ---------------------------------------------------------------------------------- with a mesh */
 
-/* True if the axes are all of the mesh, whole. */
+/* True if the axes are all axes of the mesh, each whole. */
 static bool names_all(const hlo_mesh *m, const hlo_axes *axes) {
     for (uint32_t i = 0; i < axes->count; i++)
         if (axes->v[i].size != m->devices.dims->v[axes->v[i].axis]) return false;
@@ -124,9 +124,9 @@ static bool read_maximal_mesh(hlo_notation *f, hlo_sharding *s) {
 
 typedef struct parts {
     hlo_tiling tiles;
-    size_t devices; /* named */
+    size_t devices; /* number of devices named */
     bool last_replicated, last_kinds;
-    const char *from; /* its brace */
+    const char *from; /* the opening brace of the sharding */
 } parts;
 
 static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {

@@ -17,7 +17,7 @@ static bool is_permutation(hlo_notation *f, const int64_t *perm, size_t count) {
     return true;
 }
 
-/* Takes dimension `d` out; `into` its size goes to the one before it. */
+/* Removes dimension `d`, whose size is 1 or was multiplied into the dimension before it. */
 static void drop_dim(hlo_iota *a, size_t d) {
     size_t to = 0;
     memmove(a->dims + d, a->dims + d + 1, (a->rank - d - 1) * sizeof *a->dims);
@@ -91,7 +91,7 @@ static int by_source(const void *a, const void *b) {
 }
 
 /* Cuts the iota so that each dimension of the tiling consists of whole pieces; 0 when
- * its dimensions do not divide so. */
+ * its dimensions do not divide into such pieces. */
 static size_t cut(const hlo_iota *a, const int64_t *tiles, size_t rank, factor *out,
                   size_t capacity) {
     size_t count = 0, tile = 0;
@@ -162,8 +162,8 @@ static void transpose_list(hlo_notation *f, hlo_tiling *t, const size_t *order) 
     t->devices = places;
 }
 
-/* Puts the dimensions in that order; `sort`: the devices along the last `sort` of them, which only
- * replicate, in the order of their numbers. */
+/* Puts the dimensions in `order`, and sorts by their numbers the devices along the last `sort`
+ * dimensions, which only replicate. */
 static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
     size_t rank = t->dims.count;
     int64_t all = product(t->dims.v, rank), last = product(t->dims.v, 0);
@@ -263,7 +263,7 @@ bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
     return hlo_notation_expect(f, "}");
 }
 
-/* True if the devices named are as many as the places. */
+/* True if the number of devices named equals the number of places. */
 bool hlo_tiling_is_whole(const hlo_tiling *t) {
     int64_t all = product(t->dims.v, t->dims.count);
     int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;

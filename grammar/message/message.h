@@ -12,7 +12,7 @@
 
 /* Makes an empty message. */
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
-/* True if the message equals a new one, bit for bit: nothing is in it. */
+/* True if the message equals a new one, bit for bit: no field is set. */
 bool hlo_message_is_new(const ProtobufCMessage *message);
 /* Finds a field by its name of `size` bytes; NULL when there is none. */
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
@@ -45,9 +45,9 @@ const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessag
 enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: readers of messages take %d in one another"
 
-/* True if `size` bytes are a message of that type: complete, with the right wire types, not nested
- * too deeply; else *out_offset is the place of the error. *out_unknown: it, or a message in it, has
- * fields that its type has not. */
+/* True if `size` bytes are a message of `type`: complete, with the right wire types, not nested too
+ * deeply; else *out_offset is the place of the error. *out_unknown: the message, or a message in
+ * it, has fields that its type has not. */
 bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
                     size_t *out_offset, bool *out_unknown);
 /* Returns an allocator for protobuf-c that takes memory from the arena, and never frees. */

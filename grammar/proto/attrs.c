@@ -88,7 +88,8 @@ static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
     return attrs->count ? attrs : NULL;
 }
 
-/* Reads one attribute by its row; false when there is none. `given`: it must be there. */
+/* Reads one attribute by its row; false when there is none. `given`: the attribute is present, even
+ * if its field is empty. */
 static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row,
                        bool given, hlo_attr *out) {
     const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
@@ -188,7 +189,7 @@ static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_p
     return true;
 }
 
-/* True for the attribute, of two equivalent ones, that this instruction does not use. */
+/* True if `id` is the one of two equivalent attributes that the instruction does not use. */
 static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
     if (op == HLO_OP_CUSTOM_CALL) return id == HLO_ATTR_TO_APPLY;
     if (op != HLO_OP_CONDITIONAL) return false;

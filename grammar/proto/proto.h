@@ -22,7 +22,7 @@ typedef struct hlo_proto {
     size_t offset;              /* in the module's source */
     const char *kind, *name;    /* of the object being converted, for errors; NULL: the module */
     const Xla__MeshProto *mesh; /* the mesh whose axes are referred to by number */
-    const hlo_shape *operand;   /* of the instruction's first operand; NULL */
+    const hlo_shape *operand;   /* shape of the instruction's first operand; NULL */
     const Xla__HloModuleProto *payloads; /* reading: the module that holds the payloads */
     const struct hlo_ids *ids;           /* reading: the IR by the ids of the message */
     int64_t *computations, *instrs;      /* writing: ids in the message, by the ids of the IR */
@@ -53,7 +53,7 @@ typedef struct hlo_proto_ids {
 struct hlo_ids {
     hlo_proto_ids computations, instrs; /* of the module; of the computation being read */
     hlo_proto_ids sequences;            /* of the schedule, by computation */
-    bool *placed;                       /* by hlo_instr.id: the schedule had it already */
+    bool *placed;                       /* by hlo_instr.id: the schedule has had the instruction */
 };
 
 /* Finds an id; NULL when there is none. */
@@ -86,7 +86,7 @@ bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *mes
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from);
 /* Writes a shape. */
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape);
-/* Reads a constant of that shape. */
+/* Reads a constant of shape `shape`. */
 const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
                                           const hlo_shape *shape);
 /* Writes a constant. */
@@ -123,9 +123,9 @@ typedef struct hlo_row_fields {
     /* Fields along its path; of a pattern, along the path that it needs; `depth` 0: none. */
     uint8_t depth, named_count;
     const ProtobufCFieldDescriptor *path[HLO_LONGEST_PATH];
-    const ProtobufCFieldDescriptor *named[HLO_MOST_NAMED]; /* all of the message itself */
+    const ProtobufCFieldDescriptor *named[HLO_MOST_NAMED]; /* all fields of the message itself */
 } hlo_row_fields;
-/* Finds the fields of a row: valid until it is asked for with another type (rows.c). */
+/* Finds the fields of a row: valid until the row is looked up for another type (rows.c). */
 const hlo_row_fields *hlo_row_fields_of(hlo_proto *p, const hlo_proto_row *row,
                                         const ProtobufCMessageDescriptor *type);
 /* Walks the row's path as hlo_field_walk() does (rows.c). */
@@ -138,10 +138,10 @@ bool hlo_row_may_fit(const hlo_row_fields *fields, const ProtobufCMessage *messa
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                         ProtobufCMessage *message);
 /* Reads the attributes `ids`, which HLO_ATTR_COUNT ends, into `out`, and returns their number.
- * `required`: they are there even when their fields are empty. */
+ * `required`: the attributes are there even when their fields are empty. */
 uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
                               hlo_op op, bool required, hlo_attr *out);
-/* Empties the fields of those attributes. */
+/* Empties the fields of the attributes `ids`, which HLO_ATTR_COUNT ends. */
 void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
 /* Reads the fields that no attribute has taken as HLO_ATTR_UNMAPPED; false when there are none. */
 bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
@@ -152,10 +152,10 @@ ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDesc
 /* ----------------------------------------- unknown fields of nested messages (unknown_fields.c) */
 
 /* Moves the unknown fields of nested messages to an attribute; false when there are none. Call it
- * before any other field is emptied. Unknown fields of the message itself stay, and those of a
- * module's computations and a computation's instructions. */
+ * before any other field is emptied. Unknown fields of the message itself stay, and unknown
+ * fields of a module's computations and a computation's instructions. */
 bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out);
-/* Puts them back into the message, which is otherwise whole. */
+/* Puts the unknown fields of nested messages back into `message`, which is otherwise whole. */
 void hlo_unknown_fields_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
                                  ProtobufCMessage *message);
 

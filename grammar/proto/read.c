@@ -75,7 +75,7 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
                          count);
 }
 
-/* Returns the bytes of a payload: its own, or the module's of that number. */
+/* Returns the bytes of a payload: its own, or the bytes that the module has under its number. */
 static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
     if (from->value.len) return from->value;
     if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)

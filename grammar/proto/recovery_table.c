@@ -8,7 +8,7 @@
 #include "hlo/proto.h"
 #include "hlo/text.h"
 
-enum { DEEPEST = 4 }; /* of tables within tables: each has the quotes of the next one escaped */
+enum { DEEPEST = 4 }; /* nesting of tables: each escapes the quotes of the next one */
 
 static unsigned depth_of(const Xla__HloModuleProto *module) {
     const Xla__OriginalValueRecoveryTableProto *table = module->original_value_recovery_table;

@@ -14,7 +14,7 @@ static const hlo_proto_row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 struct hlo_rows {
-    uint16_t first[HLO_ATTR_COUNT]; /* of the attribute's; ROWS: it has none */
+    uint16_t first[HLO_ATTR_COUNT]; /* the attribute's first row; ROWS: none */
     hlo_row_fields fields[ROWS];
 };
 

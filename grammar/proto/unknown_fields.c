@@ -1,6 +1,6 @@
-/* Unknown fields of messages that lie within that of a module, a computation or an instruction:
- * taken out with their places when it is read, and put back into what then stands there when it is
- * written.
+/* Unknown fields of messages nested in the message of a module, a computation or an instruction:
+ * taken out with their places when it is read, and put back into the messages that then stand at
+ * these places when it is written.
  *
  * The attribute is a list of entries, each followed by its steps and by its fields as on the wire.
  */
@@ -12,12 +12,12 @@
 enum { MOST_STEPS = 100 }; /* as deeply as messages may nest */
 
 typedef struct step {
-    uint32_t field, index; /* its number; which element of a repeated one */
+    uint32_t field, index; /* field number; index of the element of a repeated field */
 } step;
 
 typedef struct unknown_entry {
     uint32_t steps, size;
-    uint32_t alone; /* its message says nothing else, and may not be there for that reason */
+    uint32_t alone; /* the message sets no other field, and may be missing for that reason */
 } unknown_entry;
 
 typedef struct taking {
@@ -56,7 +56,7 @@ static void take_fields(taking *t, ProtobufCMessage *message, uint32_t steps) {
     hlo_bytes_put(&t->out, bytes, size);
 }
 
-/* True if a message in such a field has unknown fields of its own. */
+/* True if a message in the field keeps its own unknown fields: computations, instructions. */
 static bool has_own(const ProtobufCFieldDescriptor *field) {
     return field->descriptor == &xla__hlo_computation_proto__descriptor ||
            field->descriptor == &xla__hlo_instruction_proto__descriptor;

@@ -9,8 +9,8 @@ static char *string_of(const char *interned) {
     return (char *)(uintptr_t)interned;
 }
 
-/* Numbers as XLA does: computations by their place in the module, instructions by their place and
- * the computation's number above it. */
+/* Numbers computations and instructions as XLA does: computations by their place in the module,
+ * instructions by their place, with the computation's number in the upper 32 bits. */
 static void number(hlo_proto *p, const hlo_module *module) {
     int64_t comps = 0;
     p->computations =

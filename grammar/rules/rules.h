@@ -1,7 +1,7 @@
 /* Rewrite rules as data: the flat tables that a `.rules` file becomes.
  *
  * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set
- * is a few arrays that refer to each other by index, so that both are the same. `let` definitions
+ * is a few arrays that refer to each other by index, the same in both cases. `let` definitions
  * are gone by then: each use is a copy of its body with variables of its own, in which an argument
  * that is a pattern is one term, wherever its parameter stands.
  * docs/rules.md describes the notation. */
@@ -10,7 +10,8 @@
 
 #include "ir/ir.h"
 
-/* The most arguments, attributes or actions that one thing has, and variables that a rule has. */
+/* Limits: HLO_RULE_ARGS arguments or attributes of a term, sets of an action, roots or actions of a
+ * rule; HLO_RULE_SLOTS variables of a rule. */
 enum { HLO_RULE_ARGS = 16, HLO_RULE_SLOTS = 128 };
 
 /* A pattern, an argument or a template. Which members count depends on the kind. */
@@ -21,7 +22,7 @@ typedef enum hlo_term_kind {
     HLO_TERM_OP,       /* `name(args) {attributes}`: an instruction, opcode `code` */
     HLO_TERM_CONSTANT, /* `constant(0)`: every element is `number` */
     HLO_TERM_CHAIN,    /* `chain(p)`: p under any number of movement opcodes, the most first */
-    HLO_TERM_CHAIN1,   /* `chain+(p)`: the same, at least one */
+    HLO_TERM_CHAIN1,   /* `chain+(p)`: p under one movement opcode or more, the most first */
     HLO_TERM_SPLAT,    /* `splat(p)`: an array of one repeated element, which is p */
     HLO_TERM_ALT,      /* `a | b` */
     HLO_TERM_DEFINE,   /* `p with %x = t`: args are p, t; t is made when %x is used */
@@ -45,7 +46,7 @@ typedef struct hlo_rule_term {
     uint8_t kind;       /* hlo_term_kind */
     uint8_t shape_kind; /* hlo_rule_shape */
     bool rest;          /* OP, patterns: there may be more operands than arguments */
-    bool anywhere;      /* likewise: the one argument may be any of them */
+    bool anywhere;      /* OP, patterns: the one argument may be any operand */
     int16_t slot; /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;

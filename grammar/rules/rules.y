@@ -23,14 +23,14 @@
 int rules_yylex(YYSTYPE *value, span *where, void *scanner);
 static void rules_yyerror(span *where, void *scanner, rules_parser *p, const char *text) {
     (void)scanner;
-    const bool deep = strcmp(text, "memory exhausted") == 0; /* YYMAXDEPTH, there is no other way */
+    const bool deep = strcmp(text, "memory exhausted") == 0; /* only at YYMAXDEPTH */
     rules_fault(p, *where, "%s", deep ? "this is nested too deep" : text);
 }
 #define YYMALLOC(size) hlo_arena_alloc(p->owner->arena, size)
 #define YYFREE(memory) ((void)(memory))
 #define NEW(type) rules_new(p, sizeof(type))
 #define NODE(kind, at) rules_node(p, kind, (at).first, (at).last)
-/* Lists are built in order: the first item of one knows its last. */
+/* Appends an item to a list, whose first item knows its last. */
 #define APPEND(type, list, item)                                    \
     do {                                                            \
         type *first = (list), *added = (item);                      \

@@ -27,7 +27,7 @@ static bool has_rest(const node *n) {
     return false;
 }
 
-/* True if attributes of the kind have values of that form; a variable may stand for any. */
+/* True if attributes of `kind` have values of `form`; a variable may stand for any value. */
 static bool is_written_as(hlo_attr_kind kind, hlo_rule_attr_kind form) {
     switch (form) {
     case HLO_RULE_INT: return kind == HLO_KIND_INT || kind == HLO_KIND_BOOL;

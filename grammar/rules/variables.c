@@ -59,8 +59,8 @@ int16_t rules_slot(rules_parser *p, const let_frame *f, span where, bool bind) {
     return rules_slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
 
-/* Adds the variables that every match of the pattern binds to `always`, that some match binds to
- * `ever`. */
+/* Adds the variables that every match of the pattern binds to `always`, and the variables that some
+ * match binds to `ever`. */
 static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
     const hlo_rule_term t = *rules_term_at(p, index);
     const uint32_t *args = t.arg_count ? (const uint32_t *)p->draft->args.data + t.first_arg : NULL;

@@ -1,5 +1,5 @@
-/* Attributes, shapes and opcodes that were read before, known by their text: modules say the same
- * few things of very many instructions. */
+/* Attributes, shapes and opcodes that were read before, known by their text: a module repeats
+ * a few of them on very many instructions. */
 #define XXH_INLINE_ALL
 #include <string.h>
 #include <xxhash.h>
@@ -7,7 +7,7 @@
 #include "grammar/scan/parser.h"
 #include "ir/intern.h"
 
-/* The last one of each hash is remembered. */
+/* Each slot of a table remembers the last item with its hash. */
 enum { REMEMBERED = 1 << 9, LONGEST = 1 << 9, SHAPES = 1 << 9, OPCODES = 1 << 6 };
 
 typedef struct known_attr {
@@ -33,8 +33,8 @@ struct hlo_known *hlo_attr_cache_new(hlo_arena *scratch) {
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* Finds the place of the shape at `from`, by the text up to its `]`; NULL when that is long,
- * or near the end of the text. */
+/* Finds the place of the shape at `from`, by its text up to the `]`; NULL when the shape is
+ * long, or near the end of the text. */
 static known_shape *shape_place(const hlo_text *text, const char *from) {
     enum { WORDS = 3 };
     const uint64_t each = 0x0101010101010101, brackets = each * ']';
@@ -98,7 +98,7 @@ static uint32_t written_length(const hlo_text *text, hlo_span name) {
     return end > value && (*end == ',' || *end == '\n') ? (uint32_t)(end - from) : 0;
 }
 
-/* Returns the cache slot of an attribute by its text, and the hash of that. */
+/* Returns the cache slot of an attribute by its text, and the hash of the text. */
 static known_attr *remembered(const hlo_text *text, hlo_span written, uint32_t *out_hash) {
     *out_hash = (uint32_t)XXH3_64bits(text->source + written.offset, written.length);
     return &text->known->attrs[*out_hash % REMEMBERED];

@@ -1,12 +1,13 @@
-/* Definitions that are read in one go, as nearly all are: the operands are names. What
- * else may stand there is left to the grammar, and so are the attributes from the first one on that
- * is neither known by its text nor plain, and everything with an error in it. */
+/* Definitions that are read in one go, as nearly all are: the operands are names. Other operands
+ * are left to the grammar, and so are the attributes from the first one on that is neither known by
+ * its text nor plain, and every definition with an error in it. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
 #include "ir/intern.h"
 
-/* The state before a value is read that the grammar reads again, and tells of, if that fails. */
+/* The state before an attempt to read a value: after a failure the grammar reads the value again,
+ * and reports the error. */
 typedef struct attempt {
     bool quiet;
     hlo_deferred_error *deferred;

@@ -196,7 +196,8 @@ static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted
     return false;
 }
 
-/* Reads the commas between elements, or in front of the `}`. XLA's reader takes any number. */
+/* Reads the commas between elements, or in front of the `}`. XLA's reader takes any number of
+ * commas. */
 static void read_commas(reader *r, bool first) {
     skip(r);
     const char *from = r->at;
@@ -389,8 +390,8 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     return read_array(r, shape);
 }
 
-/* Returns the shape of a value of that type: without dynamic dimensions, buffer and element width.
- */
+/* Returns the shape of a constant's value: `shape` without dynamic dimensions, buffer and element
+ * width. */
 static const hlo_shape *value_shape(hlo_text *text, const hlo_shape *shape) {
     hlo_shape plain = *shape;
     if (shape->type == HLO_TYPE_TUPLE) {

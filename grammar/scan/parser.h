@@ -117,11 +117,11 @@ typedef struct hlo_text {
     unsigned depth;              /* of braces */
     unsigned inner;     /* the depth in an inline computation that is skipped; 0: none is */
     bool skipping;      /* tokens are dropped until one at which reading can go on */
-    hlo_resume resume;  /* kind of that token */
-    bool quiet;         /* no more errors up to the next computation: they follow from one told */
+    hlo_resume resume;  /* kind of the token at which reading can go on */
+    bool quiet;         /* no errors up to the next computation: they follow from a reported one */
     bool lacks_open;    /* a missing `{` is given to the parser first, */
     size_t lacks_close; /* then this number of missing `}` */
-    uint32_t closed;    /* the computation that they stand in front of; UINT32_MAX: none */
+    uint32_t closed;    /* the computation in front of which `}` are missing; UINT32_MAX: none */
     hlo_span overlong;  /* a token that goes on beyond its line by mistake; empty */
     hlo_span string;    /* the last string or braces that go on beyond their line; empty */
     bool nameless;      /* a computation without a known name was in error */
@@ -268,7 +268,8 @@ static inline bool hlo_text_begins_name(char c) {
 
 /* Reads a string at source + offset; returns its length in the text, *out NULL after an error. */
 uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out);
-/* Reads raw text in balanced brackets at source + offset; returns its length, as above. */
+/* Reads raw text in balanced brackets at source + offset; returns its length in the text,
+ * *out NULL after an error. */
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
 /* Reads the integer at `at`. */
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
@@ -352,12 +353,13 @@ typedef struct hlo_line_attr {
 /* Reads the name behind the `%` at source + offset; behind the `=` that may follow, reads the
  * definition into text->line if that needs no grammar (`whole`). */
 hlo_read_name hlo_text_name(hlo_text *text, uint32_t offset);
-/* Reads the definition of a name without `%`, whose `=` stands before *behind, in the same way. */
+/* Reads the definition of a name without `%`, whose `=` stands before *behind, as hlo_text_name()
+ * does. */
 bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind);
 /* Reads an operand's name, if a comma or the list's end stands behind it: *out_behind. */
 bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
                            const char **out_behind);
-/* Finds the attribute of that name; HLO_ATTR_INVALID when there is none. */
+/* Finds an attribute by its name; HLO_ATTR_INVALID when there is none. */
 hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned);
 /* Reads an attribute between braces, if it is a small integer or a string without escapes, and
  * moves *at past it. */
@@ -390,9 +392,9 @@ void hlo_text_unclosed(hlo_text *text, hlo_span at);
 
 /* ------------------------------------------------- names used before they stand (forward_ref.c) */
 
-/* Finds where, behind `from`, an instruction of that name is defined in the computation. */
+/* Finds the definition of the instruction `name` behind `from` in the computation. */
 bool hlo_text_defined(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
-/* Finds where, behind `from`, a computation of that name is defined. */
+/* Finds the definition of the computation `name` behind `from`. */
 bool hlo_text_defined_computation(hlo_text *text, uint32_t from, const char *name, hlo_span *out);
 /* Returns the number of names to offer for an unknown one, which bounds the time of all searches.
  */

@@ -14,7 +14,7 @@ typedef struct shape_reader {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     bool dynamic[HLO_LARGEST_RANK], any_dynamic;
     hlo_layout layout;
-    char *rest; /* of the layout, as far as it was read */
+    char *rest; /* text for hlo_layout.rest, as far as it was read */
     size_t rest_length;
 } shape_reader;
 
@@ -137,9 +137,9 @@ typedef bool read_item(shape_reader *r);
 typedef struct property {
     const char *name;
     read_item *item; /* NULL: a number that the layout has a member for */
-    bool lists;      /* several of them */
-    bool empty;      /* `()` is one */
-    bool commas;     /* several items */
+    bool lists;      /* several lists may follow one another */
+    bool empty;      /* `()` is a list */
+    bool commas;     /* a list may have several items */
 } property;
 
 static bool is_later(const shape_reader *r, const property *p);
@@ -248,7 +248,7 @@ static bool read_list(shape_reader *r, const property *p) {
     return true;
 }
 
-/* Reads the number of E(n) or S(n), which the rest does not hold. */
+/* Reads the number of E(n) or S(n), which hlo_layout.rest does not hold. */
 static bool read_number(shape_reader *r, const property *p, int64_t *out) {
     next(r);
     const char *open = r->at;
@@ -289,7 +289,7 @@ static bool read_prefix(shape_reader *r) {
     return true;
 }
 
-/* In this order. */
+/* The properties of a layout, in the order in which they stand. */
 static const property properties[] = {
     {"D", read_level, false, true, true},    {"T", read_tile_dim, true, true, true},
     {"L", read_length, false, false, false}, {"#", read_type, false, true, false},
@@ -305,7 +305,8 @@ static bool is_named(const char *at, const char *name) {
     return strncmp(at, name, length) == 0 && !(letter && at[length] >= 'A' && at[length] <= 'Z');
 }
 
-/* True if a property that may follow begins here: not where a level is `S`, or `*` is of a tile. */
+/* True if a property that may follow `p` begins here: not among D's levels, of which one is `S`,
+ * nor at a tile's `*`. */
 static bool is_later(const shape_reader *r, const property *p) {
     if (p->item == read_level || (p->item == read_tile_dim && *r->at == '*')) return false;
     for (const property *q = p + 1; q < properties + PROPERTIES; q++)

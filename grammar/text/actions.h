@@ -34,9 +34,10 @@ void hlo_text_body_end(hlo_text *text, hlo_span at);
 hlo_computation *hlo_text_computation_done(hlo_text *text);
 /* Opens the module and computation around a text that is a single instruction. */
 void hlo_text_single_instr_begin(hlo_text *text, hlo_span at);
-/* Closes them. */
+/* Closes the computation and the module around a single instruction. */
 void hlo_text_single_instr_end(hlo_text *text, hlo_span at);
-/* Drops the open definition after a syntax error in a body; `undefined`: the name that is there. */
+/* Drops the open definition after a syntax error in a body; `undefined`: the name at `at`, which
+ * is bound to &text->broken if only its `=` is missing. */
 void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined);
 /* Drops the open attribute after a syntax error in the header. */
 void hlo_text_recover_header(hlo_text *text);
@@ -51,7 +52,7 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode);
 /* Checks the instruction, makes it and closes its frame; &text->broken after an error. */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
-/* Adds the operand of that name; `shape` NULL: the text has none. */
+/* Adds the operand `name`; `shape` NULL: the text has none. */
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
 /* Adds an operand whose text may have a shape. */
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
@@ -78,12 +79,12 @@ void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span val
 /* Adds a word, if it is one of the attribute's values. */
 void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                         const char *word);
-/* Adds raw text, or the value that its notation gives; false when that is malformed. */
+/* Adds raw text, or the value that its notation gives; false when the text is malformed. */
 bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                        const char *value);
 /* Opens metadata= or window=. */
 void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id);
-/* Closes it, and adds it to the frame around it. */
+/* Closes metadata= or window=, and adds it to the frame around it. */
 void hlo_text_nested_end(hlo_text *text, hlo_span at);
 /* Copies the innermost frame's attributes to the module's memory. */
 const hlo_attr *hlo_text_take_attrs(hlo_text *text, const hlo_frame *frame);
@@ -108,7 +109,7 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op);
 
 /* -------------------------------------------------------------------------- symbols (symbols.c) */
 
-/* Finds the instruction of that name in the innermost computation; &text->broken after an error in
+/* Finds the instruction `name` in the innermost computation; &text->broken after an error in
  * its definition; NULL when there is none. */
 hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name);
 /* Finds the instruction that is used at `at`, or reports an error and returns &text->broken. */
@@ -158,15 +159,17 @@ void hlo_text_known_signature(hlo_text *text);
 
 /* ------------------------------- what XLA's reader takes and demands (permissive, requirements) */
 
-/* True if XLA's reader takes that number of operands, though HLO forbids it. */
+/* True if XLA's reader takes `count` operands, though HLO forbids it. */
 bool hlo_text_permissive_count(hlo_op op, uint32_t count);
-/* Infers the shape that XLA's reader infers where hlo_infer() refuses; NULL when it does, too. */
+/* Infers the shape that XLA's reader infers where hlo_infer() refuses; NULL when XLA's reader
+ * refuses, too. */
 const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t count,
                                            hlo_instr *const *operands, uint32_t attr_count,
                                            const hlo_attr *attrs);
 /* Sets the shape that XLA's reader gives the instruction whatever the text says. */
 void hlo_text_make_shape(hlo_text *text, hlo_frame *frame);
-/* Reports what XLA's reader demands of an `op`, or of its asynchronous form, and is missing. */
+/* Reports each demand of XLA's reader on an `op`, or on its asynchronous form, that the instruction
+ * does not meet. */
 void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op);
 
 /* --------------------------------------------------------------- asynchronous opcodes (async.c) */
@@ -179,12 +182,12 @@ void hlo_text_async_suggest(hlo_text *text, hlo_suggestion *s);
 void hlo_text_async_check(hlo_text *text, hlo_frame *frame);
 /* Reports an update or a done that names another thread than its start. */
 void hlo_text_async_thread(hlo_text *text, hlo_frame *frame);
-/* Sets the thread of the computations that the start leads to. */
+/* Sets the thread of the computations that the start calls, directly or through others. */
 void hlo_text_async_begun(hlo_text *text, const hlo_instr *start);
 /* Records the start of the operation that the update continues. */
 void hlo_text_async_updated(hlo_text *text, const hlo_instr *update);
-/* Makes the computation of the operation `frame->wrapped`, with the attributes of that opcode, and
- * sets the attribute that calls it. */
+/* Makes the computation of the operation `frame->wrapped`, with the attributes of the wrapped
+ * opcode, and sets the attribute that calls it. */
 void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame);
 
 /* ---------------------------------------------------------------------------- the lexer (hlo.l) */
@@ -198,7 +201,7 @@ int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
 void hlo_text_skip(hlo_text *text, int token, hlo_span at, hlo_resume where);
 /* Returns a DEFINITION in place of an INSTRUCTION or HEAD, and reads the rest again. */
 int hlo_text_split_token(hlo_text *text);
-/* Makes the next token a literal of that shape. */
+/* Makes the next token a literal of shape `shape`. */
 void hlo_text_want_literal(hlo_text *text, const hlo_shape *shape);
 
 #endif

@@ -61,7 +61,7 @@ static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
     hlo_text_error(text, at, "there is no attribute '%s'%s", name, hlo_suggest_meant(&s));
 }
 
-/* Attributes in braces may do without the comma between them. */
+/* True if the comma before an attribute is missing: only attributes in braces may do without it. */
 static bool lacks_comma(const hlo_text *text, hlo_owner owner) {
     return !text->comma.length && (owner == HLO_OWNER_MODULE || owner == HLO_OWNER_COMPUTATION ||
                                    owner == HLO_OWNER_INSTR);

@@ -52,7 +52,7 @@ static bool is_default_word(const hlo_attr *word) {
     return true;
 }
 
-/* Dimensions without a number are not reversed. */
+/* Returns a reversal for each dimension: dimensions without a number are not reversed. */
 static const hlo_ints *all_reversals(hlo_text *text, const hlo_ints *given, uint32_t rank) {
     if (given->count >= rank) return given;
     hlo_ints *all = hlo_ints_new(text->module, rank, NULL);

@@ -5,7 +5,7 @@
 #include "ir/intern.h"
 #include "ir/text/print.h"
 
-/* Drops open lists; of computations, the ones behind `comps`: a list of computations may be open
+/* Drops open lists; of text->comps, the part behind `comps`: a list of computations may be open
  * around an inline body. */
 static void drop_lists(hlo_text *text, size_t comps) {
     text->shapes.used = text->instrs.used = text->literals.used = 0;

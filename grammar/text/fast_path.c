@@ -96,7 +96,7 @@ void hlo_text_operand_names(hlo_text *text) {
         last = *from++ == ')';
         if (++read - taken == AHEAD) take_operand(text, names[taken++ % AHEAD]);
     }
-    /* One before a comma that is not followed by a name is left to the grammar, comma and all. */
+    /* A name before a comma without a name behind it is left to the grammar, with the comma. */
     const size_t whole = last || !read ? read : read - 1;
     while (taken < whole) take_operand(text, names[taken++ % AHEAD]);
     if (last)
@@ -132,15 +132,15 @@ void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root) 
     const hlo_operand_name *names = (const hlo_operand_name *)line->operands.items;
     for (size_t i = 0, count = line->operands.used / sizeof *names; i < count; i++)
         take_operand(text, names[i]);
-    text->comma.length = 1; /* of each */
+    text->comma.length = 1; /* each attribute has a comma in front of it */
     const hlo_line_attr *attrs = (const hlo_line_attr *)line->attrs.items;
     for (size_t i = 0, count = line->attrs.used / sizeof *attrs; i < count; i++)
         make_attr(text, &attrs[i]);
     text->end = line->end;
 }
 
-/* Ends the body at a `}` in front of a computation of known signature, and begins the body of that
- * one: the parser is between instructions of a body before and after. */
+/* Ends the body at a `}` in front of a computation of known signature, and begins the body of the
+ * latter: the parser is between instructions of a body before and after. */
 static void begin_next_body(hlo_text *text) {
     static const char word[] = "ENTRY ";
     const char *close = hlo_text_scan_place(text);

@@ -22,7 +22,7 @@
     (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
                     : (hlo_span){YYRHSLOC(rhs, 0).offset + YYRHSLOC(rhs, 0).length, 0}
 
-/* Behind an error: the parser goes on at the next token of that kind. */
+/* Recovers from an error: the parser resumes at the next token of the kind `where`. */
 #define RESUME(where)                                                                   \
     do {                                                                                \
         if (yychar == END || !*text->errors_left) YYABORT;                              \
@@ -77,7 +77,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token <attr> LAYOUT_ATTR ATTRS_ATTR
 %token KNOWN_ATTR /* with its value: text->known_attr */
 
-/* An error behind the header's attributes is one of them. */
+/* An error behind the header's attributes is an error in them. */
 %precedence HEADER
 %precedence error
 
@@ -301,7 +301,7 @@ static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
 
 enum { MOST_WANTED = 64, MOST_NAMED = 8 };
 
-/* Tokens that are one thing to the reader are named once. */
+/* Returns the name of a token; tokens that are one thing to the reader share a name. */
 static const char *wanted_name(yysymbol_kind_t symbol) {
     if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR) symbol = YYSYMBOL_INT_ATTR;
     if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;

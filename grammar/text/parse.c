@@ -33,7 +33,7 @@ static void begin_stacks(hlo_text *text) {
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
 
-/* Of the text, for each of its strings: fewer than in most modules. */
+/* Bytes of text for each of its interned strings: fewer than in most modules. */
 enum { BYTES_PER_STRING = 80 };
 
 static hlo_status read_text(reading *r, hlo_content *content, const char *name, uint32_t line,
