@@ -44,10 +44,12 @@ def the_map():
 def references(build):
     """By file of the library the files that it refers to, with one of the symbols."""
     defined, wanted = {}, collections.defaultdict(set)
+    commands = build / "compile_commands.json"
+    made = set(re.findall(r" -o (\S+\.o) ", commands.read_text())) if commands.exists() else None
     for path in build.glob("CMakeFiles/hlo_*.dir/**/*.o"):
         name = str(path).split(".dir/", 1)[1].removesuffix(".o")
-        if not (ROOT / name).exists() and not (build / name).exists():
-            continue  # left from a file that is gone
+        if made is not None and str(path.relative_to(build)) not in made:
+            continue  # left from an earlier build, whose files are gone
         name = name.removeprefix("generated/")
         for line in subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines():
             symbol, kind = line.split()[:2]
