@@ -140,9 +140,9 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, &devices,
                               "list the devices", sink);
     if (status == HLO_OK && devices.count < pjrt->device_count) {
-        pjrt_report(sink, HLO_ERROR, "%s: the plugin has %zu devices, %u are wanted",
-                    pjrt->plugin.path, devices.count, pjrt->device_count);
-        status = HLO_INVALID_INPUT;
+        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                 "the plugin has %zu devices, %u are wanted", devices.count,
+                                 pjrt->device_count);
     }
     pjrt->devices = devices.devices;
     return status;
@@ -295,7 +295,8 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
 }
 
 static bool is_usable(const hlo_pjrt_options *options) {
-    if (!options->plugin || !options->devices) return false;
+    if (!options->plugin || !options->devices || options->devices > HLO_PJRT_MOST_DEVICES)
+        return false;
     for (size_t i = 0; i < options->setting_count; i++)
         if (!strchr(options->settings[i], '=')) return false;
     return true;
@@ -451,9 +452,9 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args,
                               "count the outputs", sink);
     if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
-        pjrt_report(sink, HLO_ERROR, "%s: the plugin's module has %zu outputs, not %zu",
-                    pjrt->plugin.path, args.count, pjrt->output_shapes.count);
-        status = HLO_INVALID_INPUT;
+        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                 "the plugin's module has %zu outputs, not %zu", args.count,
+                                 pjrt->output_shapes.count);
     }
     return status == HLO_OK ? run(pjrt, inputs, sink, out) : status;
 }
@@ -479,9 +480,9 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     if (status == HLO_OK) {
         const pjrt_bytes bytes = {program.code, program.code_size};
         if (!pjrt_program_module(bytes, program.format, program.format_size, &module)) {
-            pjrt_report(sink, HLO_ERROR, "%s: the optimised module is of the form %.*s",
-                        pjrt->plugin.path, (int)program.format_size, program.format);
-            status = HLO_INVALID_INPUT;
+            status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                     "the optimised module is of the form %.*s",
+                                     (int)program.format_size, program.format);
         } else {
             status = hlo_module_parse_proto(module.data, module.size, pjrt->plugin.path, sink,
                                             out_module);

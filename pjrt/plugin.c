@@ -2,21 +2,9 @@
 #include "pjrt/plugin.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <string.h>
 
-void pjrt_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...) {
-    if (!sink) return;
-    char message[4096];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    for (char *at = message; *at; at++)
-        if (*at == '\n') *at = ' ';
-    const hlo_diag diag = {.severity = severity, .message = message};
-    sink->emit(sink->user, &diag);
-}
+#include "ir/text/diag.h"
 
 static pjrt_call *find(const pjrt_plugin *plugin, pjrt_function function) {
     const size_t end = offsetof(pjrt_api, functions) + ((size_t)function + 1) * sizeof(pjrt_call *);
@@ -29,9 +17,13 @@ static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, con
     pjrt_error_args args = {.size = sizeof args, .error = error};
     pjrt_call *message = find(plugin, PJRT_ERROR_MESSAGE), *destroy;
     if (message) message(&args);
-    pjrt_report(sink, HLO_ERROR, "%s: cannot %s: %.*s", plugin->path, doing,
-                (int)(args.message_size < 3000 ? args.message_size : 3000),
-                args.message ? args.message : "");
+    char said[900]; /* in one line */
+    snprintf(said, sizeof said, "%.*s",
+             (int)(args.message_size < sizeof said ? args.message_size : sizeof said),
+             args.message ? args.message : "");
+    for (char *at = said; *at; at++)
+        if (*at == '\n') *at = ' ';
+    hlo_diag_refuse(sink, plugin->path, 0, 0, "cannot %s: %s", doing, said);
     args = (pjrt_error_args){.size = sizeof args, .error = error};
     destroy = find(plugin, PJRT_ERROR_DESTROY);
     if (destroy) destroy(&args);
@@ -42,10 +34,10 @@ hlo_status pjrt_plugin_call(const pjrt_plugin *plugin, pjrt_function function, v
                             const char *doing, const hlo_diag_sink *sink) {
     pjrt_call *call = find(plugin, function);
     if (!call) {
-        pjrt_report(sink, HLO_ERROR,
-                    "%s: cannot %s: version 0.%d of the plugin's interface has no function %d",
-                    plugin->path, doing, plugin->api->version.minor, function);
-        return HLO_INVALID_INPUT;
+        return hlo_diag_refuse(
+            sink, plugin->path, 0, 0,
+            "cannot %s: version 0.%d of the plugin's interface has no function %d", doing,
+            plugin->api->version.minor, function);
     }
     pjrt_error *error = call(arguments);
     return error ? report_error(plugin, error, doing, sink) : HLO_OK;
@@ -88,24 +80,17 @@ hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_pl
     char local[4096];
     snprintf(local, sizeof local, "%s%s", strchr(path, '/') ? "" : "./", path);
     void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) {
-        pjrt_report(sink, HLO_ERROR, "%s: cannot load the plugin: %s", path, dlerror());
-        return HLO_INVALID_INPUT;
-    }
+    if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
     void *address = dlsym(library, "GetPjrtApi");
     const pjrt_api *(*get)(void);
     memcpy(&get, &address, sizeof get);
     *out = (pjrt_plugin){.path = path, .api = get ? get() : NULL};
-    if (!out->api || out->api->size < sizeof *out->api) {
-        pjrt_report(sink, HLO_ERROR, "%s: the library is no PJRT plugin", path);
-        return HLO_INVALID_INPUT;
-    }
-    if (out->api->version.major != 0) {
-        pjrt_report(sink, HLO_ERROR,
-                    "%s: the plugin's interface has version %d.%d; versions 0.* are known", path,
-                    out->api->version.major, out->api->version.minor);
-        return HLO_INVALID_INPUT;
-    }
+    if (!out->api || out->api->size < sizeof *out->api)
+        return hlo_diag_refuse(sink, path, 0, 0, "the library is no PJRT plugin");
+    if (out->api->version.major != 0)
+        return hlo_diag_refuse(sink, path, 0, 0,
+                               "the plugin's interface has version %d.%d; versions 0.* are known",
+                               out->api->version.major, out->api->version.minor);
     pjrt_object_args args = {.size = sizeof args};
     return pjrt_plugin_call(out, PJRT_PLUGIN_INITIALIZE, &args, "initialise the plugin", sink);
 }

@@ -12,16 +12,12 @@ typedef struct pjrt_plugin {
     const pjrt_api *api;
 } pjrt_plugin;
 
-/* Emits a diagnostic without a place. */
-void pjrt_report(const hlo_diag_sink *sink, hlo_severity severity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* Loads and initialises the plugin. HLO_INVALID_INPUT, with an error: the file is no plugin of
  * major version 0. */
 hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_plugin *out);
 
-/* Calls a function. HLO_INVALID_INPUT, with an error "PATH: cannot `doing`: ..." in `sink`: it
- * failed, or the plugin does not have it. */
+/* Calls a function. HLO_INVALID_INPUT, with an error "PATH: error: cannot `doing`: ..." in `sink`:
+ * it failed, or the plugin does not have it. */
 hlo_status pjrt_plugin_call(const pjrt_plugin *plugin, pjrt_function function, void *arguments,
                             const char *doing, const hlo_diag_sink *sink);
 /* Calls a function whose only argument is an object; NULL objects are skipped. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/text/diag.h"
+
 static const int types[HLO_TYPE_COUNT] = {
 #define PJRT_TYPE(type, number) [HLO_TYPE_##type] = number,
 #include "pjrt/type.def"
@@ -102,12 +104,10 @@ hlo_status pjrt_receive(const pjrt_plugin *plugin, pjrt_buffer *buffer, const pj
     hlo_status status =
         pjrt_plugin_call(plugin, PJRT_BUFFER_TO_HOST, &args, "copy an output", sink);
     if (status != HLO_OK) return status;
-    if (args.data_size != size) {
-        pjrt_report(sink, HLO_ERROR,
-                    "%s: an output has %zu bytes on device %zu, where %zu are wanted", plugin->path,
-                    args.data_size, number, size);
-        return HLO_INVALID_INPUT;
-    }
+    if (args.data_size != size)
+        return hlo_diag_refuse(sink, plugin->path, 0, 0,
+                               "an output has %zu bytes on device %zu, where %zu are wanted",
+                               args.data_size, number, size);
     char *part = malloc(size + 1);
     if (!part) return HLO_OUT_OF_MEMORY;
     args = (pjrt_buffer_to_host_args){

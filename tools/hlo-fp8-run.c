@@ -348,6 +348,8 @@ int main(int argc, char **argv) {
     if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
     if (plugin_of(values) && values[OPTION_PLAN].given)
         return options_refuse(PROGRAM_RUN, "--plan has no use with a plugin");
+    if (values[OPTION_DEVICES].number > HLO_PJRT_MOST_DEVICES)
+        return options_refuse(PROGRAM_RUN, "--devices takes at most %d", HLO_PJRT_MOST_DEVICES);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return options_refuse(PROGRAM_RUN, "--topology has no use without --compile-only");
     if (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given)

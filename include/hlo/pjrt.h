@@ -14,6 +14,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* The largest number of devices that a module is compiled for. */
+enum { HLO_PJRT_MOST_DEVICES = 65536 };
+
 /* A module compiled by a plugin. */
 typedef struct hlo_pjrt hlo_pjrt;
 
@@ -38,9 +41,10 @@ void hlo_pjrt_options_init(hlo_pjrt_options *options);
 /* Compiles `module`, in which typed calls `hlofp8.matmul` are executed by the functions of ffi.h.
  * It must outlive *out_pjrt, unchanged; it is verified if it has not been. On
  * HLO_OK the caller frees *out_pjrt with hlo_pjrt_free(). HLO_INVALID_USAGE: no plugin is named,
- * the number of devices is 0, or a setting has no `=`. HLO_INVALID_INPUT, with an error in `sink`:
- * the module does not verify, the plugin cannot be loaded or refuses the module, has fewer devices,
- * or an input or output cannot be passed to it. HLO_OUT_OF_MEMORY. */
+ * the number of devices is 0 or above HLO_PJRT_MOST_DEVICES, or a setting has no `=`.
+ * HLO_INVALID_INPUT, with an error in `sink`: the module does not verify, the plugin cannot be
+ * loaded or refuses the module, has fewer devices, or an input or output cannot be passed to it.
+ * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out_pjrt);
 void hlo_pjrt_free(hlo_pjrt *pjrt); /* NULL is allowed */
