@@ -27,42 +27,36 @@ static inline unsigned to_bits(float value) {
  * does. */
 static inline unsigned encode_e8m0(float value) {
     unsigned bits = to_bits(value);
-    if (!(value > 0) || bits >= 0x7f400000) return 0xff;
-    return bits >= 0x800000 ? (bits + 0x400000) >> 23 : bits > 0x400000;
+    unsigned code = bits >= 0x800000 ? (bits + 0x400000) >> 23 : bits > 0x400000;
+    return bits - 1 < 0x7f3fffff ? code : 0xff; /* positive, and not too large */
 }
 
 /* To the nearest, ties to even; E exponent and M mantissa bits. It works on the bits of the f32:
  * where the result is normal, half a last place is added to the f32's bits (one less for an even
  * result, so that ties go to even) and the rest shifted out, a carry moving on into the exponent as
  * it should; where it is subnormal, adding a power of two whose last place is the format's makes
- * the f32 addition round. All but `value` are constants where this is expanded. */
+ * the f32 addition round. Both are computed, so that a loop of it has no branches. All but `value`
+ * are constants where this is expanded. */
 static inline unsigned encode(float value, int E, int M, int bias, special kind) {
     if (kind == E8M0) return encode_e8m0(value);
-    unsigned bits = to_bits(value), size = bits & 0x7fffffff;
-    unsigned all = (1u << (E + M)) - 1, minus = (bits >> 31) << (E + M);
-    unsigned infinity = ((1u << E) - 1) << M;
-    unsigned largest = kind == IEEE ? infinity - 1 : kind == FN ? all - 1 : all;
-    bool nan = size > 0x7f800000;
-    unsigned code;
-    if (bias == 127 || size >= (unsigned)(128 - bias) << 23) {
-        unsigned even = (size >> (23 - M)) & 1;
-        code = ((size + (1u << (22 - M)) - 1 + even) >> (23 - M)) - ((unsigned)(127 - bias) << M);
-    } else {
-        unsigned magic = (unsigned)(127 + 1 - bias - M + 23) << 23;
-        code = to_bits(of_bits(size) + of_bits(magic)) - magic;
+    const unsigned all = (1u << (E + M)) - 1, sign = 1u << (E + M);
+    const unsigned infinity = ((1u << E) - 1) << M;
+    const int largest = (int)(kind == IEEE ? infinity - 1 : kind == FN ? all - 1 : all);
+    unsigned bits = to_bits(value), size = bits & 0x7fffffff, minus = (bits >> 31) << (E + M);
+    unsigned even = (size >> (23 - M)) & 1;
+    unsigned normal = (size + (1u << (22 - M)) - 1 + even) >> (23 - M);
+    int code = (int)(normal - ((unsigned)(127 - bias) << M));
+    if (bias != 127) {
+        const unsigned magic = (unsigned)(127 + 1 - bias - M + 23) << 23;
+        int subnormal = (int)(to_bits(of_bits(size) + of_bits(magic)) - magic);
+        code = (int)size >= (128 - bias) << 23 ? code : subnormal;
     }
-    if (kind == IEEE) {
-        code = nan ? infinity | 1u << (M - 1) : code > largest ? infinity : code;
-    } else if (kind == FN) {
-        code = nan || code > largest ? all : code;
-    } else if (kind == FINITE) {
-        if (nan) return (1u << (E + M)) ^ minus;
-        code = code > largest ? largest : code;
-    } else {
-        if (nan || code > largest) return 1u << (E + M);
-        if (code == 0) return 0;
-    }
-    return code | minus;
+    bool nan = (int)size > 0x7f800000, large = code > largest;
+    unsigned finite = (unsigned)code;
+    if (kind == IEEE) return (nan ? infinity | 1u << (M - 1) : large ? infinity : finite) | minus;
+    if (kind == FN) return (nan | large ? all : finite) | minus;
+    if (kind == FINITE) return nan ? sign ^ minus : (large ? (unsigned)largest : finite) | minus;
+    return nan | large ? sign : code == 0 ? 0 : finite | minus;
 }
 
 #endif

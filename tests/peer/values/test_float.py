@@ -56,7 +56,7 @@ def inputs(dtype):
 
 def main():
     parser = _script.parser()
-    parser.add_argument('--all', action='store_true', help='all 2^32 f32 to each fp8 (minutes)')
+    parser.add_argument('--all', action='store_true', help='all 2^32 f32 to each type (minutes)')
     args = parser.parse_args()
     driver = os.path.join(args.bin, 'float_codes')
     failures = 0
@@ -97,14 +97,14 @@ def main():
                   same_code)
             check('encode', name, given,
                   convert('encode', name, given.astype(np.float64), unsigned), want, same_code)
-        if args.all and unsigned == np.uint8:
+        if args.all:
             with subprocess.Popen([driver, 'all', name], stdout=subprocess.PIPE) as all_codes:
                 count = 1 << 24
                 for first in range(0, 1 << 32, count):
                     given = np.arange(first, first + count, dtype=np.uint32).view(np.float32)
-                    got = np.frombuffer(all_codes.stdout.read(count), np.uint8)
+                    got = np.frombuffer(all_codes.stdout.read(count * unsigned.itemsize), unsigned)
                     with np.errstate(all='ignore'):
-                        want = given.astype(dtype).view(np.uint8)
+                        want = given.astype(dtype).view(unsigned)
                     check('all', name, given, got, want, same_code)
     print('conversions differ' if failures else f'{len(TYPES)} types: every conversion is the same')
     return failures != 0
