@@ -6,6 +6,7 @@
 #include "grammar/text/parse.h"
 #include "hlo/proto.h"
 #include "ir/text/file.h"
+#include "ir/text/options.h"
 
 static const char no_memory[] = "no memory";
 
@@ -168,12 +169,12 @@ static uint32_t count_lines(const char *from, const char *end) {
 
 /* Parses every part, including those behind a wrong one. The module takes the content of a
  * text of a single part. */
-static hlo_status parse_parts(hlo_content *text, const char *name, const hlo_parse_options *options,
+static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_errors,
                               const hlo_diag_sink *sink, module_list *list) {
     const char *from = text->bytes, *end = from + text->size;
     hlo_status status = HLO_OK;
     uint32_t line = 1;
-    unsigned errors = options && options->max_errors ? options->max_errors : HLO_MOST_ERRORS;
+    unsigned errors = max_errors ? max_errors : HLO_MOST_ERRORS;
     while (errors) {
         const char *stop = part_end(from, end);
         const bool last = stop == end;
@@ -198,16 +199,19 @@ static hlo_status parse_parts(hlo_content *text, const char *name, const hlo_par
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count) {
-    hlo_content text;
+    hlo_content text = {.bytes = NULL};
     module_list list = {.modules = NULL};
-    hlo_status status = load(path, sink, &text);
+    hlo_parse_options own = {.max_errors = 0};
+    hlo_status status =
+        hlo_options_take("hlo_parse_options", &own, sizeof own, sizeof own, options, sink);
+    if (status == HLO_OK) status = load(path, sink, &text);
     bool binary = status == HLO_OK && hlo_proto_recognise(text.bytes, text.size);
     if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;
     if (binary && status == HLO_OK) {
         status = parse_binary(text.bytes, text.size, shown_name(path), sink, list.modules);
         list.count = status == HLO_OK;
     } else if (status == HLO_OK) {
-        status = parse_parts(&text, shown_name(path), options, sink, &list);
+        status = parse_parts(&text, shown_name(path), own.max_errors, sink, &list);
     }
     free(text.bytes);
     if (status != HLO_OK) {

@@ -11,6 +11,7 @@
 #include "ir/arena.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
+#include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "pjrt/compile_options.h"
 #include "pjrt/transfer.h"
@@ -31,8 +32,9 @@ struct hlo_pjrt {
     double seconds;
 };
 
-void hlo_pjrt_options_init(hlo_pjrt_options *options) {
-    *options = (hlo_pjrt_options){.devices = 1};
+void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) {
+    const hlo_pjrt_options all = {.struct_size = sizeof all, .devices = 1};
+    hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
 /* --------------------------------------------------------------------------------------- leaves */
@@ -305,7 +307,11 @@ static bool is_usable(const hlo_pjrt_options *options) {
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out) {
     *out = NULL;
-    if (!is_usable(options)) return HLO_INVALID_USAGE;
+    hlo_pjrt_options own = {.devices = 0};
+    if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, sizeof own, options, sink) !=
+            HLO_OK ||
+        !is_usable(&own))
+        return HLO_INVALID_USAGE;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
     if (status != HLO_OK) return status;
     jmp_buf recover;
@@ -315,10 +321,10 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
         return HLO_OUT_OF_MEMORY;
     }
     pjrt->module = module;
-    pjrt->device_count = options->devices;
-    pjrt->partitioned = options->partitioned;
+    pjrt->device_count = own.devices;
+    pjrt->partitioned = own.partitioned;
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
-    status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(pjrt, options, sink);
+    status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(pjrt, &own, sink);
     hlo_arena_set_recover(pjrt->arena, NULL);
     hlo_arena_set_recover(module->arena, before);
     if (status != HLO_OK) {

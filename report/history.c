@@ -7,6 +7,7 @@
 #include "hlo/dump.h"
 #include "hlo/text.h"
 #include "ir/ir.h"
+#include "ir/text/options.h"
 #include "ir/verify/verify.h"
 
 /* The verdicts of one stage that share op_name and source line stand together, in text order. */
@@ -213,7 +214,12 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
 hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
                            hlo_history **out_history) {
     *out_history = NULL;
-    hlo_status status = fill(out_history, dump, module, options);
+    hlo_pass_options own;
+    hlo_pass_options_init(&own);
+    hlo_status status = hlo_options_take("hlo_pass_options", &own, sizeof own,
+                                         offsetof(hlo_pass_options, rules_text), options,
+                                         hlo_options_sink(options));
+    if (status == HLO_OK) status = fill(out_history, dump, module, &own);
     if (status == HLO_OK) return status;
     hlo_history_free(*out_history);
     *out_history = NULL;

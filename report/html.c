@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/text/options.h"
 #include "passes/verdict/surroundings.h"
 #include "report/format.h"
 
@@ -343,6 +344,9 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
 
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out) {
+    hlo_page_options own = {.draw = NULL};
+    if (hlo_options_take("hlo_page_options", &own, sizeof own, sizeof own, options, NULL) != HLO_OK)
+        return HLO_INVALID_USAGE;
     const report_writer t = {.reports = reports,
                              .count = count,
                              .which = HLO_REMARKS_ALL,
@@ -351,9 +355,8 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
     place *places = calloc(t.sum.total + 1, sizeof *places);
     if (!places) return HLO_OUT_OF_MEMORY;
     size_t total = collect(&t, places);
-    hlo_status status =
-        options->draw ? draw_all(places, total, options->draw, options->user) : HLO_OK;
-    if (status == HLO_OK) print_page(&t, options, places, total);
+    hlo_status status = own.draw ? draw_all(places, total, own.draw, own.user) : HLO_OK;
+    if (status == HLO_OK) print_page(&t, &own, places, total);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     for (size_t i = 0; i < total; i++)
         for (int side = 0; side < 2; side++) free(places[i].drawing[side]);

@@ -42,7 +42,8 @@ static bool wants_reports(const option_value *values) {
 static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
-    const hlo_verify_options verifying = {.max_errors = job->pass.max_errors};
+    const hlo_verify_options verifying = {.struct_size = sizeof verifying,
+                                          .max_errors = job->pass.max_errors};
     if (!values[OPTION_NO_VERIFY].given)
         status = hlo_module_verify(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
@@ -53,7 +54,8 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
 }
 
 static hlo_status read_file(opt_job *job, const char *path) {
-    const hlo_parse_options reading = {.max_errors = job->pass.max_errors};
+    const hlo_parse_options reading = {.struct_size = sizeof reading,
+                                       .max_errors = job->pass.max_errors};
     hlo_module **read;
     size_t count;
     hlo_status status = hlo_modules_parse_file(path, &reading, &options_sink, &read, &count);
@@ -196,7 +198,8 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
     char date[64], *command = command_line(job);
     if (!command) return HLO_OUT_OF_MEMORY;
     date_now(date, sizeof date);
-    const hlo_page_options page = {.draw = graphviz_draw, .command = command, .date = date};
+    const hlo_page_options page = {
+        .struct_size = sizeof page, .draw = graphviz_draw, .command = command, .date = date};
     hlo_status status =
         hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page, out);
     free(command);

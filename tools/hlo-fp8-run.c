@@ -257,7 +257,8 @@ static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
     const hlo_module *judge = first_judge(job);
-    hlo_comparison comparison = {.found = job->outputs,
+    hlo_comparison comparison = {.struct_size = sizeof comparison,
+                                 .found = job->outputs,
                                  .expected = job->expected,
                                  .judges = (const hlo_arrays *const *)job->judges,
                                  .found_module = job->module,

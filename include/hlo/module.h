@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "hlo/diag.h"
 #include "hlo/status.h"
@@ -31,14 +32,21 @@ const char *hlo_module_name(const hlo_module *module);
 hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
 
 typedef struct hlo_verify_options {
+    size_t struct_size;  /* see status.h */
     unsigned max_errors; /* errors reported; 0: HLO_MOST_ERRORS */
 } hlo_verify_options;
+
+/* Sets every field to its default. */
+static inline void hlo_verify_options_init(hlo_verify_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+}
 
 /* Checks every rule of HLO that the library knows: shapes against operands, attributes, called
  * computations, order; and invalid text that HLO's reader accepts, such as the layout {1,1}. Each
  * violation is one error in `sink`, with a note for each other place involved; after `max_errors`
  * errors, one note has the number of the others. `options` may be NULL. HLO_INVALID_INPUT if there
- * is any violation. HLO_OUT_OF_MEMORY. */
+ * is any violation. HLO_INVALID_USAGE: options->struct_size. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink);
 

@@ -3,6 +3,7 @@
 #define HLO_PASS_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "hlo/module.h"
 
@@ -29,6 +30,8 @@ typedef enum hlo_emit_form {
 /* Options of a run of passes. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
+    size_t struct_size;        /* see status.h */
+    const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */
     const char *passes; /* names separated by commas, in order; "" for none; default "default" */
     int target;         /* compute capability * 10: 80, 89, 90, 100 or 120; default 90 */
     int cuda_major, cuda_minor; /* of the CUDA toolkit whose cuBLASLt will run it; default 12.8.
@@ -54,23 +57,28 @@ typedef struct hlo_pass_options {
      * in the source is the innermost frame whose whole file name matches none of them, or the
      * innermost frame of all if each matches one. Default HLO_FRAMEWORK_FILES */
     const char *framework_files;
-    unsigned max_errors;       /* errors reported for a module or a file of rules; 0:
-                                  HLO_MOST_ERRORS */
-    bool verify_each;          /* verify after every pass, not only at the end */
-    bool verify_none;          /* not even at the end; the input is verified all the same */
-    bool surroundings;         /* keep the instructions around each matmul for hlo_reports_page() */
-    bool lint;                 /* look for likely faults of scales, amaxes and conversions */
-    bool time_passes;          /* record times for hlo_report_print_times() */
-    const char *print_after;   /* a pass's name, or "all": print the module to `dump` after it */
-    FILE *dump;                /* where `print_after` prints; must not be NULL with it */
-    const hlo_diag_sink *sink; /* receives diagnostics; may be NULL */
+    unsigned max_errors;     /* errors reported for a module or a file of rules; 0:
+                                HLO_MOST_ERRORS */
+    bool verify_each;        /* verify after every pass, not only at the end */
+    bool verify_none;        /* not even at the end; the input is verified all the same */
+    bool surroundings;       /* keep the instructions around each matmul for hlo_reports_page() */
+    bool lint;               /* look for likely faults of scales, amaxes and conversions */
+    bool time_passes;        /* record times for hlo_report_print_times() */
+    const char *print_after; /* a pass's name, or "all": print the module to `dump` after it */
+    FILE *dump;              /* where `print_after` prints; must not be NULL with it */
+    const char *rules_text;  /* further rewrite rules, as of a file; NULL: none. Diagnostics name
+                                its file as `rules` does, which is not read then */
 } hlo_pass_options;
 
+/* Sets the first `struct_size` bytes of *options to the defaults. */
+void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size);
 /* Sets every field to its default. */
-void hlo_pass_options_init(hlo_pass_options *options);
+static inline void hlo_pass_options_init(hlo_pass_options *options) {
+    hlo_pass_options_init_sized(options, sizeof *options);
+}
 
-/* Checks the options. HLO_INVALID_USAGE: a pass, the target or the CUDA version does not exist; one
- * diagnostic in options->sink, without a place, names it. */
+/* Checks the options. HLO_INVALID_USAGE: a pass, the target, the CUDA version or the struct_size
+ * does not exist; one diagnostic in options->sink, without a place, names it. */
 hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 
 /* The kind of a verdict. */
@@ -121,15 +129,15 @@ typedef struct hlo_verdict {
 /* The verdicts of one run of passes. It borrows nothing from the module. */
 typedef struct hlo_report hlo_report;
 
-/* Runs options->passes over the module, in place. A run in which no rule fires and no dot is fused
- * leaves the module unchanged, dead code included. On HLO_OK, and only then, the caller frees
- * *out_report with hlo_report_free(); with `out_report` NULL no report is made (and nothing is done
- * at all without passes and with verify_none). HLO_INVALID_INPUT: the module, which is verified if
- * it has not been, does not verify; or operands, results and config of a cuBLASLt matmul call
- * contradict each other (hlo_module_verify() does not look inside custom calls); or a rule of
- * options->rules is wrong. HLO_INVALID_USAGE as for hlo_pass_options_check(). HLO_INTERNAL: the
- * result failed to verify, a bug of the library; diagnostics give the place. HLO_OUT_OF_MEMORY. On
- * failure the module may only be freed. */
+/* Runs options->passes over the module, in place; `options` NULL: the defaults. A run in which no
+ * rule fires and no dot is fused leaves the module unchanged, dead code included. On HLO_OK, and
+ * only then, the caller frees *out_report with hlo_report_free(); with `out_report` NULL no report
+ * is made (and nothing is done at all without passes and with verify_none). HLO_INVALID_INPUT: the
+ * module, which is verified if it has not been, does not verify; or operands, results and config of
+ * a cuBLASLt matmul call contradict each other (hlo_module_verify() does not look inside custom
+ * calls); or a rule of options->rules is wrong. HLO_INVALID_USAGE as for hlo_pass_options_check().
+ * HLO_INTERNAL: the result failed to verify, a bug of the library; diagnostics give the place.
+ * HLO_OUT_OF_MEMORY. On failure the module may only be freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
@@ -168,20 +176,28 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
  * where it cannot draw. It returns HLO_OK or HLO_OUT_OF_MEMORY. */
 typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t count,
                               char **out_drawings);
-/* The contents of a page beside the verdicts. Each pointer may be NULL; all are borrowed for the
- * call. */
+/* The contents of a page beside the verdicts. Initialise with hlo_page_options_init(). Each pointer
+ * may be NULL; all are borrowed for the call. */
 typedef struct hlo_page_options {
+    size_t struct_size; /* see status.h */
     hlo_drawer *draw; /* draws the surroundings of the 50 matmuls that take longest; NULL: they are
                          tables */
     void *user;       /* for `draw` */
     const char *command, *date; /* for the page's head: the command that made it, and its date */
 } hlo_page_options;
 
+/* Sets every field to its default. */
+static inline void hlo_page_options_init(hlo_page_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+}
+
 /* Writes one page of HTML about `count` reports, which needs no network: target and options, a
  * summary, the matmuls by cost with verdict, source and, if the passes ran with `surroundings`, the
  * instructions around them before and after, the lints, and the pages of the reasons. A script in
  * the page sorts and filters the matmuls; without scripts the page has the same contents.
- * HLO_INVALID_INPUT: `out` cannot be written to. HLO_OUT_OF_MEMORY. */
+ * `options` NULL: the defaults. HLO_INVALID_USAGE: options->struct_size. HLO_INVALID_INPUT: `out`
+ * cannot be written to. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out);
 

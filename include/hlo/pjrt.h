@@ -23,6 +23,7 @@ typedef struct hlo_pjrt hlo_pjrt;
 /* Options; initialise with hlo_pjrt_options_init(), then change fields. Strings are borrowed while
  * hlo_pjrt_new() runs. */
 typedef struct hlo_pjrt_options {
+    size_t struct_size; /* see status.h */
     const char *plugin; /* path of the shared library; must be set. It stays loaded until the
                            process ends */
     const char *target; /* path of a GPU's description, XLA's GpuTargetConfigProto as protobuf's
@@ -35,15 +36,19 @@ typedef struct hlo_pjrt_options {
     size_t setting_count;
 } hlo_pjrt_options;
 
+/* Sets the first `struct_size` bytes of *options to the defaults. */
+void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size);
 /* Sets every field to its default. */
-void hlo_pjrt_options_init(hlo_pjrt_options *options);
+static inline void hlo_pjrt_options_init(hlo_pjrt_options *options) {
+    hlo_pjrt_options_init_sized(options, sizeof *options);
+}
 
 /* Compiles `module`, in which typed calls `hlofp8.matmul` are executed by the functions of ffi.h.
  * It must outlive *out_pjrt, unchanged; it is verified if it has not been. On
- * HLO_OK the caller frees *out_pjrt with hlo_pjrt_free(). HLO_INVALID_USAGE: no plugin is named,
- * the number of devices is 0 or above HLO_PJRT_MOST_DEVICES, or a setting has no `=`.
- * HLO_INVALID_INPUT, with an error in `sink`: the module does not verify, the plugin cannot be
- * loaded or refuses the module, has fewer devices, or an input or output cannot be passed to it.
+ * HLO_OK the caller frees *out_pjrt with hlo_pjrt_free(). HLO_INVALID_USAGE: options->struct_size,
+ * no plugin is named, the number of devices is 0 or above HLO_PJRT_MOST_DEVICES, or a setting has
+ * no `=`. HLO_INVALID_INPUT, with an error in `sink`: the module does not verify, the plugin cannot
+ * be loaded or refuses the module, has fewer devices, or an input or output cannot be passed to it.
  * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out_pjrt);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "hlo/module.h"
 
@@ -92,6 +93,7 @@ typedef struct hlo_plan hlo_plan;
 
 /* Options of a plan. Initialise with hlo_plan_options_init(), then change fields. */
 typedef struct hlo_plan_options {
+    size_t struct_size;  /* see status.h */
     const char *backend; /* default "cpu" */
     bool bounds;         /* outputs carry hlo_array.bound; about twice the memory and time. Default
                             false */
@@ -118,15 +120,20 @@ typedef struct hlo_plan_options {
     size_t workspace;         /* bytes that each matmul may use. Default 0: by the architecture */
 } hlo_plan_options;
 
+/* Sets the first `struct_size` bytes of *options to the defaults. */
+void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size);
 /* Sets every field to its default. */
-void hlo_plan_options_init(hlo_plan_options *options);
+static inline void hlo_plan_options_init(hlo_plan_options *options) {
+    hlo_plan_options_init_sized(options, sizeof *options);
+}
 
 /* Makes a plan for the entry computation, with all allocation and look-up that its runs need.
- * `module` must outlive the plan, unchanged; it is verified if it has not been. On HLO_OK the
- * caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE: there is no backend of that name,
- * or it keeps no bounds. HLO_INVALID_INPUT: the module does not verify, the backend is not
- * available on this machine, or it does not run an instruction, with one error in `sink` for each,
- * at its place in the text. HLO_OUT_OF_MEMORY. */
+ * `module` must outlive the plan, unchanged; it is verified if it has not been. `options`
+ * NULL: the defaults. On HLO_OK the caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE:
+ * options->struct_size, or there is no backend of that name, or it keeps no bounds.
+ * HLO_INVALID_INPUT: the module does not verify, the backend is not available on this machine, or
+ * it does not run an instruction, with one error in `sink` for each, at its place in the text.
+ * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 void hlo_plan_free(hlo_plan *plan); /* NULL is allowed */
@@ -171,8 +178,10 @@ typedef struct hlo_difference {
  * exceeds its limit. HLO_INVALID_USAGE: types or dimensions differ. */
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
-/* Two executions and the judges between them; initialise with {0}. All pointers are borrowed. */
+/* Two executions and the judges between them. Initialise with hlo_comparison_init(), then set
+ * `found` and `expected`. All pointers are borrowed. */
 typedef struct hlo_comparison {
+    size_t struct_size; /* see status.h */
     const hlo_arrays *found, *expected;
     /* Executions with bounds. The two sides agree when one judge accepts all elements, and the
      * noise of all arrays, of both sides; a judge that is a side accepts itself. So the answer does
@@ -187,6 +196,12 @@ typedef struct hlo_comparison {
     bool all; /* a line for each output that agrees, too */
 } hlo_comparison;
 
+/* Sets every field to NULL, 0 or false. */
+static inline void hlo_comparison_init(hlo_comparison *comparison) {
+    memset(comparison, 0, sizeof *comparison);
+    comparison->struct_size = sizeof *comparison;
+}
+
 /* Measures the noise of an execution (docs/numerics.md). Executes `module` on `inputs` 3 to 16 more
  * times, with `options`, but perturbed and without bounds, and sets hlo_array.noise of each array
  * of `judge`, which a plan with bounds has computed from equal inputs. Bounds alone take errors to
@@ -200,7 +215,7 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
  * elements, the largest errors, the signal to noise ratio, and the worst element with its operands;
  * the last line begins with `compare:` and has the number of outputs that agree. `out` NULL:
  * nothing is written. HLO_MISMATCH: an output differs, or the two sides differ in number, type or
- * dimensions. HLO_OUT_OF_MEMORY. */
+ * dimensions. HLO_INVALID_USAGE: comparison->struct_size. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 /* Compares `other` with `judge`, which is the only judge, as hlo_arrays_compare_by() does. */
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);

@@ -1,7 +1,13 @@
-/* The status that every fallible function of the library returns.
+/* The status that every fallible function of the library returns, and the rule of its options.
  *
  * The first five values are also the exit statuses of the two programs. Details of a failure never
- * travel in the status: they go to the diagnostics sink (diag.h) of the call that failed. */
+ * travel in the status: they go to the diagnostics sink (diag.h) of the call that failed.
+ *
+ * A struct of options begins with its own size in bytes, `struct_size`, which its _init function
+ * sets to that of the program's header. Releases add fields at the end only: a program that was
+ * compiled against an older header passes a smaller struct, and gets the defaults of the fields
+ * that it does not know. A size that no release had is HLO_INVALID_USAGE, with an error in the
+ * sink. (A sink that is itself in the options is told if `struct_size` covers it.) */
 #ifndef HLO_STATUS_H
 #define HLO_STATUS_H
 

@@ -4,6 +4,7 @@
 #include "ir/async.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
+#include "ir/text/options.h"
 #include "ir/text/print_order.h"
 #include "ir/text/printer.h"
 
@@ -272,16 +273,18 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
     free(hidden);
 }
 
-void hlo_print_options_init(hlo_print_options *options, hlo_print_form form) {
+void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size,
+                                  hlo_print_form form) {
+    hlo_print_options all = hlo_print_long_form;
     bool brief = form == HLO_PRINT_SHORT || form == HLO_PRINT_CANONICAL;
     bool canonical = form == HLO_PRINT_CANONICAL;
-    *options = hlo_print_long_form;
-    options->percent = options->signature = options->operand_index = !brief;
-    options->control_predecessors = !brief;
-    options->metadata = !brief && form != HLO_PRINT_NO_METADATA;
-    options->operand_shapes = options->canonical = canonical;
-    options->backend_config = !canonical;
-    options->large_constants = !canonical && form != HLO_PRINT_NO_LARGE_CONSTANTS;
+    all.percent = all.signature = all.operand_index = !brief;
+    all.control_predecessors = !brief;
+    all.metadata = !brief && form != HLO_PRINT_NO_METADATA;
+    all.operand_shapes = all.canonical = canonical;
+    all.backend_config = !canonical;
+    all.large_constants = !canonical && form != HLO_PRINT_NO_LARGE_CONSTANTS;
+    hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
 /* A canonical print repeats the body of a computation wherever it is called. */
@@ -350,11 +353,17 @@ static hlo_status print(hlo_printer *o, const hlo_module *module) {
 
 enum { BUFFER = 1 << 16 };
 
+static hlo_status take_options(const hlo_print_options *options, hlo_print_options *out) {
+    *out = hlo_print_long_form;
+    return hlo_options_take("hlo_print_options", out, sizeof *out, sizeof *out, options,
+                            hlo_options_sink(options));
+}
+
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
                             FILE *file) {
-    hlo_printer o = {.file = file,
-                     .put_called = put_called,
-                     .options = options ? options : &hlo_print_long_form};
+    hlo_print_options own;
+    if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
+    hlo_printer o = {.file = file, .put_called = put_called, .options = &own};
     const hlo_status status = hlo_printer_grow(&o, BUFFER) ? print(&o, module) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) hlo_printer_flush(&o);
     free(o.buffer);
@@ -365,16 +374,16 @@ hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *o
 
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size) {
-    hlo_printer o = {.overflow = HLO_OVERFLOW_GROW,
-                     .put_called = put_called,
-                     .options = options ? options : &hlo_print_long_form};
+    *out_text = NULL;
+    hlo_print_options own;
+    if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
+    hlo_printer o = {.overflow = HLO_OVERFLOW_GROW, .put_called = put_called, .options = &own};
     /* The long form is longer than a short source; untouched pages take no memory. */
     o.failed = !hlo_printer_grow(&o, BUFFER + module->source_size / 2 * 3);
     const hlo_status status = o.failed ? HLO_OUT_OF_MEMORY : print(&o, module);
     if (status == HLO_OK) hlo_put_char(&o, '\0');
     if (status != HLO_OK || o.failed) {
         free(o.buffer);
-        *out_text = NULL;
         return status == HLO_OK ? HLO_OUT_OF_MEMORY : status;
     }
     *out_size = (size_t)(o.at - o.buffer) - 1;

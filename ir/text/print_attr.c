@@ -75,7 +75,7 @@ static void put_double(hlo_printer *o, double value) {
 
 /* Writes a sharding; domains without metadata, as XLA does. */
 static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
-    static const hlo_print_options none = {0};
+    static const hlo_print_options none = {.percent = false};
     if (attr->id != HLO_ATTR_DOMAIN && o->options->metadata) {
         hlo_put_interned(o, attr->u.parsed->text);
         return;

@@ -103,6 +103,7 @@ void hlo_put_quoted(hlo_printer *o, const char *interned) {
 }
 
 const hlo_print_options hlo_print_long_form = {
+    .struct_size = sizeof hlo_print_long_form,
     .percent = true,
     .signature = true,
     .operand_index = true,

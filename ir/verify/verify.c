@@ -3,6 +3,7 @@
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
+#include "ir/text/options.h"
 #include "ir/verify/context.h"
 
 #include <string.h>
@@ -223,6 +224,10 @@ static void check_doubts(verifier *v) {
 
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink) {
+    hlo_verify_options own = {.max_errors = 0};
+    if (hlo_options_take("hlo_verify_options", &own, sizeof own, sizeof own, options, sink) !=
+        HLO_OK)
+        return HLO_INVALID_USAGE;
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
@@ -231,7 +236,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     verifier v = {.module = module,
                   .sink = sink,
                   .scratch = scratch,
-                  .errors = hlo_error_budget_new(options ? options->max_errors : 0)};
+                  .errors = hlo_error_budget_new(own.max_errors)};
     if (setjmp(recover)) {
         hlo_arena_set_recover(module->arena, before);
         hlo_arena_free(scratch);
@@ -253,6 +258,6 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
 
 hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
                                       const hlo_diag_sink *sink) {
-    const hlo_verify_options options = {.max_errors = max_errors};
+    const hlo_verify_options options = {.struct_size = sizeof options, .max_errors = max_errors};
     return module->verified ? HLO_OK : hlo_module_verify(module, &options, sink);
 }

@@ -285,7 +285,7 @@ static bool any_may_match(const hlo_engine *e) {
 
 /* Verifies the module as a whole: order, starts without ends, calls. */
 static void check_phase(hlo_engine *e) {
-    const hlo_verify_options few = {.max_errors = 1};
+    const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
     e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
     if (e->status != HLO_INVALID_INPUT) return;
     e->status = HLO_OK; /* reported by report_fault() */

@@ -11,6 +11,7 @@
 #include "ir/module/journal.h"
 #include "ir/module/snapshot.h"
 #include "ir/text/diag.h"
+#include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
@@ -82,12 +83,15 @@ static const pass *find_pass(const char *name, size_t length) {
     return NULL;
 }
 
-void hlo_pass_options_init(hlo_pass_options *options) {
-    *options = (hlo_pass_options){.passes = "default",
-                                  .target = 90,
-                                  .cuda_major = 12,
-                                  .cuda_minor = 8,
-                                  .framework_files = HLO_FRAMEWORK_FILES};
+static const hlo_pass_options default_options = {.struct_size = sizeof default_options,
+                                                 .passes = "default",
+                                                 .target = 90,
+                                                 .cuda_major = 12,
+                                                 .cuda_minor = 8,
+                                                 .framework_files = HLO_FRAMEWORK_FILES};
+
+void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) {
+    hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
 }
 
 /* -------------------------------------------------------------------------------------- running */
@@ -120,7 +124,7 @@ static hlo_status dump(const run *r, const pass *p) {
 
 static hlo_status verify(const run *r, const char *after) {
     const unsigned most = r->context.options->max_errors;
-    const hlo_verify_options options = {.max_errors = most};
+    const hlo_verify_options options = {.struct_size = sizeof options, .max_errors = most};
     hlo_status status = hlo_module_verify(r->context.module, &options, r->context.sink);
     if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
     if (status != HLO_INVALID_INPUT) return status;
@@ -339,7 +343,14 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
                   hlo_suggest_meant(&s));
 }
 
-hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+static hlo_status take_options(const hlo_pass_options *options, hlo_pass_options *out) {
+    *out = default_options;
+    return hlo_options_take("hlo_pass_options", out, sizeof *out,
+                            offsetof(hlo_pass_options, rules_text), options,
+                            hlo_options_sink(options));
+}
+
+static hlo_status check_options(const hlo_pass_options *options) {
     size_t length;
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
@@ -358,6 +369,12 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     return HLO_OK;
 }
 
+hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    hlo_pass_options own;
+    const hlo_status status = take_options(options, &own);
+    return status == HLO_OK ? check_options(&own) : status;
+}
+
 /* Refuses a rule whose phase no pass runs: it would never fire. */
 static hlo_status check_phases(const run *r) {
     for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
@@ -373,8 +390,23 @@ static hlo_status check_phases(const run *r) {
     return HLO_OK;
 }
 
-hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
-                               hlo_report **out_report) {
+/* Reads the rules of the options, of a file and of a text. */
+static hlo_status load_rules(run *r) {
+    const hlo_pass_options *options = r->context.options;
+    if (!options->rules && !options->rules_text) return HLO_OK;
+    const unsigned most = options->max_errors;
+    const hlo_status status =
+        options->rules_text
+            ? hlo_rules_read(options->rules_text, strlen(options->rules_text),
+                             options->rules ? options->rules : "rules", most, options->sink,
+                             &r->rules, &r->context.rules)
+            : hlo_rules_load(options->rules, most, options->sink, &r->rules, &r->context.rules);
+    r->context.rules_source = r->rules;
+    return status == HLO_OK ? check_phases(r) : status;
+}
+
+static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
+                           hlo_report **out_report) {
     run r = {.context = {.module = module,
                          .target = {.sm = options->target,
                                     .cuda = options->cuda_major * 100 + options->cuda_minor,
@@ -385,13 +417,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
              .reports = out_report || options->min_gain > 0};
-    hlo_status status = hlo_pass_options_check(options);
-    if (status != HLO_OK) return status;
-    if (options->rules)
-        status = hlo_rules_load(options->rules, options->max_errors, options->sink, &r.rules,
-                                &r.context.rules);
-    r.context.rules_source = r.rules;
-    if (status == HLO_OK && options->rules) status = check_phases(&r);
+    hlo_status status = load_rules(&r);
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;
     if (status != HLO_OK || nothing) {
@@ -411,4 +437,12 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     else
         hlo_report_free(r.context.report);
     return status;
+}
+
+hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
+                               hlo_report **out_report) {
+    hlo_pass_options own;
+    hlo_status status = take_options(options, &own);
+    if (status == HLO_OK) status = check_options(&own);
+    return status == HLO_OK ? optimize(module, &own, out_report) : status;
 }

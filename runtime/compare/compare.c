@@ -7,6 +7,7 @@
 #include "ir/error/rules.h"
 #include "ir/eval/kernel.h"
 #include "ir/float/float.h"
+#include "ir/text/options.h"
 #include "runtime/io/arrays.h"
 
 static bool same_kind(const hlo_array *a, const hlo_array *b) {
@@ -346,7 +347,7 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     return status == HLO_OK ? HLO_MISMATCH : status;
 }
 
-hlo_status hlo_arrays_compare_by(const hlo_comparison *c, FILE *out) {
+static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     size_t count = c->expected->count, differ = 0;
     if (c->found->count != count) {
         if (out) fprintf(out, "compare: %zu outputs against %zu\n", c->found->count, count);
@@ -366,8 +367,15 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *c, FILE *out) {
     return differ ? HLO_MISMATCH : HLO_OK;
 }
 
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
+    hlo_comparison own = {.found = NULL};
+    const hlo_status status =
+        hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, NULL);
+    return status == HLO_OK ? compare_all(&own, out) : status;
+}
+
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
     const hlo_comparison c = {
         .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
-    return hlo_arrays_compare_by(&c, out);
+    return compare_all(&c, out);
 }

@@ -1,4 +1,5 @@
 /* Noise: the difference of legitimate executions, measured by perturbed ones. */
+#include "ir/text/options.h"
 #include "runtime/io/arrays.h"
 
 enum { FEWEST = 3, MOST = 16 };
@@ -26,16 +27,21 @@ static bool explains(const hlo_arrays *judge, const hlo_arrays *side) {
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink) {
-    hlo_plan_options perturbed = *options;
+    hlo_plan_options perturbed;
+    hlo_plan_options_init(&perturbed);
+    hlo_status status = hlo_options_take("hlo_plan_options", &perturbed, sizeof perturbed,
+                                         sizeof perturbed, options, sink);
+    hlo_comparison own = {.found = NULL};
+    if (status == HLO_OK)
+        status = hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, sink);
+    if (status != HLO_OK) return status;
     perturbed.bounds = false;
     perturbed.perturbed = true;
     hlo_plan *plan;
-    hlo_status status = hlo_plan_new(module, &perturbed, sink, &plan);
+    status = hlo_plan_new(module, &perturbed, sink, &plan);
     if (status != HLO_OK) return status;
     for (int i = 0; i < MOST && status == HLO_OK; i++) {
-        if (i >= FEWEST && explains(judge, comparison->found) &&
-            explains(judge, comparison->expected))
-            break;
+        if (i >= FEWEST && explains(judge, own.found) && explains(judge, own.expected)) break;
         status = take(plan, judge, inputs, sink);
     }
     hlo_plan_free(plan);

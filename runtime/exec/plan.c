@@ -2,14 +2,18 @@
 #include "runtime/plan/plan.h"
 #include "ir/module/trip_count.h"
 #include "ir/text/diag.h"
+#include "ir/text/options.h"
 #include "ir/verify/verify.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
-void hlo_plan_options_init(hlo_plan_options *options) {
-    *options = (hlo_plan_options){.backend = "cpu", .cuda = 1208, .graph = true};
+static const hlo_plan_options default_options = {
+    .struct_size = sizeof default_options, .backend = "cpu", .cuda = 1208, .graph = true};
+
+void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) {
+    hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
 }
 
 /* --------------------------------------------------------------------------------------- making */
@@ -137,8 +141,11 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out) {
     *out = NULL;
-    const hlo_backend *backend = find_backend(options->backend);
-    if (!backend || ((options->bounds || options->perturbed) && !backend->keeps_bounds))
+    hlo_plan_options own = default_options;
+    if (hlo_options_take("hlo_plan_options", &own, sizeof own, sizeof own, options, sink) != HLO_OK)
+        return HLO_INVALID_USAGE;
+    const hlo_backend *backend = find_backend(own.backend);
+    if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds))
         return HLO_INVALID_USAGE;
     const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
     if (verified != HLO_OK) return verified;
@@ -150,7 +157,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     }
     plan->module = module;
     plan->backend = backend;
-    plan->options = *options;
+    plan->options = own;
     /* Reading calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, sink);

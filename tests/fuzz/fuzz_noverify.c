@@ -28,8 +28,7 @@ static void tell_all(const hlo_report *report, FILE *out) {
         if (hlo_reports_print(&report, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, out) !=
             HLO_OK)
             abort();
-    const hlo_page_options page = {0};
-    if (hlo_reports_page(&report, 1, &page, out) != HLO_OK) abort();
+    if (hlo_reports_page(&report, 1, NULL, out) != HLO_OK) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -24,6 +24,7 @@ def _declarations(name: str) -> str:
     text = (HERE / "include" / "hlo" / f"{name}.h").read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^#ifdef __(cplusplus|GNUC__)\n.*?^#endif\n", "", text, flags=re.S | re.M)
+    text = re.sub(r"^static inline .*?^}\n", "", text, flags=re.S | re.M)
     return re.sub(r"^#(.*\\\n)*.*\n", "", text, flags=re.M)
 
 

@@ -222,7 +222,7 @@ def _option(key: str, value: Any) -> dict[str, Any]:
 def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
     """The ``hlo_pass_options *`` of keyword arguments of rewrite(), checked; None leaves the default."""
     made = ffi.new("hlo_pass_options *")
-    lib.hlo_pass_options_init(made)
+    lib.hlo_pass_options_init_sized(made, ffi.sizeof(made[0]))
     made.sink = told.pointer
     kept = [_option(key, value) for key, value in options.items() if value is not None]
     for part in kept:

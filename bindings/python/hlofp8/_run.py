@@ -79,7 +79,7 @@ def _drawn(module: Any, seed: int, told: Sink) -> Any:
 
 def _plan_options(**options: Any) -> Any:
     made = ffi.new("hlo_plan_options *")
-    lib.hlo_plan_options_init(made)
+    lib.hlo_plan_options_init_sized(made, ffi.sizeof(made[0]))
     for key, value in options.items():
         setattr(made, key, value)
     return made
@@ -149,7 +149,7 @@ class _Comparison:
 
     def __init__(self, inputs: Any, told: Sink):
         self.told, self.judges = told, []  # type: ignore[var-annotated]
-        self.data = ffi.new("hlo_comparison *", {"inputs": inputs})
+        self.data = ffi.new("hlo_comparison *", {"struct_size": ffi.sizeof("hlo_comparison"), "inputs": inputs})
         self.table = ffi.new("hlo_arrays *[2]")
         self.data.judges = self.table
         self.how = _plan_options(bounds=True, roundings_may_be_dropped=True)

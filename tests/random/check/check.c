@@ -157,8 +157,11 @@ static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, b
     FILE *out = fmemopen(why, WHY_SIZE, "w");
     if (!out) return HLO_OUT_OF_MEMORY;
     const hlo_arrays *judges[] = {expected, found};
-    const hlo_comparison comparison = {
-        .found = found, .expected = expected, .judges = judges, .judge_count = both ? 2 : 1};
+    const hlo_comparison comparison = {.struct_size = sizeof comparison,
+                                       .found = found,
+                                       .expected = expected,
+                                       .judges = judges,
+                                       .judge_count = both ? 2 : 1};
     hlo_status status = hlo_arrays_compare_by(&comparison, out);
     fclose(out);
     return status;
