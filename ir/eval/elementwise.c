@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ir/eval/kernel.h"
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 
 /* ----------------------------------------------------------------------------- making the loops */
@@ -17,29 +18,35 @@ typedef double _Complex complex128;
 
 /* A loop over lanes of type T to lanes of type R. `x`, `y` and `z` are the operands' elements. */
 #define LOOP1(name, T, R, expr)                                                                    \
-    static void name(const hlo_lanes *l) {                                                         \
+    HLO_CLONED static void name(const hlo_lanes *l) {                                              \
         const T *in = l->in[0];                                                                    \
         R *out = l->out;                                                                           \
-        for (int64_t i = 0; i < l->count; i++) {                                                   \
+        const int64_t count = l->count;                                                            \
+        HLO_IN_PLACE                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
             const T x = in[i];                                                                     \
             out[i] = (R)(expr);                                                                    \
         }                                                                                          \
     }
 #define LOOP2(name, T, R, expr)                                                                    \
-    static void name(const hlo_lanes *l) {                                                         \
+    HLO_CLONED static void name(const hlo_lanes *l) {                                              \
         const T *in0 = l->in[0], *in1 = l->in[1];                                                  \
         R *out = l->out;                                                                           \
-        for (int64_t i = 0; i < l->count; i++) {                                                   \
+        const int64_t count = l->count;                                                            \
+        HLO_IN_PLACE                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
             const T x = in0[i], y = in1[i];                                                        \
             out[i] = (R)(expr);                                                                    \
         }                                                                                          \
     }
 #define LOOP3(name, T0, T, R, expr)                                                                \
-    static void name(const hlo_lanes *l) {                                                         \
+    HLO_CLONED static void name(const hlo_lanes *l) {                                              \
         const T0 *in0 = l->in[0];                                                                  \
         const T *in1 = l->in[1], *in2 = l->in[2];                                                  \
         R *out = l->out;                                                                           \
-        for (int64_t i = 0; i < l->count; i++) {                                                   \
+        const int64_t count = l->count;                                                            \
+        HLO_IN_PLACE                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
             const T0 x = in0[i];                                                                   \
             const T y = in1[i], z = in2[i];                                                        \
             out[i] = (R)(expr);                                                                    \

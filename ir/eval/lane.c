@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/eval/kernel.h"
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 
 hlo_lane hlo_lane_of(hlo_type type) {
@@ -46,7 +47,8 @@ size_t hlo_lane_size(hlo_lane lane) {
     X(U2, uint8_t, uint64_t)                                                                       \
     X(U4, uint8_t, uint64_t)
 
-void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes) {
+HLO_CLONED void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count,
+                              void *out_lanes) {
     const char *at = in;
     switch (type) {
 #define LOAD(id, cell, lane)                                                                       \
@@ -54,6 +56,9 @@ void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, v
         if (step == (int64_t)sizeof(cell)) {                                                       \
             for (int64_t i = 0; i < count; i++)                                                    \
                 ((lane *)out_lanes)[i] = (lane)((const cell *)in)[i];                              \
+        } else if (step == 0 && count > 0) {                                                       \
+            const lane value = (lane) * (const cell *)in;                                          \
+            for (int64_t i = 0; i < count; i++) ((lane *)out_lanes)[i] = value;                    \
         } else {                                                                                   \
             for (int64_t i = 0; i < count; i++, at += step)                                        \
                 ((lane *)out_lanes)[i] = (lane) * (const cell *)at;                                \
@@ -75,28 +80,28 @@ static uint64_t low_uint64_t(uint64_t value, int bits) {
     return value << (64 - bits) >> (64 - bits);
 }
 
-void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, int64_t step) {
+HLO_CLONED void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out,
+                               int64_t step) {
     char *at = out;
     int bits = hlo_types[type].bits;
     switch (type) {
-#define STORE(id, cell, lane)                                                                      \
+#define STORE_AS(as, id, cell, lane)                                                               \
     case HLO_TYPE_##id:                                                                            \
         if (step == (int64_t)sizeof(cell)) {                                                       \
-            for (int64_t i = 0; i < count; i++) ((cell *)out)[i] = (cell)((const lane *)lanes)[i]; \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                ((cell *)out)[i] = (cell)as(((const lane *)lanes)[i]);                             \
         } else {                                                                                   \
             for (int64_t i = 0; i < count; i++, at += step)                                        \
-                *(cell *)at = (cell)((const lane *)lanes)[i];                                      \
+                *(cell *)at = (cell)as(((const lane *)lanes)[i]);                                  \
         }                                                                                          \
         break;
+#define STORE(id, cell, lane) STORE_AS(, id, cell, lane)
 #define STORE_LOW(id, cell, lane)                                                                  \
     case HLO_TYPE_##id:                                                                            \
         for (int64_t i = 0; i < count; i++, at += step)                                            \
             *(cell *)at = (cell)low_##lane(((const lane *)lanes)[i], bits);                        \
         break;
-    case HLO_TYPE_PRED:
-        for (int64_t i = 0; i < count; i++, at += step)
-            *(uint8_t *)at = ((const uint64_t *)lanes)[i] != 0;
-        break;
+        STORE_AS(0 !=, PRED, uint8_t, uint64_t)
         WHOLE_CELLS(STORE)
         PART_CELLS(STORE_LOW)
     default: hlo_float_encode_row(type, lanes, count, out, step); break;
@@ -119,7 +124,8 @@ static uint64_t to_uint64_t(double value) {
 #define REAL_S64(x) to_int64_t(creal(x))
 #define REAL_U64(x) to_uint64_t(creal(x))
 
-void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out) {
+HLO_CLONED void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count,
+                              void *out) {
     switch ((int)from * HLO_LANE_COUNT + (int)to) {
 #define CAST(from, a, to, b, how)                                                                  \
     case HLO_LANE_##from *HLO_LANE_COUNT + HLO_LANE_##to:                                          \

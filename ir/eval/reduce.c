@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/eval/kernel.h"
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 
 enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
@@ -37,6 +38,12 @@ typedef struct folding {
             a = (expr);                                                                            \
         }                                                                                          \
         *(T *)acc = a;                                                                             \
+    } else if (step == sizeof(T)) {                                                                \
+        T *to = (T *)acc;                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T a = to[i], b = ((const T *)in)[i];                                             \
+            to[i] = (expr);                                                                        \
+        }                                                                                          \
     } else {                                                                                       \
         for (int64_t i = 0; i < count; i++, acc += step) {                                         \
             const T a = *(T *)acc, b = ((const T *)in)[i];                                         \
@@ -45,7 +52,7 @@ typedef struct folding {
     }                                                                                              \
     return
 
-static void fold_f64(hlo_op op, int64_t count, const void *in, char *acc, int64_t step) {
+HLO_CLONED static void fold_f64(hlo_op op, int64_t count, const void *in, char *acc, int64_t step) {
     switch (op) {
     case HLO_OP_ADD: FOLD(double, a + b);
     case HLO_OP_MULTIPLY: FOLD(double, a *b);

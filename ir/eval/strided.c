@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/eval/kernel.h"
+#include "ir/float/clones.h"
 
 /* True if dimension `a` belongs outside of `b`. */
 static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
@@ -188,24 +189,40 @@ hlo_view hlo_view_group(const hlo_view *in, const hlo_ints *first, const hlo_int
     return hlo_view_permute(in, order.v, out_dims, out_strides);
 }
 
+#define FILL(bits)                                                                                 \
+    HLO_CLONED static void fill_##bits(const void *in, int64_t count, void *out) {                 \
+        uint##bits##_t value;                                                                      \
+        memcpy(&value, in, sizeof value);                                                          \
+        for (int64_t i = 0; i < count; i++) ((uint##bits##_t *)out)[i] = value;                    \
+    }
+FILL(8)
+FILL(16)
+FILL(32)
+FILL(64)
+
 static void copy_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     size_t size = *(const size_t *)arg;
     char *out = data[0];
     const char *in = data[1];
-    if (steps[0] == (int64_t)size && steps[1] == (int64_t)size) {
+    bool whole = steps[0] == (int64_t)size;
+    if (whole && steps[1] == (int64_t)size) {
         memcpy(out, in, (size_t)count * size);
         return;
     }
     switch (size) {
-#define COPY(bytes)                                                                                \
-    case bytes:                                                                                    \
+#define COPY(bits)                                                                                 \
+    case bits / 8:                                                                                 \
+        if (whole && steps[1] == 0) {                                                              \
+            fill_##bits(in, count, out);                                                           \
+            break;                                                                                 \
+        }                                                                                          \
         for (int64_t i = 0; i < count; i++, out += steps[0], in += steps[1])                       \
-            memcpy(out, in, bytes);                                                                \
+            memcpy(out, in, bits / 8);                                                             \
         break;
-        COPY(1)
-        COPY(2)
-        COPY(4)
         COPY(8)
+        COPY(16)
+        COPY(32)
+        COPY(64)
     default:
         for (int64_t i = 0; i < count; i++, out += steps[0], in += steps[1]) memcpy(out, in, size);
     }

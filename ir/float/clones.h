@@ -1,5 +1,6 @@
-/* Functions compiled for several processors of one family; the best is chosen when the program is
- * loaded. Every clone computes the same bits: nothing is contracted or reassociated. */
+/* Marks for compilers, which make vectors of the loops so marked. A cloned function is compiled for
+ * several processors of one family; the best is chosen when the program is loaded. Every clone
+ * computes the same bits: nothing is contracted or reassociated. */
 #ifndef HLO_IR_FLOAT_CLONES_H
 #define HLO_IR_FLOAT_CLONES_H
 
@@ -11,6 +12,14 @@
 #define HLO_CLONED __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define HLO_CLONED
+#endif
+
+/* Marks a loop that writes an element only after it has read those of the same index: arrays may
+ * be the same, and do not overlap otherwise. */
+#if defined __GNUC__ && !defined __clang__
+#define HLO_IN_PLACE _Pragma("GCC ivdep")
+#else
+#define HLO_IN_PLACE
 #endif
 
 #endif
