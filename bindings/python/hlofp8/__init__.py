@@ -10,6 +10,7 @@ Without JAX: ``rewrite``, ``run`` and ``compare`` take HLO text and HloModulePro
 from typing import TYPE_CHECKING, Any
 
 from ._explain import Explanation, assert_fp8, explain
+from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
 from ._module import ModuleLike, Rewritten, Verdict, rewrite
 from ._run import Comparison, compare, draw, run
@@ -23,6 +24,7 @@ __all__ = [
     "Error",
     "Explanation",
     "Jitted",
+    "ModelExplorer",
     "ModuleLike",
     "RewriteWarning",
     "Rewritten",
@@ -34,6 +36,7 @@ __all__ = [
     "export",
     "get_include",
     "jit",
+    "model_explorer",
     "rewrite",
     "run",
 ]

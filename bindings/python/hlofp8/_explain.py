@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from ._module import HasCompilerIR, Rewritten, Verdict, rewrite
+from ._module import HasCompilerIR, ModuleLike, Rewritten, Verdict, rewrite
 
 
 def _code(verdict: Verdict) -> str:
@@ -27,8 +27,9 @@ def _state(verdict: Verdict) -> str:
 class Explanation:
     """The verdicts on the matmuls of a module: a sequence of Verdict, and a table for people."""
 
-    def __init__(self, rewritten: Rewritten):
+    def __init__(self, rewritten: Rewritten, module: ModuleLike | None = None):
         self.rewritten = rewritten  #: the module after the passes
+        self.module = module  #: the module before them, as it was given or lowered
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -100,7 +101,7 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         assert isinstance(made, Explanation)
         return made
     if isinstance(what, HasCompilerIR) or not callable(what):
-        return Explanation(rewrite(what, *args, **kwargs))
+        return Explanation(rewrite(what, *args, **kwargs), what)
     from ._jax import jit
 
     made = jit(what)

@@ -327,7 +327,7 @@ class Jitted(Generic[P, R]):
         """The verdict on each matmul of the function for these arguments; nothing is compiled or run."""
         with _tracing():
             lowered = self._jit.lower(*args, **kwargs)
-        return Explanation(_rewrite(lowered, self._name, self._options, _platforms(lowered)))
+        return Explanation(_rewrite(lowered, self._name, self._options, _platforms(lowered)), lowered)
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """As ``jax.jit(f).eval_shape``."""

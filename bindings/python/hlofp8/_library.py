@@ -89,10 +89,15 @@ def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
     finally:
         closed = _libc.fclose(file)
         result = bytes(ffi.buffer(text[0], size[0])) if text[0] else b""
-        _libc.free(text[0])
+        free(text[0])
     if closed:
         raise MemoryError
     return status or 0, result
+
+
+def free(pointer: Any) -> None:
+    """Frees memory that the library left to its caller."""
+    _libc.free(pointer)
 
 
 def warn(message: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Union, runtime_checkable
 
-from ._library import Error, Sink, enumerator, ffi, lib, sink, string, written
+from ._library import Error, Sink, enumerator, ffi, free, lib, sink, string, written
 
 
 @runtime_checkable
@@ -92,18 +92,13 @@ class Rewritten:
     @property
     def text(self) -> str:
         """The module as HLO text, in XLA's long form."""
-        text, size = ffi.new("char **"), ffi.new("size_t *")
-        with sink() as told:
-            told.check(lib.hlo_module_to_text(self._module, ffi.NULL, text, size))
-        try:
-            return bytes(ffi.buffer(text[0], size[0])).decode("utf-8", "surrogateescape")
-        finally:
-            _free(text[0])
+        return module_text(self._module)
 
     @property
     def proto(self) -> bytes:
         """The module as a serialised HloModuleProto."""
-        return _proto(self._module)
+        with sink() as told:
+            return module_proto(self._module, told)
 
     def remarks(self, format: str = "text", which: str = "all") -> str:
         """The verdicts as one document, as ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH`` writes it."""
@@ -141,18 +136,21 @@ def _bytes(text: str | bytes | os.PathLike[str]) -> Any:
     return ffi.new("char[]", text if isinstance(text, bytes) else os.fsencode(text))
 
 
-def _free(pointer: Any) -> None:
-    from ._library import _libc
-
-    _libc.free(pointer)
-
-
-def _proto(module: Any) -> bytes:
+def module_text(module: Any, how: Any = ffi.NULL) -> str:
+    """An ``hlo_module *`` as HLO text, with an ``hlo_print_options *``."""
+    text, size = ffi.new("char **"), ffi.new("size_t *")
     with sink() as told:
-        status, data = written(
-            lambda file: lib.hlo_module_print_proto(module, lib.HLO_PROTO_BINARY, told.pointer, file)
-        )
-        told.check(status)
+        told.check(lib.hlo_module_to_text(module, how, text, size))
+    try:
+        return bytes(ffi.buffer(text[0], size[0])).decode("utf-8", "surrogateescape")
+    finally:
+        free(text[0])
+
+
+def module_proto(module: Any, told: Sink) -> bytes:
+    """An ``hlo_module *`` as a serialised HloModuleProto."""
+    status, data = written(lambda file: lib.hlo_module_print_proto(module, lib.HLO_PROTO_BINARY, told.pointer, file))
+    told.check(status)
     return data
 
 
