@@ -292,6 +292,11 @@ TEST(nonzero) {
     return !hlo_known_number_pinned(args->instr, &number) || (float)number != 0;
 }
 
+TEST(positive_zero) {
+    double number;
+    return hlo_known_number(args->instr, &number) && number == 0 && !signbit(number);
+}
+
 TEST(dividing) {
     double number;
     return !hlo_known_number_pinned(args->instr, &number) || (float)(1 / number) != 0;
