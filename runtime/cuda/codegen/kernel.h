@@ -1,6 +1,6 @@
 /* Generated kernels: every job without a matmul.
  *
- * A group of instructions (kernel/fusion.c) becomes code (cuda_code_new): CUDA C whose text depends
+ * A group of instructions (runtime/group/) becomes code (cuda_code_new): CUDA C whose text depends
  * on nothing but the instructions and the layouts of the job, and the launches that run it. The
  * code of all groups of a plan is one program, compiled at once (nvrtc.c). Pointers are arguments.
  */

@@ -2,7 +2,7 @@
  * path leads from the group to it through an instruction outside. */
 #include <string.h>
 
-#include "runtime/cuda/kernel/fusion.h"
+#include "runtime/group/search.h"
 
 /* --------------------------------------------------------------------------------- the relation */
 
@@ -266,8 +266,8 @@ bool group_can_join(const grouping *g, group_search *search, uint32_t number, ui
     if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
     /* A row is whole in one block only up to some length. */
     bool whole = reduces || relation == GROUP_FULL;
-    if ((t.tainted && whole && cuda_reduce_is_chunked(to.reduce)) || makes_circle(&t, m))
-        return false;
+    bool chunked = t.tainted && whole && g->rules->is_chunked && g->rules->is_chunked(to.reduce);
+    if (chunked || makes_circle(&t, m)) return false;
     to.members += t.members;
     *out_joined = to;
     return true;

@@ -1,29 +1,10 @@
-/* Grouping instructions into kernels: the state that fusion.c and join.c share. */
-#ifndef HLO_RUNTIME_CUDA_KERNEL_FUSION_H
-#define HLO_RUNTIME_CUDA_KERNEL_FUSION_H
+/* The state of a search for groups. */
+#ifndef HLO_RUNTIME_GROUP_SEARCH_H
+#define HLO_RUNTIME_GROUP_SEARCH_H
 
-#include "runtime/cuda/codegen/emit.h"
+#include "runtime/group/group.h"
 
 #define GROUP_NONE UINT32_MAX
-
-enum {
-    GROUP_SPAN = 2048,   /* instructions between the first and the last of a group */
-    GROUP_RESULTS = 12,  /* results of a group */
-    GROUP_INPUTS = 44,   /* inputs of a group; with the results, and a few places of scratch memory,
-                            no more than CUDA_POINTERS */
-    GROUP_MEMBERS = 400, /* members of a group */
-    GROUP_COPIES = 4,    /* times that an instruction may be written out in one kernel */
-    GROUP_SMALL = 1 << 10 /* elements: groups are joined to have fewer of them */
-};
-
-typedef enum group_class {
-    GROUP_OTHER, /* not in any group */
-    GROUP_CHEAP, /* computed wherever it is read */
-    GROUP_ALIAS, /* the same bytes as its operand: costs nothing by itself */
-    GROUP_PULL,
-    GROUP_REDUCE,
-    GROUP_ALONE /* the only result of its group */
-} group_class;
 
 /* Relation of an instruction's elements to the space of a group. */
 typedef enum group_relation { GROUP_APART, GROUP_ROW, GROUP_FULL } group_relation;
@@ -36,7 +17,7 @@ typedef struct group_node {
     uint32_t owner;       /* the computed instruction that reads it, itself or through inlined ones;
                              GROUP_NONE: several */
     uint32_t index_class; /* equal ones are read at the same index */
-    uint32_t weight;      /* times that it is written out in its owner's kernel */
+    uint32_t weight;      /* times that it is written out in its owner's job */
     uint32_t reads;       /* upper bound of a computed instruction's inputs, inlined ones counted */
     uint32_t inlined;     /* number of instructions that are inlined in it */
     uint32_t group;       /* of a computed instruction */
@@ -65,6 +46,7 @@ typedef struct group_search {
 } group_search;
 
 typedef struct grouping {
+    const group_rules *rules;
     hlo_arena *arena;
     const hlo_instr *const *instrs;
     uint32_t count, first_id, last_id;

@@ -1,0 +1,213 @@
+/* Groups the instructions that run together in one job.
+ *
+ * An instruction is inlined when one job reads its value, or when it costs next to nothing: it
+ * is then a member of the group of each reader. All others are computed once, and grouped in the
+ * order of the computation: an instruction joins a group that runs through as many elements and
+ * that it reads from, or shares an input with, when no path leads from the group to it through an
+ * instruction outside (join.c). A value that is read inside its own group only is no result.
+ *
+ * A group that reduces has rows. An instruction that reads a reduce of its own
+ * group must read it row by row: every instruction on the way has an element for each element of
+ * the space, in the same order ("full"), or one for each row ("row"). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/group/search.h"
+
+/* --------------------------------------------------------------------------------- instructions */
+
+/* Counts the different operands that are not written out as numbers. */
+static uint32_t reads_of(const hlo_instr *instr) {
+    uint32_t reads = 0;
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        bool counts = operand->op != HLO_OP_CONSTANT;
+        for (uint32_t p = 0; p < o && o < GROUP_INPUTS; p++)
+            counts &= hlo_instr_operand(instr, p) != operand;
+        reads += counts;
+    }
+    return reads;
+}
+
+/* Inlines the instruction in its owner. False: the owner would have too many inputs or members. */
+static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr) {
+    if (n->owner == GROUP_NONE) return true;
+    group_node *owner = &g->nodes[n->owner];
+    uint32_t reads = owner->reads + reads_of(instr);
+    if (reads > GROUP_INPUTS + 1 || owner->inlined >= GROUP_MEMBERS) return false;
+    owner->reads = reads ? reads - 1 : 0;
+    owner->inlined++;
+    return true;
+}
+
+/* Finds the instruction's owner and decides whether it is computed or inlined; its users must have
+ * been asked before. */
+static void find_owner(grouping *g, uint32_t i) {
+    const hlo_instr *instr = g->instrs[i];
+    group_node *n = &g->nodes[i];
+    bool many = false;
+    uint32_t weight = 0, class_id = GROUP_NONE;
+    n->outside = instr == instr->parent->root;
+    n->owner = GROUP_NONE;
+    for (const hlo_use *use = instr->uses; use; use = use->next) {
+        if (!group_is_live(g, use->user)) continue;
+        uint32_t user = group_place(g, use->user);
+        const group_node *u = &g->nodes[user];
+        if (u->class == GROUP_OTHER ||
+            (g->rules->reads_memory && g->rules->reads_memory(use->user, instr))) {
+            n->outside = true;
+            continue;
+        }
+        uint32_t owner = u->computed ? user : u->owner;
+        if (owner == GROUP_NONE) many = true;
+        if (n->owner == GROUP_NONE) n->owner = owner;
+        many |= n->owner != owner;
+        bool same = group_is_elementwise(use->user);
+        uint32_t its = same ? u->index_class : user + g->count;
+        if (its == class_id) continue;
+        weight += u->computed ? 1 : u->weight;
+        class_id = class_id == GROUP_NONE ? its : i;
+    }
+    n->index_class = class_id == GROUP_NONE ? i : class_id;
+    n->weight = weight ? weight : 1;
+    if (n->class == GROUP_OTHER) return;
+    if (n->class == GROUP_ALIAS && n->outside) {
+        n->class = GROUP_OTHER;
+        return;
+    }
+    bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
+    n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
+    if (n->class == GROUP_CHEAP) n->computed = n->outside && instr->op != HLO_OP_CONSTANT;
+    if (n->class == GROUP_ALIAS) n->computed = false;
+    if (many) n->owner = GROUP_NONE;
+    if (n->class == GROUP_PULL && !n->computed) n->computed = !fits_owner(g, n, instr);
+    if (n->class == GROUP_ALIAS && !fits_owner(g, n, instr)) n->class = GROUP_OTHER;
+    if (n->computed) {
+        n->reads = reads_of(instr);
+        n->weight = 1;
+        n->index_class = i;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- groups */
+
+/* Lists the members that compute `instr` in the group, in `closed`, and marks their inputs by
+ * `read`. */
+static void close_over(grouping *g, group_search *search, uint32_t number, const hlo_instr *instr,
+                       bool first) {
+    if (!group_is_live(g, instr)) return;
+    uint32_t i = group_place(g, instr);
+    group_node *n = &g->nodes[i];
+    bool mine = n->computed && n->group == number;
+    if (!mine && !group_is_inlined(n) && !first) {
+        if (n->read != number + 1) g->groups[number].inputs++;
+        n->read = number + 1;
+        if (n->computed) n->outside = true;
+        return;
+    }
+    if (search->nodes[i].visited == search->attempt) return;
+    search->nodes[i].visited = search->attempt;
+    g->closed[g->closed_count++] = i;
+    for (uint32_t o = 0; o < instr->operand_count; o++)
+        close_over(g, search, number, hlo_instr_operand(instr, o), false);
+}
+
+static uint32_t new_group(grouping *g, uint32_t m) {
+    const hlo_instr *instr = g->instrs[m];
+    group *to = &g->groups[g->group_count];
+    *to = (group){.first = m, .shape = instr->shape, .reduced = 1};
+    to->alone = g->nodes[m].class == GROUP_ALONE || instr->shape->type == HLO_TYPE_TUPLE;
+    if (g->nodes[m].class == GROUP_REDUCE)
+        group_set_reduce(to, instr);
+    else
+        to->kept = hlo_shape_count(instr->shape);
+    return g->group_count++;
+}
+
+/* Adds a computed instruction to the first group, from the last one back, that it can join, or to a
+ * new one. */
+static void place(grouping *g, group_search *search, uint32_t m) {
+    group_node *n = &g->nodes[m];
+    uint32_t tried = 0, number = GROUP_NONE;
+    if (n->class != GROUP_ALONE)
+        for (uint32_t h = g->group_count; h-- > 0 && tried < 16 && number == GROUP_NONE;) {
+            if (g->groups[h].inputs + n->reads > GROUP_INPUTS) continue;
+            tried++;
+            group joined;
+            if (!group_can_join(g, search, h, m, &joined)) continue;
+            g->groups[h] = joined;
+            number = h;
+        }
+    if (number == GROUP_NONE) number = new_group(g, m);
+    n->group = number;
+    g->groups[number].computed++;
+    g->groups[number].last = m;
+    search->attempt++;
+    g->closed_count = 0;
+    bool outside = n->outside;
+    close_over(g, search, number, g->instrs[m], true);
+    n->outside = outside;
+}
+
+static int by_place(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static hlo_group write_group(grouping *g, group_search *search, uint32_t number) {
+    const group *from = &g->groups[number];
+    hlo_group out = {0};
+    search->attempt++;
+    g->closed_count = 0;
+    out.results = hlo_arena_array(g->arena, from->computed, sizeof *out.results);
+    for (uint32_t i = from->first; i <= from->last; i++) {
+        const group_node *n = &g->nodes[i];
+        if (!n->computed || n->group != number) continue;
+        close_over(g, search, number, g->instrs[i], true);
+        if (n->outside) out.results[out.result_count++] = g->instrs[i];
+    }
+    qsort(g->closed, g->closed_count, sizeof *g->closed, by_place);
+    out.instr_count = g->closed_count;
+    out.instrs = hlo_arena_array(g->arena, out.instr_count, sizeof *out.instrs);
+    for (uint32_t i = 0; i < out.instr_count; i++) out.instrs[i] = g->instrs[g->closed[i]];
+    return out;
+}
+
+static void number_instrs(grouping *g) {
+    g->first_id = UINT32_MAX;
+    for (uint32_t i = 0; i < g->count; i++) {
+        if (g->instrs[i]->id < g->first_id) g->first_id = g->instrs[i]->id;
+        if (g->instrs[i]->id > g->last_id) g->last_id = g->instrs[i]->id;
+    }
+    size_t ids = g->last_id - g->first_id + 1;
+    g->place = hlo_arena_array(g->arena, ids, sizeof *g->place);
+    memset(g->place, 0xff, ids * sizeof *g->place);
+    for (uint32_t i = 0; i < g->count; i++) g->place[g->instrs[i]->id - g->first_id] = i;
+}
+
+uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, uint32_t count,
+                      hlo_arena *arena, hlo_group **out_groups) {
+    grouping g = {.rules = rules, .arena = arena, .instrs = live, .count = count};
+    *out_groups = NULL;
+    if (count == 0) return 0;
+    number_instrs(&g);
+    g.nodes = hlo_arena_zero(arena, count * sizeof *g.nodes);
+    g.groups = hlo_arena_array(arena, count, sizeof *g.groups);
+    group_search search = {.nodes = hlo_arena_zero(arena, count * sizeof *search.nodes),
+                           .groups = hlo_arena_zero(arena, count * sizeof *search.groups)};
+    g.closed = hlo_arena_array(arena, count, sizeof *g.closed);
+    for (uint32_t i = 0; i < count; i++) {
+        g.nodes[i].class = rules->class_of(live[i]);
+        g.nodes[i].group = GROUP_NONE;
+    }
+    for (uint32_t i = count; i-- > 0;) find_owner(&g, i);
+    for (uint32_t i = 0; i < count; i++)
+        if (g.nodes[i].computed) place(&g, &search, i);
+    /* A value that a later group reads is a result of an earlier one: the groups are written twice,
+     * and the second time all inputs are marked. */
+    hlo_group *groups = hlo_arena_array(arena, g.group_count + 1, sizeof *groups);
+    for (uint32_t h = 0; h < g.group_count; h++) groups[h] = write_group(&g, &search, h);
+    for (uint32_t h = 0; h < g.group_count; h++) groups[h] = write_group(&g, &search, h);
+    *out_groups = groups;
+    return g.group_count;
+}
