@@ -5,16 +5,21 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
 
+# Manual pages and completions, below the folders `share` and `man`; ARGN: options of install().
+function(install_manuals share man)
+  install(FILES ${pages} DESTINATION ${man}/man1 ${ARGN})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/bash/
+    DESTINATION ${share}/bash-completion/completions ${ARGN})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/zsh/
+    DESTINATION ${share}/zsh/site-functions ${ARGN})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/fish/
+    DESTINATION ${share}/fish/vendor_completions.d ${ARGN})
+endfunction()
+
 install(TARGETS hlofp8 EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/bash/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/zsh/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/fish/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install_manuals(${CMAKE_INSTALL_DATADIR} ${CMAKE_INSTALL_MANDIR})
 install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} FILE hlofp8-targets.cmake)
@@ -32,10 +37,13 @@ install(FILES ${CMAKE_BINARY_DIR}/hlofp8.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 
 set(package COMPONENT python EXCLUDE_FROM_ALL)
 set(scripts bin)
+set(data .)
 if(SKBUILD)
   set(scripts ${SKBUILD_SCRIPTS_DIR})
+  set(data ${SKBUILD_DATA_DIR})
 endif()
 install(DIRECTORY bindings/python/hlofp8 DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
 install(TARGETS hlofp8_shared hlofp8_ffi LIBRARY DESTINATION hlofp8 ${package})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${scripts} ${package})
+install_manuals(${data}/share ${data}/share/man ${package})

@@ -1,4 +1,4 @@
-# The Debian package: `tools/dev package`. What it holds is what install.cmake installs; a program that is linked to the static
+# The Debian package: `tools/dev package`, which makes the wheel as well. What it holds is what install.cmake installs; a program that is linked to the static
 # library needs the development packages of the libraries behind it.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hlo-fp8)

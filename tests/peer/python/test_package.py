@@ -2,9 +2,10 @@
 """The Python package without JAX: what it makes of modules is what the programs make of them."""
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 
 import numpy as np
@@ -165,32 +166,50 @@ def typed(args):
 
 
 def wheel(args):
-    """`pip install .` in a fresh environment: the programs are on its PATH, and the package is imported from there."""
-    with tempfile.TemporaryDirectory(dir=args.work) as folder:
-        python = os.path.join(folder, 'bin', 'python')
-        subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
-        # What the library computes is tested elsewhere: compiled without optimisation it is there in half the time.
-        # Debian 12's pip knows the long form of -C alone.
-        settings = ['cmake.build-type=Custom', 'build-dir=' + os.path.join(args.work, 'wheel')]
-        build = [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check',
-                 *('--config-settings=' + setting for setting in settings), _cases.SOURCE]
-        subprocess.run(build, check=True, cwd=folder)
-        environment = {**os.environ, 'PATH': os.path.join(folder, 'bin') + ':' + os.environ['PATH']}
-        environment.pop('PYTHONPATH', None)
+    """The wheel in a fresh environment: programs and manuals are there, it needs no library of this machine but the C
+    library, and README's code runs with JAX."""
+    made, folder = os.path.join(args.work, 'wheels'), os.path.join(args.work, 'venv')
+    for each in (made, folder):
+        shutil.rmtree(each, ignore_errors=True)
+    # What the library computes is tested elsewhere: compiled without optimisation it is there in half the time.
+    # Debian 12's pip knows the long form of -C alone.
+    settings = ['cmake.build-type=Custom', 'build-dir=' + os.path.join(args.work, 'wheel')]
+    subprocess.run([os.path.join(_cases.SOURCE, 'tools', 'dev'), 'wheel', made, *('--config-settings=' + each for each in settings)],
+                   check=True, capture_output=True)
+    file, = os.listdir(made)
+    assert re.fullmatch(r'hlofp8-[\d.]+-py3-none-manylinux_2_\d+_x86_64\.whl', file), file
+    subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
+    python = os.path.join(folder, 'bin', 'python')
+    subprocess.run([python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', os.path.join(made, file)], check=True)
+    environment = {**os.environ, 'PATH': os.path.join(folder, 'bin') + ':' + os.environ['PATH'], 'JAX_PLATFORMS': 'cpu'}
+    environment.pop('PYTHONPATH', None)
 
-        def ask(*words):
-            done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True)
-            assert not done.returncode, done
-            return done.stdout
-        for name in ('hlo-fp8-opt', 'hlo-fp8-run'):
-            assert ask('sh', '-c', 'command -v ' + name).strip() == os.path.join(folder, 'bin', name)
-            assert 'usage' in ask(name, '--help').lower()
-        said = ask('python', '-c', 'import hlofp8, importlib.metadata as m, pathlib\n'
-                   f'r = hlofp8.rewrite(pathlib.Path({str(model(args))!r}))\n'
-                   'print(hlofp8.__file__, m.version("hlofp8"), r.fp8, bool(hlofp8.compare(r, r)))')
-        file, version, fp8, equal = said.split()
-        assert file.startswith(folder) and fp8 == '1' and equal == 'True', said
-        assert version in program(args, 'hlo-fp8-opt', '--version').decode()
+    def ask(*words):
+        done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True)
+        assert not done.returncode, done
+        return done.stdout
+    for name in ('hlo-fp8-opt', 'hlo-fp8-run'):
+        assert ask('sh', '-c', 'command -v ' + name).strip() == os.path.join(folder, 'bin', name)
+        assert 'usage' in ask(name, '--help').lower()
+        for manual in (f'man/man1/{name}.1', f'bash-completion/completions/{name}'):
+            assert os.path.getsize(os.path.join(folder, 'share', manual)), manual
+    assert 'compare: 2 outputs agree' in ask('hlo-fp8-run', '--optimize', '--compare=before', str(model(args)))
+    said = ask('python', '-c', 'import hlofp8, importlib.metadata as m, pathlib, sys\n'
+               f'r = hlofp8.rewrite(pathlib.Path({str(model(args))!r}))\n'
+               'print(hlofp8.__file__, m.version("hlofp8"), r.fp8, bool(hlofp8.compare(r, r)), "jax" in sys.modules)\n'
+               'print(open("/proc/self/maps").read())')
+    place, version, fp8, equal, jax = said.splitlines()[0].split()
+    assert place.startswith(folder) and (fp8, equal, jax) == ('1', 'True', 'False'), said
+    assert version in program(args, 'hlo-fp8-opt', '--version').decode()
+    mapped = set(re.findall(r'/\S*/lib(?:openblas|jansson|zip|xxhash|protobuf-c|crypto)\S*', said))
+    assert len(mapped) >= 5 and all(each.startswith(folder) for each in mapped), mapped
+    # JAX, as this Python has it.
+    packages = os.path.dirname(os.path.dirname(place))
+    with open(os.path.join(packages, 'jax.pth'), 'w') as path:
+        path.write('\n'.join(each for each in sys.path if each.endswith('-packages')))
+    here = os.path.dirname(os.path.abspath(__file__))
+    assert ask('python', '-c', f'import sys; sys.path[:0] = [{here!r}, {os.path.dirname(here)!r}]\nimport hlofp8, test_docs\n'
+               'exec(test_docs.blocks("README.md")[0], test_docs.reader())\nprint(hlofp8.__file__)').splitlines()[-1] == place
 
 
 def main():
