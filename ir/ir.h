@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hlo/module.h"
+#include "hlo/ir.h"
 #include "hlo/status.h"
 #include "ir/arena.h"
 #include "ir/tables.h"
@@ -35,7 +35,6 @@ enum { HLO_LARGEST_RANK = 64 };
 
 /* An array, a tuple, a token or an opaque. Immutable and interned: within a module, two shapes are
  * equal (layouts included) exactly when their pointers are. */
-typedef struct hlo_shape hlo_shape;
 struct hlo_shape {
     hlo_type type;              /* HLO_TYPE_TUPLE for tuples */
     bool buffer;                /* b(...): a buffer of that array */
@@ -47,17 +46,10 @@ struct hlo_shape {
     uint64_t hash;
 };
 
-/* Counts the elements of an array (1 for a scalar); -1 on overflow or if a dimension is unbounded.
- */
-int64_t hlo_shape_count(const hlo_shape *shape);
-/* Sums the bytes of the elements in memory, over the leaves of a tuple; -1 on overflow. */
-int64_t hlo_shape_bytes(const hlo_shape *shape);
 /* Counts the arrays of a shape that have elements. */
 uint32_t hlo_shape_leaf_count(const hlo_shape *shape);
 bool hlo_shape_is_scalar(const hlo_shape *shape);
 bool hlo_shape_is_array(const hlo_shape *shape);
-/* True if types and dimensions are equal (through tuples); layouts are ignored. */
-bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
 /* True if two arrays have equal dimensions; types and layouts are ignored. */
 bool hlo_shape_same_dims(const hlo_shape *a, const hlo_shape *b);
 /* True if the layout is the default one, {rank-1,...,1,0}, or absent. */
@@ -101,7 +93,6 @@ struct hlo_literal {
 /* ----------------------------------------------------------------------------------- attributes */
 
 typedef struct hlo_instr hlo_instr;
-typedef struct hlo_computation hlo_computation;
 typedef struct hlo_attrs hlo_attrs;
 
 typedef struct hlo_ints {
@@ -195,7 +186,6 @@ const char *hlo_compare_default_type(const hlo_shape *operand);
 /* ------------------------------------------------------------------- instructions, computations */
 
 /* One operand slot, which is also one link in the operand's use list. */
-typedef struct hlo_use hlo_use;
 struct hlo_use {
     hlo_instr *def;       /* the operand */
     hlo_instr *user;      /* the instruction that has the operand */
@@ -325,6 +315,7 @@ struct hlo_module {
     uint32_t source_line;         /* of the file, at which `source` begins */
     hlo_deferred_error *deferred; /* newest first */
     bool verified;                /* verified, and changed only by passes since */
+    bool exhausted;               /* memory ran out during an edit: it may only be freed */
     hlo_lines *lines;             /* see hlo_diag_emit() */
     hlo_pool instrs;
     uint32_t relocated;               /* instructions when hlo_module_compact() was last called */

@@ -2,30 +2,24 @@
 #include <string.h>
 
 #include "ir/intern.h"
-#include "ir/ir.h"
+#include "ir/module/clone.h"
 
-typedef struct copier {
-    hlo_module *to;
-    hlo_instr **instrs;      /* copies by the original's id */
-    hlo_computation **comps; /* copies by the original's id */
-} copier;
-
-static const char *copy_string(copier *c, const char *text) {
+static const char *copy_string(hlo_copier *c, const char *text) {
     return text ? hlo_intern(c->to, text, hlo_intern_length(text)) : NULL;
 }
 
-static const hlo_shape *copy_shape(copier *c, const hlo_shape *shape) {
+const hlo_shape *hlo_copy_shape(hlo_copier *c, const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) return hlo_shape_intern(c->to, shape);
     const hlo_shape **elements = hlo_arena_array(c->to->arena, shape->rank, sizeof *elements);
-    for (uint32_t i = 0; i < shape->rank; i++) elements[i] = copy_shape(c, shape->elements[i]);
+    for (uint32_t i = 0; i < shape->rank; i++) elements[i] = hlo_copy_shape(c, shape->elements[i]);
     hlo_shape copy = *shape;
     copy.elements = elements;
     return hlo_shape_intern(c->to, &copy);
 }
 
-static const hlo_literal *copy_literal(copier *c, const hlo_literal *literal) {
+static const hlo_literal *copy_literal(hlo_copier *c, const hlo_literal *literal) {
     hlo_literal *copy = hlo_arena_copy(c->to->arena, literal, sizeof *literal);
-    copy->shape = copy_shape(c, literal->shape);
+    copy->shape = hlo_copy_shape(c, literal->shape);
     if (literal->data)
         copy->data =
             hlo_arena_copy(c->to->arena, literal->data, (size_t)hlo_shape_bytes(literal->shape));
@@ -38,18 +32,16 @@ static const hlo_literal *copy_literal(copier *c, const hlo_literal *literal) {
     return copy;
 }
 
-static hlo_attr read_again(copier *c, hlo_attr attr) {
+static hlo_attr read_again(hlo_copier *c, hlo_attr attr) {
     const char *text = copy_string(c, attr.u.parsed->text);
     const hlo_attr *read = c->to->read(c->to, attr.id, text);
     if (!read) hlo_arena_exhausted(c->to->arena); /* its text is canonical: it can be read */
     return *read;
 }
 
-static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count);
-
 #define COPIED(list) hlo_arena_copy(arena, list, sizeof *list + list->count * sizeof *list->v)
 
-static hlo_attr copy_attr(copier *c, hlo_attr attr) {
+static hlo_attr copy_attr(hlo_copier *c, hlo_attr attr) {
     hlo_arena *arena = c->to->arena;
     switch (hlo_attrs_info[attr.id].kind) {
     case HLO_KIND_INT:
@@ -85,11 +77,11 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     case HLO_KIND_SHAPES:
     case HLO_KIND_LAYOUT: {
         hlo_shapes *list = COPIED(attr.u.shapes);
-        for (uint32_t i = 0; i < list->count; i++) list->v[i] = copy_shape(c, list->v[i]);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = hlo_copy_shape(c, list->v[i]);
         attr.u.shapes = list;
         break;
     }
-    case HLO_KIND_SHAPE: attr.u.shape = copy_shape(c, attr.u.shape); break;
+    case HLO_KIND_SHAPE: attr.u.shape = hlo_copy_shape(c, attr.u.shape); break;
     case HLO_KIND_LITERAL: attr.u.literal = copy_literal(c, attr.u.literal); break;
     case HLO_KIND_ATTRS: {
         hlo_attrs *list = COPIED(attr.u.attrs);
@@ -101,13 +93,13 @@ static hlo_attr copy_attr(copier *c, hlo_attr attr) {
     return attr;
 }
 
-static const hlo_attr *copy_attrs(copier *c, const hlo_attr *attrs, uint32_t count) {
+const hlo_attr *hlo_copy_attrs(hlo_copier *c, const hlo_attr *attrs, uint32_t count) {
     hlo_attr *copy = hlo_arena_array(c->to->arena, count, sizeof *copy);
     for (uint32_t i = 0; i < count; i++) copy[i] = copy_attr(c, attrs[i]);
     return copy;
 }
 
-static void copy_tables(copier *c, const hlo_tables *from) {
+static void copy_tables(hlo_copier *c, const hlo_tables *from) {
     hlo_arena *arena = c->to->arena;
     hlo_tables *to = &c->to->tables;
     *to = *from;
@@ -121,7 +113,7 @@ static void copy_tables(copier *c, const hlo_tables *from) {
     to->frames = hlo_arena_copy(arena, from->frames, from->frame_count * sizeof *to->frames);
 }
 
-static void copy_doubts(copier *c, const hlo_deferred_error *from) {
+static void copy_doubts(hlo_copier *c, const hlo_deferred_error *from) {
     for (hlo_deferred_error **end = &c->to->deferred; from;
          from = from->next, end = &(*end)->next) {
         *end = hlo_arena_copy(c->to->arena, from, sizeof *from);
@@ -129,17 +121,40 @@ static void copy_doubts(copier *c, const hlo_deferred_error *from) {
     }
 }
 
-static void copy_instr(copier *c, hlo_computation *comp, const hlo_instr *instr) {
+static void copy_instr(hlo_copier *c, hlo_computation *comp, const hlo_instr *instr) {
     hlo_instr **operands = hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
     for (uint32_t i = 0; i < instr->operand_count; i++)
         operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
-    hlo_instr *copy = hlo_instr_new(comp, NULL, instr->op, copy_shape(c, instr->shape),
+    hlo_instr *copy = hlo_instr_new(comp, NULL, instr->op, hlo_copy_shape(c, instr->shape),
                                     instr->operand_count, operands, instr->name);
     c->instrs[instr->id] = copy;
     copy->offset = instr->offset;
-    hlo_instr_take_attrs(copy, copy_attrs(c, instr->attrs, instr->attr_count), instr->attr_count);
+    hlo_instr_take_attrs(copy, hlo_copy_attrs(c, instr->attrs, instr->attr_count),
+                         instr->attr_count);
     if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
     if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
+}
+
+hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch) {
+    hlo_copier c = {.to = to};
+    c.instrs = hlo_arena_zero(scratch, from->next_id * sizeof *c.instrs);
+    c.comps = hlo_arena_zero(scratch, from->next_computation_id * sizeof *c.comps);
+    return c;
+}
+
+void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
+    for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
+        hlo_computation *copy = hlo_computation_new(c->to, comp->name);
+        c->comps[comp->id] = copy;
+        copy->offset = comp->offset;
+        copy->attrs = hlo_copy_attrs(c, comp->attrs, comp->attr_count);
+        copy->attr_count = comp->attr_count;
+    }
+    for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            copy_instr(c, c->comps[comp->id], instr);
+        if (comp->root) hlo_computation_set_root(c->comps[comp->id], c->instrs[comp->root->id]);
+    }
 }
 
 hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
@@ -153,11 +168,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     }
     hlo_module *to = made = hlo_module_new(&recover);
     if (!to) return HLO_OUT_OF_MEMORY;
-    copier c = {
-        .to = to,
-        .instrs = hlo_arena_zero(to->arena, from->next_id * sizeof *c.instrs),
-        .comps = hlo_arena_zero(to->arena, from->next_computation_id * sizeof *c.comps),
-    };
+    hlo_copier c = hlo_copier_new(to, from, to->arena);
     to->read = from->read;
     to->name = copy_string(&c, from->name);
     to->file = copy_string(&c, from->file);
@@ -168,20 +179,9 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     copy_tables(&c, &from->tables);
     copy_doubts(&c, from->deferred);
     to->verified = from->verified;
-    for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        hlo_computation *copy = hlo_computation_new(to, comp->name);
-        c.comps[comp->id] = copy;
-        copy->offset = comp->offset;
-        copy->attrs = copy_attrs(&c, comp->attrs, comp->attr_count);
-        copy->attr_count = comp->attr_count;
-    }
-    for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            copy_instr(&c, c.comps[comp->id], instr);
-        if (comp->root) hlo_computation_set_root(c.comps[comp->id], c.instrs[comp->root->id]);
-    }
+    hlo_copy_computations(&c, from);
     to->entry = from->entry ? c.comps[from->entry->id] : NULL;
-    to->attrs = copy_attrs(&c, from->attrs, from->attr_count);
+    to->attrs = hlo_copy_attrs(&c, from->attrs, from->attr_count);
     to->attr_count = from->attr_count;
     hlo_arena_set_recover(to->arena, NULL);
     *out_clone = to;

@@ -1,0 +1,226 @@
+/* An instruction from the text of its parts: see README.md. */
+#include <ctype.h>
+#include <string.h>
+
+#include "api/edit.h"
+#include "hlo/text.h"
+#include "ir/intern.h"
+#include "ir/module/clone.h"
+#include "ir/text/diag.h"
+
+/* The name of the instruction in the text. */
+#define RESULT "new.instruction"
+
+/* The module that is composed, line by line. */
+typedef struct composition {
+    edit *e;
+    const fragment *f;
+    bool *declared;          /* by id of a computation of e->module */
+    const char *unreachable; /* a computation that is named, but cannot be called; NULL: none */
+    hlo_instr **inputs;      /* instructions of e->comp that are parameters, by number */
+    uint32_t input_count;
+    uint32_t line; /* lines so far */
+} composition;
+
+static bool is_word(char c) {
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-';
+}
+
+/* Names that the parser does not read, which binary modules may have, are replaced. */
+static void put_value_name(hlo_printer *o, const hlo_instr *value, uint32_t number) {
+    const char *name = value->name;
+    bool plain = isalpha((unsigned char)*name) || *name == '_';
+    for (const char *at = name; *at; at++) plain &= is_word(*at);
+    hlo_put_char(o, '%');
+    if (plain && hlo_intern_length(name) == strlen(name)) {
+        hlo_put_interned(o, name);
+    } else {
+        HLO_PUT(o, "operand.");
+        hlo_put_uint(o, number);
+    }
+}
+
+static void end_line(composition *c) {
+    hlo_put_char(&c->e->text, '\n');
+    c->line++;
+}
+
+static void put_parameter(composition *c, const hlo_instr *value, uint32_t number) {
+    hlo_printer *o = &c->e->text;
+    put_value_name(o, value, number);
+    HLO_PUT(o, " = ");
+    hlo_put_shape(o, value->shape, true);
+    HLO_PUT(o, " parameter(");
+    hlo_put_uint(o, number);
+    hlo_put_char(o, ')');
+    end_line(c);
+}
+
+static void put_operands(hlo_printer *o, hlo_instr *const *operands, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) HLO_PUT(o, ", ");
+        put_value_name(o, operands[i], i);
+    }
+}
+
+/* Declares a computation by its signature: the body is a call of nothing that has its parameters
+ * and its result. */
+static void declare(composition *c, const hlo_computation *comp) {
+    hlo_printer *o = &c->e->text;
+    if (c->declared[comp->id] || !comp->root) return;
+    c->declared[comp->id] = true;
+    hlo_put_char(o, '%');
+    hlo_put_interned(o, comp->name);
+    HLO_PUT(o, " {");
+    end_line(c);
+    for (uint32_t i = 0; i < comp->parameter_count; i++) put_parameter(c, comp->parameters[i], i);
+    HLO_PUT(o, "ROOT %" RESULT " = ");
+    hlo_put_shape(o, comp->root->shape, true);
+    HLO_PUT(o, " custom-call(");
+    put_operands(o, comp->parameters, comp->parameter_count);
+    HLO_PUT(o, "), custom_call_target=\"declaration\"");
+    end_line(c);
+    hlo_put_char(o, '}');
+    hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
+    end_line(c);
+}
+
+/* Returns the next word of a list of attributes that is no attribute's name and in no quotes; NULL:
+ * there is none. */
+static const char *next_word(const char *at, size_t *out_length) {
+    while (*at) {
+        size_t length = 0;
+        if (*at == '"')
+            for (length++; at[length] && at[length] != '"'; length++)
+                length += at[length] == '\\' && at[length + 1];
+        while (*at != '"' && is_word(at[length])) length++;
+        if (*at != '"' && length && at[length] != '=') {
+            *out_length = length;
+            return at;
+        }
+        at += length;
+        if (*at) at++;
+    }
+    return NULL;
+}
+
+static bool is_named(const char *name, const char *word, size_t length) {
+    return strncmp(name, word, length) == 0 && name[length] == '\0';
+}
+
+static void declare_named(composition *c, const char *word, size_t length) {
+    bool before = true;
+    for (const hlo_computation *comp = c->e->module->first; comp; comp = comp->next) {
+        before &= comp != c->e->comp;
+        if (!is_named(comp->name, word, length)) continue;
+        if (before)
+            declare(c, comp);
+        else
+            c->unreachable = comp->name;
+    }
+}
+
+static void add_input(composition *c, hlo_instr *value) {
+    for (uint32_t i = 0; i < c->input_count; i++)
+        if (c->inputs[i] == value) return;
+    c->inputs[c->input_count++] = value;
+}
+
+/* Declares the computations that the attributes name; the operands, and the instructions that the
+ * attributes name, become inputs. */
+static void find_named(composition *c) {
+    const fragment *f = c->f;
+    const char *text = f->attributes ? f->attributes : "";
+    const bool control = strstr(text, hlo_attrs_info[HLO_ATTR_CONTROL_PREDECESSORS].name) != NULL;
+    size_t length, words = 0;
+    for (const char *at = text; (at = next_word(at, &length)); at += length, words++)
+        declare_named(c, at, length);
+    c->inputs = hlo_arena_array(c->e->scratch, f->operand_count + words + 1, sizeof *c->inputs);
+    for (uint32_t i = 0; i < f->operand_count; i++) add_input(c, f->operands[i]);
+    for (const char *at = text; control && (at = next_word(at, &length)); at += length)
+        for (hlo_instr *instr = c->e->comp->first; instr; instr = instr->next)
+            if (is_named(instr->name, at, length)) add_input(c, instr);
+}
+
+static void compose(composition *c) {
+    const fragment *f = c->f;
+    hlo_printer *o = &c->e->text;
+    HLO_PUT(o, "HloModule fragment");
+    end_line(c);
+    find_named(c);
+    HLO_PUT(o, "ENTRY %" RESULT " {");
+    end_line(c);
+    for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
+    HLO_PUT(o, "ROOT %" RESULT " = ");
+    if (f->shape) {
+        hlo_put_string(o, f->shape);
+        hlo_put_char(o, ' ');
+    }
+    hlo_put_string(o, f->opcode);
+    hlo_put_char(o, '(');
+    if (strcmp(f->opcode, "parameter") == 0) hlo_put_char(o, '0');
+    if (f->literal && hlo_shape_rank(f->literal->shape))
+        HLO_PUT(o, "{...}");
+    else if (f->literal)
+        hlo_put_literal(o, f->literal);
+    put_operands(o, f->operands, f->operand_count);
+    hlo_put_char(o, ')');
+    if (f->attributes && *f->attributes) {
+        HLO_PUT(o, ", ");
+        hlo_put_string(o, f->attributes);
+    }
+    HLO_PUT(o, "\n}\n");
+}
+
+/* Hands on what is about the instruction's own line, as a line by itself. */
+static void relay(void *user, const hlo_diag *diag) {
+    const composition *c = user;
+    if (diag->line <= c->line || !c->e->sink) return;
+    hlo_diag own = *diag;
+    own.file = NULL;
+    own.line -= c->line;
+    c->e->sink->emit(c->e->sink->user, &own);
+}
+
+/* True if the text has the instruction and nothing else. */
+static bool is_whole(const composition *c, const hlo_module *read) {
+    const hlo_computation *entry = read->entry;
+    const hlo_instr *root = entry->root;
+    size_t declared = 1, computations = 0;
+    for (uint32_t i = 0; i < c->e->module->next_computation_id; i++) declared += c->declared[i];
+    for (const hlo_computation *comp = read->first; comp; comp = comp->next) computations++;
+    return computations == declared && strcmp(hlo_ops[root->op].name, c->f->opcode) == 0 &&
+           root->operand_count == c->f->operand_count && entry->instr_count == c->input_count + 1;
+}
+
+hlo_status fragment_read(edit *e, const fragment *f, fragment_parts *out) {
+    composition c = {.e = e, .f = f};
+    c.declared = hlo_arena_zero(e->scratch, e->module->next_computation_id + 1);
+    e->text = (hlo_printer){.overflow = HLO_OVERFLOW_GROW, .options = &hlo_print_long_form};
+    compose(&c);
+    if (e->text.failed) return HLO_OUT_OF_MEMORY;
+    const hlo_diag_sink sink = {.emit = relay, .user = &c};
+    const size_t size = (size_t)(e->text.at - e->text.buffer);
+    hlo_status status = hlo_module_parse(e->text.buffer, size, "fragment", &sink, &e->read);
+    if (status == HLO_INVALID_INPUT && c.unreachable)
+        hlo_diag_emit(e->module, e->sink, HLO_NOTE, 0, 0,
+                      "%%%s does not stand before %%%s in the module, which cannot call it",
+                      c.unreachable, e->comp->name);
+    if (status != HLO_OK) return status;
+    if (!is_whole(&c, e->read)) {
+        edit_refuse(e, NULL, "the parts of '%s' are more or less than one instruction", f->opcode);
+        return HLO_INVALID_INPUT;
+    }
+    hlo_copier copier = hlo_copier_new(e->module, e->read, e->scratch);
+    for (const hlo_computation *comp = e->read->first; comp; comp = comp->next)
+        if (comp != e->read->entry)
+            copier.comps[comp->id] = hlo_module_find_computation(e->module, comp->name);
+    for (uint32_t i = 0; i < c.input_count; i++)
+        copier.instrs[e->read->entry->parameters[i]->id] = c.inputs[i];
+    const hlo_instr *root = e->read->entry->root;
+    *out = (fragment_parts){.op = root->op,
+                            .shape = hlo_copy_shape(&copier, root->shape),
+                            .attrs = hlo_copy_attrs(&copier, root->attrs, root->attr_count),
+                            .attr_count = root->attr_count};
+    return HLO_OK;
+}

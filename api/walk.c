@@ -1,0 +1,243 @@
+/* Walking a module: include/hlo/ir.h. */
+#include "hlo/ir.h"
+
+#include <string.h>
+
+#include "ir/intern.h"
+#include "ir/ir.h"
+#include "ir/text/printer.h"
+
+/* --------------------------------------------------------------------------------- computations */
+
+hlo_computation *hlo_module_first_computation(const hlo_module *module) {
+    return module->first;
+}
+
+hlo_computation *hlo_computation_next(const hlo_computation *computation) {
+    return computation->next;
+}
+
+hlo_computation *hlo_module_entry(const hlo_module *module) {
+    return module->entry;
+}
+
+hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name) {
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        if (strcmp(comp->name, name) == 0) return comp;
+    return NULL;
+}
+
+const char *hlo_computation_name(const hlo_computation *computation) {
+    return computation->name;
+}
+
+hlo_module *hlo_computation_module(const hlo_computation *computation) {
+    return computation->module;
+}
+
+hlo_instruction *hlo_computation_root(const hlo_computation *computation) {
+    return computation->root;
+}
+
+size_t hlo_computation_parameter_count(const hlo_computation *computation) {
+    return computation->parameter_count;
+}
+
+hlo_instruction *hlo_computation_parameter(const hlo_computation *computation, size_t number) {
+    return computation->parameters[number];
+}
+
+hlo_instruction *hlo_computation_first(const hlo_computation *computation) {
+    return computation->first;
+}
+
+hlo_instruction *hlo_computation_last(const hlo_computation *computation) {
+    return computation->last;
+}
+
+hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction) {
+    return hlo_instr_next(instruction);
+}
+
+hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction) {
+    return hlo_instr_prev(instruction);
+}
+
+hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name) {
+    for (hlo_instr *instr = computation->first; instr; instr = hlo_instr_next(instr))
+        if (strcmp(instr->name, name) == 0) return instr;
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------------- instructions */
+
+const char *hlo_instruction_name(const hlo_instruction *instruction) {
+    return instruction->name;
+}
+
+const char *hlo_instruction_opcode(const hlo_instruction *instruction) {
+    return hlo_ops[instruction->op].name;
+}
+
+size_t hlo_opcode_count(void) {
+    return HLO_OP_COUNT;
+}
+
+const char *hlo_opcode_name(size_t index) {
+    return hlo_ops[index].name;
+}
+
+const hlo_shape *hlo_instruction_shape(const hlo_instruction *instruction) {
+    return instruction->shape;
+}
+
+hlo_computation *hlo_instruction_computation(const hlo_instruction *instruction) {
+    return instruction->parent;
+}
+
+size_t hlo_instruction_operand_count(const hlo_instruction *instruction) {
+    return instruction->operand_count;
+}
+
+hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index) {
+    return hlo_instr_operand(instruction, (uint32_t)index);
+}
+
+const hlo_use *hlo_instruction_first_use(const hlo_instruction *instruction) {
+    return instruction->uses;
+}
+
+const hlo_use *hlo_use_next(const hlo_use *use) {
+    return use->next;
+}
+
+hlo_instruction *hlo_use_instruction(const hlo_use *use) {
+    return use->user;
+}
+
+size_t hlo_use_index(const hlo_use *use) {
+    return (size_t)(use - use->user->operands);
+}
+
+size_t hlo_instruction_use_count(const hlo_instruction *instruction) {
+    return instruction->use_count;
+}
+
+typedef struct called_at {
+    size_t index, count;
+    hlo_computation *found;
+} called_at;
+
+static void note_called(void *user, hlo_computation *called) {
+    called_at *at = user;
+    if (at->count++ == at->index) at->found = called;
+}
+
+size_t hlo_instruction_called_count(const hlo_instruction *instruction) {
+    called_at at = {.index = SIZE_MAX};
+    hlo_instr_visit_called(instruction, note_called, &at);
+    return at.count;
+}
+
+hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index) {
+    called_at at = {.index = index};
+    hlo_instr_visit_called(instruction, note_called, &at);
+    return at.found;
+}
+
+int64_t hlo_instruction_parameter_number(const hlo_instruction *instruction) {
+    return instruction->op == HLO_OP_PARAMETER ? instruction->u.parameter : -1;
+}
+
+const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t *out_size) {
+    const hlo_literal *literal = instruction->op == HLO_OP_CONSTANT ? instruction->u.literal : NULL;
+    *out_size = 0;
+    if (!literal || !literal->data) return NULL;
+    *out_size = (size_t)hlo_shape_bytes(literal->shape);
+    return literal->data;
+}
+
+/* ----------------------------------------------------------------------------------- attributes */
+
+size_t hlo_instruction_attribute_count(const hlo_instruction *instruction) {
+    return instruction->attr_count;
+}
+
+const char *hlo_instruction_attribute_name(const hlo_instruction *instruction, size_t index) {
+    return hlo_attrs_info[instruction->attrs[index].id].name;
+}
+
+static const hlo_attr *find_attr(const hlo_instr *instr, const char *name) {
+    const hlo_attr_id id = hlo_attr_find(name, strlen(name));
+    return id == HLO_ATTR_INVALID ? NULL : hlo_instr_attr(instr, id);
+}
+
+static void put_called(hlo_printer *o, const hlo_computation *comp) {
+    hlo_put_name(o, comp->name);
+}
+
+static void put_attr(hlo_printer *o, const void *attr) {
+    o->put_called = put_called;
+    hlo_put_attr(o, attr);
+}
+
+hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const char *name,
+                                     const char **out_value) {
+    const hlo_attr *attr = find_attr(instruction, name);
+    *out_value = NULL;
+    if (!attr || hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) return HLO_OK;
+    jmp_buf recover;
+    hlo_module *module = instruction->parent->module;
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : HLO_OK;
+    if (status == HLO_OK) *out_value = hlo_print_interned(module, put_attr, attr);
+    hlo_arena_set_recover(module->arena, before);
+    if (*out_value) *out_value += strlen(name) + 1;
+    return status;
+}
+
+const int64_t *hlo_instruction_integers(const hlo_instruction *instruction, const char *name,
+                                        size_t *out_count) {
+    const hlo_attr *attr = find_attr(instruction, name);
+    *out_count = 0;
+    if (!attr) return NULL;
+    switch (hlo_attrs_info[attr->id].kind) {
+    case HLO_KIND_INT:
+    case HLO_KIND_BOOL: *out_count = 1; return &attr->u.i;
+    case HLO_KIND_INTS:
+    case HLO_KIND_SIZES:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING: *out_count = attr->u.ints->count; return attr->u.ints->v;
+    default: return NULL;
+    }
+}
+
+const char *hlo_instruction_op_name(const hlo_instruction *instruction) {
+    return hlo_instr_op_name(instruction);
+}
+
+/* --------------------------------------------------------------------------------------- shapes */
+
+const char *hlo_shape_type(const hlo_shape *shape) {
+    return hlo_types[shape->type].name;
+}
+
+size_t hlo_shape_rank(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) ? shape->rank : 0;
+}
+
+const int64_t *hlo_shape_dims(const hlo_shape *shape) {
+    return shape->dims;
+}
+
+const int64_t *hlo_shape_minor_to_major(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && shape->layout ? shape->layout->minor_to_major : NULL;
+}
+
+size_t hlo_shape_element_count(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_TUPLE ? shape->rank : 0;
+}
+
+const hlo_shape *hlo_shape_element(const hlo_shape *shape, size_t index) {
+    return shape->elements[index];
+}

@@ -1,0 +1,87 @@
+/* A module, its instructions, and the last error about it, for test_api_*.c. */
+#ifndef TESTS_UNIT_API_FIXTURE_H
+#define TESTS_UNIT_API_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hlo/edit.h"
+#include "hlo/text.h"
+
+static const char TEXT[] =
+    "HloModule m, entry_computation_layout={(f32[4,8]{1,0}, f32[8,2]{1,0})->f32[4,2]{1,0}}\n\n"
+    "%add (x: f32[], y: f32[]) -> f32[] {\n"
+    "  %x = f32[] parameter(0)\n"
+    "  %y = f32[] parameter(1)\n"
+    "  ROOT %s = f32[] add(%x, %y)\n"
+    "}\n\n"
+    "ENTRY %main (a: f32[4,8], b: f32[8,2]) -> f32[4,2] {\n"
+    "  %a = f32[4,8]{1,0} parameter(0)\n"
+    "  %b = f32[8,2]{1,0} parameter(1)\n"
+    "  %c = f32[] constant(3)\n"
+    "  %n = f32[4,8]{1,0} negate(%a), metadata={op_name=\"jit(f)/neg\"}\n"
+    "  %d = f32[4,2]{1,0} dot(%n, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "  %late = f32[4,2]{1,0} abs(%d)\n"
+    "  %r = f32[4]{0} reduce(%d, %c), dimensions={1}, to_apply=%add\n"
+    "  ROOT %e = f32[4,2]{1,0} add(%d, %d)\n"
+    "}\n";
+
+typedef struct fixture {
+    hlo_module *module;
+    hlo_computation *add, *main;
+    hlo_instruction *a, *b, *c, *n, *d, *late, *r, *e;
+    hlo_diag_sink sink;
+    unsigned errors;
+    char said[512]; /* the last error */
+    char source[512];
+} fixture;
+
+static void keep(void *user, const hlo_diag *diag) {
+    fixture *f = user;
+    if (diag->severity != HLO_ERROR) return;
+    f->errors++;
+    snprintf(f->said, sizeof f->said, "%s", diag->message);
+    snprintf(f->source, sizeof f->source, "%.*s", (int)diag->source_size,
+             diag->source ? diag->source : "");
+}
+
+static hlo_module *parse(const char *text) {
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "t.hlo", NULL, &module), HLO_OK);
+    return module;
+}
+
+static int set_up(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    if (!f) return 1;
+    f->sink = (hlo_diag_sink){keep, f};
+    f->module = parse(TEXT);
+    f->add = hlo_module_find_computation(f->module, "add");
+    f->main = hlo_module_entry(f->module);
+    hlo_instruction **all[] = {&f->a, &f->b, &f->c, &f->n, &f->d, &f->late, &f->r, &f->e};
+    hlo_instruction *at = hlo_computation_first(f->main);
+    for (size_t i = 0; i < 8; i++, at = hlo_instruction_next(at)) *all[i] = at;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    hlo_module_free(f->module);
+    free(f);
+    return 0;
+}
+
+static void assert_done(const fixture *f, hlo_status status) {
+    if (status != HLO_OK) fail_msg("%s: %s", hlo_status_name(status), f->said);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+#endif

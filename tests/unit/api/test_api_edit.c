@@ -1,0 +1,326 @@
+/* Editing a module through the public API; what is no module any more is refused. */
+#include "unit/api/api_fixture.h"
+
+/* Checks that an edit was refused: with this status, one error that has `part`, and no change. */
+static void assert_refused(fixture *f, const char *part, hlo_status found, hlo_status expected) {
+    char *before, *after;
+    size_t size;
+    assert_int_equal(found, expected);
+    assert_int_equal(f->errors, 1);
+    if (!strstr(f->said, part)) fail_msg("'%s' does not say '%s'", f->said, part);
+    f->errors = 0;
+    hlo_module *fresh = parse(TEXT);
+    assert_int_equal(hlo_module_to_text(fresh, NULL, &before, &size), HLO_OK);
+    assert_int_equal(hlo_module_to_text(f->module, NULL, &after, &size), HLO_OK);
+    assert_string_equal(after, before);
+    assert_done(f, hlo_module_verify(f->module, NULL, NULL));
+    hlo_module_free(fresh);
+    free(before);
+    free(after);
+}
+
+static void assert_sound(fixture *f, const char *part) {
+    char *text, *again;
+    size_t size;
+    assert_int_equal(f->errors, 0);
+    assert_done(f, hlo_module_verify(f->module, NULL, &f->sink));
+    assert_int_equal(hlo_module_to_text(f->module, NULL, &text, &size), HLO_OK);
+    if (!strstr(text, part)) fail_msg("%s\ndoes not have %s", text, part);
+    hlo_module *read = parse(text);
+    assert_int_equal(hlo_module_to_text(read, NULL, &again, &size), HLO_OK);
+    assert_string_equal(again, text);
+    hlo_module_free(read);
+    free(text);
+    free(again);
+}
+
+static hlo_instruction_options build(const char *opcode, hlo_instruction *const *operands,
+                                     size_t count, const char *attributes) {
+    hlo_instruction_options options;
+    hlo_instruction_options_init(&options);
+    options.opcode = opcode;
+    options.operands = operands;
+    options.operand_count = count;
+    options.attributes = attributes;
+    return options;
+}
+
+/* ------------------------------------------------------------------------------------- building */
+
+static void test_new(void **state) {
+    fixture *f = *state;
+    hlo_instruction *operands[] = {f->n, f->b}, *made;
+    hlo_instruction_options options =
+        build("dot", operands, 2, "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+    options.before = f->d;
+    options.like = f->n;
+    options.name = "d";
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    assert_string_equal(hlo_instruction_name(made), "d.1");
+    assert_ptr_equal(hlo_instruction_next(made), f->d);
+    assert_string_equal(hlo_instruction_op_name(made), "jit(f)/neg");
+    assert_done(f, hlo_instruction_replace(f->d, made, &f->sink));
+    assert_int_equal(hlo_instruction_use_count(f->d), 0);
+    assert_done(f, hlo_instruction_remove(f->d, &f->sink));
+    assert_null(hlo_instruction_computation(f->d));
+    assert_sound(f, "add(%d.1, %d.1)");
+}
+
+/* The same operand twice, a computation that is called, a given shape, no operand at all. */
+static void test_new_forms(void **state) {
+    fixture *f = *state;
+    hlo_instruction *twice[] = {f->n, f->n}, *reduced[] = {f->n, f->c}, *made;
+    hlo_instruction_options options = build("multiply", twice, 2, NULL);
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    options = build("reduce", reduced, 2,
+                    "dimensions={0,1}, to_apply=%add, metadata={op_name=\"main %e \\\" x\"}");
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    assert_ptr_equal(hlo_instruction_called(made, 0), f->add);
+    options = build("broadcast", &made, 1, "dimensions={}");
+    options.shape = "f32[5,5]{0,1}";
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    options = build("iota", NULL, 0, "iota_dimension=0");
+    options.shape = "s32[7]";
+    assert_done(f, hlo_instruction_new(f->main, &options, NULL, NULL));
+    options =
+        build("custom-call", twice, 2, "custom_call_target=\"f\", control-predecessors={%late}");
+    options.shape = "(f32[2]{0}, token[])";
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    assert_sound(f, "control-predecessors={%late}");
+    assert_int_equal(hlo_instruction_remove(f->late, &f->sink), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "control predecessor of %custom-call"));
+}
+
+static void test_constants(void **state) {
+    fixture *f = *state;
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    const int64_t dims[] = {3, 2}, negative[] = {-1}, huge[] = {INT64_MAX, INT64_MAX};
+    const int8_t nibbles[] = {7, -8, 8};
+    hlo_instruction *made;
+    hlo_status s = hlo_instruction_new_constant(f->main, f->d, "q8", 0, NULL, NULL, &f->sink, NULL);
+    assert_refused(f, "no element type 'q8'", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new_constant(f->main, f->d, "tuple", 0, NULL, NULL, &f->sink, NULL);
+    assert_refused(f, "no element type", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new_constant(f->main, NULL, "f32", 1, negative, NULL, &f->sink, NULL);
+    assert_refused(f, "dimension 0 is -1", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new_constant(f->main, NULL, "f32", 2, huge, NULL, &f->sink, NULL);
+    assert_refused(f, "too large", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new_constant(f->main, NULL, "f32", 99, NULL, NULL, &f->sink, NULL);
+    assert_refused(f, "99 dimensions", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new_constant(f->main, NULL, "s4", 1, dims, nibbles, &f->sink, NULL);
+    assert_refused(f, "element 2 is no s4", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new_constant(f->main, f->d, "f32", 2, dims, values, &f->sink, &made);
+    assert_done(f, s);
+    assert_ptr_equal(hlo_instruction_next(made), f->d);
+    s = hlo_instruction_new_constant(f->main, NULL, "pred", 0, NULL, NULL, &f->sink, &made);
+    assert_done(f, s);
+    assert_sound(f, "constant({ { 1, 2 }, { 3, 4 }, { 5, 6 } })");
+}
+
+static void test_parameters(void **state) {
+    fixture *f = *state;
+    hlo_instruction *made;
+    hlo_status s = hlo_instruction_new_parameter(f->main, "f32[", NULL, &f->sink, &made);
+    assert_int_equal(s, HLO_INVALID_INPUT);
+    assert_null(made);
+    f->errors = 0;
+    s = hlo_instruction_new_parameter(f->main, "f32[] constant(1) b = f32[]", "p", &f->sink, NULL);
+    assert_int_equal(s, HLO_INVALID_INPUT);
+    f->errors = 0;
+    s = hlo_instruction_new_parameter(f->main, "f32[4,2]", "scale", &f->sink, &made);
+    assert_done(f, s);
+    assert_int_equal(hlo_instruction_parameter_number(made), 2);
+    assert_done(f, hlo_instruction_set_operand(f->e, 1, made, &f->sink));
+    assert_sound(f, "{(f32[4,8]{1,0}, f32[8,2]{1,0}, f32[4,2]{1,0})->f32[4,2]{1,0}}");
+    /* A caller lacks an operand now. */
+    assert_done(f, hlo_instruction_new_parameter(f->add, "f32[]", NULL, &f->sink, NULL));
+    assert_int_equal(hlo_module_verify(f->module, NULL, &f->sink), HLO_INVALID_INPUT);
+}
+
+static void test_computations(void **state) {
+    static const char text[] = "helper { x = f32[] parameter(0) ROOT y = f32[] negate(x) }\n"
+                               "ENTRY add { x = f32[] parameter(0) y = f32[] parameter(1)\n"
+                               " z = f32[] call(y), to_apply=helper ROOT s = f32[] maximum(x, z) }";
+    fixture *f = *state;
+    hlo_computation *made;
+    hlo_status s = hlo_computation_new_text(f->module, "ENTRY x {", 9, &f->sink, &made);
+    assert_int_equal(s, HLO_INVALID_INPUT);
+    assert_null(made);
+    f->errors = 0;
+    s = hlo_computation_new_text(f->module, text, strlen(text), &f->sink, &made);
+    assert_done(f, s);
+    assert_string_equal(hlo_computation_name(made), "add.1");
+    assert_done(f, hlo_instruction_set_attribute(f->r, "to_apply", "%add.1", &f->sink));
+    assert_ptr_equal(hlo_instruction_called(f->r, 0), made);
+    assert_sound(f, "to_apply=%add.1");
+}
+
+/* ------------------------------------------------------------------------------------- refusals */
+
+static void test_refused_new(void **state) {
+    fixture *f = *state;
+    hlo_instruction *x = hlo_computation_find(f->add, "x"), *made = f->a;
+    hlo_module *other = parse(TEXT);
+    hlo_instruction *foreign = hlo_computation_first(hlo_module_entry(other));
+    hlo_instruction *pair[] = {f->n, f->b}, *odd[] = {f->n, x}, *far[] = {f->n, foreign},
+                    *none[] = {f->n, NULL}, *later[] = {f->n, f->late};
+    const struct {
+        hlo_instruction_options options;
+        const char *part;
+        hlo_status status;
+    } rows[] = {
+        {build(NULL, NULL, 0, NULL), "opcode is not set", HLO_INVALID_USAGE},
+        {build("dott", pair, 2, NULL), "did you mean 'dot'", HLO_INVALID_USAGE},
+        {build("constant", NULL, 0, NULL), "hlo_instruction_new_constant", HLO_INVALID_USAGE},
+        {build("add", NULL, 2, NULL), "operands are given", HLO_INVALID_USAGE},
+        {build("add", odd, 2, NULL), "stands in another computation", HLO_INVALID_USAGE},
+        {build("add", far, 2, NULL), "of another module", HLO_INVALID_USAGE},
+        {build("add", none, 2, NULL), "operand 1 is NULL", HLO_INVALID_USAGE},
+        {build("add", pair, 2, NULL), "f32[4,8]", HLO_INVALID_INPUT},
+        {build("add", pair, 1, NULL), "takes 2 operands", HLO_INVALID_INPUT},
+        {build("dot", pair, 2, "lhs_contracting_dims={0}, rhs_contracting_dims={0}"), "contract",
+         HLO_INVALID_INPUT},
+        {build("negate", pair, 1, "dimensions={0}"), "dimensions", HLO_INVALID_INPUT},
+        {build("negate", pair, 1, "no_such=3"), "no_such", HLO_INVALID_INPUT},
+        {build("reduce", pair, 2, "dimensions={0}, to_apply=%nothing"), "nothing",
+         HLO_INVALID_INPUT},
+        {build("call", pair, 1, "to_apply=%main"), "main", HLO_INVALID_INPUT},
+        {build("negate-start", pair, 1, NULL), "no opcode", HLO_INVALID_USAGE},
+        {build("negate", pair, 1, "metadata={}\n ROOT %q = f32[4,8] negate(%n)"), "two roots",
+         HLO_INVALID_INPUT},
+        {build("negate", pair, 1, "metadata={}\n %q = f32[4,8] negate(%n)"),
+         "more or less than one", HLO_INVALID_INPUT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const hlo_status s = hlo_instruction_new(f->main, &rows[i].options, &f->sink, &made);
+        assert_refused(f, rows[i].part, s, rows[i].status);
+        assert_null(made);
+    }
+    hlo_instruction_options options = build("add", later, 2, NULL);
+    options.before = f->d;
+    hlo_status s = hlo_instruction_new(f->main, &options, &f->sink, &made);
+    assert_refused(f, "does not stand before %d", s, HLO_INVALID_USAGE);
+    options.before = x;
+    s = hlo_instruction_new(f->main, &options, &f->sink, &made);
+    assert_refused(f, "stands in another computation", s, HLO_INVALID_USAGE);
+    options = build("negate", pair, 1, NULL);
+    options.like = foreign;
+    s = hlo_instruction_new(f->main, &options, &f->sink, &made);
+    assert_refused(f, "another module", s, HLO_INVALID_USAGE);
+    options.struct_size = 8;
+    s = hlo_instruction_new(f->main, &options, &f->sink, &made);
+    assert_refused(f, "hlo_instruction_options.struct_size", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_new(f->main, &options, NULL, &made); /* and without a sink */
+    assert_int_equal(s, HLO_INVALID_USAGE);
+    hlo_module_free(other);
+}
+
+static void test_refused_changes(void **state) {
+    fixture *f = *state;
+    hlo_instruction *x = hlo_computation_find(f->add, "x");
+    const hlo_diag_sink *sink = &f->sink;
+    hlo_status s = hlo_instruction_replace(f->n, f->b, sink);
+    assert_refused(f, "cannot replace %n, which is f32[4,8]", s, HLO_INVALID_INPUT);
+    s = hlo_instruction_replace(f->d, f->e, sink);
+    assert_refused(f, "%e does not stand before %late, which uses %d", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_replace(f->d, x, sink);
+    assert_refused(f, "another computation", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_replace(f->d, NULL, sink);
+    assert_refused(f, "is NULL", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_set_operand(f->n, 0, f->d, sink); /* a cycle */
+    assert_refused(f, "%d, does not stand before %n", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_set_operand(f->n, 0, f->n, sink);
+    assert_refused(f, "%n, does not stand before %n", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_set_operand(f->d, 1, f->a, sink);
+    assert_refused(f, "dot of f32[4,8] and f32[4,8]", s, HLO_INVALID_INPUT);
+    s = hlo_instruction_set_operand(f->n, 1, f->a, sink);
+    assert_refused(f, "there is no number 1", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_remove(f->d, sink);
+    assert_refused(f, "%d is used by", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_remove(f->e, sink);
+    assert_refused(f, "is the root", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", "{0}", sink);
+    assert_refused(f, "dot of", s, HLO_INVALID_INPUT);
+    s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", NULL, sink);
+    assert_refused(f, "0 of the left operand", s, HLO_INVALID_INPUT);
+    s = hlo_instruction_set_attribute(f->d, "lhs_contract", "{0}", sink);
+    assert_refused(f, "there is no attribute 'lhs_contract'", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_set_attribute(f->r, "to_apply", "%main", sink);
+    assert_refused(f, "main", s, HLO_INVALID_INPUT);
+    s = hlo_computation_replace_root(f->main, x, sink);
+    assert_refused(f, "another computation", s, HLO_INVALID_USAGE);
+    s = hlo_instruction_set_attribute(f->n, "dimensions", NULL, sink); /* is not there */
+    assert_done(f, s);
+}
+
+/* An instruction that was removed is refused wherever it is handed in. */
+static void test_removed(void **state) {
+    fixture *f = *state;
+    hlo_instruction *late = f->late, *operands[] = {f->late};
+    const hlo_diag_sink *sink = &f->sink;
+    assert_done(f, hlo_instruction_remove(late, sink));
+    assert_sound(f, "ENTRY");
+    hlo_instruction_options options = build("negate", operands, 1, NULL), before = options;
+    before.operands = &f->a;
+    before.before = late;
+    const hlo_status statuses[] = {
+        hlo_instruction_remove(late, sink),
+        hlo_instruction_replace(late, f->d, sink),
+        hlo_instruction_replace(f->d, late, sink),
+        hlo_instruction_set_operand(late, 0, f->d, sink),
+        hlo_instruction_set_operand(f->e, 0, late, sink),
+        hlo_instruction_set_attribute(late, "dimensions", "{}", sink),
+        hlo_computation_replace_root(f->main, late, sink),
+        hlo_instruction_new(f->main, &options, sink, NULL),
+        hlo_instruction_new(f->main, &before, sink, NULL),
+        hlo_instruction_new_constant(f->main, late, "f32", 0, NULL, NULL, sink, NULL),
+    };
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        assert_int_equal(statuses[i], HLO_INVALID_USAGE);
+    assert_int_equal(f->errors, sizeof statuses / sizeof *statuses);
+    assert_non_null(strstr(f->said, "was removed"));
+}
+
+/* ------------------------------------------------------------------------------------- changing */
+
+static void test_changes(void **state) {
+    fixture *f = *state;
+    const hlo_diag_sink *sink = &f->sink;
+    assert_done(f, hlo_instruction_set_operand(f->d, 0, f->a, sink));
+    assert_done(f, hlo_computation_replace_root(f->main, f->r, sink));
+    assert_done(f, hlo_instruction_remove(f->e, sink));
+    assert_sound(f, "->f32[4]{0}}");
+    assert_done(f, hlo_instruction_set_attribute(f->d, "metadata", "{op_name=\"new\"}", sink));
+    assert_done(f, hlo_instruction_set_attribute(f->a, "sharding", "{replicated}", sink));
+    assert_done(f, hlo_instruction_set_attribute(f->c, "metadata", "{op_name=\"c\"}", sink));
+    assert_string_equal(hlo_instruction_op_name(f->c), "c");
+    assert_done(f, hlo_instruction_set_attribute(f->n, "metadata", NULL, sink));
+    assert_null(hlo_instruction_op_name(f->n));
+    assert_sound(f, "sharding={replicated}");
+    assert_sound(f, "constant(3), metadata={op_name=\"c\"}");
+    assert_int_equal(hlo_instruction_remove(f->b, sink), HLO_INVALID_USAGE);
+}
+
+/* The error of a text shows the instruction as a line. */
+static void test_place(void **state) {
+    fixture *f = *state;
+    const hlo_instruction_options options = build("negate", &f->a, 1, "metadata={op_nam=\"x\"}");
+    assert_int_equal(hlo_instruction_new(f->main, &options, &f->sink, NULL), HLO_INVALID_INPUT);
+    assert_string_equal(f->source, "ROOT %new.instruction = negate(%a), metadata={op_nam=\"x\"}");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_new),
+        TEST(test_new_forms),
+        TEST(test_constants),
+        TEST(test_parameters),
+        TEST(test_computations),
+        TEST(test_refused_new),
+        TEST(test_refused_changes),
+        TEST(test_removed),
+        TEST(test_changes),
+        TEST(test_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
