@@ -18,6 +18,11 @@ static inline bool hlo_type_is_fp8_operand(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
+/* True for the types of fewer than 8 bits all of whose values f8e4m3fn has. */
+static inline bool hlo_type_fits_e4m3(hlo_type type) {
+    return type == HLO_TYPE_F4E2M1FN || (hlo_type_is_integer(type) && hlo_types[type].bits < 8);
+}
+
 /* True for the types that fp8 values are dequantised to. */
 static inline bool hlo_type_is_wide(hlo_type type) {
     return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;

@@ -3,6 +3,7 @@
 #include "passes/verdict/judge.h"
 
 #include "matmul/product.h"
+#include "passes/analysis/dequantise.h"
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
@@ -67,18 +68,15 @@ static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *co
 
 /* ------------------------------------------------------------------------------------- operands */
 
-static bool is_narrow(hlo_type type) {
-    return type != HLO_TYPE_PRED && hlo_types[type].bits && hlo_types[type].bits < 8;
-}
-
-/* Finds a value of fewer than 8 bits that `value` comes from by movement, conversion and scaling;
- * NULL: none within a few steps. */
+/* Finds an integer of at most 8 bits, or a float of fewer, that `value` comes from by movement,
+ * conversion and scaling; NULL: none within a few steps. */
 static const hlo_instr *find_narrow(const hlo_instr *value) {
     enum { STEPS_MOST = 64 };
     const hlo_instr *list[STEPS_MOST] = {value};
     for (uint32_t i = 0, count = 1; i < count; i++) {
         const hlo_instr *at = list[i];
-        if (is_narrow(at->shape->type)) return at;
+        const hlo_type type = at->shape->type;
+        if (hlo_type_fits_e4m3(type) || type == HLO_TYPE_S8 || type == HLO_TYPE_U8) return at;
         bool scaled = at->op == HLO_OP_MULTIPLY || at->op == HLO_OP_SUBTRACT;
         bool carries = scaled || at->op == HLO_OP_DIVIDE || at->op == HLO_OP_CONVERT ||
                        hlo_op_is(at->op, HLO_MOVEMENT);
@@ -107,8 +105,10 @@ static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     }
     if (!l && !r) return wide(HLO_REASON_NOT_QUANTISED, NULL);
     const hlo_instr *other = l ? right : left, *narrow = find_narrow(other);
-    return narrow ? wide(HLO_REASON_NARROW_OPERAND, narrow)
-                  : wide(HLO_REASON_ONE_OPERAND_WIDE, other);
+    if (!narrow) return wide(HLO_REASON_ONE_OPERAND_WIDE, other);
+    return wide(hlo_types[narrow->shape->type].bits < 8 ? HLO_REASON_NARROW_OPERAND
+                                                        : HLO_REASON_INTEGER_OPERAND,
+                narrow);
 }
 
 static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {

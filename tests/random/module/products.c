@@ -72,10 +72,23 @@ static void quantised(others *o) {
     add_dot(o, a, dequantised(o, "f8e4m3fn", o->n, o->k));
 }
 
+/* Of values of few bits, perhaps shifted by a zero point: a whole number or not. */
+static int shifted(others *o, const char *type) {
+    static const char *const points[] = {"8", "-3", "0.5", "40"};
+    int value =
+        emit(o, "%s[%d,%d] convert(%%v%d)", o->wide, o->n, o->k, parameter2(o, type, o->n, o->k));
+    if (dice_chance(o->dice, 50)) return value;
+    int point = emit(o, "%s[] constant(%s)", o->wide, DICE_PICK(o->dice, points));
+    point = emit(o, "%s[%d,%d] broadcast(%%v%d), dimensions={}", o->wide, o->n, o->k, point);
+    return emit(o, "%s[%d,%d] subtract(%%v%d, %%v%d)", o->wide, o->n, o->k, value, point);
+}
+
 static void narrow(others *o) {
-    static const char *const types[] = {"s4", "u4", "s2", "f4e2m1fn"};
+    static const char *const types[] = {"s4", "u4", "s2", "u2", "f4e2m1fn", "s8"};
     int a = dequantised(o, some_fp8(o), o->m, o->k);
-    add_dot(o, a, dequantised(o, DICE_PICK(o->dice, types), o->n, o->k));
+    const char *type = DICE_PICK(o->dice, types);
+    bool scaled = dice_chance(o->dice, 40);
+    add_dot(o, a, scaled ? dequantised(o, type, o->n, o->k) : shifted(o, type));
 }
 
 /* By whoever's kernel: of converted values, or of fp8 as it is. */

@@ -1,0 +1,124 @@
+/* Values of few bits that a wide type is made of become fp8 first: integers and floats of fewer
+ * than 8 bits, and whole numbers up to 16 (whole_range.h), all of which f8e4m3fn holds. Then every
+ * rule takes them for fp8 values: convert(s4) becomes convert(convert(s4): f8e4m3fn). What no call
+ * has taken is restored.
+ *
+ * Needs: operands before users.
+ * Keeps: pinned instructions, fused computations, scheduled modules, single elements.
+ * Numerics: unchanged: both conversions are exact. Tests: testdata/passes/narrow/ */
+#include "passes/analysis/dequantise.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/analysis/pin.h"
+#include "passes/passes.h"
+#include "passes/transform/whole_range.h"
+
+#include "ir/module/known.h"
+
+/* The ranges of a module's instructions as it was before the pass. */
+typedef struct facts {
+    hlo_whole_range *ranges; /* by id */
+    uint32_t count;
+} facts;
+
+/* True if f8e4m3fn holds every element, and not all are constants. */
+static bool fits(const facts *f, const hlo_instr *value) {
+    if (hlo_type_fits_e4m3(value->shape->type)) return true;
+    return value->id < f->count && f->ranges[value->id].input &&
+           hlo_whole_range_fits_e4m3(&f->ranges[value->id]);
+}
+
+static bool is_converted_fp8(const hlo_instr *value) {
+    return value->op == HLO_OP_CONVERT && hlo_type_is_fp8(hlo_instr_operand(value, 0)->shape->type);
+}
+
+/* True if `user` computes a value that fits from one that fits: that one need not be fp8. */
+static bool goes_on(const facts *f, const hlo_instr *user) {
+    return fits(f, user) && !hlo_instr_moves(user);
+}
+
+static bool is_candidate(const facts *f, const hlo_instr *value) {
+    if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
+        hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type))
+        return false;
+    if (value->op == HLO_OP_CONVERT && fits(f, hlo_instr_operand(value, 0)))
+        return !is_converted_fp8(value);
+    return fits(f, value) && !hlo_instr_moves(value) && !is_converted_fp8(value);
+}
+
+static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hlo_instr *value) {
+    const hlo_shape *shape = hlo_shape_retype(place->parent->module, like->shape, type);
+    hlo_instr *made = hlo_instr_new(place->parent, place, HLO_OP_CONVERT, shape, 1, &value, NULL);
+    hlo_instr_inherit(made, like);
+    made->offset = like->offset;
+    return made;
+}
+
+static void quantise(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+    hlo_instr *place = hlo_instr_next(value), *wide = NULL;
+    for (hlo_use *use = value->uses, *next; use; use = next) {
+        next = use->next;
+        hlo_instr *user = use->user;
+        if (user->pin || goes_on(f, user)) continue;
+        if (!wide) {
+            hlo_instr *from = value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
+            wide = converted(place, value, HLO_TYPE_F8E4M3FN, fits(f, from) ? from : value);
+            wide = converted(place, value, value->shape->type, wide);
+            context->changes++;
+        }
+        for (uint32_t i = 0; i < user->operand_count; i++)
+            if (&user->operands[i] == use) hlo_instr_set_operand(user, i, wide);
+    }
+}
+
+static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+    if (value->pin || !hlo_type_is_wide(value->shape->type) || !is_converted_fp8(value)) return;
+    const hlo_instr *fp8 = hlo_instr_operand(value, 0);
+    if (fp8->pin || fp8->op != HLO_OP_CONVERT || fp8->shape->type != HLO_TYPE_F8E4M3FN) return;
+    hlo_instr *from = hlo_instr_operand(fp8, 0);
+    if (!fits(f, from)) return;
+    if (from->shape != value->shape) from = converted(value, value, value->shape->type, from);
+    hlo_instr_replace_uses(value, from);
+    hlo_instr_remove(value);
+    context->changes++;
+}
+
+/* True if an integer or a float of few bits becomes a wide or an fp8 value anywhere. */
+static bool any_source(const hlo_module *module) {
+    if (!module->op_counts[HLO_OP_CONVERT]) return false;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            if (instr->op != HLO_OP_CONVERT || !hlo_type_is_float(instr->shape->type)) continue;
+            const hlo_type from = hlo_instr_operand(instr, 0)->shape->type;
+            if (hlo_type_is_integer(from) || hlo_type_fits_e4m3(from)) return true;
+        }
+    return false;
+}
+
+/* Visits every instruction that the pass may change. */
+static hlo_status each(hlo_pass_context *context, bool back) {
+    hlo_module *module = context->module;
+    if (!any_source(module) || hlo_pin_is_scheduled(module)) return HLO_OK;
+    const bool *fused = hlo_facts_fused(module, context->scratch);
+    facts f = {.count = module->next_id};
+    f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        if (hlo_facts_has(fused, comp->id)) continue;
+        hlo_whole_ranges_find(comp, f.ranges);
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = hlo_instr_next(instr);
+            if (back)
+                restore(context, &f, instr);
+            else if (is_candidate(&f, instr))
+                quantise(context, &f, instr);
+        }
+    }
+    return HLO_OK;
+}
+
+hlo_status hlo_pass_quantise_narrow(hlo_pass_context *context) {
+    return each(context, false);
+}
+
+hlo_status hlo_pass_restore_narrow(hlo_pass_context *context) {
+    return each(context, true);
+}
