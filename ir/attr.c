@@ -85,3 +85,29 @@ bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uin
         if (left->id != right->id || !hlo_attr_equal(left, right)) return false;
     }
 }
+
+/* Reads one array's part of dim_labels: the dimension of each letter. Returns its end; NULL if it
+ * has another rank. */
+static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
+                              int64_t *out_named) {
+    for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;
+    uint32_t at = 0;
+    for (; *text && *text != '_' && *text != '-'; text++, at++) {
+        const char *letter = strchr(letters, *text);
+        int64_t number = letter ? letter - letters : *text - '0' + 2;
+        if (*text == '?') continue;
+        if (number < 0 || number >= rank || at >= rank || out_named[number] >= 0) return NULL;
+        out_named[number] = at;
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (out_named[i] < 0) return NULL;
+    return at == rank ? text : NULL;
+}
+
+bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims) {
+    const char *rest = dim_labels(text, "bf", rank, out_dims);
+    if (rest && *rest == '_') rest = dim_labels(rest + 1, "io", rank, out_dims + rank);
+    if (rest && strncmp(rest, "->", 2) == 0)
+        rest = dim_labels(rest + 2, "bf", rank, out_dims + 2 * (size_t)rank);
+    return rest && !*rest;
+}

@@ -422,6 +422,11 @@ int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
 /* Returns the attribute `id` of a window; NULL: the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
+/* Reads dim_labels of a convolution of arrays of `rank` dimensions, such as b01f_01io->b01f, into
+ * 3 * rank numbers of dimensions: the input's batch, features and spatial ones in order, the
+ * kernel's input features, output features and spatial ones, the result's like the input's. False:
+ * they do not name each dimension once. */
+bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims);
 /* Returns an attribute's list; an empty one if the instruction does not have it. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
 hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);

@@ -226,3 +226,22 @@ hlo_status hlo_error_dot(const hlo_error_call *b) {
                                &call->results[0], b->result_sigmas, b->options, call->scratch,
                                &why);
 }
+
+hlo_status hlo_error_convolution(const hlo_error_call *b) {
+    const hlo_call *call = &b->call;
+    hlo_convolution c;
+    const char *why = hlo_convolution_read(call, &c);
+    if (why) return HLO_INVALID_INPUT;
+    if (hlo_error_is_complex(&call->results[0])) return hlo_error_fill_all(b, (double)INFINITY);
+    hlo_dims dims[4], strides[4];
+    hlo_view lhs = hlo_convolution_lhs(&c, call, &call->operands[0]), lhs_sigma = {0},
+             rhs = hlo_convolution_rhs(&c, &call->operands[1], &dims[0], &strides[0]),
+             rhs_sigma = {0};
+    if (b->operand_sigmas[0].data) lhs_sigma = hlo_convolution_lhs(&c, call, &b->operand_sigmas[0]);
+    if (b->operand_sigmas[1].data)
+        rhs_sigma = hlo_convolution_rhs(&c, &b->operand_sigmas[1], &dims[1], &strides[1]);
+    const hlo_view result = hlo_convolution_result(&c, call->results, &dims[2], &strides[2]),
+                   sigma = hlo_convolution_result(&c, b->result_sigmas, &dims[3], &strides[3]);
+    return hlo_error_dot_views(call->env, c.dims, &lhs, &lhs_sigma, &rhs, &rhs_sigma, &result,
+                               &sigma, b->options, call->scratch, &why);
+}

@@ -87,7 +87,8 @@ static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
     o->open = view->rank - batch->count - contracting->count;
 }
 
-/* True if each group can be traversed with one stride, and one of the last two strides is 1. */
+/* True if each group can be traversed with one stride, not backwards, and one of the last two
+ * strides is 1. */
 static bool as_matrices(operand *o) {
     uint32_t ends[] = {o->batch, o->batch + o->open, o->view.rank}, d = 0;
     bool plain = true;
@@ -97,6 +98,7 @@ static bool as_matrices(operand *o) {
         for (; d < ends[g]; d++) {
             if (o->dims.v[d] == 1) continue;
             if (o->size[g] != 1 && o->stride[g] != o->strides.v[d] * o->dims.v[d]) plain = false;
+            plain &= o->strides.v[d] >= 0;
             o->size[g] *= o->dims.v[d];
             o->stride[g] = o->strides.v[d];
         }

@@ -65,6 +65,7 @@ typedef struct hlo_elementwise {
     FORM(CONVERT, convert)                                                                         \
     FORM(MOVE, move)                                                                               \
     FORM(DOT, dot)                                                                                 \
+    FORM(CONVOLUTION, convolution)                                                                 \
     FORM(REDUCE, reduce)                                                                           \
     FORM(SCATTER, scatter)                                                                         \
     FORM(INDEXED, indexed)                                                                         \
@@ -236,8 +237,38 @@ hlo_op hlo_region_simple(const hlo_computation *computation);
 /* One dimension of a window, from `window={size=.. stride=.. ...}`; of pairs the first. */
 typedef struct hlo_window {
     int64_t size, stride, low, base, dilate;
+    bool reversed;
 } hlo_window;
 hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);
+
+/* Results that read an element of the input through position `at` of the window: results `out` + i
+ * * `out_step` read elements `in` + i * `in_step`, for i < `count`. */
+typedef struct hlo_window_reads {
+    int64_t out, out_step, in, in_step, count;
+} hlo_window_reads;
+hlo_window_reads hlo_window_reads_of(const hlo_window *window, int64_t at, int64_t in_dim,
+                                     int64_t out_dim);
+
+/* A convolution as a product of matrices, one for each group of features or batches:
+ * [group, batch, place.., output features] of [group, batch, place.., window.., features] and
+ * [group, window.., features, output features]. */
+typedef struct hlo_convolution {
+    const hlo_instr *instr;
+    uint32_t spatial; /* dimensions */
+    int64_t groups;
+    bool batches;                     /* the groups are of batches */
+    const int64_t *in, *kernel, *out; /* dimensions: hlo_dim_labels_read() */
+    hlo_dot_dims dims;
+} hlo_convolution;
+/* Reads a convolution; in scratch. Returns why it does not run here; NULL: it does. */
+const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out);
+/* Copies the input's elements to the places of the product's left operand, zeros beside them. */
+hlo_view hlo_convolution_lhs(const hlo_convolution *c, const hlo_call *call, const hlo_view *in);
+/* Views the kernel, or the result, as the product's right operand, or its result. */
+hlo_view hlo_convolution_rhs(const hlo_convolution *c, const hlo_view *kernel, hlo_dims *dims,
+                             hlo_dims *strides);
+hlo_view hlo_convolution_result(const hlo_convolution *c, const hlo_view *result, hlo_dims *dims,
+                                hlo_dims *strides);
 
 /* ---------------------------------------------------------------------- kernels used by kernels */
 

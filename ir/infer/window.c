@@ -75,24 +75,6 @@ static int64_t window_places(int64_t n, const window_dim *w) {
     return capacity < 0 ? 0 : capacity / w->stride + 1;
 }
 
-/* Reads one operand's part of dim_labels (`b01f_01io->b01f`): the dimension of each letter. Returns
- * its end; NULL if it has another rank. */
-static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
-                              int64_t *out_named) {
-    for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;
-    uint32_t at = 0;
-    for (; *text && *text != '_' && *text != '-'; text++, at++) {
-        const char *letter = strchr(letters, *text);
-        int64_t number = letter ? letter - letters : *text - '0' + 2;
-        if (*text == '?') continue;
-        if (number < 0 || number >= rank || at >= rank || out_named[number] >= 0) return NULL;
-        out_named[number] = at;
-    }
-    for (uint32_t i = 0; i < rank; i++)
-        if (out_named[i] < 0) return NULL;
-    return at == rank ? text : NULL;
-}
-
 const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *in = hlo_infer_operand(q, 0), *kernel = hlo_infer_operand(q, 1);
@@ -105,10 +87,7 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
      * dimensions. */
     int64_t *of_in = hlo_infer_scratch(q, (size_t)rank * 3, sizeof *of_in);
     int64_t *of_kernel = of_in + rank, *of_out = of_kernel + rank;
-    const char *rest = dim_labels(labels->u.str, "bf", rank, of_in);
-    if (rest && *rest == '_') rest = dim_labels(rest + 1, "io", rank, of_kernel);
-    if (rest && strncmp(rest, "->", 2) == 0) rest = dim_labels(rest + 2, "bf", rank, of_out);
-    if (!rest || *rest)
+    if (!hlo_dim_labels_read(labels->u.str, rank, of_in))
         return hlo_infer_fail(q, "dim_labels %s do not name %u dimensions of each", labels->u.str,
                               rank);
     const window_dim *window = window_dims(q, rank - 2);

@@ -2,7 +2,7 @@
 """Single operations on the CPU backend are XLA's.
 
 Each case is a small module that both run on the same inputs: every conversion, every elementwise operation
-on every type that XLA's CPU compiler takes (_sweep.py), and what jax lowers slicing, indexing, sorting, reducing
+on every type that XLA's CPU compiler takes (_sweep.py), convolutions (_convolution.py), and what jax lowers slicing, indexing, sorting, reducing
 and multiplying to, at sizes where indices run out of bounds and windows hang over edges.
 Integers, predicates, conversions and what only moves elements must be equal. For the rest the
 difference may be what a sum of that length may lose.
@@ -23,6 +23,7 @@ from jax import lax
 from jax._src.lib import xla_client
 from jaxlib import _hlo, _jax
 
+import _convolution
 import _script
 import _sweep
 
@@ -272,6 +273,7 @@ def main():
     _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
     starts(run)
     arrays(run)
+    _convolution.convolutions(run, TYPES, RNG, exactly)
     print(f'{run.cases} results, {run.failures} differ')
     return run.failures != 0
 

@@ -1,0 +1,146 @@
+/* convolution: a product of matrices for each group. */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+static const hlo_ints *counted(hlo_arena *arena, uint32_t first, uint32_t count) {
+    hlo_ints *list = hlo_arena_alloc(arena, sizeof *list + count * sizeof *list->v);
+    list->count = count;
+    for (uint32_t i = 0; i < count; i++) list->v[i] = first + i;
+    return list;
+}
+
+const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out) {
+    const hlo_instr *instr = call->instr;
+    const uint32_t rank = hlo_instr_operand(instr, 0)->shape->rank;
+    const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
+    if (2 * rank > HLO_EVAL_MAX_RANK) return "a convolution has too many dimensions";
+    if (hlo_instr_attr(instr, HLO_ATTR_SPARSITY_CONFIG))
+        return "a sparse convolution does not run here";
+    int64_t *dims = hlo_arena_array(call->scratch, (size_t)rank * 3, sizeof *dims);
+    if (!labels || !hlo_dim_labels_read(labels, rank, dims)) return "a convolution has no labels";
+    const uint32_t spatial = rank - 2;
+    const int64_t features = hlo_instr_int(instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1),
+                  batches = hlo_instr_int(instr, HLO_ATTR_BATCH_GROUP_COUNT, 1);
+    if (features > 1 && batches > 1) return "a convolution has groups of features and of batches";
+    hlo_arena *arena = call->scratch;
+    *out =
+        (hlo_convolution){.instr = instr,
+                          .spatial = spatial,
+                          .groups = batches > 1 ? batches : features,
+                          .batches = batches > 1,
+                          .in = dims,
+                          .kernel = dims + rank,
+                          .out = dims + 2 * (size_t)rank,
+                          .dims = {counted(arena, 0, 1), counted(arena, 2 + spatial, spatial + 1),
+                                   counted(arena, 0, 1), counted(arena, 1, spatial + 1)}};
+    return NULL;
+}
+
+/* A view whose dimensions are set one by one. */
+typedef struct maker {
+    hlo_view view;
+    int64_t *dims, *strides;
+} maker;
+
+static void add(maker *m, int64_t dim, int64_t stride) {
+    m->dims[m->view.rank] = dim;
+    m->strides[m->view.rank++] = stride;
+}
+
+static maker begin(const hlo_view *of, hlo_dims *dims, hlo_dims *strides) {
+    return (maker){{of->type, 0, dims->v, strides->v, of->data}, dims->v, strides->v};
+}
+
+/* Views an array with batches and features as [group, batch, spatial.., features]. */
+static hlo_view grouped(const hlo_convolution *c, const hlo_view *of, const int64_t *named,
+                        bool batches, hlo_dims *dims, hlo_dims *strides) {
+    maker m = begin(of, dims, strides);
+    const int64_t batch = of->dims[named[0]] / (batches ? c->groups : 1),
+                  each = of->dims[named[1]] / (batches ? 1 : c->groups);
+    add(&m, c->groups, batches ? batch * of->strides[named[0]] : each * of->strides[named[1]]);
+    add(&m, batch, of->strides[named[0]]);
+    for (uint32_t i = 0; i < c->spatial; i++)
+        add(&m, of->dims[named[2 + i]], of->strides[named[2 + i]]);
+    add(&m, each, of->strides[named[1]]);
+    return m.view;
+}
+
+hlo_view hlo_convolution_result(const hlo_convolution *c, const hlo_view *result, hlo_dims *dims,
+                                hlo_dims *strides) {
+    return grouped(c, result, c->out, false, dims, strides);
+}
+
+hlo_view hlo_convolution_rhs(const hlo_convolution *c, const hlo_view *kernel, hlo_dims *dims,
+                             hlo_dims *strides) {
+    maker m = begin(kernel, dims, strides);
+    int64_t offset = 0;
+    const int64_t each = kernel->dims[c->kernel[1]] / c->groups,
+                  out = kernel->strides[c->kernel[1]];
+    add(&m, c->groups, each * out);
+    for (uint32_t i = 0; i < c->spatial; i++) {
+        const int64_t size = kernel->dims[c->kernel[2 + i]], by = kernel->strides[c->kernel[2 + i]];
+        const bool reversed = hlo_window_of(c->instr, i).reversed;
+        if (reversed) offset += (size - 1) * by;
+        add(&m, size, reversed ? -by : by);
+    }
+    add(&m, kernel->dims[c->kernel[0]], kernel->strides[c->kernel[0]]);
+    add(&m, each, out);
+    m.view.data = hlo_view_at(kernel, offset);
+    return m.view;
+}
+
+hlo_view hlo_convolution_lhs(const hlo_convolution *c, const hlo_call *call, const hlo_view *in) {
+    hlo_dims in_dims, in_strides, dims = {0}, strides, sizes, index = {0};
+    const hlo_view from = grouped(c, in, c->in, c->batches, &in_dims, &in_strides);
+    const hlo_shape *result = call->instr->shape;
+    hlo_window windows[HLO_EVAL_MAX_RANK];
+    uint32_t rank = 0;
+    dims.v[rank++] = c->groups;
+    dims.v[rank++] = from.dims[1];
+    for (uint32_t i = 0; i < c->spatial; i++) dims.v[rank++] = result->dims[c->out[2 + i]];
+    for (uint32_t i = 0; i < c->spatial; i++) {
+        windows[i] = hlo_window_of(call->instr, i);
+        dims.v[rank++] = sizes.v[i] = windows[i].size;
+    }
+    dims.v[rank++] = from.dims[from.rank - 1];
+    const hlo_view like = {
+        in->type, rank, hlo_arena_copy(call->scratch, dims.v, rank * sizeof *dims.v), NULL, NULL};
+    const hlo_view all = hlo_view_scratch(call->scratch, in->type, &like);
+    memset(all.data, 0, hlo_view_bytes(&all));
+    if (!hlo_view_count(&all) || !hlo_view_count(&from)) return all;
+    do {
+        hlo_dims start = {0}, steps, part, part_strides, to_start = {0}, to_steps, to_strides;
+        maker to = begin(&all, &dims, &strides);
+        for (uint32_t d = 0; d < from.rank; d++) {
+            hlo_window_reads reads = {.out_step = 1, .in_step = 1, .count = from.dims[d]};
+            if (d >= 2 && d < 2 + c->spatial)
+                reads =
+                    hlo_window_reads_of(&windows[d - 2], index.v[d - 2], from.dims[d], all.dims[d]);
+            start.v[d] = reads.in, steps.v[d] = reads.in_step, part.v[d] = reads.count;
+            to_start.v[d] = reads.out, to_steps.v[d] = reads.out_step;
+            const uint32_t at = d + 1 < from.rank ? d : all.rank - 1;
+            add(&to, all.dims[at], all.strides[at]);
+        }
+        int64_t offset = 0;
+        for (uint32_t i = 0; i < c->spatial; i++)
+            offset += index.v[i] * all.strides[2 + c->spatial + i];
+        to.view.data = hlo_view_at(&all, offset);
+        const hlo_view x = hlo_view_part(&from, start.v, part.v, steps.v, &part_strides),
+                       y = hlo_view_part(&to.view, to_start.v, part.v, to_steps.v, &to_strides);
+        hlo_view_copy(call->env, &x, &y);
+    } while (hlo_dims_next(c->spatial, sizes.v, index.v));
+    return all;
+}
+
+static hlo_status run_convolution(hlo_call *call) {
+    hlo_convolution c;
+    call->why = hlo_convolution_read(call, &c);
+    if (call->why) return HLO_INVALID_INPUT;
+    hlo_dims dims[2], strides[2];
+    const hlo_view lhs = hlo_convolution_lhs(&c, call, &call->operands[0]),
+                   rhs = hlo_convolution_rhs(&c, &call->operands[1], &dims[0], &strides[0]),
+                   result = hlo_convolution_result(&c, call->results, &dims[1], &strides[1]);
+    return hlo_eval_dot_views(call->env, c.dims, &lhs, &rhs, &result, call->scratch, &call->why);
+}
+const hlo_kernel hlo_eval_convolution = {.run = run_convolution, .error = HLO_ERROR_CONVOLUTION};
