@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Programs of public libraries (testdata/programs): as many FP8 calls as expected, and the values that they had.
+
+Each has as many FP8 calls, epilogues, amaxes and fp8 results as XLA makes of it, or as fp8_counts.py says and why; and
+computes the same before and after, within the bound that the program derives. With --long it also computes, rewritten,
+what XLA's CPU backend makes of the original.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import _script
+import fp8_counts
+
+# What no CPU backend executes.
+RAGGED, BLOCKS = "ragged-dot", "__op$block_scaled_dot"
+
+
+def run(program, *arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True, env=os.environ | {"JAX_ENABLE_X64": "1"})
+
+
+def same_as_xla(args, path):
+    """Compares the rewritten program with XLA on inputs that it draws. Returns what differed."""
+    inputs, outputs = args.work / "inputs.npz", args.work / "outputs.npz"
+    peer = pathlib.Path(__file__).parents[1] / "_xla_cpu.py"
+    done = run(sys.executable, peer, path, "--save-inputs", inputs, "--outputs", outputs)
+    if not done.returncode:
+        done = run(args.bin / "hlo-fp8-run", "--optimize", f"--inputs={inputs}", f"--compare={outputs}", path)
+    return [f"XLA on the CPU: {done.stdout}{done.stderr}"] * bool(done.returncode)
+
+
+def check(args, path, facts):
+    *_, wrong = fp8_counts.check(args.bin / "hlo-fp8-opt", path, path.stem, facts)
+    text = path.read_text()
+    done = run(args.bin / "hlo-fp8-run", "--optimize", "--compare=before", path)
+    if RAGGED in text or BLOCKS in text:
+        return wrong + ["it runs now: say so here"] * (not done.returncode)
+    if done.returncode:
+        wrong.append(f"before and after: {done.stdout}{done.stderr}")
+    return wrong + (same_as_xla(args, path) if args.long else [])
+
+
+def main():
+    parser = _script.parser(pathlib.Path)
+    parser.add_argument("--long", action="store_true", help="ask XLA's CPU backend as well")
+    args = parser.parse_args()
+    programs = args.models.parent / "programs"
+    summary = json.loads((programs / "summary.json").read_text())
+    paths = sorted(programs.glob("*.hlo"))
+    bad = [f"summary.json has other names: {sorted(summary)}"] * (sorted(summary) != [path.stem for path in paths])
+    for path in paths:
+        bad += [f"{path.stem}: {wrong}" for wrong in check(args, path, summary[path.stem])]
+    print("\n".join(bad) or f"{len(paths)} programs as expected")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

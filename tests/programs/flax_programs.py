@@ -1,0 +1,211 @@
+"""Flax: the layers that run in FP8, one for each form of scaling, and training steps with optax."""
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen as nn
+from flax import nnx
+from flax.linen import fp8_ops
+
+from _jax import array, program
+
+BF16 = jnp.bfloat16
+OVERWRITE = fp8_ops.OVERWRITE_WITH_GRADIENT
+
+
+def initialised(layer, *inputs):
+    return jax.eval_shape(layer.init, jax.random.key(0), *inputs)
+
+
+def history(op, length=16):
+    return lambda: op(amax_history_length=length)
+
+
+def current_scaling(v, dtype):
+    """Quantised with the scale of its own amax, and dequantised."""
+    scale = jnp.max(jnp.abs(v)).astype(jnp.float32) / float(jnp.finfo(dtype).max)
+    return fp8_ops.qdq(v, dtype, scale, v.dtype)
+
+
+def train_step(model, optimiser):
+    """A step of training: the metadata of FP8 is overwritten, all else is updated."""
+
+    def loss(variables, x, y):
+        return jnp.mean((model.apply(variables, x).astype(jnp.float32) - y) ** 2)
+
+    def step(variables, state, x, y):
+        value, gradient = jax.value_and_grad(loss)(variables, x, y)
+        updates, state = optimiser.update(gradient["params"], state, variables["params"])
+        return {"params": optax.apply_updates(variables["params"], updates), OVERWRITE: gradient[OVERWRITE]}, state, value
+
+    return step
+
+
+@program
+def linen_direct_dense():
+    layer = nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
+    x = array((32, 64), BF16)
+    return lambda v, x: nn.relu(layer.apply(v, x)), initialised(layer, x), x
+
+
+@program
+def linen_direct_train():
+    class Mlp(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            op = history(fp8_ops.Fp8DirectDotGeneralOp)
+            x = nn.gelu(nn.Dense(128, dtype=BF16, dot_general_cls=op)(x))
+            return nn.Dense(64, dtype=BF16, dot_general_cls=op)(x)
+
+    model, optimiser = Mlp(), optax.adamw(1e-3)
+    x, y = array((32, 64), BF16), array((32, 64))
+    variables = initialised(model, x)
+    return train_step(model, optimiser), variables, jax.eval_shape(optimiser.init, variables["params"]), x, y
+
+
+@program
+def linen_qdq_sgd():
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            op = history(fp8_ops.Fp8DotGeneralOp)
+            return nn.Dense(32, dot_general_cls=op)(nn.relu(nn.Dense(64, dot_general_cls=op)(x)))
+
+    model, optimiser = Net(), optax.sgd(1e-2, momentum=0.9)
+    x, y = array((16, 32)), array((16, 32))
+    variables = initialised(model, x)
+    return train_step(model, optimiser), variables, jax.eval_shape(optimiser.init, variables["params"]), x, y
+
+
+@program
+def linen_einsum_experts():
+    """Fp8Einsum over experts: a batch dimension on both sides."""
+    layer = nn.fp8_ops.Fp8Einsum(amax_history_length=16)
+    x, w = array((4, 32, 64), BF16), array((4, 64, 128), BF16)
+    shapes = jax.eval_shape(lambda x, w: layer.init(jax.random.key(0), "ecd,edf->ecf", x, w), x, w)
+    return lambda v, x, w: layer.apply(v, "ecd,edf->ecf", x, w), shapes, x, w
+
+
+@program
+def linen_attention():
+    """The projections of attention in FP8, attention itself wide."""
+    layer = nn.MultiHeadDotProductAttention(
+        num_heads=4, dtype=BF16, qkv_dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp),
+        out_dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
+    x = array((2, 16, 64), BF16)
+    return layer.apply, initialised(layer, x), x
+
+
+@program
+def linen_gated_remat():
+    """The gated layer of a transformer, rematerialised, and its gradient."""
+
+    class Gated(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            op = history(fp8_ops.Fp8DirectDotGeneralOp)
+            gate, up = jnp.split(nn.Dense(256, use_bias=False, dtype=BF16, dot_general_cls=op)(x), 2, axis=-1)
+            return nn.silu(gate) * up
+
+    layer = nn.remat(Gated)()
+    x = array((32, 64), BF16)
+    return jax.grad(lambda v, x: jnp.sum(layer.apply(v, x).astype(jnp.float32) ** 2)), initialised(layer, x), x
+
+
+@program
+def nnx_linear():
+    """An nnx layer whose dot_general quantises to e4m3 with scales of the current values."""
+
+    def dot_general(x, k, dimensions, **options):
+        quantised = lambda v: current_scaling(v, jnp.float8_e4m3fn)
+        return jax.lax.dot_general(quantised(x), quantised(k), dimensions, **options)
+
+    graph, state = nnx.split(nnx.eval_shape(
+        lambda: nnx.Linear(64, 96, dtype=BF16, dot_general=dot_general, rngs=nnx.Rngs(0))))
+    return lambda s, x: nnx.merge(graph, s)(x), state, array((32, 64), BF16)
+
+
+@program
+def linen_scan():
+    """Three layers as one loop: weights, scales and histories are stacked."""
+
+    class Layer(nn.Module):
+        @nn.compact
+        def __call__(self, x, _):
+            return nn.relu(nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))(x)), None
+
+    layers = nn.scan(Layer, variable_axes={"params": 0, OVERWRITE: 0}, split_rngs={"params": True}, length=3)()
+    x = array((32, 64), BF16)
+    return lambda v, x: layers.apply(v, x, None)[0], jax.eval_shape(layers.init, jax.random.key(0), x, None), x
+
+
+@program
+def linen_attention_einsum():
+    """Attention whose two products are Fp8Einsum."""
+    einsum = history(fp8_ops.Fp8Einsum)
+    layer = nn.MultiHeadDotProductAttention(
+        num_heads=2, dtype=BF16, qk_attn_weights_einsum_cls=einsum, attn_weights_value_einsum_cls=einsum)
+    x = array((2, 16, 64), BF16)
+    return layer.apply, initialised(layer, x), x
+
+
+@program
+def nnx_bridge():
+    """A layer of linen in an nnx model."""
+    make = lambda: nnx.bridge.lazy_init(
+        nnx.bridge.ToNNX(nn.Dense(96, dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp)), rngs=nnx.Rngs(0)),
+        jnp.zeros((32, 64), BF16))
+    graph, state = nnx.split(nnx.eval_shape(make))
+    return lambda s, x: nnx.gelu(nnx.merge(graph, s)(x)), state, array((32, 64), BF16)
+
+
+@program
+def nnx_straight_through():
+    """x + (q - x), rounded: nobody can say that this is q, and the product stays wide."""
+
+    def dot_general(x, k, dimensions, **options):
+        quantised = lambda v: v + jax.lax.stop_gradient(current_scaling(v, jnp.float8_e4m3fn) - v)
+        return jax.lax.dot_general(quantised(x), quantised(k), dimensions, **options)
+
+    graph, state = nnx.split(nnx.eval_shape(lambda: nnx.Linear(64, 96, dot_general=dot_general, rngs=nnx.Rngs(0))))
+    return lambda s, x: nnx.merge(graph, s)(x), state, array((32, 64))
+
+
+@program
+def nnx_train():
+    """A step of nnx's optimiser on a model of two layers: forward in e4m3, gradients in e5m2, current scales."""
+
+    @jax.custom_vjp
+    def forward(v):
+        return current_scaling(v, jnp.float8_e4m3fn)
+
+    @jax.custom_vjp
+    def backward(v):
+        return v
+
+    forward.defvjp(lambda v: (forward(v), None), lambda _, g: (g,))
+    backward.defvjp(lambda v: (v, None), lambda _, g: (current_scaling(g, jnp.float8_e5m2),))
+
+    def dot_general(x, k, dimensions, **options):
+        return backward(jax.lax.dot_general(forward(x), forward(k), dimensions, **options))
+
+    class Model(nnx.Module):
+        def __init__(self, rngs):
+            self.up = nnx.Linear(64, 128, dot_general=dot_general, rngs=rngs)
+            self.down = nnx.Linear(128, 64, dot_general=dot_general, rngs=rngs)
+
+        def __call__(self, x):
+            return self.down(nnx.relu(self.up(x)))
+
+    def make():
+        model = Model(nnx.Rngs(0))
+        return model, nnx.Optimizer(model, optax.sgd(0.1), wrt=nnx.Param)
+
+    graph, state = nnx.split(nnx.eval_shape(make))
+
+    def step(state, x, y):
+        model, optimiser = nnx.merge(graph, state)
+        loss, gradient = nnx.value_and_grad(lambda m: jnp.mean((m(x) - y) ** 2))(model)
+        optimiser.update(model, gradient)
+        return loss, nnx.split((model, optimiser))[1]
+
+    return step, state, array((32, 64)), array((32, 64))

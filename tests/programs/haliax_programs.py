@@ -1,0 +1,32 @@
+"""Haliax: a linear layer and a stack of them with its FP8 products."""
+import equinox as eqx
+import haliax as hax
+import jax
+import jax.numpy as jnp
+from haliax.quantization import QuantizationConfig, quantize_linear_layers
+
+from _jax import array, program
+
+In, Out, Mid, Batch = (hax.Axis(n, s) for n, s in (("in", 64), ("out", 32), ("mid", 128), ("batch", 16)))
+
+
+def arrays(tree):
+    """The arrays of a tree as shapes, and what puts them back."""
+    shapes, rest = eqx.partition(tree, lambda x: isinstance(x, jax.ShapeDtypeStruct))
+    return shapes, lambda values: eqx.combine(values, rest)
+
+
+@program
+def haliax_linear():
+    make = lambda: quantize_linear_layers(hax.nn.Linear.init(In, Out, key=jax.random.key(0)), QuantizationConfig(fp8=True, amax_history_length=16))
+    shapes, whole = arrays(eqx.filter_eval_shape(make))
+    return lambda v, x: whole(v)(hax.named(x, (Batch, In))).array, shapes, array((16, 64))
+
+
+@program
+def haliax_mlp_train():
+    make = lambda: quantize_linear_layers(
+        hax.nn.MLP.init(In, Out, 128, 1, key=jax.random.key(0)), QuantizationConfig(fp8=True, amax_history_length=16, compute_dtype=jnp.bfloat16))
+    shapes, whole = arrays(eqx.filter_eval_shape(make))
+    loss = lambda v, x: jnp.mean(whole(v)(hax.named(x, (Batch, In))).array.astype(jnp.float32) ** 2)
+    return jax.grad(loss), shapes, array((16, 64), jnp.bfloat16)

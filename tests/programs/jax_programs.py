@@ -1,0 +1,39 @@
+"""JAX: block-scaled products and ragged ones."""
+import jax
+import jax.numpy as jnp
+
+from _jax import array, program
+
+BF16, E4M3 = jnp.bfloat16, jnp.float8_e4m3fn
+
+
+@program
+def jax_scaled_matmul():
+    """MXFP8: a scale of a power of two for 32 elements along k."""
+    e8m0 = jnp.float8_e8m0fnu
+    return (lambda a, b, sa, sb: jax.nn.scaled_matmul(a, b, sa, sb, preferred_element_type=BF16),
+            array((1, 64, 128), E4M3), array((1, 96, 128), E4M3), array((1, 64, 4), e8m0), array((1, 96, 4), e8m0))
+
+
+@program
+def jax_scaled_dot_general():
+    """Quantised to MXFP8 on the way, and both gradients."""
+    config = jax.nn.get_scaled_dot_general_config("mxfp8")
+
+    def loss(x, w):
+        y = jax.nn.scaled_dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32, configs=[config] * 3)
+        return jnp.sum(y ** 2)
+
+    return jax.grad(loss, (0, 1)), array((64, 128)), array((128, 96))
+
+
+@program
+def jax_ragged_dot():
+    """A mixture of experts, fp8 tokens and weights, scales per token and per expert."""
+
+    def experts(x, w, sizes, sx, sw):
+        y = jax.lax.ragged_dot(x, w, sizes, preferred_element_type=jnp.float32)
+        expert = jnp.repeat(jnp.arange(4), sizes, total_repeat_length=64)
+        return (y * sx * sw[expert][:, None]).astype(BF16)
+
+    return experts, array((64, 32), E4M3), array((4, 32, 48), E4M3), array((4,), jnp.int32), array((64, 1)), array((4,))

@@ -1,0 +1,158 @@
+"""PyTorch, as torch-xla traces it: weights [n, k], fake quantisation, PT2E's operators, torchao's layers, an export."""
+import dataclasses
+import itertools
+import os
+
+os.environ["PJRT_DEVICE"] = "CPU"
+os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's subclasses of tensors do not go with it
+import torch
+import torch_xla
+from torch.ao.quantization.fx import _decomposed as pt2e
+from torch_xla import stablehlo
+from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+
+from _program import collect
+
+E4M3, E5M2, BF16 = torch.float8_e4m3fn, torch.float8_e5m2, torch.bfloat16
+
+
+VALUES = itertools.count(3)
+
+
+def array(*shape, dtype=torch.float32):
+    """An array that is an argument of its own: torch-xla makes constants of 0 and 1, and one argument of equal scalars."""
+    return torch.full(shape, next(VALUES) / 8).to(dtype).to(torch_xla.device())
+
+
+@collect
+def program(make):
+    """`make` returns what it has computed on the device, or StableHLO."""
+    made = make()
+    if isinstance(made, str):
+        return made
+    return torch_xla._XLAC._get_xla_tensors_hlo(list(made) if isinstance(made, tuple) else [made])
+
+
+@program
+def torch_linear():
+    x, w, b = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3), array(96, dtype=BF16)
+    sx, sw = array(), array()
+    return torch.nn.functional.linear(x.to(BF16) * sx.to(BF16), w.to(BF16) * sw.to(BF16), b)
+
+
+@program
+def torch_linear_quantise():
+    """Activations quantised on the way with the current amax, weights stored."""
+    x, w, sw, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(), array(96, dtype=BF16)
+    scale = x.abs().max().float() / 448
+    q = (x.float() / scale).clamp(-448, 448).to(E4M3)
+    y = torch.nn.functional.linear(q.to(torch.float32) * scale, w.to(torch.float32) * sw)
+    return torch.relu(y.to(BF16) + b)
+
+
+@program
+def torch_pt2e():
+    """PT2E's operators, one scale each, a zero point of 0."""
+    x, w = array(32, 64), array(96, 64, dtype=E4M3)
+    q = pt2e.quantize_per_tensor(x, 0.05, 0, -448, 448, E4M3)
+    x = pt2e.dequantize_per_tensor(q, 0.05, 0, -448, 448, E4M3)
+    w = pt2e.dequantize_per_tensor(w, 0.002, 0, -448, 448, E4M3)
+    return torch.nn.functional.linear(x, w, array(96))
+
+
+@program
+def torch_pt2e_bf16():
+    """The same with scales that are tensors, and a wide type of bf16."""
+    x, w, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(96, dtype=BF16)
+    sx, sw = array(), array()
+    q = (x.float() / sx).clamp(-448, 448).to(E4M3)
+    x = pt2e.dequantize_per_tensor(q, sx, 0, -448, 448, E4M3, out_dtype=BF16).to(BF16)
+    w = pt2e.dequantize_per_tensor(w, sw, 0, -448, 448, E4M3, out_dtype=BF16).to(BF16)
+    return torch.relu(torch.nn.functional.linear(x, w, b))
+
+
+@program
+def torch_pt2e_zero_points():
+    """Zero points that are arguments: nobody knows that they are 0, and the product stays wide."""
+    x, w = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3)
+    x, w = ((q.to(torch.float32) - array()) * array() for q in (x, w))
+    return torch.nn.functional.linear(x, w)
+
+
+@program
+def torch_fake_quantise():
+    """Training: quantised and dequantised, a straight-through estimator, gradients in e5m2."""
+
+    class FakeQuantise(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale, dtype):
+            top = torch.finfo(dtype).max
+            return ((x / scale).clamp(-top, top).to(dtype).to(x.dtype)) * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None, None
+
+    x, w = array(32, 64), array(96, 64)
+    x.requires_grad_(True), w.requires_grad_(True)
+    sx, sw = array(), array()
+    y = torch.nn.functional.linear(FakeQuantise.apply(x, sx, E4M3), FakeQuantise.apply(w, sw, E4M3))
+    torch.relu(y).sum().backward()
+    return y, x.grad, w.grad
+
+
+@program
+def torch_rowwise():
+    """A scale per token and per output channel, multiplied after the product."""
+    x, w = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3)
+    sx, sw = array(32, 1), array(1, 96)
+    return ((x.to(torch.float32) @ w.to(torch.float32).t()) * sx * sw).to(BF16)
+
+
+@program
+def torch_attention():
+    """bmm of quantised queries and keys, a softmax between, values wide."""
+    q, k, v = (array(8, 16, 32, dtype=E4M3) for _ in range(3))
+    sq, sk, sv = array(), array(), array()
+    p = torch.softmax(torch.bmm(q.to(BF16) * sq.to(BF16), (k.to(BF16) * sk.to(BF16)).transpose(1, 2)) / 5.65, -1)
+    return torch.bmm((p / 0.0025).clamp(-448, 448).to(E4M3).to(BF16) * 0.0025, v.to(BF16) * sv.to(BF16))
+
+
+
+@program
+def torchao_float8_linear():
+    """torchao's layer for training, its scaled product emulated: forward and both gradients."""
+    layer = torch.nn.Sequential(torch.nn.Linear(64, 96, bias=False)).to(torch_xla.device())
+    layer = convert_to_float8_training(layer, config=Float8LinearConfig(emulate=True))
+    x = array(32, 64)
+    x.requires_grad_(True)
+    y = layer(x)
+    y.square().sum().backward()
+    return y, x.grad, layer[0].weight.grad
+
+
+@program
+def torchao_float8_rowwise():
+    layer = torch.nn.Sequential(torch.nn.Linear(64, 96, bias=True)).to(torch_xla.device())
+    config = dataclasses.replace(Float8LinearConfig.from_recipe_name("rowwise"), emulate=True)
+    layer = convert_to_float8_training(layer, config=config)
+    return layer(array(32, 64))
+
+
+@program
+def torch_export_linear():
+    """A module by torch.export, as StableHLO: a scale per token, and per output channel of the weight."""
+
+    class Linear(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = torch.nn.Parameter(torch.full((96,), 0.375))
+
+        def forward(self, x, weight, weight_scale):
+            scale = (x.abs().amax(-1, keepdim=True) / 448).clamp(min=1e-12)
+            x = (x / scale).clamp(-448, 448).to(E4M3).to(torch.float32) * scale
+            return torch.nn.functional.linear(x, weight.to(torch.float32) * weight_scale, self.bias)
+
+    inputs = torch.zeros(32, 64), torch.zeros(96, 64).to(E4M3), torch.ones(96, 1)
+    exported = torch.export.export(Linear(), inputs).run_decompositions()
+    return stablehlo.exported_program_to_stablehlo(exported).get_stablehlo_text()
