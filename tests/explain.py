@@ -55,6 +55,9 @@ def main():
             bad += 1
             print(f"{reason}: no page, or one without a module before and after")
             continue
+        if page.count("\n```") != sum(found[0].count("\n```") for found in (BEFORE.search(page), AFTER.search(page))):
+            bad += 1
+            print(f"{reason}: a block that is neither before nor after")
         options, rules, module = BEFORE.search(page).groups("")
         before = verdicts(program, options, rules, module)
         options, same, diff = AFTER.search(page).groups("")

@@ -14,6 +14,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from blocks import faults, of
+
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
 LIBRARY = ("ir", "grammar", "matmul", "cost", "passes", "report", "runtime")
 MODELS = "testdata/models/", "testdata/programs/"
@@ -257,14 +260,16 @@ def silence():
 
 
 def examples():
-    """C code shown in docs/ that the tested programs of tests/embed do not have, word for word."""
+    """C and CMake code shown in README.md or docs/ that the tested programs of tests/embed do not have, word for word."""
     programs = "".join(read(n) for n in FILES if n.startswith("tests/embed/"))
-    for name in FILES:
-        if not name.startswith("docs/"):
-            continue
-        for block in re.finditer(r"^```c\n(.*?)^```$", read(name), re.S | re.M):
-            if block.group(1) not in programs:
-                yield name, read(name)[:block.start()].count("\n") + 1, "not in tests/embed"
+    for block in of("tests/lint/lint.py", ROOT):
+        if block.code not in programs:
+            yield block.page, block.line - 1, "not in tests/embed"
+
+
+def blocks():
+    """Code blocks of README.md and docs/ that no test runs and that do not say why."""
+    yield from faults(ROOT)
 
 
 def coverage():
@@ -314,7 +319,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, headings, comments, words, products, readme, tables, silence, examples, coverage, format)}
+          (directives, size, functions, headings, comments, words, products, readme, tables, silence, examples, blocks, coverage, format)}
 
 
 def main():

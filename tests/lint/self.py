@@ -44,6 +44,9 @@ FAULTS = [
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
+    ("blocks", "docs/x.md", "```\nx\n```\n", "nobody runs"),
+    ("blocks", "README.md", "```hlo\nx\n```\n", "nobody runs"),
+    ("blocks", "docs/x.md", "<!-- shown: a picture -->\n\n```python\nx\n```\n", "no block follows"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `fp8/x` | |\n", "no fp8/x"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `rule x` | |\n", "no rule x"),
     ("format", "ir/x.c", "int  x;\n", "clang-format"),
@@ -110,7 +113,7 @@ def main():
     for check, name, text, said in FAULTS:
         with tempfile.TemporaryDirectory() as root:
             path = pathlib.Path(root, name)
-            path.parent.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             result = lint(check, root)
             if result.returncode != 1 or said not in result.stdout:

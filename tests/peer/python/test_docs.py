@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""The Python code in docs/python.md and README.md runs: each page as one program, in a folder with testdata."""
+"""The Python code of README.md and docs/ runs: that of each page as one program, in a folder with testdata."""
 import importlib.util
 import os
-import re
 import sys
 import tempfile
 
@@ -11,19 +10,19 @@ os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'
 
 import _cases
 
+sys.path.insert(0, os.path.join(_cases.SOURCE, 'tests'))
+import blocks
 
-def blocks(name):
-    """The code of a page, each block at its own lines, so that a traceback names them."""
-    with open(os.path.join(_cases.SOURCE, name), encoding='utf-8') as file:
-        text = file.read()
-    found = [(text[:block.start(1)].count('\n'), block[1]) for block in re.finditer(r'^```python\n(.*?)^```$', text, re.S | re.M)]
+
+def code(page):
+    """The code of a page, each block at its own lines, so that a traceback names them; and the number of blocks."""
+    found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
     if not importlib.util.find_spec('model_explorer'):
-        found = [(line, block) for line, block in found if 'model_explorer' not in block]
-    assert found, f'{name} has no Python'
-    code = ''
-    for line, block in found:
-        code += '\n' * (line - code.count('\n')) + block
-    return code, len(found)
+        found = [block for block in found if 'model_explorer' not in block.code]
+    text = ''
+    for block in found:
+        text += '\n' * (block.line - 1 - text.count('\n')) + block.code
+    return text, len(found)
 
 
 def reader():
@@ -33,22 +32,34 @@ def reader():
     return {'train_step': case.function, 'params': case.args[0], 'batch': case.args[1]}
 
 
-def page(name, given=dict):
-    def case(args):
-        code, count = blocks(name)
+def typed_calls():
+    """What stands around the code of docs/emit.md: the library is in the folder."""
+    import ctypes
+
+    import jax
+    return {'ctypes': ctypes, 'jax': jax}
+
+
+GIVEN = {'README.md': reader, 'docs/emit.md': typed_calls}
+
+
+def case(page):
+    def run(args):
+        text, count = code(page)
         with tempfile.TemporaryDirectory(dir=args.work) as folder:
             os.symlink(os.path.dirname(args.models), os.path.join(folder, 'testdata'))
+            os.symlink(os.path.join(args.site, 'hlofp8', 'libhlofp8_ffi.so'), os.path.join(folder, 'libhlofp8_ffi.so'))
             os.chdir(folder)
-            exec(compile(code, os.path.join(_cases.SOURCE, name), 'exec'), {'__name__': 'page', **given()})
+            exec(compile(text, os.path.join(_cases.SOURCE, page), 'exec'), {'__name__': 'page', **GIVEN.get(page, dict)()})
             os.chdir(args.work)
         return f'{count} blocks ran'
-    case.__name__ = os.path.basename(name)
-    return case
+    run.__name__ = os.path.basename(page)
+    return run
 
 
 def main():
     args = _cases.arguments()
-    return _cases.run([page('docs/python.md'), page('README.md', reader)], args)
+    return _cases.run([case(page) for page in dict.fromkeys(block.page for block in blocks.of('tests/peer/python/test_docs.py'))], args)
 
 
 if __name__ == '__main__':

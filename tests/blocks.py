@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The code blocks of README.md and docs/*.md, and who runs each: every block has a runner, or says why it has none.
+
+usage: blocks.py --bin DIR
+
+A block's runner comes from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to `<!-- end of it -->`;
+two pages are made and tested as a whole (PAGES). Other marks stand on the line right before a block:
+  <!-- output -->          it is what the `sh` block before it prints
+  <!-- shown: REASON -->   nobody runs it, for that reason
+Runners get their blocks from of(), so that a new block is run by one, or found by lint/blocks. This script runs the `sh` blocks,
+each as one script of bash in a folder that has testdata, with the programs of --bin; exit status 1 when one fails or prints
+something else.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RUNNERS = {
+    "python": "tests/peer/python/test_docs.py",
+    "c": "tests/lint/lint.py",
+    "cmake": "tests/lint/lint.py",
+    "yaml": "tests/embed/ci.py",
+    "sh": "tests/blocks.py",
+}
+PAGES = {"docs/rules.md": "tests/rules-doc.cmake", "docs/diagnostics.md": "tests/explain.py"}
+
+
+@dataclass
+class Block:
+    """One block; `line` is that of its first line of code, from 1."""
+
+    page: str
+    line: int
+    language: str
+    code: str
+    runner: str = ""
+    output: bool = False
+    shown: str = ""
+
+
+def read(page, text):
+    """The blocks of a page, each with its runner, and the lines of marks that no block follows."""
+    found, astray, region, mark, start = [], [], "", None, None
+    for number, line in enumerate(text.splitlines(), 1):
+        if start is not None:
+            if line.strip() == "```":
+                code = "".join(each + "\n" for each in text.splitlines()[start.line - 1:number - 1])
+                found.append(start)
+                start.code, start = code, None
+            continue
+        fence = re.match(r" *```(\w*)", line)
+        if fence:
+            start = Block(page, number + 1, fence[1], "", PAGES.get(page) or region or RUNNERS.get(fence[1], ""))
+            if mark and mark.startswith("output"):
+                start.output, start.runner = True, RUNNERS["sh"]
+            elif mark:
+                start.shown, start.runner = mark[len("shown:"):].strip(), ""
+        elif mark is not None:
+            astray.append(number - 1)
+        comment = re.fullmatch(r"<!-- (.*) -->", line)
+        mark = comment[1] if comment and re.match(r"output$|shown:", comment[1]) else None
+        if comment and (ROOT / comment[1]).is_file():
+            region = comment[1]
+        elif comment and comment[1] == "end of it":
+            region = ""
+    return found, astray
+
+
+def pages(root=ROOT):
+    """Each page's name and its text."""
+    for path in [*root.glob("README.md"), *sorted((root / "docs").glob("*.md"))]:
+        yield str(path.relative_to(root)), path.read_text(encoding="utf-8")
+
+
+def of(runner, root=ROOT):
+    """The blocks that a runner is to run."""
+    return [block for page, text in pages(root) for block in read(page, text)[0] if block.runner == runner]
+
+
+def faults(root):
+    """Blocks that nobody runs and that do not say why, and marks without a block."""
+    for page, text in pages(root):
+        found, astray = read(page, text)
+        for block in found:
+            if not block.runner and not block.shown:
+                yield page, block.line - 1, "nobody runs this block; tests/blocks.py says how to mark it"
+        for line in astray:
+            yield page, line, "no block follows this mark"
+
+
+def run(blocks, bin_dir):
+    """Runs scripts of bash; what is wrong with them."""
+    printed = ""
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(ROOT / "testdata", os.path.join(folder, "testdata"))
+        environment = {**os.environ, "PATH": f"{bin_dir.resolve()}:{os.environ['PATH']}"}
+        for block in blocks:
+            if block.output:
+                if block.code != printed:
+                    yield f"{block.page}:{block.line}: what is printed is\n{printed}"
+                continue
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.code], cwd=folder, env=environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            printed = done.stdout
+            if done.returncode:
+                yield f"{block.page}:{block.line}: status {done.returncode}\n{printed}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    args = parser.parse_args()
+    scripts = of("tests/blocks.py")
+    wrong = list(run(scripts, args.bin))
+    print("\n".join(wrong))
+    print(f"{len(scripts)} blocks of sh, {len(wrong)} faults")
+    return int(bool(wrong) or not scripts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
