@@ -1,7 +1,8 @@
-/* The sigmas of matrix products. The method is in docs/numerics.md. */
+/* The sigmas of dots and ragged-dots. The method is in docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/array.h"
+#include "ir/eval/ragged.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
@@ -244,4 +245,114 @@ hlo_status hlo_error_convolution(const hlo_error_call *b) {
                    sigma = hlo_convolution_result(&c, b->result_sigmas, &dims[3], &strides[3]);
     return hlo_error_dot_views(call->env, c.dims, &lhs, &lhs_sigma, &rhs, &rhs_sigma, &result,
                                &sigma, b->options, call->scratch, &why);
+}
+
+/* ---------------------------------------------------------------------------------- ragged dots */
+
+/* Computes the sigma of an operand once it is converted to the result's type; without data: it is
+ * exact. */
+static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const hlo_view *narrow) {
+    const hlo_view *value = &b->call.operands[number], *sigma = &b->operand_sigmas[number];
+    if (narrow->type == value->type) return *sigma;
+    hlo_view v = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
+             s = hlo_error_as_f64(b, &from),
+             out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F32, value);
+    for (int64_t i = 0; i < hlo_view_count(value); i++)
+        ((float *)out.data)[i] =
+            (float)hlo_error_rounded(narrow->type, ((const double *)v.data)[i],
+                                     ((const double *)s.data)[i], (double)INFINITY, b->options);
+    return out;
+}
+
+/* Marks the elements of the right operand that are no number here or in the other execution. False:
+ * there are none. */
+static bool find_nonfinite(const hlo_error_call *b, hlo_view *out) {
+    const hlo_view *rhs = &b->call.operands[1];
+    *out = hlo_error_as_f64(b, rhs);
+    hlo_view from = hlo_error_sigma_or_zeros(rhs, &b->operand_sigmas[1]),
+             s = hlo_error_as_f64(b, &from);
+    double *v = out->data;
+    bool any = false;
+    for (int64_t i = 0; i < hlo_view_count(out); i++) {
+        v[i] = !isfinite(v[i]) || !isfinite(((const double *)s.data)[i]);
+        any |= v[i] > 0;
+    }
+    return any;
+}
+
+/* Takes the part of an operand's sigmas; exact ones stay without data. */
+static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo_view *sigma) {
+    return sigma->data ? hlo_ragged_operand(p, number, sigma) : *sigma;
+}
+
+static const hlo_ints *with(hlo_arena *scratch, const hlo_ints *dims, int64_t dim) {
+    hlo_ints *out = hlo_arena_alloc(scratch, sizeof *out + (dims->count + 1) * sizeof *out->v);
+    out->count = dims->count + 1;
+    for (uint32_t i = 0; i < dims->count; i++) out->v[i] = dims->v[i];
+    out->v[dims->count] = dim;
+    return out;
+}
+
+/* In the dense form of a ragged-dot the rows of a group are multiplied with 0 for each matrix of
+ * another group: what is no number in any of them reaches all rows. */
+static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r,
+                                    const char **why) {
+    const hlo_view *lhs = &b->call.operands[0], *result = &b->call.results[0],
+                   *sigma = &b->result_sigmas[0];
+    hlo_view nonfinite;
+    if (lhs->rank == HLO_EVAL_MAX_RANK || !find_nonfinite(b, &nonfinite)) return HLO_OK;
+    hlo_dot_dims dot = hlo_dot_dims_of(b->call.instr);
+    dot.lhs_contracting = with(b->call.scratch, dot.lhs_contracting, lhs->rank);
+    dot.rhs_contracting = with(b->call.scratch, dot.rhs_contracting, r->partner);
+    double one = 1;
+    hlo_dims ones_dims, strides = {{0}}, found_dims, index = {{0}};
+    uint32_t free = dot.lhs_batch->count;
+    for (uint32_t d = 0; d < result->rank; d++) found_dims.v[d] = result->dims[d];
+    for (uint32_t d = 0; d < lhs->rank; d++) {
+        ones_dims.v[d] = lhs->dims[d];
+        if (hlo_ints_contain(dot.lhs_batch, d) || hlo_ints_contain(dot.lhs_contracting, d))
+            continue;
+        ones_dims.v[d] = found_dims.v[free++] = 1;
+    }
+    ones_dims.v[lhs->rank] = r->groups;
+    const hlo_view ones = {HLO_TYPE_F64, lhs->rank + 1, ones_dims.v, strides.v, &one};
+    hlo_view shape = {HLO_TYPE_F64, result->rank, found_dims.v, NULL, NULL},
+             found = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, &shape);
+    hlo_status status =
+        hlo_eval_dot_views(b->call.env, dot, &ones, &nonfinite, &found, b->call.scratch, why);
+    if (status != HLO_OK || !hlo_view_count(result)) return status;
+    do {
+        hlo_dims at = index;
+        for (uint32_t d = 0; d < result->rank; d++)
+            if (found_dims.v[d] == 1) at.v[d] = 0;
+        if (*(double *)(void *)hlo_view_element(&found, at.v) > 0)
+            *(float *)(void *)hlo_view_element(sigma, index.v) = (float)HLO_ERROR_ANYTHING;
+    } while (hlo_dims_next(result->rank, result->dims, index.v));
+    return HLO_OK;
+}
+
+hlo_status hlo_error_ragged_dot(const hlo_error_call *b) {
+    const hlo_call *call = &b->call;
+    const char *why;
+    hlo_ragged_parts p;
+    if (hlo_error_is_complex(&call->results[0])) return hlo_error_fill_all(b, (double)INFINITY);
+    if (!hlo_error_is_exact(&b->operand_sigmas[2]) || hlo_ragged_begin(&p, call))
+        return hlo_error_fill_all(b, HLO_ERROR_ANYTHING);
+    const hlo_view lhs = hlo_ragged_narrowed(call, 0), rhs = hlo_ragged_narrowed(call, 1),
+                   lhs_sigma = narrowed_sigma(b, 0, &lhs), rhs_sigma = narrowed_sigma(b, 1, &rhs);
+    hlo_status status = hlo_error_fill_all(b, 0);
+    for (; status == HLO_OK && p.at < p.parts; p.at++) {
+        if (!hlo_ragged_size(&p)) continue;
+        hlo_arena_mark mark = hlo_arena_here(call->scratch);
+        hlo_view x = hlo_ragged_operand(&p, 0, &lhs), xs = part_sigma(&p, 0, &lhs_sigma),
+                 y = hlo_ragged_operand(&p, 1, &rhs), ys = part_sigma(&p, 1, &rhs_sigma),
+                 out = hlo_ragged_result(&p, &call->results[0]),
+                 sigma = hlo_ragged_result(&p, &b->result_sigmas[0]);
+        status = hlo_error_dot_views(call->env, p.dot, &x, &xs, &y, &ys, &out, &sigma, b->options,
+                                     call->scratch, &why);
+        hlo_arena_release(call->scratch, mark);
+    }
+    if (status == HLO_OK && p.dims.mode == HLO_RAGGED_FREE && b->options->roundings_may_be_dropped)
+        status = note_other_groups(b, &p.dims, &why);
+    return status;
 }

@@ -14,7 +14,7 @@ static bool handles_overflows(const hlo_kernel *kernel) {
     return kernel->error == HLO_ERROR_ELEMENTWISE || kernel->error == HLO_ERROR_COMPARE_OP ||
            kernel->error == HLO_ERROR_CONVERT || kernel->error == HLO_ERROR_MOVE ||
            kernel->error == HLO_ERROR_INDEXED || kernel->error == HLO_ERROR_EXACT ||
-           kernel->error == HLO_ERROR_DOT;
+           kernel->error == HLO_ERROR_DOT || kernel->error == HLO_ERROR_RAGGED_DOT;
 }
 
 static hlo_status apply_rule(const hlo_error_call *b) {

@@ -66,6 +66,7 @@ typedef struct hlo_elementwise {
     FORM(MOVE, move)                                                                               \
     FORM(DOT, dot)                                                                                 \
     FORM(CONVOLUTION, convolution)                                                                 \
+    FORM(RAGGED_DOT, ragged_dot)                                                                   \
     FORM(REDUCE, reduce)                                                                           \
     FORM(SCATTER, scatter)                                                                         \
     FORM(INDEXED, indexed)                                                                         \

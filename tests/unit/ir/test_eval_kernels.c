@@ -220,6 +220,37 @@ static void sorts_keep_equal_keys_in_order(void **state) {
            4, 13, 11, 21, 22);
 }
 
+#define RAGGED(sizes, out, dims)                                                                   \
+    "ENTRY %main () -> f32[" out "] {\n"                                                           \
+    "  %x = f32[4,2]{1,0} constant({ {1, 2}, {3, 4}, {5, 6}, {7, 8} })\n"                          \
+    "  %w = f32[2,2]{1,0} constant({ {1, 10}, {100, 1000} })\n"                                    \
+    "  %y = f32[4]{0} constant({1, 10, 100, 1000})\n"                                              \
+    "  %g = s32[2]{0} constant({" sizes "})\n"                                                     \
+    "  ROOT %r = f32[" out "]{0} ragged-dot(" dims "\n}\n"
+#define RAGGED_ROWS                                                                                \
+    "%x, %w, %g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "       \
+    "rhs_group_dims={0}"
+#define RAGGED_TERMS                                                                               \
+    "%y, %y, %g), lhs_contracting_dims={0}, rhs_contracting_dims={0}, lhs_ragged_dims={0}"
+#define RAGGED_BATCHES "%y, %y, %g), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_ragged_dims={0}"
+
+static void ragged_dots_go_by_groups(void **state) {
+    (void)state;
+    EXPECT(RAGGED("1, 2", "4", RAGGED_ROWS), 21, 4300, 6500, 0);
+    EXPECT(RAGGED("0, 9", "4", RAGGED_ROWS), 2100, 4300, 6500, 8700);
+    EXPECT(RAGGED("1, 2", "2", RAGGED_TERMS), 1, 10100);
+    EXPECT(RAGGED("3, 2147483647", "2", RAGGED_TERMS), 10101, 1000000);
+    EXPECT(RAGGED("1, 2", "4", RAGGED_BATCHES), 1, 100, 10000, 0);
+}
+
+/* Negative sizes have no meaning, but stay in bounds. */
+static void ragged_dots_stay_in_bounds(void **state) {
+    (void)state;
+    EXPECT(RAGGED("-2147483648, 1", "4", RAGGED_ROWS), 2100, 0, 0, 0);
+    EXPECT(RAGGED("9, -7", "2", RAGGED_TERMS), 1010101, 0);
+    EXPECT(RAGGED("9, -7", "4", RAGGED_BATCHES), 0, 0, 0, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_wrap_and_divide_by_zero),
@@ -233,6 +264,8 @@ int main(void) {
         cmocka_unit_test(reduce_by_any_computation),
         cmocka_unit_test(bitcast_goes_by_layout),
         cmocka_unit_test(sorts_keep_equal_keys_in_order),
+        cmocka_unit_test(ragged_dots_go_by_groups),
+        cmocka_unit_test(ragged_dots_stay_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
