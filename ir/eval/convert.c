@@ -23,31 +23,39 @@ static void test_nonzero(hlo_lane lane, const void *in, int64_t count, uint64_t 
     }
 }
 
-static void convert_chunk(types t, const void *in, int64_t step, int64_t count, void *out,
-                          int64_t out_step) {
-    hlo_chunk buffer, cast;
-    hlo_lane from = hlo_lane_of(t.from), to = hlo_lane_of(t.to);
-    const void *lanes = hlo_lane_view(t.from, in, step, count, &buffer);
+void hlo_lane_convert(hlo_type from_type, hlo_type to_type, const void *lanes, int64_t count,
+                      void *out, int64_t step) {
+    hlo_chunk cast;
+    hlo_lane from = hlo_lane_of(from_type), to = hlo_lane_of(to_type);
     bool from_integer = from == HLO_LANE_S64 || from == HLO_LANE_U64;
-    if (t.to == HLO_TYPE_PRED) {
-        test_nonzero(from, lanes, count, cast.u64);
-        lanes = &cast;
-    } else if (from == HLO_LANE_F64 && to == HLO_LANE_F32) {
-        for (int64_t i = 0; i < count; i++)
-            hlo_number_store(t.to, (char *)out + i * out_step, ((const double *)lanes)[i]);
-        return;
-    } else if (from != to) {
-        hlo_lane_cast(from, to, lanes, count, &cast);
-        if (!from_integer) hlo_lane_saturate(t.to, &cast, count);
-        lanes = &cast;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        const char *in = (const char *)lanes + done * (int64_t)hlo_lane_size(from);
+        char *at = (char *)out + done * step;
+        if (to_type == HLO_TYPE_PRED) {
+            test_nonzero(from, in, n, cast.u64);
+            hlo_lane_store(to_type, &cast, n, at, step);
+        } else if (from == HLO_LANE_F64 && to == HLO_LANE_F32) {
+            for (int64_t i = 0; i < n; i++)
+                hlo_number_store(to_type, at + i * step, ((const double *)(const void *)in)[i]);
+        } else if (from != to) {
+            hlo_lane_cast(from, to, in, n, &cast);
+            if (!from_integer) hlo_lane_saturate(to_type, &cast, n);
+            hlo_lane_store(to_type, &cast, n, at, step);
+        } else {
+            hlo_lane_store(to_type, in, n, at, step);
+        }
     }
-    hlo_lane_store(t.to, lanes, count, out, out_step);
 }
 
 static void convert_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    for (int64_t done = 0; done < count; done += HLO_CHUNK)
-        convert_chunk(*(const types *)arg, data[1] + done * steps[1], steps[1],
-                      hlo_chunk_size(count - done), data[0] + done * steps[0], steps[0]);
+    const types *t = arg;
+    hlo_chunk buffer;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        const void *lanes = hlo_lane_view(t->from, data[1] + done * steps[1], steps[1], n, &buffer);
+        hlo_lane_convert(t->from, t->to, lanes, n, data[0] + done * steps[0], steps[0]);
+    }
 }
 
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out) {

@@ -406,36 +406,52 @@ hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type) {
     return lane == HLO_LANE_NONE ? NULL : op->loop[lane];
 }
 
-typedef struct driver {
-    const hlo_instr *instr;
-    const hlo_elementwise *op;
-    uint64_t sign; /* see hlo_lanes */
-    bool signed_zero;
-    hlo_type types[3], result;
-    hlo_lane lane, produced;
-} driver;
+const char *hlo_lane_op_init(hlo_lane_op *d, const hlo_instr *instr, const hlo_type *operands,
+                             hlo_type result) {
+    const hlo_elementwise *op = hlo_kernel_elementwise(instr);
+    if (!op) return "the attributes of this operation have no meaning";
+    *d = (hlo_lane_op){.instr = instr, .arity = op->arity};
+    for (uint32_t i = 0; i < op->arity; i++) d->types[i] = loaded_type(op, operands[i]);
+    d->result = loaded_type(op, result);
+    hlo_type last = operands[op->arity - 1];
+    hlo_lane lane = hlo_lane_of(d->types[op->arity - 1]);
+    if (d->types[op->arity - 1] != last) d->sign = hlo_float_sign(last);
+    d->signed_zero = d->sign && !isnan(hlo_float_decode(last, d->sign));
+    if (lane != HLO_LANE_NONE) d->loop = op->loop[lane];
+    if (!d->loop) return "this operation has no meaning for this element type";
+    hlo_lane real = lane == HLO_LANE_C128 ? HLO_LANE_F64 : lane;
+    d->produced = op->out == HLO_OUT_PRED      ? HLO_LANE_U64
+                  : op->out == HLO_OUT_REAL    ? real
+                  : op->out == HLO_OUT_COMPLEX ? HLO_LANE_C128
+                                               : lane;
+    return NULL;
+}
+
+void hlo_lane_op_run(const hlo_lane_op *d, int64_t count, const void *const *in, void *out) {
+    hlo_lanes lanes = {.count = count,
+                       .out = out,
+                       .bits = hlo_types[d->types[0]].bits,
+                       .sign = d->sign,
+                       .signed_zero = d->signed_zero,
+                       .instr = d->instr};
+    for (uint32_t i = 0; i < d->arity; i++) lanes.in[i] = in[i];
+    d->loop(&lanes);
+}
 
 static void run_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const driver *d = arg;
+    const hlo_lane_op *d = arg;
     hlo_chunk in[3], out, cast;
-    hlo_loop *loop = d->op->loop[d->lane];
     hlo_lane result = hlo_lane_of(d->result);
     bool direct = d->produced == result && steps[0] == hlo_types[d->result].bytes &&
-                  hlo_lane_size(result) == hlo_types[d->result].bytes &&
-                  (result != HLO_LANE_U64 || d->result == HLO_TYPE_U64);
+                  hlo_type_is_lane(d->result);
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
-        hlo_lanes lanes = {.count = n,
-                           .bits = hlo_types[d->types[0]].bits,
-                           .sign = d->sign,
-                           .signed_zero = d->signed_zero,
-                           .instr = d->instr};
-        for (uint32_t i = 0; i < d->op->arity; i++)
-            lanes.in[i] = hlo_lane_view(d->types[i], data[i + 1] + done * steps[i + 1],
-                                        steps[i + 1], n, &in[i]);
+        const void *lanes[3];
+        for (uint32_t i = 0; i < d->arity; i++)
+            lanes[i] = hlo_lane_view(d->types[i], data[i + 1] + done * steps[i + 1], steps[i + 1],
+                                     n, &in[i]);
         char *to = data[0] + done * steps[0];
-        lanes.out = direct ? (void *)to : &out;
-        loop(&lanes);
+        hlo_lane_op_run(d, n, lanes, direct ? (void *)to : &out);
         if (direct) continue;
         const void *from = &out;
         if (d->produced != result) {
@@ -447,27 +463,18 @@ static void run_row(void *arg, int64_t count, char *const *data, const int64_t *
 }
 
 hlo_status hlo_elementwise_run(hlo_call *call) {
-    driver d = {.instr = call->instr, .op = hlo_kernel_elementwise(call->instr)};
-    if (!d.op) return hlo_call_refuse(call, "the attributes of this operation have no meaning");
+    hlo_lane_op d;
+    hlo_type types[3];
     const hlo_view *views[4] = {&call->results[0]};
-    for (uint32_t i = 0; i < d.op->arity; i++) {
-        d.types[i] = loaded_type(d.op, call->operands[i].type);
+    uint32_t count = call->operand_count < 3 ? call->operand_count : 3;
+    for (uint32_t i = 0; i < count; i++) {
+        types[i] = call->operands[i].type;
         views[i + 1] = &call->operands[i];
     }
-    d.result = loaded_type(d.op, call->results[0].type);
-    d.lane = hlo_lane_of(d.types[d.op->arity - 1]);
-    hlo_type last = call->operands[d.op->arity - 1].type;
-    if (d.types[d.op->arity - 1] != last) d.sign = hlo_float_sign(last);
-    d.signed_zero = d.sign && !isnan(hlo_float_decode(last, d.sign));
-    if (d.lane == HLO_LANE_NONE || !d.op->loop[d.lane])
-        return hlo_call_refuse(call, "this operation has no meaning for this element type");
-    hlo_lane real = d.lane == HLO_LANE_C128 ? HLO_LANE_F64 : d.lane;
-    d.produced = d.op->out == HLO_OUT_PRED      ? HLO_LANE_U64
-                 : d.op->out == HLO_OUT_REAL    ? real
-                 : d.op->out == HLO_OUT_COMPLEX ? HLO_LANE_C128
-                                                : d.lane;
+    const char *why = hlo_lane_op_init(&d, call->instr, types, call->results[0].type);
+    if (why) return hlo_call_refuse(call, why);
     hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + d.op->arity, views);
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + d.arity, views);
     hlo_strided_loop_run_parallel(call->env, &loop, 0, run_row, &d);
     return HLO_OK;
 }

@@ -124,6 +124,7 @@ typedef union hlo_chunk {
 
 hlo_lane hlo_lane_of(hlo_type type); /* HLO_LANE_NONE: no elements */
 size_t hlo_lane_size(hlo_lane lane);
+bool hlo_type_is_lane(hlo_type type); /* elements in memory are lanes */
 /* Load or store `count` elements, `step` bytes apart, in the lane of the type. The store rounds
  * floats to nearest even and wraps integers. */
 void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes);
@@ -142,6 +143,26 @@ const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t c
                           hlo_chunk *buffer);
 /* Loads elements of any real type as doubles. */
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out);
+
+/* An elementwise instruction and its loop. */
+typedef struct hlo_lane_op {
+    const hlo_instr *instr;
+    hlo_loop *loop;
+    uint32_t arity;
+    uint64_t sign; /* see hlo_lanes */
+    bool signed_zero;
+    hlo_type types[3], result; /* as which elements are loaded and stored */
+    hlo_lane produced;
+} hlo_lane_op;
+/* Finds the loop of `instr` for elements of these types. Returns why there is none; NULL: found. */
+const char *hlo_lane_op_init(hlo_lane_op *op, const hlo_instr *instr, const hlo_type *operands,
+                             hlo_type result);
+/* Computes `count` lanes, not yet rounded or wrapped; `out` may be one of `in`. */
+void hlo_lane_op_run(const hlo_lane_op *op, int64_t count, const void *const *in, void *out);
+/* Converts `count` lanes of elements of type `from` and stores them as `to`, as HLO's convert does.
+ */
+void hlo_lane_convert(hlo_type from, hlo_type to, const void *lanes, int64_t count, void *out,
+                      int64_t step);
 
 /* ---------------------------------------------------------------------------------------- loops */
 
@@ -171,6 +192,10 @@ void hlo_strided_loop_run(const hlo_strided_loop *loop, hlo_strided_loop_body *b
  * has a stride. */
 void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *loop,
                                    uint32_t written, hlo_strided_loop_body *body, void *arg);
+
+/* Copies `count` elements of `size` bytes, `in_step` and `out_step` bytes apart. */
+void hlo_copy_row(size_t size, const char *in, int64_t in_step, int64_t count, char *out,
+                  int64_t out_step);
 
 /* ---------------------------------------------------------------------------------------- views */
 

@@ -20,6 +20,11 @@ hlo_lane hlo_lane_of(hlo_type type) {
     return HLO_LANE_NONE;
 }
 
+bool hlo_type_is_lane(hlo_type type) {
+    return type == HLO_TYPE_F32 || type == HLO_TYPE_F64 || type == HLO_TYPE_S64 ||
+           type == HLO_TYPE_U64 || type == HLO_TYPE_C128;
+}
+
 size_t hlo_lane_size(hlo_lane lane) {
     return lane == HLO_LANE_F32 ? 4 : lane == HLO_LANE_C128 ? 16 : 8;
 }
@@ -170,9 +175,7 @@ void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count) {
 
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
                           hlo_chunk *buffer) {
-    bool is_lane = type == HLO_TYPE_F32 || type == HLO_TYPE_F64 || type == HLO_TYPE_S64 ||
-                   type == HLO_TYPE_U64 || type == HLO_TYPE_C128;
-    if (is_lane && step == hlo_types[type].bytes) return in;
+    if (hlo_type_is_lane(type) && step == hlo_types[type].bytes) return in;
     hlo_lane_load(type, in, step, count, buffer);
     return buffer;
 }

@@ -200,23 +200,21 @@ FILL(16)
 FILL(32)
 FILL(64)
 
-static void copy_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    size_t size = *(const size_t *)arg;
-    char *out = data[0];
-    const char *in = data[1];
-    bool whole = steps[0] == (int64_t)size;
-    if (whole && steps[1] == (int64_t)size) {
+void hlo_copy_row(size_t size, const char *in, int64_t in_step, int64_t count, char *out,
+                  int64_t out_step) {
+    bool whole = out_step == (int64_t)size;
+    if (whole && in_step == (int64_t)size) {
         memcpy(out, in, (size_t)count * size);
         return;
     }
     switch (size) {
 #define COPY(bits)                                                                                 \
     case bits / 8:                                                                                 \
-        if (whole && steps[1] == 0) {                                                              \
+        if (whole && in_step == 0) {                                                               \
             fill_##bits(in, count, out);                                                           \
             break;                                                                                 \
         }                                                                                          \
-        for (int64_t i = 0; i < count; i++, out += steps[0], in += steps[1])                       \
+        for (int64_t i = 0; i < count; i++, out += out_step, in += in_step)                        \
             memcpy(out, in, bits / 8);                                                             \
         break;
         COPY(8)
@@ -224,8 +222,12 @@ static void copy_row(void *arg, int64_t count, char *const *data, const int64_t 
         COPY(32)
         COPY(64)
     default:
-        for (int64_t i = 0; i < count; i++, out += steps[0], in += steps[1]) memcpy(out, in, size);
+        for (int64_t i = 0; i < count; i++, out += out_step, in += in_step) memcpy(out, in, size);
     }
+}
+
+static void copy_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    hlo_copy_row(*(const size_t *)arg, data[1], steps[1], count, data[0], steps[0]);
 }
 
 /* A copy whose rows are contiguous on one side only: in the input along dimension `along`. Moving

@@ -9,6 +9,7 @@
 #include "ir/error/error.h"
 #include "ir/eval/kernel.h"
 #include "matmul/call.h"
+#include "runtime/cpu/tile.h"
 
 enum { ALIGN = 64 };
 
@@ -93,13 +94,13 @@ void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parall
 
 static hlo_status cpu_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                            void **out_device) {
-    (void)options;
     (void)sink;
     cpu_device *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return HLO_OUT_OF_MEMORY;
     cpu_pool *pool = cpu_pool_new();
     cpu_device_init(cpu, hlo_arena_new(NULL), pool, cpu_pool_run);
     cpu->pool = pool;
+    cpu->wants_every_value = options->bounds || options->perturbed;
     if (!cpu->scratch || !pool) {
         cpu_close(cpu);
         return HLO_OUT_OF_MEMORY;
@@ -148,10 +149,19 @@ static int find_overwritten(const hlo_job *job) {
     return -1;
 }
 
+static uint32_t cpu_group(void *device, const hlo_instr *const *live, uint32_t count,
+                          hlo_arena *arena, hlo_group **out_groups) {
+    const cpu_device *cpu = device;
+    *out_groups = NULL;
+    return cpu->wants_every_value ? 0 : cpu_tile_group(live, count, arena, out_groups);
+}
+
 static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, const char **why) {
     (void)device;
     (void)why;
-    if (job->group.instr_count && is_matmul(job->instr))
+    if (job->group.instr_count > 1)
+        cpu_tile_prepare(job, arena);
+    else if (job->group.instr_count && is_matmul(job->instr))
         cpu_matmul_prepare(job, arena);
     else if (job->group.instr_count)
         job->overwrites = find_overwritten(job);
@@ -170,6 +180,10 @@ static hlo_status relayout(const cpu_device *cpu, const hlo_job *job) {
 
 static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
     if (job->group.instr_count == 0) return relayout(cpu, job);
+    if (job->group.instr_count > 1) {
+        cpu_tile_execute(cpu, job);
+        return HLO_OK;
+    }
     if (is_matmul(job->instr)) return cpu_matmul_execute(cpu, job, why);
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
@@ -255,6 +269,7 @@ const hlo_backend cpu_backend = {
     .keeps_bounds = true,
     .open = cpu_open,
     .close = cpu_close,
+    .group = cpu_group,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
     .execute = cpu_execute,

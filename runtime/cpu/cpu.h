@@ -15,7 +15,8 @@ typedef struct cpu_device {
     hlo_arena *scratch;
     cpu_pool *pool; /* NULL: another program's threads are lent */
     hlo_eval_env env;
-    struct timespec start; /* start of the run */
+    bool wants_every_value; /* instructions are not grouped */
+    struct timespec start;  /* start of the run */
 } cpu_device;
 
 extern const hlo_backend cpu_backend;

@@ -1,0 +1,350 @@
+/* Which instructions are computed in tiles, and their programs. */
+#include <string.h>
+
+#include "runtime/cpu/tile.h"
+#include "runtime/group/group.h"
+
+/* ---------------------------------------------------------------------------------------- rules */
+
+static bool is_tiled(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && hlo_types[shape->type].bytes &&
+           hlo_types[shape->type].class != HLO_CLASS_COMPLEX && hlo_shape_is_row_major(shape) &&
+           hlo_shape_count(shape) > 0;
+}
+
+static const char *find_loop(const hlo_instr *instr, hlo_lane_op *out) {
+    hlo_type types[3];
+    for (uint32_t i = 0; i < instr->operand_count && i < 3; i++)
+        types[i] = hlo_instr_operand(instr, i)->shape->type;
+    return hlo_lane_op_init(out, instr, types, instr->shape->type);
+}
+
+static group_class class_of(const hlo_instr *instr) {
+    if (!instr->operand_count || !is_tiled(instr->shape) || hlo_call_refusal(instr))
+        return GROUP_OTHER;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (!is_tiled(hlo_instr_operand(instr, i)->shape)) return GROUP_OTHER;
+    bool retyped = hlo_instr_operand(instr, 0)->shape->type != instr->shape->type;
+    hlo_lane_op loop;
+    switch (instr->op) {
+    case HLO_OP_BROADCAST: return GROUP_CHEAP;
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST: return retyped ? GROUP_OTHER : GROUP_ALIAS;
+    case HLO_OP_CONVERT: return retyped ? GROUP_PULL : GROUP_OTHER;
+    default:
+        if (!hlo_op_is(instr->op, HLO_ELEMENTWISE) || find_loop(instr, &loop)) return GROUP_OTHER;
+        return loop.produced == hlo_lane_of(loop.result) ? GROUP_PULL : GROUP_OTHER;
+    }
+}
+
+/* True if a broadcast only adds dimensions of one: its elements are its operand's, in order. */
+static bool keeps_order(const hlo_instr *broadcast) {
+    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
+    for (uint32_t k = 1; k < dims->count; k++)
+        if (dims->v[k] < dims->v[k - 1]) return false;
+    return hlo_shape_count(broadcast->shape) ==
+           hlo_shape_count(hlo_instr_operand(broadcast, 0)->shape);
+}
+
+static bool reads_memory(const hlo_instr *user, const hlo_instr *operand) {
+    if (user->op == HLO_OP_BROADCAST) return !keeps_order(user);
+    return hlo_op_is(user->op, HLO_ELEMENTWISE) && operand->shape->rank != user->shape->rank;
+}
+
+uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena *arena,
+                        hlo_group **out_groups) {
+    static const group_rules rules = {.class_of = class_of, .reads_memory = reads_memory};
+    uint32_t found = group_instrs(&rules, live, count, arena, out_groups), kept = 0;
+    for (uint32_t g = 0; g < found; g++)
+        if ((*out_groups)[g].instr_count > 1) (*out_groups)[kept++] = (*out_groups)[g];
+    return kept;
+}
+
+/* ------------------------------------------------------------------------------------- programs */
+
+/* A value: a member's, or an operand's as a member reads it. Lanes of floats that are moved as
+ * codes are others than those that are computed with. */
+typedef struct value {
+    hlo_type type;
+    const tile_source *source; /* elements are still to be gathered; NULL: there are none */
+    bool has_elements, has_lanes[2];
+    tile_ref elements, lanes[2]; /* as `type`, as its codes */
+} value;
+
+typedef struct making {
+    tile_program *p;
+    const hlo_job *job;
+    hlo_arena *arena;
+    tile_op *once;
+    uint32_t once_count;
+    value **members; /* by position in the group */
+    value **sources; /* that were made */
+    uint32_t source_count;
+} making;
+
+static tile_ref new_buffer(making *m) {
+    return (tile_ref){TILE_BUFFER, m->p->buffer_count++, 0};
+}
+
+static tile_ref memory_ref(tile_place place, uint32_t index, hlo_type type) {
+    return (tile_ref){place, index, hlo_types[type].bytes};
+}
+
+static void add_op(making *m, tile_op op, bool once) {
+    if (once)
+        m->once[m->once_count++] = op;
+    else
+        m->p->ops[m->p->op_count++] = op;
+}
+
+static bool is_scalar(const value *v) {
+    return v->source && v->source->rank == 1 && v->source->steps[0] == 0;
+}
+
+static tile_op one_to_one(tile_op_kind kind, hlo_type type, tile_ref in, tile_ref out) {
+    return (tile_op){.kind = kind, .type = type, .in = {in}, .in_count = 1, .out = out};
+}
+
+/* Returns where the elements are, gathered first if they must be. */
+static tile_ref elements_of(making *m, value *v) {
+    if (!v->has_elements) {
+        v->elements = new_buffer(m);
+        v->has_elements = true;
+        tile_op op = {.kind = TILE_GATHER, .type = v->type, .source = v->source};
+        if (!v->source) op = one_to_one(TILE_STORE, v->type, v->lanes[0], op.out);
+        op.out = v->elements;
+        add_op(m, op, is_scalar(v));
+    }
+    return v->elements;
+}
+
+/* Returns where the lanes are of the elements, read as `type`. */
+static tile_ref lanes_of(making *m, value *v, hlo_type type) {
+    const int as = type != v->type;
+    if (!v->has_lanes[as]) {
+        tile_ref elements = elements_of(m, v);
+        v->has_lanes[as] = true;
+        v->lanes[as] = elements;
+        if (!hlo_type_is_lane(type)) {
+            v->lanes[as] = new_buffer(m);
+            add_op(m, one_to_one(TILE_LOAD, type, elements, v->lanes[as]), is_scalar(v));
+        }
+    }
+    return v->lanes[as];
+}
+
+static uint32_t position(const hlo_instr *const *instrs, uint32_t count, const hlo_instr *instr) {
+    uint32_t i = 0;
+    while (i < count && instrs[i] != instr) i++;
+    return i;
+}
+
+/* Gives a source the dimensions of `shape`, of which `strides` are the operand's; adjacent ones
+ * that are like one are merged. */
+static void set_dims(tile_source *s, const hlo_shape *shape, const int64_t *strides) {
+    const int64_t size = hlo_types[shape->type].bytes;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (shape->dims[d] == 1) continue;
+        int64_t step = strides[d] * size;
+        if (s->rank && s->steps[s->rank - 1] == step * shape->dims[d]) {
+            s->dims[s->rank - 1] *= shape->dims[d];
+            s->steps[s->rank - 1] = step;
+        } else {
+            s->dims[s->rank] = shape->dims[d];
+            s->steps[s->rank++] = step;
+        }
+    }
+    if (!s->rank) s->dims[s->rank++] = 1;
+}
+
+/* Returns the value of an operand that is read with these strides along the dimensions of `shape`;
+ * the same for equal reads. */
+static value *read_operand(making *m, uint32_t operand, const hlo_shape *shape,
+                           const int64_t *strides) {
+    tile_source *s = hlo_arena_zero(m->arena, sizeof *s);
+    s->operand = operand;
+    set_dims(s, shape, strides);
+    const int64_t size = hlo_types[shape->type].bytes;
+    bool direct = s->rank == 1 && (m->p->count == 1 || s->steps[0] == size);
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        const tile_source *o = m->sources[i]->source;
+        bool same = m->sources[i]->has_elements && m->sources[i]->elements.place == TILE_OPERAND
+                        ? direct && m->sources[i]->elements.index == operand
+                        : !direct && o->operand == operand && o->rank == s->rank &&
+                              !memcmp(o->dims, s->dims, sizeof o->dims) &&
+                              !memcmp(o->steps, s->steps, sizeof o->steps);
+        if (same) return m->sources[i];
+    }
+    value *v = hlo_arena_zero(m->arena, sizeof *v);
+    v->type = shape->type;
+    if (direct) {
+        v->elements = memory_ref(TILE_OPERAND, operand, shape->type);
+        v->has_elements = true;
+    } else {
+        v->source = s;
+    }
+    m->sources[m->source_count++] = v;
+    return v;
+}
+
+/* Returns the value that `user` reads: a member's, or an operand's. */
+static value *value_read(making *m, const hlo_instr *user, const hlo_instr *operand) {
+    const hlo_group *g = &m->job->group;
+    uint32_t at = position(g->instrs, g->instr_count, operand);
+    if (at < g->instr_count) return m->members[at];
+    const hlo_shape *shape =
+        user->op == HLO_OP_BROADCAST || operand->shape->rank == 0 ? user->shape : operand->shape;
+    hlo_dims own, strides = {0};
+    hlo_shape_strides(operand->shape, own.v);
+    const hlo_ints *dims =
+        user->op == HLO_OP_BROADCAST ? hlo_instr_ints(user, HLO_ATTR_DIMENSIONS) : NULL;
+    for (uint32_t d = 0; d < operand->shape->rank; d++)
+        if (operand->shape->dims[d] != 1) strides.v[dims ? dims->v[d] : d] = own.v[d];
+    const hlo_shape typed = {
+        .type = operand->shape->type, .rank = shape->rank, .dims = shape->dims};
+    return read_operand(m, position(g->inputs, g->input_count, operand), &typed, strides.v);
+}
+
+/* Returns where a member's elements are written: its result, if it is one. */
+static tile_ref elements_ref(making *m, const hlo_instr *instr) {
+    const hlo_group *g = &m->job->group;
+    uint32_t result = position(g->results, g->result_count, instr);
+    return result < g->result_count ? memory_ref(TILE_RESULT, result, instr->shape->type)
+                                    : new_buffer(m);
+}
+
+/* Makes the value of a member that is its operand's, or repeats it. */
+static value *move(making *m, const hlo_instr *instr) {
+    const hlo_group *g = &m->job->group;
+    value *v = value_read(m, instr, hlo_instr_operand(instr, 0));
+    if (position(g->results, g->result_count, instr) == g->result_count) return v;
+    tile_op op = {.kind = TILE_GATHER, .type = v->type, .source = v->source};
+    if (!v->source) op = one_to_one(TILE_COPY, v->type, elements_of(m, v), op.out);
+    op.out = elements_ref(m, instr);
+    add_op(m, op, false);
+    return v;
+}
+
+static value *convert(making *m, const hlo_instr *instr) {
+    const hlo_group *g = &m->job->group;
+    value *v = hlo_arena_zero(m->arena, sizeof *v);
+    value *from = value_read(m, instr, hlo_instr_operand(instr, 0));
+    tile_ref in = lanes_of(m, from, from->type);
+    v->type = instr->shape->type;
+    v->has_elements = true;
+    bool same = v->type == HLO_TYPE_F32 && hlo_lane_of(from->type) == HLO_LANE_F32;
+    if (same && position(g->results, g->result_count, instr) == g->result_count) {
+        v->elements = in;
+        return v;
+    }
+    v->elements = elements_ref(m, instr);
+    tile_op op = one_to_one(same ? TILE_COPY : TILE_CONVERT, from->type, in, v->elements);
+    if (same)
+        op.type = v->type;
+    else
+        op.to = v->type;
+    add_op(m, op, false);
+    return v;
+}
+
+static value *compute(making *m, const hlo_instr *instr) {
+    const hlo_group *g = &m->job->group;
+    value *v = hlo_arena_zero(m->arena, sizeof *v);
+    v->type = instr->shape->type;
+    tile_op op = {.kind = TILE_LOOP, .type = v->type};
+    find_loop(instr, &op.loop);
+    op.in_count = op.loop.arity;
+    for (uint32_t i = 0; i < op.in_count; i++)
+        op.in[i] = lanes_of(m, value_read(m, instr, hlo_instr_operand(instr, i)), op.loop.types[i]);
+    bool direct = hlo_type_is_lane(op.loop.result);
+    op.out = direct ? elements_ref(m, instr) : new_buffer(m);
+    add_op(m, op, false);
+    /* Truth is 0 or 1 in lanes as well; all else is rounded or wrapped by being stored. */
+    if (hlo_kernel_elementwise(instr)->out == HLO_OUT_PRED) {
+        v->has_lanes[0] = true;
+        v->lanes[0] = op.out;
+        if (position(g->results, g->result_count, instr) == g->result_count) return v;
+    }
+    v->has_elements = true;
+    v->elements = direct ? op.out : elements_ref(m, instr);
+    if (!direct) add_op(m, one_to_one(TILE_STORE, op.loop.result, op.out, v->elements), false);
+    return v;
+}
+
+/* Gives buffers that are not in use at the same time the same memory. Those that are filled once
+ * are in use to the end. */
+static void share_buffers(tile_program *p, hlo_arena *arena) {
+    uint32_t *last = hlo_arena_zero(arena, p->buffer_count * sizeof *last);
+    uint32_t *place = hlo_arena_array(arena, p->buffer_count, sizeof *place);
+    uint32_t *spare = hlo_arena_array(arena, p->buffer_count, sizeof *spare), spares = 0, used = 0;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const tile_op *op = &p->ops[i];
+        for (uint32_t k = 0; k < op->in_count; k++)
+            if (op->in[k].place == TILE_BUFFER && last[op->in[k].index] < i)
+                last[op->in[k].index] = i;
+        if (op->out.place == TILE_BUFFER) last[op->out.index] = i < p->once ? p->op_count : i;
+    }
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        tile_op *op = &p->ops[i];
+        tile_ref *refs[] = {&op->in[0], &op->in[1], &op->in[2], &op->out};
+        const uint32_t made = op->out.index;
+        if (op->out.place == TILE_BUFFER) place[made] = spares ? spare[--spares] : used++;
+        for (uint32_t k = 0; k < 4; k++) {
+            if (refs[k]->place != TILE_BUFFER || (k < 3 && k >= op->in_count)) continue;
+            const uint32_t buffer = refs[k]->index;
+            refs[k]->index = place[buffer];
+            if (last[buffer] != i) continue;
+            spare[spares++] = place[buffer];
+            last[buffer] = UINT32_MAX;
+        }
+    }
+    p->buffer_count = used;
+}
+
+/* Returns the operand whose memory result 0 may take: in each tile it is read, at the same place,
+ * no later than result 0 is written; -1: none. */
+static int find_overwritten(const tile_program *p, const hlo_job *job) {
+    for (uint32_t o = 0; o < job->operand_count; o++) {
+        bool good = job->operands[o].type == job->results[0].type &&
+                    hlo_view_count(&job->operands[o]) == p->count,
+             written = false;
+        for (uint32_t i = 0; i < p->op_count && good; i++) {
+            const tile_op *op = &p->ops[i];
+            for (uint32_t k = 0; k < op->in_count; k++)
+                if (op->in[k].place == TILE_OPERAND && op->in[k].index == o && written)
+                    good = false;
+            if (op->kind == TILE_GATHER && op->source->operand == o) good = false;
+            written |= op->out.place == TILE_RESULT && op->out.index == 0;
+        }
+        if (good) return (int)o;
+    }
+    return -1;
+}
+
+void cpu_tile_prepare(hlo_job *job, hlo_arena *arena) {
+    const hlo_group *g = &job->group;
+    tile_program *p = hlo_arena_zero(arena, sizeof *p);
+    making m = {.p = p, .job = job, .arena = arena};
+    const uint32_t most = 16 * g->instr_count;
+    p->count = hlo_shape_count(g->results[0]->shape);
+    p->ops = hlo_arena_array(arena, most, sizeof *p->ops);
+    m.once = hlo_arena_array(arena, most, sizeof *m.once);
+    m.members = hlo_arena_zero(arena, g->instr_count * sizeof *m.members);
+    m.sources = hlo_arena_zero(arena, 3 * g->instr_count * sizeof *m.sources);
+    for (uint32_t i = 0; i < g->instr_count; i++) {
+        const hlo_instr *instr = g->instrs[i];
+        group_class class = class_of(instr);
+        m.members[i] = class == GROUP_CHEAP || class == GROUP_ALIAS ? move(&m, instr)
+                       : instr->op == HLO_OP_CONVERT                ? convert(&m, instr)
+                                                                    : compute(&m, instr);
+    }
+    p->once = m.once_count;
+    memmove(p->ops + p->once, p->ops, p->op_count * sizeof *p->ops);
+    memcpy(p->ops, m.once, p->once * sizeof *p->ops);
+    p->op_count += p->once;
+    share_buffers(p, arena);
+    int64_t most_elements = TILE_MEMORY / (p->buffer_count ? p->buffer_count : 1) / 8 * 8;
+    p->length = most_elements < TILE_LENGTH ? most_elements : TILE_LENGTH;
+    job->overwrites = find_overwritten(p, job);
+    job->state = p;
+}
