@@ -33,6 +33,7 @@ DIFFERENT = {
     "haliax_mlp_train": (5, "a dequantised value that is converted again"),
     "jax_ragged_dot": (0, "a ragged product"),
     "qwix_nnx_attention": (6, "XLA merges the three dots of one operand into one"),
+    "qwix_ptq_int4": (2, "weights of 4 bits become fp8"),
     "qwix_ragged_dot": (0, "ragged products"),
     "torch_attention": (2, "a dequantised value that is converted again"),
     "torch_export_linear": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
