@@ -82,7 +82,10 @@ static hlo_status make_instruction(edit *e) {
     hlo_instr_take_attrs(e->made, parts.attrs, parts.attr_count);
     if (o->like) hlo_instr_inherit(e->made, o->like);
     status = edit_check_instr(e, e->made);
-    if (status != HLO_OK) unmake(e->made, interned);
+    if (status != HLO_OK)
+        unmake(e->made, interned);
+    else if (o->like)
+        edit_note_replaced(e, o->like, e->made);
     return status;
 }
 

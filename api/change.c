@@ -44,8 +44,10 @@ static hlo_status replace(edit *e) {
         return HLO_INVALID_INPUT;
     }
     status = check_users(e, from, to);
-    if (status == HLO_OK) hlo_instr_replace_uses(from, to);
-    return status;
+    if (status != HLO_OK) return status;
+    hlo_instr_replace_uses(from, to);
+    edit_note_replaced(e, from, to);
+    return HLO_OK;
 }
 
 hlo_status hlo_instruction_replace(hlo_instruction *from, hlo_instruction *to,

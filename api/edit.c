@@ -24,7 +24,10 @@ hlo_status edit_run(edit *e, edit_step *step) {
     jmp_buf *before = hlo_arena_set_recover(e->module->arena, NULL);
     const hlo_status status = run_caught(e, step);
     hlo_arena_set_recover(e->module->arena, before);
-    if (status == HLO_OK) e->module->verified = false;
+    if (status == HLO_OK) {
+        e->module->verified = false;
+        e->module->edits++;
+    }
     hlo_module_free(e->read);
     free(e->text.buffer);
     hlo_arena_free(e->scratch);
@@ -89,4 +92,12 @@ void edit_set_layout(const edit *e, const hlo_shapes *layout) {
     for (uint32_t i = 0; i < module->attr_count; i++)
         if (changed[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT) changed[i].u.shapes = layout;
     module->attrs = changed;
+}
+
+void edit_note_replaced(const edit *e, const hlo_instr *from, const hlo_instr *to) {
+    hlo_module *module = e->module;
+    if (!module->logs_replaced) return;
+    hlo_arena_grow(module->arena, &module->replaced, module->replaced_count,
+                   &module->replaced_capacity, sizeof *module->replaced);
+    module->replaced[module->replaced_count++] = (hlo_replaced){from, to};
 }

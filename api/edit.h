@@ -40,6 +40,8 @@ hlo_status edit_check_operand(const edit *e, const hlo_instr *value, const hlo_i
 /* Checks an instruction by itself. HLO_INVALID_INPUT, with an error. */
 hlo_status edit_check_instr(const edit *e, const hlo_instr *instr);
 
+/* Logs a replacement, if the module has a log. */
+void edit_note_replaced(const edit *e, const hlo_instr *from, const hlo_instr *to);
 /* Sets the module's entry_computation_layout. */
 void edit_set_layout(const edit *e, const hlo_shapes *layout);
 

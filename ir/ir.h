@@ -296,6 +296,11 @@ typedef struct hlo_lines {
     hlo_line marks[256]; /* a line start in each of 256 equal parts of the text, once read */
 } hlo_lines;
 
+/* An instruction that an edit replaced by another one. */
+typedef struct hlo_replaced {
+    const hlo_instr *from, *to;
+} hlo_replaced;
+
 /* A log of new instructions and computations (ir/module/journal.h). */
 typedef struct hlo_journal hlo_journal;
 
@@ -316,7 +321,11 @@ struct hlo_module {
     hlo_deferred_error *deferred; /* newest first */
     bool verified;                /* verified, and changed only by passes since */
     bool exhausted;               /* memory ran out during an edit: it may only be freed */
-    hlo_lines *lines;             /* see hlo_diag_emit() */
+    uint64_t edits;               /* changes by hlo/edit.h */
+    hlo_replaced *replaced;       /* by edits, since `logs_replaced` was set */
+    uint32_t replaced_count, replaced_capacity;
+    bool logs_replaced;
+    hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
     uint32_t relocated;               /* instructions when hlo_module_compact() was last called */
     uint32_t relocated_ids;           /* next_id at that time */

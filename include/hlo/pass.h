@@ -27,6 +27,24 @@ typedef enum hlo_emit_form {
     HLO_EMIT_DQ      /* plain HLO on wide values, for any platform */
 } hlo_emit_form;
 
+/* A pass of one's own. Initialise with hlo_user_pass_init(), then set `name` and `run`. */
+typedef struct hlo_user_pass {
+    size_t struct_size; /* see status.h */
+    const char *name;   /* that hlo_pass_options.passes may have: no built-in one, without commas */
+    /* Changes the module by the functions of edit.h, on the thread that runs the passes; `user` is
+     * the member below, `sink` that of the options. The module is verified before and, if it was
+     * changed, after it. Handles (ir.h) are valid until it returns. A status other than HLO_OK ends
+     * the run, which returns it. It does not free the module, run passes over it, or jump out. */
+    hlo_status (*run)(void *user, hlo_module *module, const hlo_diag_sink *sink);
+    void *user; /* handed to `run` as it is */
+} hlo_user_pass;
+
+/* Sets every field to NULL. */
+static inline void hlo_user_pass_init(hlo_user_pass *pass) {
+    memset(pass, 0, sizeof *pass);
+    pass->struct_size = sizeof *pass;
+}
+
 /* Options of a run of passes. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
@@ -68,6 +86,13 @@ typedef struct hlo_pass_options {
     FILE *dump;              /* where `print_after` prints; must not be NULL with it */
     const char *rules_text;  /* further rewrite rules, as of a file; NULL: none. Diagnostics name
                                 its file as `rules` does, which is not read then */
+    /* Passes of one's own, which `passes` and `print_after` may name beside the built-in ones; they
+     * run where `passes` has them, with min_gain more than once. To run one between two passes of
+     * a sequence, `passes` has the sequence's parts (hlo_pass_sequence()). A matmul that replaces
+     * another one (hlo_instruction_options.like, hlo_instruction_replace()) inherits its verdict.
+     */
+    const hlo_user_pass *const *user_passes;
+    size_t user_pass_count;
 } hlo_pass_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */
@@ -136,8 +161,9 @@ typedef struct hlo_report hlo_report;
  * module, which is verified if it has not been, does not verify; or operands, results and config of
  * a cuBLASLt matmul call contradict each other (hlo_module_verify() does not look inside custom
  * calls); or a rule of options->rules is wrong. HLO_INVALID_USAGE as for hlo_pass_options_check().
- * HLO_INTERNAL: the result failed to verify, a bug of the library; diagnostics give the place.
- * HLO_OUT_OF_MEMORY. On failure the module may only be freed. */
+ * HLO_INTERNAL: the result failed to verify, a bug of the library (after a pass of one's own,
+ * HLO_INVALID_INPUT); diagnostics give the place. HLO_OUT_OF_MEMORY. On failure the module may only
+ * be freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
@@ -238,6 +264,8 @@ void hlo_report_print_times(const hlo_report *report, FILE *out);
 size_t hlo_pass_count(void);
 const char *hlo_pass_name(size_t index);
 const char *hlo_pass_help(size_t index); /* one line */
+/* The passes that a sequence runs, separated by commas; NULL: the pass is no sequence. */
+const char *hlo_pass_sequence(size_t index);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

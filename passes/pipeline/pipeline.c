@@ -17,6 +17,7 @@
 #include "passes/emit/emit.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
+#include "passes/pipeline/user_pass.h"
 #include "passes/rules/library.h"
 #include "passes/sharding/manual.h"
 #include "passes/verdict/remark.h"
@@ -70,6 +71,10 @@ const char *hlo_pass_help(size_t index) {
     return passes[index].help;
 }
 
+const char *hlo_pass_sequence(size_t index) {
+    return passes[index].sequence;
+}
+
 static bool is_word(const char *name, const char *word, size_t length) {
     return strlen(name) == length && memcmp(name, word, length) == 0;
 }
@@ -113,24 +118,29 @@ static bool has_committing(const pass *p) {
     return false;
 }
 
-static hlo_status dump(const run *r, const pass *p) {
+/* Prints the module if options->print_after names the pass, by any of its names, or is "all". */
+static hlo_status dump(const run *r, const char *name, bool is_sequence) {
     const hlo_pass_options *options = r->context.options;
     const char *which = options->print_after;
-    bool all = which && strcmp(which, "all") == 0 && !p->sequence;
-    if (!which || (!all && find_pass(which, strlen(which)) != p)) return HLO_OK;
-    fprintf(options->dump, "// ----- after %s\n", p->name);
+    if (!which) return HLO_OK;
+    const pass *p = find_pass(which, strlen(which));
+    const bool all = strcmp(which, "all") == 0 && !is_sequence;
+    if (!all && strcmp(p ? p->name : which, name) != 0) return HLO_OK;
+    fprintf(options->dump, "// ----- after %s\n", name);
     return hlo_module_print(r->context.module, NULL, options->dump);
 }
 
-static hlo_status verify(const run *r, const char *after) {
+/* Verifies the module after a pass of the library, or of the program. */
+static hlo_status verify(const run *r, const char *after, bool of_program) {
     const unsigned most = r->context.options->max_errors;
     const hlo_verify_options options = {.struct_size = sizeof options, .max_errors = most};
     hlo_status status = hlo_module_verify(r->context.module, &options, r->context.sink);
     if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
     if (status != HLO_INVALID_INPUT) return status;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
-                  "the module fails to verify after '%s', which is a bug of hlo-fp8", after);
-    return HLO_INTERNAL;
+                  "the module fails to verify after '%s', which is %s", after,
+                  of_program ? "the program's own pass" : "a bug of hlo-fp8");
+    return of_program ? HLO_INVALID_INPUT : HLO_INTERNAL;
 }
 
 static double seconds_now(void) {
@@ -161,8 +171,22 @@ static hlo_status run_function(run *r, const pass *p) {
     if (p->role == COMMITS) r->committed += context->changes - before;
     *cleaned = age(r);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
-    if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name);
+    if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name, false);
     return status;
+}
+
+/* Runs a pass of options->user_passes; verifies what it has changed. */
+static hlo_status run_user(run *r, const hlo_user_pass *p) {
+    hlo_pass_context *context = &r->context;
+    const double start = context->options->time_passes ? seconds_now() : 0;
+    const uint64_t before = context->changes;
+    hlo_arena_mark mark = hlo_arena_here(context->scratch);
+    hlo_status status = hlo_user_pass_run(context, p);
+    hlo_arena_release(context->scratch, mark);
+    if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
+    if (status == HLO_OK && context->changes != before && !context->options->verify_none)
+        status = verify(r, p->name, true);
+    return status == HLO_OK ? dump(r, p->name, false) : status;
 }
 
 static hlo_status run_list(run *r, const char *list, bool outermost);
@@ -194,15 +218,21 @@ static hlo_status run_pass(run *r, const pass *p, bool outermost) {
         status = run_or_undo(r, p);
     else
         status = run_list(r, p->sequence, false);
-    return status == HLO_OK ? dump(r, p) : status;
+    return status == HLO_OK ? dump(r, p->name, p->sequence) : status;
 }
 
 static hlo_status run_list(run *r, const char *list, bool outermost) {
     size_t length;
     hlo_status status = HLO_OK;
     for (const char *at = *list ? list : NULL, *word;
-         status == HLO_OK && (word = hlo_next_word(&at, &length));)
-        status = run_pass(r, find_pass(word, length), outermost);
+         status == HLO_OK && (word = hlo_next_word(&at, &length));) {
+        hlo_user_pass own;
+        const pass *p = find_pass(word, length);
+        if (p)
+            status = run_pass(r, p, outermost);
+        else if (hlo_user_pass_find(r->context.options, word, length, &own))
+            status = run_user(r, &own);
+    }
     return status;
 }
 
@@ -244,7 +274,7 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && *options->passes && !options->verify_none && !options->verify_each)
-        status = verify(r, options->passes);
+        status = verify(r, options->passes, false);
     if (status != HLO_OK) return status;
     if (!r->reports) return HLO_OK;
     if (options->lint) hlo_lint_as_left(context);
@@ -275,7 +305,7 @@ static hlo_status emit(run *r) {
     uint64_t before = r->context.changes;
     hlo_status status = hlo_emit(&r->context);
     const bool changed = r->context.changes != before;
-    if (status == HLO_OK && changed && !options->verify_none) status = verify(r, "emit");
+    if (status == HLO_OK && changed && !options->verify_none) status = verify(r, "emit", false);
     return status;
 }
 
@@ -339,6 +369,8 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
     snprintf(name, sizeof name, "%.*s", (int)length, word);
     hlo_suggestion s = hlo_suggest(name);
     for (size_t i = 0; i < PASS_COUNT; i++) hlo_suggest_offer(&s, passes[i].name);
+    for (size_t i = 0; i < options->user_pass_count; i++)
+        hlo_suggest_offer(&s, options->user_passes[i]->name);
     return refuse(options, "no pass is called '%.*s'%s%s", (int)length, word, then,
                   hlo_suggest_meant(&s));
 }
@@ -350,13 +382,25 @@ static hlo_status take_options(const hlo_pass_options *options, hlo_pass_options
                             hlo_options_sink(options));
 }
 
+static bool is_builtin(const char *name) {
+    return strcmp(name, "all") == 0 || find_pass(name, strlen(name));
+}
+
+static bool is_known(const hlo_pass_options *options, const char *name, size_t length) {
+    hlo_user_pass own;
+    return find_pass(name, length) || hlo_user_pass_find(options, name, length, &own);
+}
+
 static hlo_status check_options(const hlo_pass_options *options) {
     size_t length;
+    char fault[256];
+    if (hlo_user_pass_fault(options, is_builtin, fault, sizeof fault))
+        return refuse(options, "%s", fault);
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
-        if (!find_pass(word, length)) return unknown_pass(options, length, word, "");
+        if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
     const char *after = options->print_after;
-    if (after && strcmp(after, "all") != 0 && !find_pass(after, strlen(after)))
+    if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
         return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
     if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
     if (options->emit > HLO_EMIT_DQ) return refuse(options, "no form of output has that number");

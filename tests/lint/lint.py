@@ -260,11 +260,11 @@ def silence():
 
 
 def examples():
-    """C and CMake code shown in README.md or docs/ that the tested programs of tests/embed do not have, word for word."""
-    programs = "".join(read(n) for n in FILES if n.startswith("tests/embed/"))
+    """C and CMake code shown in README.md or docs/ that the tested programs of tests/embed and examples do not have, word for word."""
+    programs = "".join(read(n) for n in FILES if n.startswith(("tests/embed/", "examples/")))
     for block in of("tests/lint/lint.py", ROOT):
         if block.code not in programs:
-            yield block.page, block.line - 1, "not in tests/embed"
+            yield block.page, block.line - 1, "not in tests/embed or examples"
 
 
 def blocks():

@@ -82,6 +82,22 @@ static void assert_done(const fixture *f, hlo_status status) {
     if (status != HLO_OK) fail_msg("%s: %s", hlo_status_name(status), f->said);
 }
 
+/* Checks that the module verifies, reads back as it prints, and has `part` in its text. */
+static inline void assert_sound(fixture *f, const char *part) {
+    char *text, *again;
+    size_t size;
+    assert_int_equal(f->errors, 0);
+    assert_done(f, hlo_module_verify(f->module, NULL, &f->sink));
+    assert_int_equal(hlo_module_to_text(f->module, NULL, &text, &size), HLO_OK);
+    if (!strstr(text, part)) fail_msg("%s\ndoes not have %s", text, part);
+    hlo_module *read = parse(text);
+    assert_int_equal(hlo_module_to_text(read, NULL, &again, &size), HLO_OK);
+    assert_string_equal(again, text);
+    hlo_module_free(read);
+    free(text);
+    free(again);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 #endif

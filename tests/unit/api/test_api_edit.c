@@ -19,21 +19,6 @@ static void assert_refused(fixture *f, const char *part, hlo_status found, hlo_s
     free(after);
 }
 
-static void assert_sound(fixture *f, const char *part) {
-    char *text, *again;
-    size_t size;
-    assert_int_equal(f->errors, 0);
-    assert_done(f, hlo_module_verify(f->module, NULL, &f->sink));
-    assert_int_equal(hlo_module_to_text(f->module, NULL, &text, &size), HLO_OK);
-    if (!strstr(text, part)) fail_msg("%s\ndoes not have %s", text, part);
-    hlo_module *read = parse(text);
-    assert_int_equal(hlo_module_to_text(read, NULL, &again, &size), HLO_OK);
-    assert_string_equal(again, text);
-    hlo_module_free(read);
-    free(text);
-    free(again);
-}
-
 static hlo_instruction_options build(const char *opcode, hlo_instruction *const *operands,
                                      size_t count, const char *attributes) {
     hlo_instruction_options options;

@@ -1,0 +1,191 @@
+/* Passes of one's own among the built-in ones. */
+#include "unit/api/api_fixture.h"
+
+#include "hlo/pass.h"
+
+static hlo_user_pass pass_of(const char *name,
+                             hlo_status (*run)(void *, hlo_module *, const hlo_diag_sink *),
+                             void *user) {
+    hlo_user_pass pass;
+    hlo_user_pass_init(&pass);
+    pass.name = name;
+    pass.run = run;
+    pass.user = user;
+    return pass;
+}
+
+static hlo_status count_runs(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    (void)module, (void)sink;
+    ++*(int *)user;
+    return HLO_OK;
+}
+
+static hlo_status give_status(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    (void)module, (void)sink;
+    return *(hlo_status *)user;
+}
+
+/* Makes a caller lack an operand, which no edit by itself can see. */
+static hlo_status break_module(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    (void)user;
+    hlo_computation *add = hlo_module_find_computation(module, "add");
+    return hlo_instruction_new_parameter(add, "f32[]", "extra", sink, NULL);
+}
+
+/* Replaces dot(negate(a), b) by negate(dot(a, b)). */
+static hlo_status sink_negate(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    (void)user;
+    hlo_computation *main = hlo_module_entry(module);
+    hlo_instruction *d = hlo_computation_find(main, "d"), *made;
+    hlo_instruction *operands[] = {hlo_instruction_operand(hlo_instruction_operand(d, 0), 0),
+                                   hlo_instruction_operand(d, 1)};
+    hlo_instruction_options options;
+    hlo_instruction_options_init(&options);
+    options.opcode = "dot";
+    options.operands = operands;
+    options.operand_count = 2;
+    options.attributes = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    options.before = d;
+    options.like = d;
+    options.name = "made";
+    hlo_status status = hlo_instruction_new(main, &options, sink, &made);
+    if (status != HLO_OK) return status;
+    options.opcode = "negate";
+    options.operands = &made;
+    options.operand_count = 1;
+    options.attributes = NULL;
+    options.like = NULL;
+    status = hlo_instruction_new(main, &options, sink, &made);
+    if (status == HLO_OK) status = hlo_instruction_replace(d, made, sink);
+    return status == HLO_OK ? hlo_instruction_remove(d, sink) : status;
+}
+
+static hlo_status optimize(fixture *f, const hlo_user_pass *pass, const char *passes,
+                           hlo_report **out_report) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.sink = &f->sink;
+    options.passes = passes;
+    options.user_passes = &pass;
+    options.user_pass_count = 1;
+    return hlo_module_optimize(f->module, &options, out_report);
+}
+
+static void test_runs(void **state) {
+    fixture *f = *state;
+    int runs = 0;
+    const hlo_user_pass pass = pass_of("counting", count_runs, &runs);
+    assert_done(f, optimize(f, &pass, "counting,dce,counting", NULL));
+    assert_int_equal(runs, 2);
+    assert_done(f, optimize(f, &pass, "default", NULL));
+    assert_int_equal(runs, 2);
+    assert_int_equal(optimize(f, &pass, "countin", NULL), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "did you mean 'counting'"));
+}
+
+static void test_faults(void **state) {
+    fixture *f = *state;
+    int runs = 0;
+    hlo_user_pass pass = pass_of(NULL, count_runs, &runs);
+    assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "user_passes[0] '' needs a name"));
+    pass.name = "a,b";
+    assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
+    pass.name = "dce";
+    assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "'dce' has the name of a built-in pass"));
+    pass = pass_of("mine", NULL, NULL);
+    assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "has no function"));
+    pass = pass_of("mine", count_runs, &runs);
+    pass.struct_size++;
+    assert_int_equal(optimize(f, &pass, "mine", NULL), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "struct_size"));
+    assert_int_equal(optimize(f, NULL, "", NULL), HLO_INVALID_USAGE);
+    pass.struct_size--;
+    const hlo_user_pass *twice[] = {&pass, &pass};
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.sink = &f->sink;
+    options.user_passes = twice;
+    options.user_pass_count = 2;
+    assert_int_equal(hlo_pass_options_check(&options), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->said, "user_passes[1] 'mine' has the name of another one"));
+    assert_int_equal(runs, 0);
+}
+
+static void test_failing(void **state) {
+    fixture *f = *state;
+    hlo_status given = HLO_MISMATCH;
+    hlo_user_pass pass = pass_of("failing", give_status, &given);
+    assert_int_equal(optimize(f, &pass, "failing", NULL), HLO_MISMATCH);
+    assert_string_equal(f->said, "pass 'failing' ended with 'mismatch'");
+    pass = pass_of("breaking", break_module, NULL);
+    assert_int_equal(optimize(f, &pass, "breaking,dce", NULL), HLO_INVALID_INPUT);
+    assert_string_equal(f->said, "the module fails to verify after 'breaking', which is the "
+                                 "program's own pass");
+}
+
+/* The verdict of a dot that is replaced goes to the one that is like it. */
+static void test_verdict(void **state) {
+    fixture *f = *state;
+    hlo_report *report;
+    const hlo_user_pass pass = pass_of("sink-negate", sink_negate, NULL);
+    assert_done(f, optimize(f, &pass, "sink-negate,default", &report));
+    assert_int_equal(hlo_report_count(report), 1);
+    const hlo_verdict *verdict = hlo_report_verdict(report, 0);
+    assert_string_equal(verdict->input_instr, "d");
+    assert_string_equal(verdict->reason, "not-quantised");
+    hlo_report_free(report);
+    assert_sound(f, "negate(%made)");
+}
+
+static void test_print_after(void **state) {
+    fixture *f = *state;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    const hlo_user_pass pass = pass_of("sink-negate", sink_negate, NULL), *passes = &pass;
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "dce,sink-negate";
+    options.user_passes = &passes;
+    options.user_pass_count = 1;
+    options.print_after = "sink-negate";
+    options.dump = out;
+    options.time_passes = true;
+    hlo_report *report;
+    assert_done(f, hlo_module_optimize(f->module, &options, &report));
+    hlo_report_print_times(report, out);
+    fclose(out);
+    assert_ptr_equal(strstr(text, "// ----- after"), text);
+    assert_ptr_equal(strstr(text, "sink-negate\n"), text + strlen("// ----- after "));
+    assert_non_null(strstr(text, "negate(%made)"));
+    assert_non_null(strstr(strstr(text, "negate(%made)"), "sink-negate"));
+    free(text);
+    hlo_report_free(report);
+}
+
+/* The parts of a sequence are passes. */
+static void test_sequences(void **state) {
+    fixture *f = *state;
+    size_t sequences = 0;
+    for (size_t i = 0; i < hlo_pass_count(); i++) {
+        hlo_pass_options options;
+        hlo_pass_options_init(&options);
+        options.sink = &f->sink;
+        options.passes = hlo_pass_sequence(i);
+        if (!options.passes) continue;
+        sequences++;
+        assert_done(f, hlo_pass_options_check(&options));
+    }
+    assert_true(sequences > 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_runs),    TEST(test_faults),      TEST(test_failing),
+        TEST(test_verdict), TEST(test_print_after), TEST(test_sequences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
