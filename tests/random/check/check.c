@@ -254,7 +254,7 @@ static product_count count_products(const hlo_module *module) {
     const bool *live = hlo_facts_live(module, module->arena);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next) {
-            bool dot = i->op == HLO_OP_DOT || hlo_matmul_is_call(i);
+            bool dot = i->op == HLO_OP_DOT || i->op == HLO_OP_CONVOLUTION || hlo_matmul_is_call(i);
             bool other = !dot && hlo_product_kind_of(i) != HLO_PRODUCT_NONE;
             count.calls |= i->op == HLO_OP_CALL && !hlo_instr_attr(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
             count.dots += dot;

@@ -151,13 +151,31 @@ static void scaled(others *o) {
                     b, s, t, attrs));
 }
 
+/* Windows of one element, of all, side by side, that overlap, and with padding; of fp8 values or
+ * not. */
 static void convolution(others *o) {
-    int a = parameter3(o, o->wide, 2, o->m, o->k), b = parameter3(o, o->wide, 1, o->k, o->n);
+    static const struct {
+        int size, stride, pad; /* size 0: all */
+    } windows[] = {{1, 1, 0}, {1, 2, 0}, {1, 3, -1}, {0, 1, 0},
+                   {2, 2, 0}, {3, 5, 0}, {2, 1, 0},  {2, 2, 1}};
+    static const char *const labels[] = {"b0f_0io->b0f", "b0f_0io->0bf", "b0f_0io->fb0"};
+    const int form = dice_below(o->dice, sizeof windows / sizeof *windows);
+    const int order = dice_below(o->dice, sizeof labels / sizeof *labels);
+    const int size = windows[form].size ? windows[form].size : o->m, stride = windows[form].stride,
+              pad = windows[form].pad, out = (o->m + 2 * pad - size) / stride + 1;
+    const char *type = dice_chance(o->dice, 70) ? some_fp8(o) : o->wide;
+    int a = parameter3(o, type, 2, o->m, o->k), b = parameter3(o, "f8e4m3fn", size, o->k, o->n);
     char shape[48];
-    snprintf(shape, sizeof shape, "%s[2,%d,%d]", o->wide, o->m, o->n);
+    if (order == 0) snprintf(shape, sizeof shape, "%s[2,%d,%d]", o->wide, out, o->n);
+    if (order == 1) snprintf(shape, sizeof shape, "%s[%d,2,%d]", o->wide, out, o->n);
+    if (order == 2) snprintf(shape, sizeof shape, "%s[%d,2,%d]", o->wide, o->n, out);
+    a = emit(o, "%s[2,%d,%d] convert(%%v%d)", o->wide, o->m, o->k, a);
+    b = emit(o, "%s[%d,%d,%d] convert(%%v%d)", o->wide, size, o->k, o->n, b);
     add_result(o, shape,
-               emit(o, "%s convolution(%%v%d, %%v%d), window={size=1}, dim_labels=b0f_0io->b0f",
-                    shape, a, b));
+               emit(o,
+                    "%s convolution(%%v%d, %%v%d), window={size=%d stride=%d pad=%d_%d}, "
+                    "dim_labels=%s",
+                    shape, a, b, size, stride, pad, pad, labels[order]));
 }
 
 /* A call that could have been FP8. */
@@ -214,10 +232,10 @@ static void dynamic(others *o) {
 char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
-    static void (*const kinds[])(others *) = {quantised, narrow,      fusion,   /* which run here */
-                                              ragged,    scaled,      cpu_call, /* and do not */
-                                              attention, convolution, library,  dynamic};
-    const size_t all = sizeof kinds / sizeof *kinds, running = 4;
+    static void (*const kinds[])(others *) = {
+        quantised, narrow,   fusion,    ragged,  convolution, /* which run here */
+        scaled,    cpu_call, attention, library, dynamic /* and do not */};
+    const size_t all = sizeof kinds / sizeof *kinds, running = 5;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];
     others o = {.dice = d, .wide = DICE_PICK(d, wides)};

@@ -1,0 +1,226 @@
+/* Convolutions of fp8 values that are matmuls become dots: along each dimension the window sees one
+ * element, or lies at one place, or its places lie side by side. There each element of the input is
+ * seen once at most: a slice and a reshape part the dimension into places and elements of the
+ * window, which are contracted together with the features.
+ *
+ * Needs: nothing.
+ * Keeps: pinned instructions; fused computations; convolutions with other windows, groups, holes or
+ * padding; those whose operands do not both come from fp8 values; dynamic dimensions.
+ * Numerics: unchanged, except for the order in which products are summed. Tests:
+ * testdata/passes/convolution/ */
+#include "ir/eval/kernel.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/passes.h"
+#include "passes/verdict/remark.h"
+
+typedef struct convolution {
+    hlo_instr *instr, *input, *kernel;
+    uint32_t rank;
+    int64_t named[3 * HLO_EVAL_MAX_RANK]; /* see hlo_dim_labels_read() */
+    hlo_window windows[HLO_EVAL_MAX_RANK];
+} convolution;
+
+/* True if no element is seen twice, and none beside the input, along a spatial dimension. */
+static bool parts(const convolution *c, uint32_t spatial) {
+    const hlo_window *w = &c->windows[spatial];
+    const int64_t n = c->input->shape->dims[c->named[2 + spatial]],
+                  out = c->instr->shape->dims[c->named[2 * c->rank + 2 + spatial]];
+    return w->low <= 0 && w->base == 1 && (w->size == 1 || (w->dilate == 1 && !w->reversed)) &&
+           (w->size == 1 || w->size == w->stride || out == 1) && out > 0 &&
+           (out - 1) * w->stride + w->size - w->low <= n;
+}
+
+/* Reads a convolution that is a matmul. */
+static bool read_matmul(hlo_instr *instr, convolution *c) {
+    *c = (convolution){
+        instr, hlo_instr_operand(instr, 0), hlo_instr_operand(instr, 1), instr->shape->rank, {0},
+        {{0}}};
+    const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
+    if (2 * c->rank > HLO_EVAL_MAX_RANK || !labels ||
+        !hlo_dim_labels_read(labels, c->rank, c->named) ||
+        hlo_instr_int(instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1) != 1 ||
+        hlo_instr_int(instr, HLO_ATTR_BATCH_GROUP_COUNT, 1) != 1 ||
+        hlo_instr_attr(instr, HLO_ATTR_SPARSITY_CONFIG))
+        return false;
+    for (uint32_t i = 0; i + 2 < c->rank; i++) {
+        c->windows[i] = hlo_window_of(instr, i);
+        if (!parts(c, i)) return false;
+    }
+    return true;
+}
+
+static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t rank,
+                               const int64_t *dims) {
+    return hlo_shape_array(c->instr->parent->module, type, rank, dims);
+}
+
+static hlo_instr *insert(const convolution *c, hlo_op op, const hlo_shape *shape,
+                         hlo_instr *operand) {
+    hlo_instr *made = hlo_instr_new(c->instr->parent, c->instr, op, shape, 1, &operand, NULL);
+    const hlo_attr *metadata = hlo_instr_attr(c->instr, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(made, *metadata);
+    made->offset = c->instr->offset;
+    return made;
+}
+
+/* Slices what the window sees of the input. */
+static hlo_instr *seen(const convolution *c) {
+    int64_t dims[HLO_EVAL_MAX_RANK], slice[3 * HLO_EVAL_MAX_RANK];
+    bool all = true;
+    for (uint32_t d = 0; d < c->rank; d++) {
+        dims[d] = slice[3 * d + 1] = c->input->shape->dims[d];
+        slice[3 * d] = 0, slice[3 * d + 2] = 1;
+    }
+    for (uint32_t i = 0; i + 2 < c->rank; i++) {
+        const hlo_window *w = &c->windows[i];
+        const int64_t d = c->named[2 + i],
+                      out = c->instr->shape->dims[c->named[2 * c->rank + 2 + i]];
+        const int64_t step = w->size == 1 && out > 1 ? w->stride : 1, n = dims[d];
+        dims[d] = out * w->size;
+        slice[3 * d] = -w->low;
+        slice[3 * d + 1] = -w->low + (dims[d] - 1) * step + 1;
+        slice[3 * d + 2] = step;
+        all &= dims[d] == n;
+    }
+    if (all) return c->input;
+    hlo_instr *made =
+        insert(c, HLO_OP_SLICE, shaped(c, c->input->shape->type, c->rank, dims), c->input);
+    hlo_instr_set_ints(made, HLO_ATTR_SLICE, 3 * c->rank, slice);
+    return made;
+}
+
+/* The dimensions of an operand of the dot: those of one element that a convolution has and a dot
+ * need not have are left out. */
+typedef struct side {
+    hlo_instr *operand;
+    uint32_t rank, count;
+    int64_t dims[HLO_EVAL_MAX_RANK], contracting[HLO_EVAL_MAX_RANK];
+} side;
+
+static void finish(const convolution *c, side *s) {
+    const hlo_shape *shape = s->operand->shape;
+    if (s->rank != shape->rank)
+        s->operand =
+            insert(c, HLO_OP_RESHAPE, shaped(c, shape->type, s->rank, s->dims), s->operand);
+}
+
+/* Parts each spatial dimension of the input into places and elements of the window. Free dimensions
+ * go to `result`, and their numbers to `at`, by dimension of the input; -1: left out. */
+static side input_side(const convolution *c, int64_t *at, side *result) {
+    side s = {.operand = seen(c)};
+    int64_t window[HLO_EVAL_MAX_RANK] = {0}, of_window[HLO_EVAL_MAX_RANK] = {0};
+    for (uint32_t i = 0; i + 2 < c->rank; i++) window[c->named[2 + i]] = c->windows[i].size;
+    for (uint32_t d = 0; d < c->rank; d++) {
+        const int64_t size = window[d] ? window[d] : 1, n = s.operand->shape->dims[d] / size;
+        at[d] = -1;
+        of_window[d] = s.rank;
+        if (d == c->named[1]) {
+            s.contracting[s.count++] = s.rank;
+            s.dims[s.rank++] = n;
+        } else if (size == 1 || n > 1) {
+            at[d] = result->rank;
+            of_window[d]++;
+            s.dims[s.rank++] = result->dims[result->rank++] = n;
+        }
+        if (size > 1) s.dims[s.rank++] = size;
+    }
+    for (uint32_t i = 0; i + 2 < c->rank; i++)
+        if (c->windows[i].size > 1) s.contracting[s.count++] = of_window[c->named[2 + i]];
+    finish(c, &s);
+    return s;
+}
+
+static side kernel_side(const convolution *c, side *result) {
+    side s = {.operand = c->kernel};
+    const int64_t *named = c->named + c->rank;
+    int64_t at[HLO_EVAL_MAX_RANK] = {0};
+    bool kept[HLO_EVAL_MAX_RANK];
+    for (uint32_t i = 0; i < c->rank; i++) kept[named[i]] = i < 2 || c->windows[i - 2].size > 1;
+    for (uint32_t d = 0; d < c->rank; d++) {
+        at[d] = s.rank;
+        if (kept[d]) s.dims[s.rank++] = c->kernel->shape->dims[d];
+    }
+    s.contracting[s.count++] = at[named[0]];
+    for (uint32_t i = 2; i < c->rank; i++)
+        if (kept[named[i]]) s.contracting[s.count++] = at[named[i]];
+    result->dims[result->rank++] = c->kernel->shape->dims[named[1]];
+    finish(c, &s);
+    return s;
+}
+
+/* Makes the dot; `result` gets its dimensions, and `at` those of the input's. */
+static hlo_instr *multiply(const convolution *c, int64_t *at, side *result) {
+    hlo_instr *instr = c->instr;
+    const side lhs = input_side(c, at, result), rhs = kernel_side(c, result);
+    hlo_instr *operands[] = {lhs.operand, rhs.operand};
+    hlo_instr *dot = hlo_instr_new(instr->parent, instr, HLO_OP_DOT,
+                                   shaped(c, instr->shape->type, result->rank, result->dims), 2,
+                                   operands, instr->name);
+    dot->offset = instr->offset;
+    hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, lhs.count, lhs.contracting);
+    hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, rhs.count, rhs.contracting);
+    const hlo_attr *precision = hlo_instr_attr(instr, HLO_ATTR_OPERAND_PRECISION);
+    if (precision) hlo_instr_set_attr(dot, *precision);
+    hlo_instr_inherit(dot, instr);
+    return dot;
+}
+
+static void replace(hlo_pass_context *context, const convolution *c) {
+    int64_t at[HLO_EVAL_MAX_RANK], order[HLO_EVAL_MAX_RANK], dims[HLO_EVAL_MAX_RANK];
+    side result = {.rank = 0};
+    hlo_instr *instr = c->instr, *dot = multiply(c, at, &result), *value = dot;
+    const int64_t *out = c->named + 2 * (size_t)c->rank;
+    uint32_t rank = 0;
+    bool moves = false;
+    for (uint32_t d = 0; d < c->rank; d++) {
+        uint32_t i = 0;
+        while (out[i] != d) i++;
+        const int64_t from = i == 1 ? result.rank - 1 : at[c->named[i]];
+        if (from < 0) continue;
+        moves |= from != rank;
+        order[rank] = from;
+        dims[rank++] = instr->shape->dims[d];
+    }
+    if (moves) {
+        value = insert(c, HLO_OP_TRANSPOSE, shaped(c, dot->shape->type, rank, dims), dot);
+        hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, rank, order);
+    }
+    if (value->shape != instr->shape)
+        value = insert(c, rank == c->rank ? HLO_OP_COPY : HLO_OP_RESHAPE, instr->shape, value);
+    if (value != dot) hlo_instr_inherit(value, instr);
+    hlo_remark_follow(context, instr, dot);
+    hlo_instr_replace_uses(instr, value);
+    hlo_instr_remove(instr);
+    context->changes++;
+}
+
+/* True if `value` comes from fp8; `reach` is of the `count` instructions that were there before. */
+static bool comes_from_fp8(const unsigned char *reach, uint32_t count, const hlo_instr *value) {
+    return value->id < count ? reach[value->id] & HLO_FROM_FP8
+                             : hlo_type_is_fp8(value->shape->type);
+}
+
+static bool is_static(const hlo_instr *instr) {
+    return !instr->shape->dynamic && hlo_shape_count(instr->shape) > 0;
+}
+
+hlo_status hlo_pass_convolution(hlo_pass_context *context) {
+    hlo_module *module = context->module;
+    if (!module->op_counts[HLO_OP_CONVOLUTION]) return HLO_OK;
+    const bool *fused = hlo_facts_fused(module, context->scratch);
+    const unsigned char *fp8 = hlo_facts_fp8_reach(module, context->scratch);
+    const uint32_t count = module->next_id;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
+             instr = next) {
+            convolution c;
+            next = hlo_instr_next(instr);
+            if (instr->op != HLO_OP_CONVOLUTION || instr->pin) continue;
+            const hlo_instr *input = hlo_instr_operand(instr, 0),
+                            *kernel = hlo_instr_operand(instr, 1);
+            if (comes_from_fp8(fp8, count, input) && comes_from_fp8(fp8, count, kernel) &&
+                is_static(input) && is_static(kernel) && is_static(instr) && read_matmul(instr, &c))
+                replace(context, &c);
+        }
+    return HLO_OK;
+}
