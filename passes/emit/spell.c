@@ -219,46 +219,73 @@ static hlo_instr *plus_addend(speller *s, hlo_instr *x) {
     return binary(s, HLO_OP_ADD, x, c);
 }
 
-static hlo_instr *gelu(speller *s, hlo_instr *x) {
-    hlo_instr *cube = binary(s, HLO_OP_MULTIPLY, binary(s, HLO_OP_MULTIPLY, x, x), x);
-    hlo_instr *inner = binary(s, HLO_OP_ADD, x, times_number(s, cube, 0.044715));
+/* `apart`: in a form that XLA does not fuse, x(1 + cx^2) in place of x + cx^3. */
+static hlo_instr *gelu(speller *s, hlo_instr *x, bool apart) {
+    hlo_instr *square = binary(s, HLO_OP_MULTIPLY, x, x), *inner;
+    if (apart) {
+        inner = binary(s, HLO_OP_ADD, times_number(s, square, 0.044715), numbers(s, x, 1));
+        inner = binary(s, HLO_OP_MULTIPLY, x, inner);
+    } else {
+        hlo_instr *cube = binary(s, HLO_OP_MULTIPLY, square, x);
+        inner = binary(s, HLO_OP_ADD, x, times_number(s, cube, 0.044715));
+    }
     hlo_instr *tanh = unary(s, HLO_OP_TANH, times_number(s, inner, 0.7978845608028654));
     hlo_instr *factor = binary(s, HLO_OP_ADD, tanh, numbers(s, tanh, 1));
     return binary(s, HLO_OP_MULTIPLY, x, times_number(s, factor, 0.5));
 }
 
-/* True if another matmul has, or may have, both operands: XLA merges the two, and the result has
- * the uses of both. */
-static bool shares_operands(const speller *s) {
+/* True if another matmul has one of the operands, or if an operand has too many users to tell. */
+static bool shares_operand(const speller *s) {
     int left = 64;
-    for (const hlo_use *use = s->m->a->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
-        if (left-- == 0) return true;
-        if (user != s->call && user->operand_count > 1 && hlo_instr_operand(user, 0) == s->m->a &&
-            hlo_instr_operand(user, 1) == s->m->b)
-            return true;
-    }
+    for (int i = 0; i < 2; i++)
+        for (const hlo_use *use = (i ? s->m->b : s->m->a)->uses; use; use = use->next) {
+            if (left-- == 0) return true;
+            if (use->user != s->call &&
+                (use->user->op == HLO_OP_DOT || hlo_matmul_is_call(use->user)))
+                return true;
+        }
     return false;
 }
 
+/* Returns the barrier that the pair has been put behind for another matmul, or NULL. `left`: users
+ * to look at. */
+static hlo_instr *barrier_of(const hlo_instr *a, const hlo_instr *b, int *left) {
+    for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
+        const hlo_instr *pair = use->user;
+        if (pair->op == HLO_OP_TUPLE && pair->operand_count == 2 &&
+            hlo_instr_operand(pair, 0) == a && hlo_instr_operand(pair, 1) == b && pair->uses &&
+            pair->uses->user->op == HLO_OP_OPT_BARRIER)
+            return pair->uses->user;
+    }
+    return NULL;
+}
+
 /* Puts both operands behind a barrier, so that XLA does not merge this dot with others that share
- * one of the operands. */
-static void hold_operands(speller *s, hlo_matmul *m) {
+ * an operand; behind one more than those of the same two operands, since XLA makes one of barriers
+ * that are equal. Returns false if an operand has too many users. */
+static bool hold_operands(speller *s, hlo_matmul *m) {
+    hlo_instr *held[] = {m->a, m->b};
+    int left = 256;
+    for (hlo_instr *outer; (outer = barrier_of(held[0], held[1], &left));)
+        for (const hlo_use *use = outer->uses; use; use = use->next)
+            if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT)
+                held[hlo_instr_int(use->user, HLO_ATTR_INDEX, 0)] = use->user;
+    if (left <= 0) return false;
     const hlo_shape *shapes[] = {m->a->shape, m->b->shape};
-    hlo_instr *both = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, 2, shapes), 2,
-                           (hlo_instr *[]){m->a, m->b});
+    hlo_instr *both = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, 2, shapes), 2, held);
     both = unary(s, HLO_OP_OPT_BARRIER, both);
     hlo_instr **operands[] = {&m->a, &m->b};
     for (int i = 0; i < 2; i++) {
         *operands[i] = make(s, HLO_OP_GET_TUPLE_ELEMENT, shapes[i], 1, &both);
         hlo_instr_set_int(*operands[i], HLO_ATTR_INDEX, i);
     }
+    return true;
 }
 
-static hlo_instr *activated(speller *s, hlo_instr *x) {
+static hlo_instr *activated(speller *s, hlo_instr *x, bool apart) {
     switch (hlo_epilogues[s->m->epilogue].activation) {
     case HLO_ACTIVATION_RELU: return binary(s, HLO_OP_MAXIMUM, x, numbers(s, x, 0));
-    case HLO_ACTIVATION_GELU: return gelu(s, x);
+    case HLO_ACTIVATION_GELU: return gelu(s, x, apart);
     default: return x;
     }
 }
@@ -309,13 +336,22 @@ static hlo_instr *narrowed(speller *s, hlo_instr *x) {
     return converted(s, make(s, HLO_OP_CLAMP, x->shape, 3, bounds), type);
 }
 
+static bool has_scalar_scales(const hlo_matmul *m) {
+    return m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR;
+}
+
+/* True if XLA's call has more than a product, which it loses where the dot is merged. */
+static bool has_more(const hlo_matmul *m) {
+    return has_scalar_scales(m) &&
+           (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c || m->amax || hlo_type_is_fp8(m->d->type));
+}
+
 /* Chooses the type of the product and the epilogue: f16 may overflow before it is scaled, and
  * scales per row are f32. */
 static hlo_type type_of(const hlo_matmul *m, bool fusible) {
     hlo_type type = m->d->type;
     if (hlo_type_is_fp8(type)) type = m->c ? m->c->shape->type : HLO_TYPE_F32;
-    const bool scalars = m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR;
-    return fusible && scalars && type == HLO_TYPE_BF16 ? type : HLO_TYPE_F32;
+    return fusible && has_scalar_scales(m) && type == HLO_TYPE_BF16 ? type : HLO_TYPE_F32;
 }
 
 hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
@@ -329,19 +365,19 @@ hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
                  .fusible = fusible && !blocks && isfinite(matmul->alpha)};
     s.type = type_of(matmul, s.fusible);
     hlo_spelled out = {0};
-    hlo_matmul held = *matmul;
+    hlo_matmul alone = *matmul;
     const hlo_epilogue_info *epilogue = &hlo_epilogues[matmul->epilogue];
+    const bool is_gelu = epilogue->activation == HLO_ACTIVATION_GELU;
+    bool held = s.fusible && has_more(matmul) && (is_gelu || shares_operand(&s));
+    if (held) held = hold_operands(&s, &alone);
     /* XLA makes a call with an auxiliary result of a gelu whose operand has another use, and fails.
      */
-    const bool guarded = s.fusible && epilogue->activation == HLO_ACTIVATION_GELU;
-    const bool shared = epilogue->aux || (guarded && shares_operands(&s));
-    if (guarded && !shared) hold_operands(&s, &held);
-    s.m = &held;
+    const bool apart = s.fusible && is_gelu && (epilogue->aux || !held);
+    s.m = &alone;
     hlo_instr *x = plus_addend(&s, plus_bias(&s, product(&s)));
-    if (guarded && shared) x = unary(&s, HLO_OP_OPT_BARRIER, x);
     if (epilogue->aux) x = out.aux = converted(&s, x, matmul->aux->type);
-    if (shared) x = converted(&s, x, HLO_TYPE_F32); /* XLA does not fuse it: f32, as in the call */
-    x = activated(&s, x);
+    if (apart) x = converted(&s, x, HLO_TYPE_F32); /* as in the call */
+    x = activated(&s, x, apart);
     if (matmul->amax) out.amax = greatest(&s, x);
     out.d = narrowed(&s, x);
     return out;
