@@ -216,6 +216,10 @@ const char *hlo_instruction_op_name(const hlo_instruction *instruction) {
     return hlo_instr_op_name(instruction);
 }
 
+const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *out_line) {
+    return hlo_instr_source(instruction, out_line);
+}
+
 /* --------------------------------------------------------------------------------------- shapes */
 
 const char *hlo_shape_type(const hlo_shape *shape) {

@@ -464,8 +464,19 @@ void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 
+/* Returns an entry of the metadata; NULL: there is none. */
+const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id);
 /* Returns the op_name of the metadata; NULL: there is none. */
 const char *hlo_instr_op_name(const hlo_instr *instr);
+/* Returns the file, and the line in it (0: not known), of the innermost stack frame that has one,
+ * else those of the metadata; NULL: none is known. */
+const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line);
+/* Return a stack frame, its location and its file; NULL: the tables do not have it. */
+const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame);
+const hlo_file_location *hlo_frame_location(const hlo_tables *tables, int64_t frame);
+const char *hlo_frame_file(const hlo_tables *tables, int64_t frame);
+/* Returns the number of a frame's parent; 0: none. The frame must be in the tables. */
+int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame);
 
 /* Makes a constant before `before`. */
 hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal);

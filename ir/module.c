@@ -415,8 +415,3 @@ void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text) {
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp) {
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.comp = comp});
 }
-
-const char *hlo_instr_op_name(const hlo_instr *instr) {
-    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
-    return metadata ? hlo_attrs_str(metadata->u.attrs, HLO_ATTR_OP_NAME) : NULL;
-}

@@ -105,6 +105,9 @@ const int64_t *hlo_instruction_integers(const hlo_instruction *instruction, cons
                                         size_t *out_count);
 /* The op_name of the metadata; NULL: there is none. */
 const char *hlo_instruction_op_name(const hlo_instruction *instruction);
+/* The source file of the compiled program, and *out_line there (0: not known): of the innermost
+ * stack frame, else as the metadata has them. NULL: not known. */
+const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *out_line);
 
 /* --------------------------------------------------------------------------------------- shapes */
 

@@ -25,17 +25,6 @@ static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
 }
 
-static const hlo_attr *metadata_attr(const hlo_instr *instr, hlo_attr_id id) {
-    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
-    for (uint32_t i = 0; metadata && i < metadata->u.attrs->count; i++)
-        if (metadata->u.attrs->v[i].id == id) return &metadata->u.attrs->v[i];
-    return NULL;
-}
-
-/* Returns row `number` of a table, from 1; NULL when there is none. */
-#define ROW(rows, count, number)                                                                   \
-    ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
-
 /* True if one of the globs, which commas separate, matches the whole name. */
 static bool is_framework(const char *file, const char *globs) {
     char glob[256];
@@ -47,35 +36,19 @@ static bool is_framework(const char *file, const char *globs) {
     return false;
 }
 
-static const hlo_file_location *location_of(const hlo_tables *tables, int64_t frame) {
-    const hlo_stack_frame *at = ROW(tables->frames, tables->frame_count, frame);
-    return at ? ROW(tables->locations, tables->location_count, at->file_location) : NULL;
-}
-
-static const char *file_of(const hlo_tables *tables, int64_t frame) {
-    const hlo_file_location *at = location_of(tables, frame);
-    const char **file = at ? ROW(tables->files, tables->file_count, at->file_name) : NULL;
-    return file ? *file : NULL;
-}
-
-static int64_t parent_of(const hlo_tables *tables, int64_t frame) {
-    return tables->frames[frame - 1].parent - 1;
-}
-
 /* Finds the innermost frame, from `frame` on, in a file, and, with `own`, in one of the user's; 0:
  * there is none. Results are cached for the frames on the way, so that each is visited once. */
 static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t frame, bool own) {
     enum { NOWHERE = -1 };
     int64_t *places = report->places[own], end = frame, found = 0;
-    while (ROW(tables->frames, tables->frame_count, end) && !places[end]) {
-        const char *file = file_of(tables, end);
+    while (hlo_tables_frame(tables, end) && !places[end]) {
+        const char *file = hlo_frame_file(tables, end);
         const bool here = file && !(own && is_framework(file, report->frameworks));
         places[end] = here ? end : NOWHERE; /* also ends a cycle in the text */
-        if (!here) end = parent_of(tables, end);
+        if (!here) end = hlo_frame_parent(tables, end);
     }
-    if (ROW(tables->frames, tables->frame_count, end) && places[end] != NOWHERE)
-        found = places[end];
-    for (; found && frame != end; frame = parent_of(tables, frame)) places[frame] = found;
+    if (hlo_tables_frame(tables, end) && places[end] != NOWHERE) found = places[end];
+    for (; found && frame != end; frame = hlo_frame_parent(tables, frame)) places[frame] = found;
     return found;
 }
 
@@ -93,13 +66,13 @@ static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t fr
 
 static void set_source(hlo_report *report, const hlo_instr *instr, hlo_verdict *verdict) {
     const hlo_tables *tables = &instr->parent->module->tables;
-    const hlo_attr *id = metadata_attr(instr, HLO_ATTR_STACK_FRAME_ID);
-    const hlo_attr *file = metadata_attr(instr, HLO_ATTR_SOURCE_FILE);
-    const hlo_attr *line = metadata_attr(instr, HLO_ATTR_SOURCE_LINE);
+    const hlo_attr *id = hlo_instr_metadata(instr, HLO_ATTR_STACK_FRAME_ID);
+    const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
+    const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
     const int64_t frame = id ? frame_of(report, tables, id->u.i) : 0;
     if (frame) {
-        verdict->source_file = file_of(tables, frame);
-        verdict->source_line = (long)location_of(tables, frame)->line;
+        verdict->source_file = hlo_frame_file(tables, frame);
+        verdict->source_line = (long)hlo_frame_location(tables, frame)->line;
     } else {
         verdict->source_file = file ? file->u.str : NULL;
         verdict->source_line = line ? (long)line->u.i : 0;

@@ -92,13 +92,23 @@ class Rewritten:
     @property
     def text(self) -> str:
         """The module as HLO text, in XLA's long form."""
-        return module_text(self._module)
+        text, size = ffi.new("char **"), ffi.new("size_t *")
+        with sink() as told:
+            told.check(lib.hlo_module_to_text(self._module, ffi.NULL, text, size))
+        try:
+            return bytes(ffi.buffer(text[0], size[0])).decode("utf-8", "surrogateescape")
+        finally:
+            free(text[0])
 
     @property
     def proto(self) -> bytes:
         """The module as a serialised HloModuleProto."""
         with sink() as told:
-            return module_proto(self._module, told)
+            status, data = written(
+                lambda file: lib.hlo_module_print_proto(self._module, lib.HLO_PROTO_BINARY, told.pointer, file)
+            )
+            told.check(status)
+        return data
 
     def remarks(self, format: str = "text", which: str = "all") -> str:
         """The verdicts as one document, as ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH`` writes it."""
@@ -134,24 +144,6 @@ ModuleLike = Union[str, bytes, "os.PathLike[str]", HasCompilerIR, Rewritten]
 
 def _bytes(text: str | bytes | os.PathLike[str]) -> Any:
     return ffi.new("char[]", text if isinstance(text, bytes) else os.fsencode(text))
-
-
-def module_text(module: Any, how: Any = ffi.NULL) -> str:
-    """An ``hlo_module *`` as HLO text, with an ``hlo_print_options *``."""
-    text, size = ffi.new("char **"), ffi.new("size_t *")
-    with sink() as told:
-        told.check(lib.hlo_module_to_text(module, how, text, size))
-    try:
-        return bytes(ffi.buffer(text[0], size[0])).decode("utf-8", "surrogateescape")
-    finally:
-        free(text[0])
-
-
-def module_proto(module: Any, told: Sink) -> bytes:
-    """An ``hlo_module *`` as a serialised HloModuleProto."""
-    status, data = written(lambda file: lib.hlo_module_print_proto(module, lib.HLO_PROTO_BINARY, told.pointer, file))
-    told.check(status)
-    return data
 
 
 def read(module: ModuleLike, name: str | None, told: Sink) -> Any:

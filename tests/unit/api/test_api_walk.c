@@ -45,6 +45,38 @@ static void test_uses(void **state) {
     assert_null(hlo_instruction_first_use(f->e));
 }
 
+/* Frame 1 has no file, frame 2 is called by it, frame 3 by frame 4, and so around. */
+static const char FRAMES[] =
+    "HloModule m\n\nFileNames\n1 \"step.py\"\n\nFunctionNames\n1 \"f\"\n\nFileLocations\n"
+    "1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n\n"
+    "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {parent_frame_id=2}\n"
+    "3 {parent_frame_id=5}\n4 {parent_frame_id=4}\n\n"
+    "ENTRY e {\n"
+    "  a = f32[] parameter(0), metadata={stack_frame_id=1}\n"
+    "  b = f32[] abs(a), metadata={stack_frame_id=2 source_file=\"x.py\"}\n"
+    "  c = f32[] abs(b), metadata={stack_frame_id=3 source_file=\"x.py\" source_line=5}\n"
+    "  d = f32[] abs(c), metadata={op_name=\"d\" source_file=\"y.py\"}\n"
+    "  ROOT g = f32[] abs(d)\n}\n";
+
+static void test_sources(void **state) {
+    static const struct {
+        const char *name, *file;
+        int64_t line;
+    } wanted[] = {{"a", "step.py", 7}, {"b", "step.py", 7}, {"c", "x.py", 5}, {"d", "y.py", 0}};
+    (void)state;
+    hlo_module *module = parse(FRAMES);
+    const hlo_computation *entry = hlo_module_entry(module);
+    int64_t line = 9;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const hlo_instruction *at = hlo_computation_find(entry, wanted[i].name);
+        assert_string_equal(hlo_instruction_source(at, &line), wanted[i].file);
+        assert_int_equal(line, wanted[i].line);
+    }
+    assert_null(hlo_instruction_source(hlo_computation_root(entry), &line));
+    assert_int_equal(line, 0);
+    hlo_module_free(module);
+}
+
 static void test_attributes(void **state) {
     const fixture *f = *state;
     const char *value;
@@ -103,10 +135,8 @@ static void test_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_walk),
-        TEST(test_uses),
-        TEST(test_attributes),
-        TEST(test_shapes),
+        TEST(test_walk),    TEST(test_uses),   TEST(test_attributes),
+        TEST(test_sources), TEST(test_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
