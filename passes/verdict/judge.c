@@ -86,6 +86,21 @@ static const hlo_instr *find_narrow(const hlo_instr *value) {
     return NULL;
 }
 
+/* Returns the sum x + (q - x), where q comes from fp8, that `value` is but for movement and
+ * conversion: a straight-through estimator. NULL: it is none. */
+static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
+    while (value->operand_count &&
+           (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
+        value = hlo_instr_operand(value, 0);
+    for (uint32_t i = 0; value->op == HLO_OP_ADD && i < 2; i++) {
+        const hlo_instr *x = hlo_instr_operand(value, i), *change = hlo_instr_operand(value, 1 - i);
+        if (change->op == HLO_OP_SUBTRACT && hlo_instr_operand(change, 1) == x &&
+            hlo_fp8_provenance_has(j->provenance, hlo_instr_operand(change, 0)))
+            return value;
+    }
+    return NULL;
+}
+
 static hlo_judgement wide(hlo_reason reason, const hlo_instr *blocker) {
     return (hlo_judgement){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
 }
@@ -103,6 +118,10 @@ static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         return at ? wide(reason, at) : wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
     }
+    const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
+                    *through_r = r ? NULL : find_straight_through(j, right);
+    if ((l || through_l) && (r || through_r))
+        return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
     if (!l && !r) return wide(HLO_REASON_NOT_QUANTISED, NULL);
     const hlo_instr *other = l ? right : left, *narrow = find_narrow(other);
     if (!narrow) return wide(HLO_REASON_ONE_OPERAND_WIDE, other);
