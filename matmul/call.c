@@ -7,6 +7,7 @@
 #include "ir/intern.h"
 #include "ir/module/known.h"
 #include "ir/text/diag.h"
+#include "matmul/block_scaled.h"
 #include "matmul/config.h"
 
 const char hlo_matmul_fp8_target[] = "__cublas$lt$matmul$f8";
@@ -351,19 +352,31 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     return HLO_OK;
 }
 
+/* Returns what is wrong with a call of either kind, or with block-scaled notation; NULL: nothing.
+ */
+static const char *fault(const hlo_instr *instr, const char **out_kind) {
+    hlo_matmul matmul;
+    const char *why = NULL;
+    *out_kind = "matmul call";
+    if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) {
+        hlo_matmul_decode(instr, &matmul, &why);
+        return why;
+    }
+    *out_kind = "block-scaled operation";
+    return hlo_block_fault(instr);
+}
+
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink) {
     hlo_error_budget errors = hlo_error_budget_new(max_errors);
-    if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return HLO_OK;
+    if (!module->op_counts[HLO_OP_CUSTOM_CALL] && !module->op_counts[HLO_OP_SCALED_DOT])
+        return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hlo_matmul matmul;
-            const char *why;
-            if (!hlo_matmul_is_call(instr) && !hlo_matmul_is_wide_call(instr)) continue;
-            if (hlo_matmul_decode(instr, &matmul, &why) == HLO_OK) continue;
-            if (!hlo_error_budget_take(&errors, instr->offset)) continue;
+            const char *kind, *why = fault(instr, &kind);
+            if (!why || !hlo_error_budget_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
-                          "'%s' is no matmul call: %s", instr->name, why);
+                          "'%s' is no %s: %s", instr->name, kind, why);
         }
     return hlo_error_budget_end(&errors, module, sink);
 }

@@ -171,9 +171,10 @@ bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
  * complete matmul may be checked and encoded. */
 const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 
-/* Checks that every call of either kind in the module can be read. HLO_INVALID_INPUT: one error in
- * `sink` for each call that cannot, at most `max_errors` (0: HLO_MOST_ERRORS) and a note with the
- * number of others. hlo_module_verify() does not check custom calls. */
+/* Checks that every call of either kind, and block-scaled notation (block_scaled.h), in the module
+ * can be read. HLO_INVALID_INPUT: one error in `sink` for each that cannot, at most `max_errors`
+ * (0: HLO_MOST_ERRORS) and a note with the number of others. hlo_module_verify() does not check
+ * custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 

@@ -4,6 +4,7 @@
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
+#include "matmul/block_scaled.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -138,6 +139,18 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
 
+/* Plans a copy of the module without block-scaled notation, if it has any. */
+static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
+    if (!hlo_block_any(plan->module)) return HLO_OK;
+    hlo_status status = hlo_matmul_verify(plan->module, 0, sink);
+    if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
+    if (status != HLO_OK) return status;
+    hlo_arena_set_recover(plan->expanded->arena, recover);
+    hlo_block_expand(plan->expanded);
+    plan->module = plan->expanded;
+    return HLO_OK;
+}
+
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out) {
     *out = NULL;
@@ -160,8 +173,13 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     plan->options = own;
     /* Reading calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
-    hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, sink);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (!setjmp(recover)) {
+        status = expand(plan, &recover, sink);
+        if (status == HLO_OK) status = make(plan, sink);
+    }
     hlo_arena_set_recover(plan->arena, NULL);
+    if (plan->expanded) hlo_arena_set_recover(plan->expanded->arena, NULL);
     hlo_arena_set_recover(module->arena, before);
     if (status != HLO_OK) {
         hlo_plan_free(plan);
@@ -177,6 +195,7 @@ void hlo_plan_free(hlo_plan *plan) {
     if (plan->device) plan->backend->close(plan->device);
     hlo_leaves_free(&plan->inputs);
     hlo_leaves_free(&plan->outputs);
+    hlo_module_free(plan->expanded);
     hlo_arena_free(plan->arena);
     free(plan);
 }

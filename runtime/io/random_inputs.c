@@ -23,6 +23,7 @@ static bool is_positive(const char *op_name) {
 static void draw(hlo_random *random, hlo_type type, bool positive, hlo_array *array) {
     size_t width = hlo_types[type].bytes;
     char *at = array->data;
+    positive |= type == HLO_TYPE_F8E8M0FNU; /* it has no other numbers */
     /* Types that numpy does not know as integers are drawn like floats. */
     bool integer =
         type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);

@@ -93,6 +93,8 @@ typedef struct plan_comp {
 struct hlo_plan {
     hlo_arena *arena;
     const hlo_module *module;
+    hlo_module *expanded; /* the module, if it had block-scaled notation, without it; owned. NULL:
+                             it had none */
     const hlo_backend *backend;
     void *device;
     hlo_plan_options options;

@@ -1,0 +1,191 @@
+/* Block-scaled notation, read and checked. */
+#include "matmul/block_scaled.h"
+
+#include <string.h>
+
+#include "matmul/json.h"
+
+static const struct {
+    const char *target;
+    hlo_block_kind kind;
+} targets[] = {{"__op$block_scaled_dot", HLO_BLOCK_OP_DOT},
+               {"__cudnn$blockScaledDot", HLO_BLOCK_CUDNN_DOT},
+               {"__op$quantize", HLO_BLOCK_QUANTIZE},
+               {"__op$dequantize", HLO_BLOCK_DEQUANTIZE}};
+
+hlo_block_kind hlo_block_kind_of(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_SCALED_DOT) return HLO_BLOCK_SCALED_DOT;
+    if (instr->op != HLO_OP_CUSTOM_CALL) return HLO_BLOCK_NONE;
+    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    if (!name || strncmp(name, "__", 2) != 0) return HLO_BLOCK_NONE;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (strcmp(name, targets[i].target) == 0) return targets[i].kind;
+    return HLO_BLOCK_NONE;
+}
+
+bool hlo_block_any(const hlo_module *module) {
+    if (module->op_counts[HLO_OP_SCALED_DOT]) return true;
+    if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return false;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (hlo_block_kind_of(instr)) return true;
+    return false;
+}
+
+static bool is_float_array(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && hlo_type_is_float(shape->type) && !shape->dynamic &&
+           hlo_shape_count(shape) > 0;
+}
+
+/* Reads the block size of a config; 0: it has none, and -1: one that is no positive integer. Other
+ * keys, such as those that jax writes, have no meaning here as in XLA. */
+static int64_t config_block(const hlo_instr *call) {
+    json_t *json = hlo_json_config(call);
+    const json_t *size =
+        json_object_get(json_object_get(json, "block_scaled_dot_backend_config"), "block_size");
+    int64_t block = 0;
+    if (size)
+        block = json_is_integer(size) && json_integer_value(size) >= 0
+                    ? (int64_t)json_integer_value(size)
+                    : -1;
+    json_decref(json);
+    return block;
+}
+
+static int64_t parts(int64_t size, int64_t each) {
+    return (size - 1) / each + 1;
+}
+
+/* Checks the scale of an operand, [batch,] rows, contracting. */
+static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operand,
+                               const hlo_instr *scale) {
+    const hlo_shape *x = operand->shape, *s = scale->shape;
+    const uint32_t k = x->rank - 1;
+    if (!is_float_array(s) || s->rank != x->rank) return "a scale has not the operand's rank";
+    if (x->rank == 3 && s->dims[0] != x->dims[0]) return "a scale has not the operand's batches";
+    if (s->dims[k - 1] < x->dims[k - 1]) return "a scale has fewer rows than its operand";
+    if (dot->tiled && (s->dims[k - 1] % 128 || s->dims[k] % 4))
+        return "a scale does not lie in whole tiles of 128 by 4";
+    if (dot->block)
+        return s->dims[k] < parts(x->dims[k], dot->block)
+                   ? "a scale has fewer columns than its operand has blocks"
+                   : NULL;
+    return x->dims[k] % s->dims[k]
+               ? "the contracting dimension is no multiple of a scale's, and no block_size is given"
+               : NULL;
+}
+
+static const char *check_result(const hlo_block_dot *dot) {
+    const hlo_shape *a = dot->a->shape, *b = dot->b->shape, *d = dot->d;
+    const uint32_t rank = a->rank;
+    if (a->dims[rank - 1] != b->dims[rank - 1])
+        return "the contracting dimensions of the operands differ";
+    if (rank == 3 && a->dims[0] != b->dims[0]) return "the batch dimensions of the operands differ";
+    if (d->rank != rank || (rank == 3 && d->dims[0] != a->dims[0]) ||
+        d->dims[rank - 2] != a->dims[rank - 2] || d->dims[rank - 1] != b->dims[rank - 2])
+        return "the result's dimensions do not follow from the operands'";
+    return NULL;
+}
+
+static const hlo_ints *one_dim(const hlo_instr *instr, bool there, int64_t dim) {
+    return hlo_ints_new(instr->parent->module, there, &dim);
+}
+
+static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
+    const bool cudnn = hlo_block_kind_of(call) == HLO_BLOCK_CUDNN_DOT;
+    const uint32_t count = call->operand_count;
+    if (count < 3u + cudnn || count > 5) return "the number of operands is wrong";
+    *dot = (hlo_block_dot){.a = hlo_instr_operand(call, 0),
+                           .b = hlo_instr_operand(call, 1),
+                           .a_scale = hlo_instr_operand(call, 2),
+                           .b_scale = count > 3 ? hlo_instr_operand(call, 3) : NULL,
+                           .global_scale = count > 4 ? hlo_instr_operand(call, 4) : NULL,
+                           .tiled = cudnn,
+                           .d = call->shape};
+    if (dot->d->type == HLO_TYPE_TUPLE && dot->d->rank && cudnn) dot->d = dot->d->elements[0];
+    const hlo_shape *a = dot->a->shape, *b = dot->b->shape;
+    if (!is_float_array(a) || !is_float_array(b) || !is_float_array(dot->d))
+        return "an operand or the result is no array of floats with elements";
+    if (a->rank != b->rank || a->rank < 2 || a->rank > 3)
+        return "the operands are not both matrices, or both batches of matrices";
+    dot->block =
+        cudnn ? (dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16) : config_block(call);
+    if (dot->block < 0) return "block_size is no positive integer";
+    const char *wrong = check_result(dot);
+    if (!wrong) wrong = check_scale(dot, dot->a, dot->a_scale);
+    if (!wrong && dot->b_scale) wrong = check_scale(dot, dot->b, dot->b_scale);
+    if (!wrong && dot->global_scale &&
+        (dot->global_scale->shape->type != dot->d->type ||
+         !hlo_shape_is_scalar(dot->global_scale->shape)))
+        wrong = "the global scale is no scalar of the result's type";
+    dot->a_batch = dot->b_batch = one_dim(call, a->rank == 3, 0);
+    dot->a_contracting = dot->b_contracting = one_dim(call, true, a->rank - 1);
+    return wrong;
+}
+
+/* Returns the scale of an operand of scaled-dot. One without dimensions counts as 1, whatever it
+ * is. */
+static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
+    hlo_instr *scale = hlo_instr_operand(dot, operand);
+    return scale->shape->rank ? scale : NULL;
+}
+
+/* Reads the opcode, which hlo_infer_SCALED_DOT() has checked but for these. */
+static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
+    *dot = (hlo_block_dot){.a = hlo_instr_operand(instr, 0),
+                           .b = hlo_instr_operand(instr, 1),
+                           .a_scale = scale_of(instr, 2),
+                           .b_scale = scale_of(instr, 3),
+                           .a_batch = hlo_instr_ints(instr, HLO_ATTR_LHS_BATCH_DIMS),
+                           .a_contracting = hlo_instr_ints(instr, HLO_ATTR_LHS_CONTRACTING_DIMS),
+                           .b_batch = hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS),
+                           .b_contracting = hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS),
+                           .d = instr->shape};
+    for (uint32_t i = 0; i < 4; i++)
+        if (!is_float_array(hlo_instr_operand(instr, i)->shape))
+            return "an operand is no array of floats with elements";
+    if (dot->a_contracting->count != 1) return "it has not one contracting dimension";
+    return is_float_array(dot->d) ? NULL : "the result is no array of floats with elements";
+}
+
+const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
+    return hlo_block_kind_of(instr) == HLO_BLOCK_SCALED_DOT ? read_opcode(instr, out_dot)
+                                                            : read_call(instr, out_dot);
+}
+
+/* Checks values, one scale for each block of the last dimension, and the wide type. */
+static const char *check_blocks(const hlo_shape *wide, const hlo_shape *values,
+                                const hlo_shape *scales) {
+    if (!is_float_array(wide) || !is_float_array(values) || !is_float_array(scales))
+        return "an operand or result is no array of floats with elements";
+    if (!wide->rank || !hlo_shape_same_dims(wide, values))
+        return "the values have not the dimensions of what they stand for";
+    if (scales->rank != values->rank) return "the scales have not the values' rank";
+    for (uint32_t i = 0; i + 1 < values->rank; i++)
+        if (scales->dims[i] != values->dims[i]) return "there is no scale for each row";
+    return values->dims[values->rank - 1] % scales->dims[scales->rank - 1]
+               ? "the last dimension is no multiple of the scales'"
+               : NULL;
+}
+
+const char *hlo_block_fault(const hlo_instr *instr) {
+    hlo_block_dot dot;
+    const hlo_shape *shape = instr->shape;
+    switch (hlo_block_kind_of(instr)) {
+    case HLO_BLOCK_NONE: return NULL;
+    case HLO_BLOCK_SCALED_DOT:
+    case HLO_BLOCK_OP_DOT:
+    case HLO_BLOCK_CUDNN_DOT: return hlo_block_dot_read(instr, &dot);
+    case HLO_BLOCK_QUANTIZE:
+        if (instr->operand_count != 1) return "the number of operands is wrong";
+        if (shape->type != HLO_TYPE_TUPLE || shape->rank != 2)
+            return "the result is no tuple of values and scales";
+        return check_blocks(hlo_instr_operand(instr, 0)->shape, shape->elements[0],
+                            shape->elements[1]);
+    case HLO_BLOCK_DEQUANTIZE:
+        if (instr->operand_count != 2) return "the number of operands is wrong";
+        return check_blocks(shape, hlo_instr_operand(instr, 0)->shape,
+                            hlo_instr_operand(instr, 1)->shape);
+    }
+    return NULL;
+}

@@ -1,0 +1,54 @@
+/* Block-scaled notation: products of narrow values that have a scale for each block of adjacent
+ * elements, and the conversions from and to such values. XLA makes something else of them all: its
+ * own expansion is their meaning here.
+ *
+ *   scaled-dot                 HLO's opcode: a, b, a_scale, b_scale
+ *   __op$block_scaled_dot      a, b, a_scale[, b_scale[, global_scale]]
+ *   __cudnn$blockScaledDot     the same, with both scales in cuDNN's order of memory
+ *   __op$quantize              x to (values, scales)
+ *   __op$dequantize            values, scales to x
+ *
+ * Sources: XLA's block_scaling_rewriter.h and .cc, and scaled_dot_rewriter.cc. */
+#ifndef HLO_MATMUL_BLOCK_SCALED_H
+#define HLO_MATMUL_BLOCK_SCALED_H
+
+#include "matmul/call.h"
+
+typedef enum hlo_block_kind {
+    HLO_BLOCK_NONE,
+    HLO_BLOCK_SCALED_DOT,
+    HLO_BLOCK_OP_DOT,
+    HLO_BLOCK_CUDNN_DOT,
+    HLO_BLOCK_QUANTIZE,
+    HLO_BLOCK_DEQUANTIZE
+} hlo_block_kind;
+
+/* Returns the kind of an instruction, from its opcode and the call's target alone. */
+hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
+
+/* A product in this notation. Lists are in the module's arena. */
+typedef struct hlo_block_dot {
+    hlo_instr *a, *b;
+    hlo_instr *a_scale, *b_scale; /* NULL: the operand is as it is */
+    hlo_instr *global_scale;      /* multiplies the result; NULL: none */
+    const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
+    int64_t block;      /* elements along the contracting dimension that share a scale; 0: a scale's
+                           sizes divide the operand's, in each dimension */
+    bool tiled;         /* scales lie in tiles (hlo_scale_index()) */
+    const hlo_shape *d; /* shape of the product */
+} hlo_block_dot;
+
+/* Reads a product. Returns NULL, or the fault (static). */
+const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
+
+/* Returns what is wrong with an instruction of any kind of the notation (static); NULL: nothing. */
+const char *hlo_block_fault(const hlo_instr *instr);
+
+/* True if the module has any instruction of the notation. */
+bool hlo_block_any(const hlo_module *module);
+
+/* Replaces every instruction of the notation by the plain HLO that it means. Each must be without
+ * fault. */
+void hlo_block_expand(hlo_module *module);
+
+#endif

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Block-scaled products and conversions are numpy's in f64, bit for bit.
+
+Elements and scales are few small numbers, so that every sum is exact, whatever its order, and is rounded once to
+the result's type; one scale of each e8m0 array is NaN.
+"""
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+
+import _script
+
+TYPES = {'f4e2m1fn': ml_dtypes.float4_e2m1fn, 'f8e4m3fn': ml_dtypes.float8_e4m3fn, 'f8e5m2': ml_dtypes.float8_e5m2,
+         'f8e8m0fnu': ml_dtypes.float8_e8m0fnu, 'bf16': ml_dtypes.bfloat16, 'f16': np.float16, 'f32': np.float32}
+VALUES = [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2, 3]
+SCALES = [.25, .5, 1, 2, 4]
+
+
+def array(rng, kind, shape):
+    scale = kind == 'f8e8m0fnu'
+    out = rng.choice(SCALES if scale else VALUES, shape).astype(TYPES[kind])
+    if scale:
+        out.reshape(-1)[rng.integers(out.size)] = np.nan
+    return out
+
+
+def text(kind, shape):
+    return f'{kind}[{",".join(map(str, shape))}]'
+
+
+def tiled(scale):
+    """Rows and columns as cuDNN wants them in memory: by the formula of the cuBLAS manual."""
+    rows, columns = scale.shape
+    out = np.zeros(scale.size, scale.dtype)
+    for o in range(rows):
+        for i in range(columns):
+            out[(o // 128 * (columns // 4) + i // 4) * 512 + o % 32 * 16 + o % 128 // 32 * 4 + i % 4] = scale[o, i]
+    return out.reshape(scale.shape)
+
+
+def wide(x, scale, block):
+    """Elements times the scale of their block of the last dimension, in f64."""
+    if scale is None:
+        return x.astype(np.float64)
+    scales = np.repeat(scale.astype(np.float64), block, axis=-1)
+    return x.astype(np.float64) * scales[..., :x.shape[-2], :x.shape[-1]]
+
+
+def calls(rng):
+    """(text of the instruction, operands, results) of every form of the notation."""
+    forms = [('f8e4m3fn', 'f8e5m2', 'f8e8m0fnu', 32, 'f32'), ('f4e2m1fn', 'f4e2m1fn', 'f8e4m3fn', 16, 'f32'),
+             ('f8e5m2', 'f8e5m2', 'f8e8m0fnu', 8, 'bf16'), ('f8e4m3fn', 'bf16', 'f8e8m0fnu', 32, 'bf16')]
+    for a, b, s, block, result in forms:
+        for batch in (), (3,):
+            for padded in False, True:
+                m, n, k = 5, 7, 4 * block - (3 if padded else 0)
+                shape = (8, 5) if padded else (m, 4)
+                x, y = array(rng, a, (*batch, m, k)), array(rng, b, (*batch, n, k))
+                operands = [x, y, array(rng, s, (*batch, *shape))]
+                config = ', backend_config={"scaled_dot_backend_config":{"dequantize_type":"BF16"}}'
+                if padded:
+                    config = f', backend_config={{"block_scaled_dot_backend_config":{{"block_size":{block}}}}}'
+                if b != 'bf16':
+                    operands.append(array(rng, s, (*batch, n + padded, shape[1])))
+                product = wide(x, operands[2], block) @ np.swapaxes(wide(y, (operands + [None])[3], block), -1, -2)
+                if b != 'bf16' and result == 'f32':
+                    operands.append(np.array(1.5, np.float32))
+                    product = product * 1.5
+                yield ('custom-call(%s), custom_call_target="__op$block_scaled_dot"' + config, operands,
+                       [product.astype(TYPES[result])])
+    x, y = array(rng, 'f8e4m3fn', (130, 128)), array(rng, 'f8e4m3fn', (40, 128))
+    s, t = array(rng, 'f8e8m0fnu', (256, 4)), array(rng, 'f8e8m0fnu', (128, 4))
+    product = (wide(x, s, 32) @ wide(y, t, 32).T).astype(np.float32)
+    yield ('custom-call(%s), custom_call_target="__cudnn$blockScaledDot"', [x, y, tiled(s), tiled(t)],
+           [product, np.zeros(0, np.uint8)])
+    x, y = array(rng, 'f8e4m3fn', (2, 6, 64)), array(rng, 'f8e5m2', (64, 2, 8))
+    s, t = array(rng, 'f8e8m0fnu', (2, 3, 4)), array(rng, 'f8e8m0fnu', (2, 2, 8))
+    left = x.astype(np.float64) * np.repeat(np.repeat(s.astype(np.float64), 16, 2), 2, 1)
+    right = y.astype(np.float64) * np.repeat(t.astype(np.float64), 32, 0)
+    product = np.einsum('bmk,kbn->bmn', left, right)
+    dims = 'lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}'
+    for kind in 'f32', 'bf16':
+        yield f'scaled-dot(%s), {dims}', [x, y, s, t], [product.astype(TYPES[kind])]
+    one = np.array(4, np.float32).astype(ml_dtypes.bfloat16)  # counts as 1
+    product = np.einsum('bmk,kbn->bmn', left, y.astype(np.float64))
+    yield f'scaled-dot(%s), {dims}', [x, y, s, one], [product.astype(np.float32)]
+    for q, largest in ('f8e4m3fn', 256), ('f8e5m2', 32768), ('f4e2m1fn', 4):
+        x = rng.standard_normal((6, 96)).astype(np.float32) * np.exp2(rng.integers(-30, 30, (6, 1)))
+        x[0, :32] = 0  # its scale is NaN, and so are its values
+        x = x.astype(np.float32)
+        amax = np.abs(x.reshape(6, 3, 32)).max(-1)
+        s = (amax / np.float32(largest)).astype(ml_dtypes.float8_e8m0fnu)
+        values = (x / np.repeat(s.astype(np.float32), 32, 1)).astype(TYPES[q])
+        yield 'custom-call(%s), custom_call_target="__op$quantize"', [x], [values, s]
+        yield ('custom-call(%s), custom_call_target="__op$dequantize"', [values, s],
+               [wide(values, s, 32).astype(np.float32)])
+
+
+def kind_of(array):
+    return next((name for name, dtype in TYPES.items() if array.dtype == dtype), 'u8')
+
+
+def codes(array):
+    return array.view({1: np.uint8, 2: np.uint16, 4: np.uint32}[array.dtype.itemsize])
+
+
+def stored(array):
+    """As numpy writes types that it does not know: opaque bytes."""
+    return array if array.dtype in (np.float32, np.float16, np.uint8) else array.view(f'V{array.dtype.itemsize}')
+
+
+def main():
+    args = _script.parser().parse_args()
+    rng = np.random.default_rng(1)
+    bad = 0
+    lines, inputs, wanted = [], [], []
+    for number, (call, operands, results) in enumerate(calls(rng)):
+        names = []
+        for operand in operands:
+            names.append(f'p{len(inputs)}')
+            lines.append(f'{names[-1]} = {text(kind_of(operand), operand.shape)} parameter({len(inputs)})')
+            inputs.append(operand)
+        shapes = [text(kind_of(r), r.shape) for r in results]
+        shape = shapes[0] if len(shapes) == 1 else f'({", ".join(shapes)})'
+        lines.append(f'r{number} = {shape} {call % ", ".join(names)}')
+        for index in range(len(results) if len(results) > 1 else 0):
+            lines.append(f'r{number}_{index} = {shapes[index]} get-tuple-element(r{number}), index={index}')
+        wanted += [(f'r{number}_{i}' if len(results) > 1 else f'r{number}', call, r) for i, r in enumerate(results)]
+    shapes = ', '.join(text(kind_of(r), r.shape) for _, _, r in wanted)
+    lines.append(f'ROOT t = ({shapes}) tuple({", ".join(name for name, _, _ in wanted)})')
+    with open(f'{args.work}/module.hlo', 'w') as file:
+        file.write('HloModule block_scaled\nENTRY e {\n  ' + '\n  '.join(lines) + '\n}\n')
+    np.savez(f'{args.work}/in.npz', *[stored(x) for x in inputs])
+    subprocess.run([f'{args.bin}/hlo-fp8-run', f'{args.work}/module.hlo', f'--inputs={args.work}/in.npz',
+                    f'--outputs={args.work}/out.npz'], check=True, stdout=subprocess.DEVNULL)
+    with np.load(f'{args.work}/out.npz') as found:
+        for index, (_, call, expected) in enumerate(wanted):
+            got = found[found.files[index]].view(expected.dtype).reshape(expected.shape)
+            with np.errstate(invalid='ignore'):
+                same = (codes(got) == codes(expected)) | (np.isnan(got.astype(np.float32)) &
+                                                          np.isnan(expected.astype(np.float32)))
+            if not same.all():
+                bad += 1
+                print(f'{call}: {(~same).sum()} of {same.size} elements differ: {got[~same][:3]}, not {expected[~same][:3]}')
+    print(f'{len(wanted)} results compared')
+    return bad != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
