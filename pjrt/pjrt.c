@@ -252,7 +252,7 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     FILE *file = open_memstream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_module_print_proto(pjrt->module, HLO_PROTO_BINARY, sink, file);
-    if (fclose(file) != 0 && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
+    if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     if (status == HLO_OK)
         status = pjrt_compile_options(module, kind_of(pjrt->module), options, &message);
     const pjrt_program program = {.size = sizeof program,

@@ -111,6 +111,24 @@ void free(void *memory) {
     __libc_free(memory);
 }
 
+/* Control by the program itself, which finds them by dlsym(): from now on allocation `number` fails
+ * (0: none), with `all` those behind it, too; both return the number of live allocations. */
+long failing_begin(long number, bool all);
+long failing_end(long *out_count);
+
+long failing_begin(long number, bool all) {
+    at = number;
+    on = all;
+    count = 0;
+    return left;
+}
+
+long failing_end(long *out_count) {
+    at = 0;
+    *out_count = count;
+    return left;
+}
+
 static void tell(void) {
     char text[64];
     const char *path = getenv("FAIL_TELL");

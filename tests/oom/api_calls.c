@@ -1,0 +1,363 @@
+/* usage: api_calls [--long] FOLDER. Calls every function of the library that needs memory, once for
+ * each of its allocations, with that one failing, and with it and all behind it failing: it returns
+ * HLO_OUT_OF_MEMORY, or does without, and nothing is left when all is freed. Runs with failing.so
+ * preloaded. FOLDER is one to write in. Files of arrays are for oom.py alone: libzip leaks. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/dump.h"
+#include "hlo/edit.h"
+#include "hlo/pass.h"
+#include "hlo/proto.h"
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+
+static const char text[] =
+    "HloModule m\n\n"
+    "%add (x: f32[], y: f32[]) -> f32[] {\n"
+    "  %x = f32[] parameter(0)\n"
+    "  %y = f32[] parameter(1)\n"
+    "  ROOT %s = f32[] add(%x, %y)\n"
+    "}\n\n"
+    "ENTRY %main (a: f8e4m3fn[16,16], b: f8e4m3fn[16,16], c: f32[]) -> f32[16,16] {\n"
+    "  %a = f8e4m3fn[16,16]{1,0} parameter(0)\n"
+    "  %b = f8e4m3fn[16,16]{1,0} parameter(1)\n"
+    "  %c = f32[] parameter(2)\n"
+    "  %aw = f32[16,16]{1,0} convert(%a)\n"
+    "  %bw = f32[16,16]{1,0} convert(%b)\n"
+    "  %cs = f32[16,16]{1,0} broadcast(%c), dimensions={}\n"
+    "  %as = f32[16,16]{1,0} multiply(%aw, %cs)\n"
+    "  %r = f32[16]{0} reduce(%as, %c), dimensions={1}, to_apply=%add\n"
+    "  ROOT %d = f32[16,16]{1,0} dot(%as, %bw), lhs_contracting_dims={1}, "
+    "rhs_contracting_dims={0}, metadata={op_name=\"jit(f)/dot\"}\n"
+    "}\n";
+
+static const char rules[] = "phase algebra measure expression_size\n"
+                            "rule both %x = negate(negate(%y)) => %y\n"
+                            "  example\n"
+                            "    ENTRY e { p = f32[4] parameter(0)\n"
+                            "              n = f32[4] negate(p)\n"
+                            "              ROOT m = f32[4] negate(n) }\n"
+                            "  end\n";
+
+static char model[512], baseline[512], folder[512];
+static FILE *nowhere;
+
+/* Counts the errors; a sink allocates nothing. */
+static void count_error(void *user, const hlo_diag *diag) {
+    (void)diag;
+    ++*(int *)user;
+}
+
+static int errors;
+static const hlo_diag_sink sink = {count_error, &errors};
+
+static hlo_status parse(hlo_module **out) {
+    return hlo_module_parse(text, strlen(text), "t.hlo", &sink, out);
+}
+
+/* The status that decides: of two, the one that is not `good`. */
+static hlo_status want(hlo_status status, hlo_status good) {
+    return status == good ? HLO_OK : status == HLO_OK ? HLO_INTERNAL : status;
+}
+
+/* -------------------------------------------------------------------------------- the functions */
+
+static hlo_status call_parse_file(void) {
+    hlo_module *module = NULL;
+    const hlo_status status = hlo_module_parse_file(model, &sink, &module);
+    hlo_module_free(module);
+    return status;
+}
+
+static hlo_status call_modules_parse_file(void) {
+    hlo_module **modules;
+    size_t count;
+    const hlo_status status = hlo_modules_parse_file(model, NULL, &sink, &modules, &count);
+    hlo_modules_free(modules, count);
+    return status;
+}
+
+static hlo_status call_parse_wrong(void) {
+    static const char wrong[] = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] neg(c)\n}";
+    hlo_module *module = NULL;
+    return want(hlo_module_parse(wrong, strlen(wrong), "w.hlo", &sink, &module), HLO_INVALID_INPUT);
+}
+
+static hlo_status call_proto(hlo_module *module) {
+    char *bytes = NULL;
+    size_t size = 0;
+    hlo_module *read = NULL;
+    FILE *out = open_memstream(&bytes, &size);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    hlo_status status = hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, out);
+    if (status == HLO_OK) status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, nowhere);
+    /* A stream in memory whose buffer cannot grow is one that cannot be written to. */
+    if (status == HLO_INVALID_INPUT) status = HLO_OUT_OF_MEMORY;
+    if ((fclose(out) != 0 || !bytes) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK) status = hlo_module_parse_proto(bytes, size, "t.pb", &sink, &read);
+    hlo_module_free(read);
+    free(bytes);
+    return status;
+}
+
+static hlo_status call_module(hlo_module *module) {
+    hlo_module *clone = NULL;
+    char *printed = NULL;
+    size_t size;
+    hlo_status status = hlo_module_clone(module, &clone);
+    if (status == HLO_OK) status = hlo_module_verify(clone, NULL, &sink);
+    if (status == HLO_OK) status = hlo_module_diff(module, clone, nowhere);
+    if (status == HLO_OK) status = hlo_module_diff_matmuls(module, clone, nowhere);
+    if (status == HLO_OK) status = hlo_module_print_stats(module, nowhere);
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, nowhere);
+    for (int form = HLO_PRINT_LONG; form <= HLO_PRINT_NO_LARGE_CONSTANTS && status == HLO_OK;
+         form++) {
+        hlo_print_options options;
+        hlo_print_options_init(&options, (hlo_print_form)form);
+        status = hlo_module_to_text(module, &options, &printed, &size);
+        free(printed);
+    }
+    hlo_module_free(clone);
+    return status;
+}
+
+static hlo_status call_attribute(hlo_module *module) {
+    const char *value;
+    hlo_instruction *dot = hlo_computation_root(hlo_module_entry(module));
+    return hlo_instruction_attribute(dot, "metadata", &value);
+}
+
+static hlo_status call_new(hlo_module *module) {
+    hlo_computation *entry = hlo_module_entry(module);
+    hlo_instruction *dot = hlo_computation_root(entry);
+    hlo_instruction *operands[] = {hlo_computation_find(entry, "as"),
+                                   hlo_computation_find(entry, "c")};
+    hlo_instruction_options options;
+    hlo_instruction_options_init(&options);
+    options.opcode = "reduce";
+    options.operands = operands;
+    options.operand_count = 2;
+    options.attributes = "dimensions={0,1}, to_apply=%add";
+    options.before = dot;
+    options.like = dot;
+    hlo_status status = hlo_instruction_new(entry, &options, &sink, NULL);
+    options.attributes = "dimensions={7}, to_apply=%add";
+    if (status == HLO_OK)
+        status = want(hlo_instruction_new(entry, &options, &sink, NULL), HLO_INVALID_INPUT);
+    return status;
+}
+
+static hlo_status call_new_others(hlo_module *module) {
+    static const char max[] = "ENTRY max { a = f32[] parameter(0) b = f32[] parameter(1)\n"
+                              "            ROOT m = f32[] maximum(a, b) }";
+    static const float values[] = {1, 2};
+    static const int64_t dims[] = {2};
+    hlo_computation *entry = hlo_module_entry(module);
+    hlo_status status =
+        hlo_instruction_new_constant(entry, NULL, "f32", 1, dims, values, &sink, NULL);
+    if (status == HLO_OK) status = hlo_instruction_new_parameter(entry, "f32[3]", "p", &sink, NULL);
+    if (status == HLO_OK) status = hlo_computation_new_text(module, max, strlen(max), &sink, NULL);
+    return status;
+}
+
+static hlo_status call_changes(hlo_module *module) {
+    hlo_computation *entry = hlo_module_entry(module);
+    hlo_instruction *dot = hlo_computation_root(entry), *as = hlo_computation_find(entry, "as"),
+                    *aw = hlo_computation_find(entry, "aw");
+    hlo_status status = hlo_instruction_set_attribute(dot, "metadata", "{op_name=\"x\"}", &sink);
+    if (status == HLO_OK)
+        status = want(hlo_instruction_set_attribute(dot, "metadata", "{op=3}", &sink),
+                      HLO_INVALID_INPUT);
+    if (status == HLO_OK) status = hlo_instruction_set_operand(dot, 0, aw, &sink);
+    if (status == HLO_OK) status = hlo_instruction_replace(as, aw, &sink);
+    if (status == HLO_OK) status = hlo_instruction_remove(as, &sink);
+    if (status == HLO_OK)
+        status = hlo_computation_replace_root(entry, hlo_computation_find(entry, "r"), &sink);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
+    return status;
+}
+
+/* A pass that goes on after each failure: the run must see by itself that memory ran out. */
+static hlo_status heedless(void *user, hlo_module *module, const hlo_diag_sink *to) {
+    hlo_computation *entry = hlo_module_entry(module);
+    hlo_instruction *c = hlo_computation_find(entry, "c");
+    hlo_instruction_options options;
+    hlo_status *last = user;
+    hlo_instruction_options_init(&options);
+    options.opcode = "negate";
+    options.operands = &c;
+    options.operand_count = 1;
+    for (int i = 0; i < 120; i++) last[i & 1] = hlo_instruction_new(entry, &options, to, NULL);
+    return HLO_OK;
+}
+
+static hlo_status call_optimize(hlo_module *module) {
+    hlo_user_pass pass;
+    const hlo_user_pass *passes = &pass;
+    hlo_pass_options options;
+    hlo_report *report = NULL;
+    char why[256];
+    hlo_status last[2] = {HLO_OK, HLO_OK}; /* of the last edits */
+    hlo_user_pass_init(&pass);
+    pass.name = "heedless";
+    pass.run = heedless;
+    pass.user = last;
+    hlo_pass_options_init(&options);
+    options.passes = "heedless,default";
+    options.user_passes = &passes;
+    options.user_pass_count = 1;
+    options.rules_text = rules;
+    options.lint = options.surroundings = options.time_passes = true;
+    options.sink = &sink;
+    hlo_status status = hlo_module_optimize(module, &options, &report);
+    if (status == HLO_OK && last[0] != HLO_OK && last[1] != HLO_OK) status = HLO_INTERNAL;
+    const hlo_report *reports[] = {report};
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLOURED && status == HLO_OK;
+         format++)
+        status =
+            hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, nowhere);
+    if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);
+    if (status == HLO_OK) status = hlo_reports_gate(reports, 1, "all", NULL, why, sizeof why);
+    if (status == HLO_OK)
+        status = hlo_reports_baseline(reports, 1, baseline, &sink, why, sizeof why);
+    if (status == HLO_OK) hlo_report_print_times(report, nowhere);
+    hlo_report_free(report);
+    return status;
+}
+
+static hlo_status call_runtime(hlo_module *module) {
+    static const float value = 1;
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    hlo_arrays *inputs = NULL, *outputs = NULL, *others = NULL;
+    hlo_comparison comparison;
+    hlo_plan_options_init(&options);
+    options.bounds = true;
+    hlo_status status = hlo_plan_new(module, &options, &sink, &plan);
+    if (status == HLO_OK) status = hlo_arrays_draw(module, 1, &sink, &inputs);
+    if (status == HLO_OK) status = hlo_plan_check(plan, inputs, &sink);
+    if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
+    hlo_comparison_init(&comparison);
+    comparison.found = comparison.expected = outputs;
+    if (status == HLO_OK)
+        status = hlo_arrays_sample(outputs, &comparison, module, &options, inputs, &sink);
+    if (status == HLO_OK) status = hlo_arrays_compare_by(&comparison, nowhere);
+    if (status == HLO_OK) status = hlo_arrays_compare(outputs, outputs, nowhere);
+    if (status == HLO_OK) hlo_plan_print(plan, nowhere);
+    if (status == HLO_OK) status = hlo_arrays_new(&others);
+    if (status == HLO_OK) status = hlo_arrays_append(others, "f32", 0, NULL, &value);
+    hlo_arrays_free(others);
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+    return status;
+}
+
+static hlo_status call_history(void) {
+    hlo_dump *dump = NULL;
+    hlo_history *history = NULL;
+    hlo_status status = hlo_dump_open(folder, &sink, &dump);
+    if (status == HLO_OK) status = hlo_history_new(dump, 0, NULL, &history);
+    const hlo_history *histories[] = {history};
+    if (status == HLO_OK)
+        status = hlo_histories_print(dump, histories, HLO_REMARKS_ALL, HLO_REMARKS_JSON, nowhere);
+    hlo_history_free(history);
+    hlo_dump_free(dump);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------- the running */
+
+static const struct row {
+    const char *name;
+    hlo_status (*call)(void);
+    hlo_status (*call_with)(hlo_module *module); /* on a module that is made anew each time */
+} rows[] = {
+    {.name = "parse-file", .call = call_parse_file},
+    {.name = "modules-parse-file", .call = call_modules_parse_file},
+    {.name = "parse-wrong", .call = call_parse_wrong},
+    {.name = "history", .call = call_history},
+    {.name = "proto", .call_with = call_proto},
+    {.name = "module", .call_with = call_module},
+    {.name = "attribute", .call_with = call_attribute},
+    {.name = "new", .call_with = call_new},
+    {.name = "new-others", .call_with = call_new_others},
+    {.name = "changes", .call_with = call_changes},
+    {.name = "optimize", .call_with = call_optimize},
+    {.name = "runtime", .call_with = call_runtime},
+};
+
+/* Of failing.so. */
+static long (*begin)(long at, bool on);
+static long (*end)(long *out_count);
+
+static hlo_status run(const struct row *row) {
+    if (row->call) return row->call();
+    hlo_module *module = NULL;
+    hlo_status status = parse(&module);
+    if (status == HLO_OK) status = row->call_with(module);
+    hlo_module_free(module);
+    return status;
+}
+
+/* Runs a row with allocation `at` failing; returns the number of allocations. */
+static long try(const struct row *row, long at, bool on, bool *failed) {
+    long count;
+    const long before = begin(at, on);
+    const hlo_status status = run(row);
+    const long left = end(&count) - before;
+    if ((status == HLO_OUT_OF_MEMORY && at) || status == HLO_OK) {
+        if (left <= 0) return count;
+        fprintf(stderr, "%s: allocation %ld%s: %ld are not freed\n", row->name, at,
+                on ? " and all behind it" : "", left);
+    } else {
+        fprintf(stderr, "%s: allocation %ld%s: %s\n", row->name, at, on ? " and all behind it" : "",
+                hlo_status_name(status));
+    }
+    *failed = true;
+    return count;
+}
+
+/* Writes the files that are read. */
+static hlo_status prepare(void) {
+    hlo_module *module = NULL;
+    hlo_report *report = NULL;
+    hlo_status status = parse(&module);
+    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w")};
+    if (!files[0] || !files[1]) return HLO_INVALID_INPUT;
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, files[0]);
+    if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
+    const hlo_report *reports[] = {report};
+    if (status == HLO_OK)
+        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, files[1]);
+    for (int i = 0; i < 2; i++) fclose(files[i]);
+    hlo_report_free(report);
+    hlo_module_free(module);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    enum { MOST = 150 }; /* runs of a row, of either kind, without --long */
+    const bool all = argc == 3 && strcmp(argv[1], "--long") == 0;
+    bool failed = false;
+    *(void **)&begin = dlsym(RTLD_DEFAULT, "failing_begin");
+    *(void **)&end = dlsym(RTLD_DEFAULT, "failing_end");
+    nowhere = fopen("/dev/null", "w");
+    if (argc != 2 + all || !begin || !end || !nowhere) return 2;
+    snprintf(folder, sizeof folder, "%.400s", argv[argc - 1]);
+    snprintf(model, sizeof model, "%.400s/module_0000.m.before_optimizations.txt", folder);
+    snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
+    if (prepare() != HLO_OK) return 2;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)run(&rows[i]); /* libraries make what they keep */
+        const long count = try(&rows[i], 0, false, &failed);
+        const long step = all || count < MOST ? 1 : 1 + count / MOST;
+        for (int on = 0; on < 2 && !failed; on++)
+            for (long at = 1; at <= count; at += step) try(&rows[i], at, on, &failed);
+    }
+    fclose(nowhere);
+    return failed;
+}
