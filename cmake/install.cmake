@@ -1,4 +1,4 @@
-# Installing: the programs with their manual pages and completions, the static library, its headers, and how CMake and pkg-config find them;
+# Installing: the programs with their manual pages and completions, the static and the shared library, their headers, and how CMake and pkg-config find them;
 # the shared library that XLA loads.
 # The component `python` is the Python package, which pyproject.toml makes a wheel of; only --component installs it.
 include(GNUInstallDirs)
@@ -16,7 +16,8 @@ function(install_manuals share man)
     DESTINATION ${share}/fish/vendor_completions.d ${ARGN})
 endfunction()
 
-install(TARGETS hlofp8 EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hlofp8 hlofp8_shared EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install_manuals(${CMAKE_INSTALL_DATADIR} ${CMAKE_INSTALL_MANDIR})
@@ -44,6 +45,8 @@ if(SKBUILD)
 endif()
 install(DIRECTORY bindings/python/hlofp8 DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
-install(TARGETS hlofp8_shared hlofp8_ffi LIBRARY DESTINATION hlofp8 ${package})
+# A wheel has no links: one file, by the name that is loaded.
+install(FILES $<TARGET_FILE:hlofp8_shared> DESTINATION hlofp8 RENAME libhlofp8.so ${package})
+install(TARGETS hlofp8_ffi LIBRARY DESTINATION hlofp8 ${package})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${scripts} ${package})
 install_manuals(${data}/share ${data}/share/man ${package})

@@ -34,6 +34,14 @@ cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 
 "$work/build/headers"
 "$work/build/embed" >"$work/cmake.out"
 
+# The shared library has a name for each minor release, which programs are linked to.
+lib=$(dirname "$(find "$work/prefix" -name libhlofp8.a)")
+version=$(sed -n 's/^Version: //p' "$lib/pkgconfig/hlofp8.pc")
+readelf -d "$work/build/embed_shared" | grep -qF "[libhlofp8.so.${version%.*}]"
+test -f "$lib/libhlofp8.so.$version"
+if readelf -d "$work/build/embed" | grep libhlofp8; then exit 1; fi
+"$work/build/embed_shared" | cmp - "$work/cmake.out"
+
 # Each public header stands alone, as C99 and as C++.
 for header in "$work"/prefix/include/hlo/*.h; do
     for language in "$cc -std=c99 -x c" "$cxx -std=c++11 -x c++"; do
@@ -75,7 +83,8 @@ done
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
 eval "set -- \"\$@\" \"\$here/embed.c\" $(pkg-config --cflags --libs hlofp8)" # spaces in paths are escaped
 "$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" -o "$work/embed"
-"$work/embed" >"$work/pkgconfig.out"
+readelf -d "$work/embed" | grep -qF "[libhlofp8.so.${version%.*}]"
+LD_LIBRARY_PATH=$lib "$work/embed" >"$work/pkgconfig.out"
 
 cmp "$work/cmake.out" "$work/pkgconfig.out"
 diff -u "$here/expected.txt" "$work/cmake.out"
