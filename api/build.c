@@ -32,6 +32,14 @@ static hlo_status check_before(const edit *e, const hlo_instr *before) {
                        before->parent ? "stands in another computation" : "was removed");
 }
 
+static hlo_status check_name(const edit *e, const char *name) {
+    if (!name || fragment_is_name(name)) return HLO_OK;
+    return edit_refuse(e, NULL,
+                       "'%s' is no name: it begins with a letter or one '_', has letters, digits, "
+                       "'_', '.' and '-', and is no element type",
+                       name);
+}
+
 static hlo_status check_instruction(const edit *e) {
     const hlo_instruction_options *o = &e->options;
     if (!o->opcode) return edit_refuse(e, NULL, "hlo_instruction_options.opcode is not set");
@@ -55,7 +63,8 @@ static hlo_status check_instruction(const edit *e) {
                            "%%%s, which the new instruction is to be like, is of another "
                            "module",
                            o->like->name);
-    hlo_status status = check_before(e, o->before);
+    hlo_status status = check_name(e, o->name);
+    if (status == HLO_OK) status = check_before(e, o->before);
     for (size_t i = 0; status == HLO_OK && i < o->operand_count; i++) {
         char role[32];
         snprintf(role, sizeof role, "operand %zu", i);
@@ -75,7 +84,7 @@ static hlo_status make_instruction(edit *e) {
                         .operand_count = (uint32_t)o->operand_count};
     if (status == HLO_OK) status = fragment_read(e, &f, &parts);
     if (status != HLO_OK) return status;
-    const char *interned = hlo_intern_string(e->module, o->name && *o->name ? o->name : o->opcode);
+    const char *interned = hlo_intern_string(e->module, o->name ? o->name : o->opcode);
     e->made = hlo_instr_new_interned(e->comp, o->before, parts.op, parts.shape, f.operand_count,
                                      f.operands, interned);
     e->made->offset = place_of(e);
@@ -196,7 +205,8 @@ static hlo_status make_parameter(edit *e) {
     const uint32_t number = e->comp->parameter_count;
     fragment_parts parts;
     const fragment f = {.opcode = "parameter", .shape = e->value};
-    hlo_status status = fragment_read(e, &f, &parts);
+    hlo_status status = check_name(e, e->name);
+    if (status == HLO_OK) status = fragment_read(e, &f, &parts);
     if (status != HLO_OK) return status;
     const char *interned = hlo_intern_string(e->module, e->name ? e->name : "parameter");
     e->made =

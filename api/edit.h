@@ -62,6 +62,8 @@ typedef struct fragment_parts {
     uint32_t attr_count;
 } fragment_parts;
 
+/* True if text can have the name. */
+bool fragment_is_name(const char *name);
 /* Reads an instruction of e->comp. HLO_INVALID_INPUT, with errors. */
 hlo_status fragment_read(edit *e, const fragment *f, fragment_parts *out);
 

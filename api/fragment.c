@@ -26,13 +26,18 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-';
 }
 
+bool fragment_is_name(const char *name) {
+    bool plain = isalpha((unsigned char)*name) || *name == '_';
+    for (const char *at = name; *at; at++) plain &= is_word(*at);
+    const bool reserved = strncmp(name, "__", 2) == 0 && strncmp(name, "__xla_", 6) != 0;
+    return plain && !reserved && hlo_type_find(name, strlen(name)) == HLO_TYPE_INVALID;
+}
+
 /* Names that the parser does not read, which binary modules may have, are replaced. */
 static void put_value_name(hlo_printer *o, const hlo_instr *value, uint32_t number) {
     const char *name = value->name;
-    bool plain = isalpha((unsigned char)*name) || *name == '_';
-    for (const char *at = name; *at; at++) plain &= is_word(*at);
     hlo_put_char(o, '%');
-    if (plain && hlo_intern_length(name) == strlen(name)) {
+    if (fragment_is_name(name) && hlo_intern_length(name) == strlen(name)) {
         hlo_put_interned(o, name);
     } else {
         HLO_PUT(o, "operand.");

@@ -32,13 +32,14 @@ typedef struct hlo_instruction_options {
     const char *opcode; /* as in text, "dot"; must be set */
     hlo_instruction *const *operands;
     size_t operand_count;
-    const char *attributes;  /* as in text, `lhs_contracting_dims={1}, rhs_contracting_dims={0}`.
-                                Computations that they name stand before this one in the module.
-                                NULL:  none */
-    const char *shape;       /* as in text, "f32[2,3]{1,0}"; NULL: inferred from operands and
-                                attributes, which is not possible for some opcodes (broadcast, reshape,
-                                custom-call, ...) */
-    const char *name;        /* without `%`, made unique by a number; NULL: the opcode */
+    const char *attributes; /* as in text, `lhs_contracting_dims={1}, rhs_contracting_dims={0}`.
+                               Computations that they name stand before this one in the module.
+                               NULL:  none */
+    const char *shape;      /* as in text, "f32[2,3]{1,0}"; NULL: inferred from operands and
+                               attributes, which is not possible for some opcodes (broadcast, reshape,
+                               custom-call, ...) */
+    const char *name; /* letters, digits, `_`, `.` and `-`, without `%`; made unique by a number.
+                         NULL: the opcode */
     hlo_instruction *before; /* the instruction that the new one comes before; NULL: at the end */
     const hlo_instruction *like; /* the instruction that it replaces: metadata and frontend
                                     attributes are taken from it, and the sharding if dimensions are

@@ -57,7 +57,7 @@ static hlo_module *parse(const char *text) {
     return module;
 }
 
-static int set_up(void **state) {
+static inline int set_up(void **state) {
     fixture *f = calloc(1, sizeof *f);
     if (!f) return 1;
     f->sink = (hlo_diag_sink){keep, f};
@@ -71,7 +71,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int tear_down(void **state) {
+static inline int tear_down(void **state) {
     fixture *f = *state;
     hlo_module_free(f->module);
     free(f);

@@ -192,6 +192,16 @@ static void test_refused_new(void **state) {
     options.like = foreign;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
     assert_refused(f, "another module", s, HLO_INVALID_USAGE);
+    options = build("negate", pair, 1, NULL);
+    static const char *const names[] = {"",    "a b", "%a",        "1",
+                                        "__x", "f32", "x=f32[] y", "\xc3\xa9"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        options.name = names[i];
+        s = hlo_instruction_new(f->main, &options, &f->sink, &made);
+        assert_refused(f, "is no name", s, HLO_INVALID_USAGE);
+        s = hlo_instruction_new_parameter(f->main, "f32[]", names[i], &f->sink, &made);
+        assert_refused(f, "is no name", s, HLO_INVALID_USAGE);
+    }
     options.struct_size = 8;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
     assert_refused(f, "hlo_instruction_options.struct_size", s, HLO_INVALID_USAGE);
