@@ -10,7 +10,7 @@
 #include "passes/emit/spell.h"
 
 typedef struct emitter {
-    const hlo_pass_options *options;
+    hlo_pass_context *context;
     hlo_spell_greater greater;
 } emitter;
 
@@ -19,8 +19,8 @@ typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, emitter *e);
 
 static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     (void)matmul;
-    return hlo_matmul_set_typed(call, false,
-                                e->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
+    return hlo_matmul_set_typed(
+        call, false, e->context->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
 /* True if `user` multiplies or divides by a constant that is infinite or NaN. */
@@ -166,7 +166,19 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     return 1;
 }
 
+/* Says what XLA does not make of the call's plain form. */
+static void warn_of_loss(const hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    const char *unfused = hlo_spell_unfused(matmul), *outside = hlo_spell_outside(matmul);
+    if (!unfused && !outside) return;
+    hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
+                  hlo_intern_length(call->name),
+                  unfused ? "XLA makes no FP8 call of '%s': %s"
+                          : "XLA computes part of '%s' outside its FP8 call: %s",
+                  call->name, unfused ? unfused : outside);
+}
+
 static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    warn_of_loss(call, matmul, e);
     return make_plain(call, matmul, e, true);
 }
 
@@ -194,7 +206,7 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
     const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
     hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
-    emitter e = {.options = context->options};
+    emitter e = {.context = context};
     uint32_t count = 0;
     for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))

@@ -354,15 +354,28 @@ static hlo_type type_of(const hlo_matmul *m, bool fusible) {
     return fusible && has_scalar_scales(m) && type == HLO_TYPE_BF16 ? type : HLO_TYPE_F32;
 }
 
+const char *hlo_spell_unfused(const hlo_matmul *m) {
+    if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along)
+        return "its scales are per block";
+    return isfinite(m->alpha) ? NULL : "its alpha is infinite";
+}
+
+const char *hlo_spell_outside(const hlo_matmul *m) {
+    if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary result";
+    if (!has_scalar_scales(m)) return "its scales are per row or column";
+    if (m->bias && m->bias->shape->type == HLO_TYPE_F16) return "its bias is f16";
+    if (m->c && m->c->shape->type == HLO_TYPE_F16 && hlo_type_is_fp8(m->d->type))
+        return "its matrix is f16 and its result fp8";
+    return NULL;
+}
+
 hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
                       hlo_spell_greater *greater_of) {
-    const bool blocks =
-        hlo_scale_modes[matmul->a_mode].along || hlo_scale_modes[matmul->b_mode].along;
     speller s = {.module = call->parent->module,
                  .call = call,
                  .m = matmul,
                  .greater = greater_of,
-                 .fusible = fusible && !blocks && isfinite(matmul->alpha)};
+                 .fusible = fusible && !hlo_spell_unfused(matmul)};
     s.type = type_of(matmul, s.fusible);
     hlo_spelled out = {0};
     hlo_matmul alone = *matmul;

@@ -14,6 +14,14 @@ typedef struct hlo_spell_greater {
     hlo_computation *of[HLO_TYPE_COUNT];
 } hlo_spell_greater;
 
+/* Returns why XLA's GPU compiler makes no FP8 call of the matmul in plain HLO; NULL: it makes one.
+ */
+const char *hlo_spell_unfused(const hlo_matmul *m);
+
+/* Returns why part of what the call computes stays outside the FP8 call that XLA makes; NULL: it
+ * has all. */
+const char *hlo_spell_outside(const hlo_matmul *m);
+
 /* Makes instructions before `call` that compute its results. `fusible`: a dot of fp8 values with an
  * epilogue in the type of the result, which XLA's GPU compiler makes an FP8 call of, where it knows
  * such a form. Otherwise a dot of wide values with an epilogue in f32. `greater` holds the
