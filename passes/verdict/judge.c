@@ -2,6 +2,7 @@
  * operands. */
 #include "passes/verdict/judge.h"
 
+#include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/fp8_provenance.h"
@@ -86,6 +87,15 @@ static const hlo_instr *find_narrow(const hlo_instr *value) {
     return NULL;
 }
 
+/* Returns the value without factors of 1, which torch-xla writes. */
+static const hlo_instr *without_ones(const hlo_instr *value) {
+    double factor;
+    while (value->op == HLO_OP_MULTIPLY && hlo_known_number(hlo_instr_operand(value, 1), &factor) &&
+           factor == 1)
+        value = hlo_instr_operand(value, 0);
+    return value;
+}
+
 /* Returns the sum x + (q - x), where q comes from fp8, that `value` is but for movement and
  * conversion: a straight-through estimator. NULL: it is none. */
 static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
@@ -93,8 +103,9 @@ static const hlo_instr *find_straight_through(const hlo_judge_context *j, const 
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
         value = hlo_instr_operand(value, 0);
     for (uint32_t i = 0; value->op == HLO_OP_ADD && i < 2; i++) {
-        const hlo_instr *x = hlo_instr_operand(value, i), *change = hlo_instr_operand(value, 1 - i);
-        if (change->op == HLO_OP_SUBTRACT && hlo_instr_operand(change, 1) == x &&
+        const hlo_instr *x = hlo_instr_operand(value, i),
+                        *change = without_ones(hlo_instr_operand(value, 1 - i));
+        if (change->op == HLO_OP_SUBTRACT && without_ones(hlo_instr_operand(change, 1)) == x &&
             hlo_fp8_provenance_has(j->provenance, hlo_instr_operand(change, 0)))
             return value;
     }
