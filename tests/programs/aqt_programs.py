@@ -2,6 +2,7 @@
 import jax
 import jax.numpy as jnp
 from aqt.jax.v2 import config
+from aqt.jax.v2.aqt_dot_general import DequantMode
 from flax import linen as nn
 
 from _jax import array, program
@@ -63,3 +64,11 @@ def aqt_per_tensor():
     cfg.fwd.dg_quantizer.rhs.calib_shared_axes = "per_tensor"
     dot = lambda x, w: cfg(x, w, (((1,), (0,)), ((), ())))
     return dot, array((32, 64), BF16), array((64, 48), BF16)
+
+
+@program
+def aqt_fake_quantise():
+    """Both operands dequantised before the product."""
+    op = config.config_fwd_fp8("e4m3")
+    op.fwd.lhs.dequant_mode = op.fwd.rhs.dequant_mode = DequantMode.THIS_INPUT
+    return lambda x, w: op(x, w, (((1,), (0,)), ((), ()))), array((32, 64), BF16), array((64, 48), BF16)

@@ -209,3 +209,19 @@ def nnx_train():
         return loss, nnx.split((model, optimiser))[1]
 
     return step, state, array((32, 64)), array((32, 64))
+
+
+@program
+def linen_nanoo():
+    """The types of another maker's GPUs, fnuz: cuBLASLt does not take them."""
+    layer = nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.NANOOFp8DotGeneralOp))
+    x = array((32, 64), BF16)
+    return layer.apply, initialised(layer, x), x
+
+
+@program
+def linen_dense_general():
+    """Two contracting dimensions, two free ones on the right."""
+    layer = nn.DenseGeneral((4, 16), axis=(-2, -1), dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
+    x = array((8, 2, 4, 16), BF16)
+    return layer.apply, initialised(layer, x), x

@@ -37,3 +37,34 @@ def jax_ragged_dot():
         return (y * sx * sw[expert][:, None]).astype(BF16)
 
     return experts, array((64, 32), E4M3), array((4, 32, 48), E4M3), array((4,), jnp.int32), array((64, 1)), array((4,))
+
+
+@program
+def jax_algorithm():
+    """A product whose algorithm asks for fp8."""
+    fast = jax.lax.DotAlgorithmPreset.ANY_F8_ANY_F8_F32_FAST_ACCUM
+
+    def product(a, b, scale):
+        return jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())), precision=fast, preferred_element_type=jnp.float32) * scale
+
+    return product, array((32, 64), E4M3), array((48, 64), E4M3), array(())
+
+
+@program
+def jax_experts():
+    """A mixture of experts by one-hot einsums: a scale per token, and per expert and column."""
+
+    def quantised(v, axis):
+        scale = jnp.max(jnp.abs(v), axis=axis, keepdims=True).astype(jnp.float32) / 448
+        return jnp.clip(v / scale, -448, 448).astype(E4M3), scale
+
+    def experts(x, up, down, router):
+        p = jax.nn.softmax(x.astype(jnp.float32) @ router)
+        h, sh = quantised(jnp.einsum("te,td->etd", (p > 0.3).astype(BF16), x), -1)
+        w, sw = quantised(up, 1)
+        y = jax.nn.silu(jnp.einsum("etd,edf->etf", h, w, preferred_element_type=jnp.float32) * sh * sw).astype(BF16)
+        (y, sy), (w, sw) = quantised(y, -1), quantised(down, 1)
+        z = jnp.einsum("etf,efd->etd", y.astype(BF16) * sy.astype(BF16), w.astype(BF16) * sw.astype(BF16))
+        return jnp.einsum("etd,te->td", z, p.astype(BF16))
+
+    return experts, array((32, 64), BF16), array((4, 64, 128), BF16), array((4, 128, 64), BF16), array((64, 4))

@@ -120,3 +120,45 @@ def qwix_mxfp8():
                                 (((1,), (0,)), ((), ())))
 
     return product, array((64, 128), BF16), array((128, 96), BF16)
+
+
+@program
+def qwix_dequantised():
+    """Dequantised before the product, a scale per row and per column."""
+
+    def product(x, w):
+        return qwix.dequantize(qwix.quantize(x, E4M3, channelwise_axes=[0])) @ qwix.dequantize(qwix.quantize(w, E4M3, channelwise_axes=[1]))
+
+    return product, array((32, 64), BF16), array((64, 48), BF16)
+
+
+@program
+def qwix_static_scale():
+    """Scales of activations that were found before."""
+    rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, act_static_scale=True)
+    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    return model.apply, variables, array((32, 64), BF16)
+
+
+@program
+def qwix_lora():
+    """Products of low rank beside those of quantised weights."""
+    rule = qwix.LoraRule(weight_qtype=E4M3, act_qtype=E4M3, rank=16, alpha=1.0)
+    model, variables = quantised(qwix.LoraProvider([rule]), array((32, 64), BF16))
+    return model.apply, variables, array((32, 64), BF16)
+
+
+@program
+def qwix_conv():
+    layer = nn.Conv(32, (3, 3), dtype=BF16)
+    model = qwix.quantize_model(layer, qwix.PtqProvider([qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)]))
+    x = array((2, 8, 8, 16), BF16)
+    return model.apply, jax.eval_shape(model.init, jax.random.key(0), x), x
+
+
+@program
+def qwix_int8():
+    """Integers of 8 bits: no fp8 type holds them."""
+    rule = qwix.QuantizationRule(weight_qtype=jnp.int8, act_qtype=jnp.int8)
+    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    return model.apply, variables, array((32, 64), BF16)

@@ -156,3 +156,93 @@ def torch_export_linear():
     inputs = torch.zeros(32, 64), torch.zeros(96, 64).to(E4M3), torch.ones(96, 1)
     exported = torch.export.export(Linear(), inputs).run_decompositions()
     return stablehlo.exported_program_to_stablehlo(exported).get_stablehlo_text()
+
+
+@program
+def torch_linear_batch():
+    """A batch of sequences, scales after the product, a bias and a gelu."""
+    x, w = array(2, 16, 64, dtype=BF16), array(96, 64, dtype=E4M3)
+    s = x.abs().max().float() / 448
+    q = (x / s.to(BF16)).clamp(-448, 448).to(E4M3)
+    y = torch.nn.functional.linear(q.to(BF16), w.to(BF16)) * (s * array()).to(BF16)
+    return torch.nn.functional.gelu(y + array(96, dtype=BF16), approximate="tanh")
+
+
+@program
+def torch_einsum():
+    """Queries and keys of two batch dimensions."""
+    x, w = array(2, 16, 64, dtype=E4M3), array(4, 16, 64, dtype=E4M3)
+    return torch.einsum("btd,hkd->bhtk", x.to(BF16) * array(dtype=BF16), w.to(BF16) * array(dtype=BF16))
+
+
+@program
+def torch_swiglu():
+    """The gated layer of a transformer, its middle quantised with the current amax."""
+    x = array(32, 64, dtype=E4M3)
+    gate, up, down = array(128, 64, dtype=E4M3), array(128, 64, dtype=E4M3), array(64, 128, dtype=E4M3)
+    sx = array()
+    d = lambda q, s: q.to(torch.float32) * s
+    h = torch.nn.functional.silu(torch.nn.functional.linear(d(x, sx), d(gate, array()))) * torch.nn.functional.linear(d(x, sx), d(up, array()))
+    sh = h.abs().max() / 448
+    qh = (h / sh).clamp(-448, 448).to(E4M3)
+    return torch.nn.functional.linear(d(qh, sh), d(down, array())).to(BF16)
+
+
+@program
+def torch_kv_cache():
+    """A query with keys and values that are kept in fp8."""
+    q, k, v = array(2, 4, 1, 32, dtype=BF16), array(2, 4, 64, 32, dtype=E4M3), array(2, 4, 64, 32, dtype=E4M3)
+    sq = q.abs().max().float() / 448
+    qq = (q.float() / sq).clamp(-448, 448).to(E4M3)
+    s = (qq.to(BF16) @ k.to(BF16).transpose(-1, -2)).float() * sq * array() / 5.65
+    p = torch.softmax(s, -1)
+    pq = (p * 448).to(E4M3)
+    return (pq.to(BF16) @ v.to(BF16)).float() * array() / 448
+
+
+@program
+def torch_train():
+    """A step of SGD on two layers: forward in e4m3, gradients in e5m2, current scales."""
+    class Forward(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            scale = x.abs().max().clamp(min=1e-12) / 448
+            return (x / scale).to(E4M3).to(x.dtype) * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Backward(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            scale = g.abs().max().clamp(min=1e-12) / 57344
+            return (g / scale).to(E5M2).to(g.dtype) * scale
+
+    weights = [array(64, 64).requires_grad_(True) for _ in range(2)]
+    optimiser = torch.optim.SGD(weights, lr=0.1)
+    h = array(32, 64)
+    for w in weights:
+        h = torch.relu(Backward.apply(torch.nn.functional.linear(Forward.apply(h), Forward.apply(w))))
+    (h - array(32, 64)).square().mean().backward()
+    optimiser.step()
+    return tuple(weights)
+
+
+@program
+def torch_detach():
+    """x + (q - x).detach(): not quite q, and the product stays wide."""
+    x, w = array(32, 64), array(96, 64)
+
+    def quantise(v, s):
+        q = (v / s).clamp(-448, 448).to(E4M3).to(torch.float32) * s
+        return v + (q - v).detach()
+
+    x.requires_grad_(True), w.requires_grad_(True)
+    y = torch.nn.functional.linear(quantise(x, array()), quantise(w, array()))
+    y.sum().backward()
+    return y, x.grad, w.grad

@@ -30,15 +30,21 @@ DIFFERENT = {
     "rowwise_before": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qkv_shared": (3, "XLA merges the three dots of one operand before it looks for fp8, and none is left"),
     # Of the programs:
+    "aqt_fake_quantise": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "haliax_mlp_train": (5, "a dequantised value that is converted again"),
+    "jax_experts": (2, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "jax_ragged_dot": (0, "a ragged product"),
+    "qwix_dequantised": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qwix_nnx_attention": (6, "XLA merges the three dots of one operand into one"),
     "qwix_ptq_int4": (2, "weights of 4 bits become fp8"),
     "qwix_ragged_dot": (0, "ragged products"),
     "torch_attention": (2, "a dequantised value that is converted again"),
+    "torch_einsum": (1, "a dequantised value that is converted again"),
     "torch_export_linear": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
+    "torch_kv_cache": (2, "a product of a row and a matrix"),
     "torch_linear": (1, "a dequantised value that is converted again"),
     "torch_pt2e_bf16": (1, "a dequantised value that is converted again"),
+    "torch_swiglu": (3, "XLA merges the two dots of one operand into one"),
     "torchao_float8_rowwise": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
 }
 

@@ -14,7 +14,7 @@ import sys
 import _script
 import fp8_counts
 
-# What no CPU backend executes.
+# What XLA's CPU backend does not execute.
 RAGGED, BLOCKS = "ragged-dot", "__op$block_scaled_dot"
 
 
@@ -36,11 +36,9 @@ def check(args, path, facts):
     *_, wrong = fp8_counts.check(args.bin / "hlo-fp8-opt", path, path.stem, facts)
     text = path.read_text()
     done = run(args.bin / "hlo-fp8-run", "--optimize", "--compare=before", path)
-    if RAGGED in text or BLOCKS in text:
-        return wrong + ["it runs now: say so here"] * (not done.returncode)
     if done.returncode:
         wrong.append(f"before and after: {done.stdout}{done.stderr}")
-    return wrong + (same_as_xla(args, path) if args.long else [])
+    return wrong + (same_as_xla(args, path) if args.long and RAGGED not in text and BLOCKS not in text else [])
 
 
 def main():
