@@ -18,7 +18,10 @@ test -n "$(find "$work/root/usr/lib" -name 'libhlofp8.so.*.*.*' -type f)"
 test -z "$(find "$work/root" -name '*.py' -o -name '*.pyc')" # the Python package is a wheel
 for program in hlo-fp8-opt hlo-fp8-run; do
     "$work/root/usr/bin/$program" --version | grep "^$program [0-9]"
-    test -s "$work/root/usr/share/man/man1/$program.1"
+    for file in man/man1/$program.1 bash-completion/completions/$program zsh/site-functions/_$program \
+        fish/vendor_completions.d/$program.fish; do
+        test -s "$work/root/usr/share/$file" || { echo "the package has no $file"; exit 1; }
+    done
 done
 module=$here/../../examples/twice-negated.hlo
 cmake -G Ninja -S "$here/../../examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/root/usr" \
