@@ -91,10 +91,6 @@ static hlo_status find_attribute(const edit *e, hlo_attr_id *out) {
     return edit_refuse(e, e->instr, "there is no attribute '%s'%s", e->name, hlo_suggest_meant(&s));
 }
 
-static void put_called(hlo_printer *o, const hlo_computation *comp) {
-    hlo_put_name(o, comp->name);
-}
-
 /* Prints the attributes of the instruction, with the new value of `id`. */
 static const char *attributes_with(edit *e, hlo_attr_id id) {
     const hlo_instr *instr = e->instr;
@@ -103,8 +99,7 @@ static const char *attributes_with(edit *e, hlo_attr_id id) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < instr->attr_count; i++)
         if (instr->attrs[i].id != id) kept[count++] = instr->attrs[i];
-    *o = (hlo_printer){
-        .overflow = HLO_OVERFLOW_GROW, .options = &hlo_print_long_form, .put_called = put_called};
+    if (!edit_open_text(e)) return NULL;
     if (e->value) {
         hlo_put_string(o, e->name);
         hlo_put_char(o, '=');

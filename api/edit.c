@@ -34,6 +34,17 @@ hlo_status edit_run(edit *e, edit_step *step) {
     return status;
 }
 
+static void put_called(hlo_printer *o, const hlo_computation *comp) {
+    hlo_put_name(o, comp->name);
+}
+
+bool edit_open_text(edit *e) {
+    enum { FIRST = 1 << 10 };
+    e->text = (hlo_printer){
+        .overflow = HLO_OVERFLOW_GROW, .options = &hlo_print_long_form, .put_called = put_called};
+    return hlo_printer_grow(&e->text, FIRST);
+}
+
 hlo_status edit_refuse(const edit *e, const hlo_instr *at, const char *format, ...) {
     const hlo_module *module = at && at->parent ? at->parent->module : NULL;
     va_list args;

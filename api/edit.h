@@ -27,6 +27,9 @@ typedef struct edit {
 typedef hlo_status edit_step(edit *e);
 hlo_status edit_run(edit *e, edit_step *step);
 
+/* Empties e->text, which grows; false: there is no memory. */
+bool edit_open_text(edit *e);
+
 /* Emits an error at the place of `at`; NULL: at none. Returns HLO_INVALID_USAGE. */
 hlo_status edit_refuse(const edit *e, const hlo_instr *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -201,7 +201,7 @@ static bool is_whole(const composition *c, const hlo_module *read) {
 hlo_status fragment_read(edit *e, const fragment *f, fragment_parts *out) {
     composition c = {.e = e, .f = f};
     c.declared = hlo_arena_zero(e->scratch, e->module->next_computation_id + 1);
-    e->text = (hlo_printer){.overflow = HLO_OVERFLOW_GROW, .options = &hlo_print_long_form};
+    if (!edit_open_text(e)) return HLO_OUT_OF_MEMORY;
     compose(&c);
     if (e->text.failed) return HLO_OUT_OF_MEMORY;
     const hlo_diag_sink sink = {.emit = relay, .user = &c};
