@@ -151,6 +151,11 @@ static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *
     return HLO_OK;
 }
 
+static hlo_status expand_and_make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
+    const hlo_status status = expand(plan, recover, sink);
+    return status == HLO_OK ? make(plan, sink) : status;
+}
+
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out) {
     *out = NULL;
@@ -173,11 +178,8 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     plan->options = own;
     /* Reading calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
-    hlo_status status = HLO_OUT_OF_MEMORY;
-    if (!setjmp(recover)) {
-        status = expand(plan, &recover, sink);
-        if (status == HLO_OK) status = make(plan, sink);
-    }
+    const hlo_status status =
+        setjmp(recover) ? HLO_OUT_OF_MEMORY : expand_and_make(plan, &recover, sink);
     hlo_arena_set_recover(plan->arena, NULL);
     if (plan->expanded) hlo_arena_set_recover(plan->expanded->arena, NULL);
     hlo_arena_set_recover(module->arena, before);
