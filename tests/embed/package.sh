@@ -13,7 +13,8 @@ for needed in libjansson4 libjansson-dev libopenblas-dev libzip-dev; do
     dpkg-deb -f "$1" Depends | grep -qw -- "$needed" || { echo "$1 does not depend on $needed"; exit 1; }
 done
 dpkg-deb -x "$1" "$work/root"
-dpkg-deb --ctrl-tarfile "$1" | tar -xO ./triggers | grep -q ldconfig
+dpkg-deb --ctrl-tarfile "$1" | tar -xO ./postinst | grep -q ldconfig
+dpkg-deb --ctrl-tarfile "$1" | tar -xO ./shlibs | grep "^libhlofp8 [0-9.]* hlo-fp8 (>= "
 test -n "$(find "$work/root/usr/lib" -name 'libhlofp8.so.*.*.*' -type f)"
 test -z "$(find "$work/root" -name '*.py' -o -name '*.pyc')" # the Python package is a wheel
 for program in hlo-fp8-opt hlo-fp8-run; do
