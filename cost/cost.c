@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cost/flops.h"
+#include "ir/module/ragged.h"
 #include "matmul/product.h"
 
 /* Instructions that one kernel may hold; values further back count as read from memory. Keeps the
@@ -185,6 +186,22 @@ static double bytes_of_results(const hlo_shape *shape) {
     return bytes;
 }
 
+/* Computes the cost of a ragged-dot as XLA makes it: the dense product of all rows or terms with
+ * all groups, on copies of the operands with zeros in them; of fp8 operands in FP8. */
+static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double bytes,
+                               const hlo_target_info *target) {
+    const double times = r->mode == HLO_RAGGED_BATCH ? 1 : (double)r->groups,
+                 left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
+    const double read = r->mode == HLO_RAGGED_BATCH         ? 0
+                        : r->mode == HLO_RAGGED_CONTRACTING ? left + right
+                                                            : left;
+    const double made = times * read, dense = bytes - read + made;
+    const double peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
+    hlo_cost cost = {dense + read + made, roofline(times * p->flops, dense, peak, target)};
+    if (cost.seconds > 0) cost.seconds += (read + made) / (1e9 * target->memory_gbs);
+    return cost;
+}
+
 static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
                            const hlo_target_info *target) {
     hlo_matmul m;
@@ -196,6 +213,8 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
         for (uint32_t i = 0; i < instr->operand_count; i++)
             bytes += hlo_bytes_of(hlo_instr_operand(instr, i)->shape);
     }
+    hlo_ragged ragged;
+    if (hlo_ragged_read(instr, &ragged)) return cost_of_ragged(&ragged, p, bytes, target);
     return (hlo_cost){bytes, roofline(p->flops, bytes, peak, target)};
 }
 

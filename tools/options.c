@@ -389,6 +389,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->emit = (hlo_emit_form)values[OPTION_EMIT].number;
     out->allow_bias_rounding = values[OPTION_ALLOW_BIAS_ROUNDING].given;
     out->merge_dots = values[OPTION_MERGE_DOTS].given;
+    out->ragged = (hlo_ragged_form)values[OPTION_RAGGED].number;
     out->framework_files =
         program == PROGRAM_OPT ? values[OPTION_FRAMEWORK_FILES].text : out->framework_files;
     out->verify_each = values[OPTION_VERIFY_EACH].given;

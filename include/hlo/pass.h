@@ -45,6 +45,13 @@ static inline void hlo_user_pass_init(hlo_user_pass *pass) {
     pass->struct_size = sizeof *pass;
 }
 
+/* The form in which a rewritten module has its ragged-dots of fp8 values. */
+typedef enum hlo_ragged_form {
+    HLO_RAGGED_AUTO,  /* what is fastest on the target: dense, as no library has groups in FP8 */
+    HLO_RAGGED_DENSE, /* FP8 calls of dense products, with zeros outside each group */
+    HLO_RAGGED_KEEP   /* ragged-dots of the fp8 values, for compilers and runtimes that have them */
+} hlo_ragged_form;
+
 /* Options of a run of passes. Initialise with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
@@ -93,6 +100,7 @@ typedef struct hlo_pass_options {
      */
     const hlo_user_pass *const *user_passes;
     size_t user_pass_count;
+    hlo_ragged_form ragged; /* default HLO_RAGGED_AUTO */
 } hlo_pass_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */

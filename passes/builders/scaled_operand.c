@@ -261,6 +261,22 @@ static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side
     return s && make_scale(env, s, out);
 }
 
+hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
+                                    const hlo_granularity *granularity) {
+    plan p;
+    p.count = 0;
+    const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
+    return s ? make_fp8(env, s) : NULL;
+}
+
+bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
+                                const hlo_granularity *granularity, hlo_instr **out) {
+    plan p;
+    p.count = 0;
+    const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
+    return s && make_scale(env, s, out);
+}
+
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
     const hlo_rule_mark mark = hlo_rule_here(env);
     hlo_instr *packed;

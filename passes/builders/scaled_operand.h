@@ -4,7 +4,15 @@
 #ifndef HLO_PASSES_SCALED_OPERAND_H
 #define HLO_PASSES_SCALED_OPERAND_H
 
-#include "passes/engine/engine.h"
+#include "passes/builders/granularity.h"
+
+/* Makes the fp8 value of operand `side` of a product of any kind; its factors have the granularity.
+ * NULL: it is no fp8 value times such factors, or it cannot be made. */
+hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
+                                    const hlo_granularity *granularity);
+/* Makes the compact form of the factors, in f32; `*out` NULL: there are none. False: as above. */
+bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
+                                const hlo_granularity *granularity, hlo_instr **out);
 
 /* Makes the fp8 value of operand `side` (0 or 1) of `dot`, moved as the operand is. NULL: it cannot
  * be made, or the operand does not match the mode: it is no fp8 value times factors of the mode's

@@ -70,13 +70,17 @@ static void replace_operand(hlo_instr *user, const hlo_instr *from, hlo_instr *t
         if (hlo_instr_operand(user, i) == from) hlo_instr_set_operand(user, i, to);
 }
 
+static bool is_dot(const hlo_instr *instr) {
+    return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
+}
+
 /* Hands the verdicts of the dots that the rule replaces on to `dot`. */
 static void follow_replaced(const hlo_rule_env *env, hlo_instr *dot, plan *p) {
     for (uint32_t i = 0; i < env->rule->action_count; i++) {
         const hlo_rule_action *a = &env->rules->actions[env->rule->first_action + i];
         if (a->kind != HLO_ACTION_REPLACE || env->slots[a->slot].kind != HLO_BOUND_VALUE) continue;
         hlo_instr *from = env->slots[a->slot].instr;
-        if (from->op == HLO_OP_DOT)
+        if (is_dot(from))
             p->changes[p->change_count++] = (change){.from = from, .to = dot, .follow = true};
     }
 }
@@ -102,7 +106,7 @@ static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
     case HLO_ACTION_LET:
         env->slots[a->slot] =
             (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
-        if (value && value->op == HLO_OP_DOT) follow_replaced(env, value, p);
+        if (value && is_dot(value)) follow_replaced(env, value, p);
         return true;
     case HLO_ACTION_REPLACE: return add_change(env, p, target, value);
     default:

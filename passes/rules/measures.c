@@ -1,4 +1,5 @@
 /* Measures of builder.def. */
+#include "passes/analysis/dequantise.h"
 #include "passes/builders/collective.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/rules/functions.h"
@@ -34,6 +35,12 @@ MEASURE(expression_size) {
 
 MEASURE(dots) {
     return value->op == HLO_OP_DOT;
+}
+
+MEASURE(wide_ragged) {
+    if (value->op != HLO_OP_RAGGED_DOT) return 0;
+    return 2 - (hlo_type_is_fp8_operand(hlo_instr_operand(value, 0)->shape->type) &&
+                hlo_type_is_fp8_operand(hlo_instr_operand(value, 1)->shape->type));
 }
 
 MEASURE(wide_collectives) {

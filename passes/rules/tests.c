@@ -139,7 +139,8 @@ TEST(used_only_by) {
 TEST(allowed) {
     const hlo_pass_options *options = env->context->options;
     return (!strcmp(args->word, "bias-rounding") && options->allow_bias_rounding) ||
-           (!strcmp(args->word, "merge-dots") && options->merge_dots);
+           (!strcmp(args->word, "merge-dots") && options->merge_dots) ||
+           (!strcmp(args->word, "dense-ragged") && options->ragged != HLO_RAGGED_KEEP);
 }
 
 TEST(mark) {

@@ -12,6 +12,7 @@
 struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
+    bool keeps_ragged; /* ragged-dots of fp8 values stay on purpose */
     const bool *fused; /* by computation id */
     /* made on demand: */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
@@ -19,9 +20,11 @@ struct hlo_judge_context {
     const hlo_fp8_provenance *provenance;
 };
 
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, hlo_arena *arena) {
+hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
+                                         hlo_arena *arena) {
     hlo_judge_context *j = hlo_arena_zero(arena, sizeof *j);
     j->module = module;
+    j->keeps_ragged = keeps_ragged;
     j->arena = arena;
     j->fused = hlo_facts_fused(module, arena);
     return j;
@@ -158,7 +161,7 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
 /* Returns why a dot that could be FP8 must stay as it is. That precedes the reason of a rule,
  * unless the rule was about a call all but made. No reason: it need not stay. */
 static hlo_judgement judge_held(hlo_judge_context *j, const hlo_instr *dot) {
-    const bool looked_at = dot->op == HLO_OP_DOT;
+    const bool looked_at = dot->op == HLO_OP_DOT || dot->op == HLO_OP_RAGGED_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
     const hlo_instr *dynamic = looked_at ? find_dynamic(dot) : NULL;
     if ((!pinned && !dynamic) || !fp8_of(j, hlo_instr_operand(dot, 0)) ||
@@ -192,6 +195,10 @@ static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
         [HLO_PRODUCT_CPU] = HLO_REASON_CPU_LIBRARY,
     };
     const hlo_product_kind kind = hlo_product_kind_of(instr);
+    const bool ragged = kind == HLO_PRODUCT_RAGGED && instr->operand_count == 3;
+    if (ragged &&
+        (!fp8_of(j, hlo_instr_operand(instr, 0)) || !fp8_of(j, hlo_instr_operand(instr, 1))))
+        return judge_carried(j, instr);
     return kind == HLO_PRODUCT_DOT ? judge_dot(j, instr) : wide(reasons[kind], NULL);
 }
 
@@ -202,6 +209,9 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
     const hlo_judgement held = judge_held(j, instr);
     hlo_product product = {0};
     hlo_product_read(instr, &product);
+    const bool kept = product.kind == HLO_PRODUCT_RAGGED && j->keeps_ragged &&
+                      hlo_type_is_fp8_operand(product.a->shape->type) &&
+                      hlo_type_is_fp8_operand(product.b->shape->type);
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
     else if (held.reason != HLO_REASON_COUNT && said != HLO_REASON_SCALES_OUT_OF_RANGE)
@@ -210,7 +220,7 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
         judgement = wide(said, NULL);
     else if (maker == HLO_FUSION_CPU)
         judgement = wide(HLO_REASON_CPU_LIBRARY, NULL);
-    else if (!product.fp8)
+    else if (!product.fp8 && !kept)
         judgement = judge_wide(j, instr);
     judgement.fusion = fused ? makers[maker].name : NULL;
     return judgement;

@@ -15,8 +15,9 @@ typedef struct hlo_judgement {
 } hlo_judgement;
 
 /* Makes the context of a module that does not change any more; it computes facts on demand, in
- * `arena`. */
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, hlo_arena *arena);
+ * `arena`. `keeps_ragged`: ragged-dots of fp8 values are what was asked for. */
+hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
+                                         hlo_arena *arena);
 /* Judges a matmul; `said`: the reason that a pass gave, HLO_REASON_COUNT: none. */
 hlo_judgement hlo_judge(hlo_judge_context *judging, const hlo_instr *instr, hlo_reason said);
 

@@ -130,6 +130,7 @@ static hlo_pass_options run_options(const char *text, char *capacity, size_t siz
     o.scales_used = strstr(text, "--scale-operands=used") != NULL;
     o.allow_bias_rounding = strstr(text, "--allow-bias-rounding") != NULL;
     o.merge_dots = strstr(text, "--merge-dots") != NULL;
+    if (strstr(text, "--ragged=keep")) o.ragged = HLO_RAGGED_KEEP;
     return o;
 }
 
@@ -137,7 +138,8 @@ static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
     return !strcmp(a->passes ? a->passes : "", b->passes ? b->passes : "") &&
            a->target == b->target && a->cuda_major == b->cuda_major &&
            a->cuda_minor == b->cuda_minor && a->scales_used == b->scales_used &&
-           a->allow_bias_rounding == b->allow_bias_rounding && a->merge_dots == b->merge_dots;
+           a->allow_bias_rounding == b->allow_bias_rounding && a->merge_dots == b->merge_dots &&
+           a->ragged == b->ragged;
 }
 
 /* Once for each of the ways in which its RUN lines optimise it, forwards and backwards. */

@@ -359,6 +359,7 @@ def jit(
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
     merge_dots: bool | None = None,
+    ragged: str | None = None,
     fallback: str = "error",
     **jit_options: Any,
 ) -> Any:
@@ -372,7 +373,7 @@ def jit(
       function: the function; without one, a decorator is returned.
       emit: "qdq", which XLA's GPU compiler makes FP8 calls of, the default there; "dq", for any platform, the default
         elsewhere; "ffi", calls of this package's own handlers.
-      target, cuda, min_gain, rules, allow_bias_rounding, merge_dots: as for ``rewrite``.
+      target, cuda, min_gain, rules, allow_bias_rounding, merge_dots, ragged: as for ``rewrite``.
       fallback: "error" raises Error where the function cannot be rewritten, "warn" runs it as jax.jit would and says
         why in a RewriteWarning.
       **jit_options: of ``jax.jit``: static_argnums, donate_argnums, in_shardings, ...
@@ -389,6 +390,7 @@ def jit(
         "rules": rules,
         "allow_bias_rounding": allow_bias_rounding,
         "merge_dots": merge_dots,
+        "ragged": ragged,
     }
     options = {key: value for key, value in options.items() if value is not None}
     with sink() as told, pass_options(told, **options):

@@ -194,6 +194,8 @@ def _option(key: str, value: Any) -> dict[str, Any]:
     """The fields of ``hlo_pass_options`` that a keyword argument of rewrite() stands for."""
     if key == "emit":
         return {"emit": enumerator("hlo_emit_form", value)}
+    if key == "ragged":
+        return {"ragged": enumerator("hlo_ragged_form", value)}
     if key == "target":
         return {"target": target_number(value)}
     if key == "cuda":
@@ -246,6 +248,7 @@ def rewrite(
     rules: str | os.PathLike[str] | None = None,
     allow_bias_rounding: bool = False,
     merge_dots: bool = False,
+    ragged: str = "auto",
     framework_files: str | None = None,
     lint: bool = False,
     name: str | None = None,
@@ -263,6 +266,7 @@ def rewrite(
       rules: a file of further rules (docs/rules.md).
       allow_bias_rounding: an f32 bias may be rounded to bf16.
       merge_dots: makes one matmul of several that share an operand and a scale.
+      ragged: what becomes of ragged-dots of fp8 values: "auto", "dense" or "keep".
       framework_files: globs of source files that a verdict's place is not in.
       lint: looks for likely mistakes with scales, too.
       name: the file name that messages show.
@@ -284,6 +288,7 @@ def rewrite(
             rules=rules,
             allow_bias_rounding=allow_bias_rounding,
             merge_dots=merge_dots,
+            ragged=ragged,
             framework_files=framework_files,
             lint=lint,
         ) as how,

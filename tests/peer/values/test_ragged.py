@@ -4,6 +4,8 @@
 XLA's CPU does not run the opcode, so the reference is written here: a mask that says which group each index of
 the ragged dimension belongs to, and one sum in f64. Modules are drawn: all three modes, any order of
 dimensions, sizes as a vector or for each index before the ragged dimension, sums below and above its extent.
+Then the operands are fp8 values times factors that do not vary along what is summed: each ragged-dot must become
+FP8, dense and kept, and compute the same; factors of rows, batches and groups that are in no product are NaN.
 """
 import os
 import subprocess
@@ -50,7 +52,7 @@ def masks(sizes, extent):
 
 
 class Case:
-    def __init__(self, number, large=False):
+    def __init__(self, number, large=False, quantised=False):
         self.mode = 'MKB'[number % 3]
         names = iter('abcdefhijklmnopqrstuvwxyz')
         counts = [RNG.integers(0, 3), RNG.integers(1, 3), RNG.integers(0, 3), RNG.integers(0, 3)]
@@ -61,7 +63,7 @@ class Case:
         if self.mode == 'M':
             counts[2] = max(counts[2], 1)
         batch, summed, rows, columns = ([next(names) for _ in range(c)] for c in counts)
-        size = {n: int(RNG.integers(0 if RNG.random() < .05 else 1, 6)) for n in batch + summed + rows + columns}
+        size = {n: int(RNG.integers(0 if RNG.random() < .05 and not quantised else 1, 6)) for n in batch + summed + rows + columns}
         self.ragged = {'M': rows, 'K': summed, 'B': batch}[self.mode][-1 if large else RNG.integers(
             len({'M': rows, 'K': summed, 'B': batch}[self.mode]))]
         size[self.ragged] = int(RNG.integers(1, 14))
@@ -78,6 +80,9 @@ class Case:
             before = []
         result = ['g'] * (self.mode == 'K') + batch + rows + columns
         self.types = TRIPLES[0 if large else RNG.integers(len(TRIPLES))]
+        if quantised:
+            self.types = [('f8e4m3fn', 'f8e4m3fn'), ('f8e4m3fn', 'f8e5m2'), ('f8e5m2', 'f8e4m3fn')][RNG.integers(3)]
+            self.types += (('f32', 'bf16', 'f16')[RNG.integers(3)],)
         self.size_type = list(INTEGERS)[RNG.integers(len(INTEGERS))] if not large else 's32'
         shapes = [[size[n] for n in of] for of in (left, right, before + ['g'], result)]
         low = 0 if self.types[0][0] == 'u' else -2
@@ -96,6 +101,10 @@ class Case:
                 ('lhs_ragged_dims', [left.index(self.ragged)]),
                 ('rhs_group_dims', [right.index('g')] if self.mode == 'M' else [])]
         self.attributes = ', '.join(f'{k}={braces(v)}' for k, v in dims if v)
+        if quantised:
+            self.unread = {} if before else self.find_unread(size)
+            self.body = [self.dequantised(i, of, summed) for i, of in enumerate((left, right))]
+            return
         mask = masks(self.inputs[2], size[self.ragged])
         mask_names = ''.join(before) + self.ragged + 'g'
         if self.mode == 'B':
@@ -106,14 +115,46 @@ class Case:
         self.want = np.einsum(f'{left},{right},{mask_names}->{"".join(result)}', *operands, mask.astype(wide),
                               optimize=True).astype(TYPES[self.types[2]])
 
+    def find_unread(self, size):
+        """Indices of the ragged dimension, and groups, that are in no product."""
+        used = masks(self.inputs[2], size[self.ragged]) > 0
+        if self.mode == 'K':
+            return {}
+        return {self.ragged: ~used.any(1)} | ({'g': ~used.any(0)} if self.mode == 'M' else {})
+
+    def dequantised(self, side, names, summed):
+        """Lines that scale operand `side`; %N is the number of the case."""
+        wide = self.types[2] if RNG.random() < .5 or self.types[2] == 'f16' else 'f32'
+        shape = self.shapes[side].replace(self.types[side], wide)
+        lines, last = [f'  w%N_{side} = {shape} convert(p%N_{side})'], f'w%N_{side}'
+        for i in range(RNG.integers(0, 3)):
+            dims = [d for d, n in enumerate(names) if n not in summed and RNG.random() < .5]
+            extents = [self.inputs[side].shape[d] for d in dims]
+            at = len(self.inputs)
+            factors = RNG.uniform(.3, 3, extents)
+            for axis, d in enumerate(dims):
+                if names[d] in self.unread and extents[axis] > 1:  # one factor is for all
+                    np.moveaxis(factors, axis, 0)[self.unread[names[d]]] = np.nan
+            self.inputs.append(factors.astype(TYPES[wide]))
+            self.shapes.append(text_of(wide, extents))
+            lines += [f'  b%N_{at} = {shape} broadcast(p%N_{at}), dimensions={braces(dims)}',
+                      f'  s%N_{at} = {shape} {("multiply", "divide")[RNG.integers(2)]}({last}, b%N_{at})']
+            last = f's%N_{at}'
+        return lines, last
+
 
 def module(cases):
     lines, at = [], 0
     for i, case in enumerate(cases):
-        for j in range(3):
-            lines.append(f'  p{i}_{j} = {case.shapes[j]} parameter({at})')
+        shapes = case.shapes[:3] + case.shapes[4:]
+        for j, shape in enumerate(shapes):
+            lines.append(f'  p{i}_{j} = {shape} parameter({at})')
             at += 1
-        lines.append(f'  r{i} = {case.shapes[3]} ragged-dot(p{i}_0, p{i}_1, p{i}_2), {case.attributes}')
+        operands = [f'p{i}_0', f'p{i}_1']
+        for side, (body, last) in enumerate(getattr(case, 'body', [])):
+            lines += [line.replace('%N', str(i)) for line in body]
+            operands[side] = last.replace('%N', str(i))
+        lines.append(f'  r{i} = {case.shapes[3]} ragged-dot({", ".join(operands)}, p{i}_2), {case.attributes}')
     shapes = ', '.join(case.shapes[3] for case in cases)
     names = ', '.join(f'r{i}' for i in range(len(cases)))
     return '\n'.join(['HloModule ragged', 'ENTRY e {', *lines, f'  ROOT all = ({shapes}) tuple({names})', '}', ''])
@@ -124,17 +165,45 @@ def plain(array):
         ml_dtypes.bfloat16, E4M3, E5M2, ml_dtypes.float8_e4m3b11fnuz)) else array
 
 
-def main():
-    args = _script.parser().parse_args()
-    cases = [Case(i) for i in range(600)] + [Case(0, True), Case(1, True)]
-    paths = [os.path.join(args.work, n) for n in ('ragged.hlo', 'ragged_in.npz', 'ragged_out.npz')]
+def write(work, cases):
+    """Returns the paths of the module and of its inputs."""
+    paths = [os.path.join(work, n) for n in ('ragged.hlo', 'ragged_in.npz')]
     with open(paths[0], 'w') as out:
         out.write(module(cases))
     inputs = [v for case in cases for v in case.inputs]
     np.savez(paths[1], **{str(i): plain(v) for i, v in enumerate(inputs)})
-    subprocess.run([os.path.join(args.bin, 'hlo-fp8-run'), paths[0], '--inputs=' + paths[1], '--outputs=' + paths[2]],
+    return paths
+
+
+def quantised(args):
+    """Ragged-dots of dequantised values, one module for each of --ragged's forms."""
+    cases, failures = [Case(i, quantised=True) for i in range(150)], 0
+    path, inputs = write(args.work, cases)
+    for form in 'dense', 'keep':
+        made = os.path.join(args.work, 'ragged_made.hlo')
+        rewritten = subprocess.run([os.path.join(args.bin, 'hlo-fp8-opt'), path, '--ragged=' + form, '-o', made,
+                                    '--verify-each', '--expect-fp8=all', '--remarks=missed'], capture_output=True, text=True)
+        ran = subprocess.run([os.path.join(args.bin, 'hlo-fp8-run'), path, '--optimize', '--ragged=' + form,
+                              '--inputs=' + inputs, '--compare=before', '--outputs=' + made + '.npz'],
+                             capture_output=True, text=True)
+        found = np.load(made + '.npz') if ran.returncode == 0 else {}
+        numbers = [np.isfinite(found[str(i)].view(TYPES[case.types[2]]).astype(np.float32)).all()
+                   for i, case in enumerate(cases) if str(i) in found]
+        if rewritten.returncode or ran.returncode or not all(numbers):
+            failures += 1
+            print(form, rewritten.stderr[:2000], ran.stderr[:2000], ran.stdout[-2000:])
+    print(f'{len(cases)} quantised ragged-dots, {failures} forms fail')
+    return failures
+
+
+def main():
+    args = _script.parser().parse_args()
+    cases = [Case(i) for i in range(600)] + [Case(0, True), Case(1, True)]
+    path, inputs = write(args.work, cases)
+    outputs = os.path.join(args.work, 'ragged_out.npz')
+    subprocess.run([os.path.join(args.bin, 'hlo-fp8-run'), path, '--inputs=' + inputs, '--outputs=' + outputs],
                    check=True, stdout=subprocess.DEVNULL)
-    found, failures = np.load(paths[2]), 0
+    found, failures = np.load(outputs), 0
     for i, case in enumerate(cases):
         got = found[str(i)]
         got = got if got.dtype == case.want.dtype else got.view(case.want.dtype)
@@ -145,7 +214,7 @@ def main():
               f'  sizes {case.inputs[2].tolist()}\n  got {got.tolist()}\n  want {case.want.tolist()}'[:3000])
     print(f'{len(cases)} ragged-dots, {failures} differ; sizes of modes and types: '
           f'{len({(c.mode, c.types) for c in cases})}')
-    return failures != 0
+    return failures + quantised(args) != 0
 
 
 if __name__ == '__main__':

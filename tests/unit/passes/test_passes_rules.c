@@ -16,9 +16,9 @@
 #include "passes/rules/vocabulary.h"
 #include "passes/verdict/report.h"
 
-static const char every_phase[] =
-    "algebra,fp8-devices,move-dequantise,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
-    "epilogue,fp8-rescale,fp8-geometry,algebra";
+static const char every_phase[] = "algebra,fp8-devices,move-dequantise,fp8-ragged,merge-dots,fp8-"
+                                  "matmul,fp8-rows,widen-fp8-dots,fp8-"
+                                  "epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void print(void *user, const hlo_diag *diag) {
     (void)user;
@@ -69,6 +69,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     hlo_pass_options_init(&options);
     options.allow_bias_rounding = options.merge_dots = true;
     options.cuda_minor = 9;
+    if (!strcmp(rule->name, "ragged-unscaled")) options.ragged = HLO_RAGGED_KEEP;
     options.passes = every_phase;
     options.verify_each = true;
     options.sink = &sink;
