@@ -1,4 +1,4 @@
-/* Opcodes that apply a computation to many elements: reduce, reduce-window, map, sort. */
+/* Opcodes that apply a computation to many elements: reduce, reduce-window, sort, topk. */
 #include <string.h>
 
 #include "ir/eval/kernel.h"
@@ -91,24 +91,151 @@ static bool folds(hlo_op op, hlo_lane lane) {
            (bits && (lane == HLO_LANE_S64 || lane == HLO_LANE_U64));
 }
 
+/* Returns the elements of a row as lanes of its accumulator. */
+static const void *load_row(const folding *f, const char *in, int64_t step, int64_t count,
+                            hlo_chunk *buffer, hlo_chunk *wide) {
+    const void *lanes = hlo_lane_view(f->type, in, step, count, buffer);
+    if (f->lane != HLO_LANE_F32) return lanes;
+    hlo_lane_cast(HLO_LANE_F32, HLO_LANE_F64, lanes, count, wide);
+    return wide;
+}
+
 static void fold_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const folding *f = arg;
     hlo_chunk buffer, wide;
     bool ordered = f->op == HLO_OP_MAXIMUM || f->op == HLO_OP_MINIMUM;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
-        const void *in = hlo_lane_view(f->type, data[0] + done * steps[0], steps[0], n, &buffer);
+        const void *in = load_row(f, data[0] + done * steps[0], steps[0], n, &buffer, &wide);
         char *acc = data[1] + done * steps[1];
-        if (f->lane == HLO_LANE_F32) {
-            hlo_lane_cast(HLO_LANE_F32, HLO_LANE_F64, in, n, &wide);
-            in = &wide;
-        }
         if (f->lane == HLO_LANE_F32 || f->lane == HLO_LANE_F64)
             fold_f64(f->op, n, in, acc, steps[1]);
         else if (f->lane == HLO_LANE_S64 && ordered)
             fold_s64(f->op, n, in, acc, steps[1]);
         else
             fold_u64(f->op, n, in, acc, steps[1]);
+    }
+}
+
+enum { LANES = 16, ROWS = 4 };
+
+/* Finds the largest of some f32, or the smallest, whose order does not matter. False: one is NaN,
+ * of which the first counts. */
+#define EXTREME(name, CHOOSE)                                                                      \
+    HLO_CLONED static bool name(const float *in, int64_t count, float *out) {                      \
+        float best[LANES];                                                                         \
+        int nan[LANES] = {0}, any = 0;                                                             \
+        int64_t i = 0;                                                                             \
+        for (int j = 0; j < LANES; j++) best[j] = in[0];                                           \
+        for (; i + LANES <= count; i += LANES)                                                     \
+            for (int j = 0; j < LANES; j++) {                                                      \
+                const float x = in[i + j];                                                         \
+                best[j] = CHOOSE(best[j], x);                                                      \
+                nan[j] |= x != x;                                                                  \
+            }                                                                                      \
+        for (int j = 0; i < count; i++, j++) {                                                     \
+            best[j] = CHOOSE(best[j], in[i]);                                                      \
+            nan[j] |= in[i] != in[i];                                                              \
+        }                                                                                          \
+        *out = best[0];                                                                            \
+        for (int j = 0; j < LANES; j++) {                                                          \
+            *out = CHOOSE(*out, best[j]);                                                          \
+            any |= nan[j];                                                                         \
+        }                                                                                          \
+        return !any;                                                                               \
+    }
+EXTREME(find_largest, HLO_LARGER)
+EXTREME(find_smallest, HLO_SMALLER)
+
+/* Folds a row of narrow floats into one accumulator by maximum or minimum. */
+static void fold_extreme(const folding *f, const char *in, int64_t step, int64_t count,
+                         double *acc) {
+    hlo_chunk buffer;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        const char *at = in + done * step;
+        const float *lanes = hlo_lane_view(f->type, at, step, n, &buffer);
+        float found;
+        bool larger = f->op == HLO_OP_MAXIMUM;
+        if ((larger ? find_largest : find_smallest)(lanes, n, &found)) {
+            const double x = (double)found;
+            *acc = larger ? HLO_LARGER(*acc, x) : HLO_SMALLER(*acc, x);
+        } else {
+            char *data[] = {(char *)(uintptr_t)at, (char *)acc};
+            fold_row((void *)(uintptr_t)f, n, data, (const int64_t[]){step, 0});
+        }
+    }
+}
+
+/* Computes acc[r] = acc[r] op in[r][i] for each i, in order: the rows do not wait for each other.
+ */
+#define FOLD_ROWS(expr)                                                                            \
+    for (int64_t i = 0; i < count; i++)                                                            \
+        for (int r = 0; r < ROWS; r++) {                                                           \
+            const double a = acc[r], b = in[r][i];                                                 \
+            acc[r] = (expr);                                                                       \
+        }                                                                                          \
+    return
+
+static void fold_rows_f64(hlo_op op, int64_t count, const double *const *in, double *acc) {
+    if (op == HLO_OP_ADD) {
+        FOLD_ROWS(a + b);
+    } else {
+        FOLD_ROWS(a * b);
+    }
+}
+
+/* Rows of a reduce that folds each into one accumulator of f64. */
+typedef struct row_folding {
+    folding f;
+    int64_t length, step; /* of a row; bytes between its elements */
+} row_folding;
+
+static void fold_some_rows(const row_folding *r, char *const *data, const int64_t *steps) {
+    hlo_chunk buffer, wide[ROWS];
+    const double *in[ROWS];
+    double acc[ROWS];
+    for (int i = 0; i < ROWS; i++) memcpy(&acc[i], data[1] + i * steps[1], sizeof acc[i]);
+    for (int64_t done = 0; done < r->length; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(r->length - done);
+        for (int i = 0; i < ROWS; i++)
+            in[i] = load_row(&r->f, data[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
+                             &wide[i]);
+        fold_rows_f64(r->f.op, n, in, acc);
+    }
+    for (int i = 0; i < ROWS; i++) memcpy(data[1] + i * steps[1], &acc[i], sizeof acc[i]);
+}
+
+static void fold_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row_folding *r = arg;
+    bool sums = r->f.op == HLO_OP_ADD || r->f.op == HLO_OP_MULTIPLY;
+    int64_t row = 0;
+    char *at[] = {data[0], data[1]};
+    for (; sums && row + ROWS <= count; row += ROWS) {
+        fold_some_rows(r, at, steps);
+        for (int v = 0; v < 2; v++) at[v] += ROWS * steps[v];
+    }
+    for (; row < count; row++) {
+        if (sums || r->f.lane != HLO_LANE_F32)
+            fold_row((void *)(uintptr_t)&r->f, r->length, at, (const int64_t[]){r->step, 0});
+        else
+            fold_extreme(&r->f, at[0], r->step, r->length, (double *)(void *)at[1]);
+        for (int v = 0; v < 2; v++) at[v] += steps[v];
+    }
+}
+
+static void fold(const hlo_eval_env *env, hlo_op op, const hlo_view *in, const hlo_view *acc) {
+    folding f = {in->type, hlo_lane_of(in->type), op};
+    const hlo_view *views[] = {in, acc};
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, in->rank, in->dims, 2, views);
+    if (loop.rank > 0 && loop.steps[1][loop.rank - 1] == 0 &&
+        (f.lane == HLO_LANE_F32 || f.lane == HLO_LANE_F64)) {
+        row_folding rows = {f, loop.dims[loop.rank - 1], loop.steps[0][loop.rank - 1]};
+        loop.rank--;
+        hlo_strided_loop_run_parallel(env, &loop, 1, fold_rows, &rows);
+    } else {
+        hlo_strided_loop_run_parallel(env, &loop, 1, fold_row, &f);
     }
 }
 
@@ -124,17 +251,13 @@ static void spread(const hlo_call *call, const hlo_view *in, const hlo_view *res
 
 static void reduce_by(hlo_call *call, hlo_op op) {
     const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    folding f = {in->type, hlo_lane_of(in->type), op};
     hlo_view acc = hlo_view_scratch(call->scratch, accumulator(in->type), out);
     hlo_view_convert(call->env, &call->operands[1], &acc);
     hlo_dims strides;
     bool reduced[HLO_EVAL_MAX_RANK];
     spread(call, in, &acc, &strides, reduced);
     hlo_view wide = {acc.type, in->rank, in->dims, strides.v, acc.data};
-    const hlo_view *views[] = {in, &wide};
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, in->rank, in->dims, 2, views);
-    hlo_strided_loop_run_parallel(call->env, &loop, 1, fold_row, &f);
+    fold(call->env, op, in, &wide);
     hlo_view_convert(call->env, &acc, out);
 }
 
@@ -215,32 +338,6 @@ static hlo_status run_reduce_window(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_MOVED};
-
-/* ------------------------------------------------------------------------------------------ map */
-
-static void map_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_region *region = arg;
-    char *at[HLO_LOOP_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
-        for (uint32_t v = 0; v < HLO_LOOP_VIEWS; v++) at[v] = data[v] + done * steps[v];
-        hlo_region_run(region, n, at + 1, steps + 1, at, steps);
-    }
-}
-
-static hlo_status run_map(hlo_call *call) {
-    if (call->operand_count >= HLO_LOOP_VIEWS)
-        return hlo_call_refuse(call, "a map has too many operands");
-    hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
-    if (!region) return HLO_INVALID_INPUT;
-    const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
-    for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
-    hlo_strided_loop loop = {0};
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
-    hlo_strided_loop_run(&loop, map_row, region);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};
 
 /* ----------------------------------------------------------------------------------------- sort */
 

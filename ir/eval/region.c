@@ -218,3 +218,29 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
     if (straight || (crossed && hlo_op_is(root->op, HLO_COMMUTES))) return root->op;
     return HLO_OP_INVALID;
 }
+
+/* ------------------------------------------------------------------------------------------ map */
+
+static void map_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const hlo_region *region = arg;
+    char *at[HLO_LOOP_VIEWS];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        for (uint32_t v = 0; v < HLO_LOOP_VIEWS; v++) at[v] = data[v] + done * steps[v];
+        hlo_region_run(region, n, at + 1, steps + 1, at, steps);
+    }
+}
+
+static hlo_status run_map(hlo_call *call) {
+    if (call->operand_count >= HLO_LOOP_VIEWS)
+        return hlo_call_refuse(call, "a map has too many operands");
+    hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
+    if (!region) return HLO_INVALID_INPUT;
+    const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
+    for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
+    hlo_strided_loop loop = {0};
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
+    hlo_strided_loop_run(&loop, map_row, region);
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};

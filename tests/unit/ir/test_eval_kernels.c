@@ -199,6 +199,41 @@ static void reduce_by_any_computation(void **state) {
            19, 40);
 }
 
+#define EXTREMES(op)                                                                               \
+    "%f (p: f32[], q: f32[]) -> f32[] {\n"                                                         \
+    "  %p = f32[] parameter(0)\n  %q = f32[] parameter(1)\n"                                       \
+    "  ROOT %m = f32[] " op "(%p, %q)\n}\n\n"                                                      \
+    "ENTRY %main () -> f32[3] {\n"                                                                 \
+    "  %a = f32[3,1]{1,0} constant({{-0.0}, {3}, {-5}})\n"                                         \
+    "  %b = f32[3]{0} reshape(%a)\n"                                                               \
+    "  %c = f32[3,38]{1,0} broadcast(%b), dimensions={0}\n"                                        \
+    "  %d = f32[3,1]{1,0} constant({{0}, {nan}, {-6}})\n"                                          \
+    "  %e = f32[3,39]{1,0} concatenate(%c, %d), dimensions={1}\n"                                  \
+    "  %z = f32[] constant(-0.0)\n"                                                                \
+    "  %r = f32[3]{0} reduce(%e, %z), dimensions={1}, to_apply=%f\n"                               \
+    "  %o = f32[3]{0} constant({1, 1, 1})\n"                                                       \
+    "  ROOT %q = f32[3]{0} divide(%o, %r)\n}\n"
+
+/* 0 is above -0, and NaN wins. */
+static void extremes_of_rows(void **state) {
+    (void)state;
+    EXPECT(EXTREMES("maximum"), (double)INFINITY, (double)NAN, (double)-INFINITY);
+    EXPECT(EXTREMES("minimum"), (double)-INFINITY, (double)NAN, (double)(-1.0f / 6));
+}
+
+/* The rows are summed together, each in order: f64 holds all of it but what 1e30 takes away. */
+static void sums_of_rows_are_in_order(void **state) {
+    (void)state;
+    EXPECT("%f (p: f32[], q: f32[]) -> f32[] {\n"
+           "  %p = f32[] parameter(0)\n  %q = f32[] parameter(1)\n"
+           "  ROOT %s = f32[] add(%p, %q)\n}\n\n"
+           "ENTRY %main () -> f32[5] {\n"
+           "  %a = f32[5,3]{1,0} constant({{1, 1e30, -1e30}, {1e30, -1e30, 1}, {1, 2, 3}, "
+           "{4, 5, 6}, {7, 8, 9}})\n  %z = f32[] constant(1)\n"
+           "  ROOT %r = f32[5]{0} reduce(%a, %z), dimensions={1}, to_apply=%f\n}\n",
+           0, 1, 7, 16, 25);
+}
+
 /* A bitcast keeps bytes: the column-major [2,3] lies in memory as the row-major [3,2]. */
 static void bitcast_goes_by_layout(void **state) {
     (void)state;
@@ -262,6 +297,8 @@ int main(void) {
         cmocka_unit_test(dynamic_slices_are_clamped),
         cmocka_unit_test(gather_clamps_and_scatter_drops),
         cmocka_unit_test(reduce_by_any_computation),
+        cmocka_unit_test(extremes_of_rows),
+        cmocka_unit_test(sums_of_rows_are_in_order),
         cmocka_unit_test(bitcast_goes_by_layout),
         cmocka_unit_test(sorts_keep_equal_keys_in_order),
         cmocka_unit_test(ragged_dots_go_by_groups),
