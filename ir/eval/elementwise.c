@@ -87,7 +87,12 @@ MATH(ceil, 0, ceil)
 MATH_COMPLEX(cosine, 4, cos)
 MATH_COMPLEX(cosh, 8, cosh)
 MATH(erf, 8, erf)
-MATH_COMPLEX(exponential, 4, exp)
+static void exponential_f32(const hlo_lanes *l) {
+    hlo_float_exp_row(l->in[0], l->count, l->out);
+}
+LOOP1(exponential_f64, double, double, exp(x))
+LOOP1(exponential_c128, complex128, complex128, cexp(x))
+KERNEL(exponential, {1, HLO_OUT_SAME, 4, 0, {FLOATS(exponential), COMPLEX(exponential)}})
 MATH(expm1, 8, expm1)
 MATH(floor, 0, floor)
 MATH_COMPLEX(log, 4, log)
@@ -113,7 +118,14 @@ LOOP1(negate_u64, uint64_t, uint64_t, 0 - x)
 LOOP1(negate_c128, complex128, complex128, -x)
 KERNEL(negate, {1, HLO_OUT_SAME, 0, 0, {FLOATS(negate), WRAPS(negate), COMPLEX(negate)}})
 
-LOOP1(logistic_f32, float, float, 1 / (1 + expf(-x)))
+LOOP1(logistic_of_exp, float, float, 1 / (1 + x))
+static void logistic_f32(const hlo_lanes *l) {
+    hlo_lanes inner = *l;
+    negate_f32(l);
+    hlo_float_exp_row(l->out, l->count, l->out);
+    inner.in[0] = l->out;
+    logistic_of_exp(&inner);
+}
 LOOP1(logistic_f64, double, double, 1 / (1 + exp(-x)))
 LOOP1(logistic_c128, complex128, complex128, 1 / (1 + cexp(-x)))
 KERNEL(logistic, {1, HLO_OUT_SAME, 8, 0, {FLOATS(logistic), COMPLEX(logistic)}})

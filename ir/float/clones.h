@@ -10,6 +10,8 @@
 #if defined __x86_64__ && defined __GLIBC__ && defined __GNUC__ && !defined __clang__ &&           \
     __GNUC__ >= 12 && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define HLO_CLONED __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+/* Compiles a function for one level, v3 or v4, which the caller has seen that the processor has. */
+#define HLO_LEVEL(level) __attribute__((target("arch=x86-64-" #level)))
 #else
 #define HLO_CLONED
 #endif

@@ -29,6 +29,9 @@ void hlo_number_store(hlo_type type, void *element, double value);
 void hlo_float_decode_row(hlo_type type, const void *in, int64_t step, int64_t count, float *out);
 void hlo_float_encode_row(hlo_type type, const float *in, int64_t count, void *out, int64_t step);
 
+/* Computes exp of each element: the bits that the C library's expf gives. `out` may be `in`. */
+void hlo_float_exp_row(const float *in, int64_t count, float *out);
+
 /* Returns the largest finite value. */
 double hlo_float_max(hlo_type type);
 /* Returns the sign bit of an element; 0: the format has none. */

@@ -1,5 +1,6 @@
 /* Rows of narrow floats by their loops, against the conversions of one element: every code, and
- * f32 of every exponent; elements that are contiguous, apart, and repeated. */
+ * f32 of every exponent; elements that are contiguous, apart, and repeated. Rows of exp, against
+ * the C library. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,10 +87,34 @@ static void floats_of_every_exponent_are_encoded(void **state) {
         }
 }
 
-int main(void) {
+static void exp_is_the_library_s(uint32_t first, uint32_t step) {
+    static float out[COUNT];
+    fill_floats(first, step);
+    hlo_float_exp_row(floats, COUNT, out);
+    for (int i = 0; i < COUNT; i++) {
+        const float want = expf(floats[i]);
+        if (memcmp(&out[i], &want, sizeof want) != 0)
+            fail_msg("exp(%a) is %a, not %a", (double)floats[i], (double)out[i], (double)want);
+    }
+}
+
+static bool is_long;
+
+static void rows_of_exp(void **state) {
+    (void)state;
+    exp_is_the_library_s(0, 65537);
+    exp_is_the_library_s(0x42b17218 - COUNT / 2, 1); /* where it overflows */
+    exp_is_the_library_s(0xc2cff1b5 - COUNT / 2, 1); /* where it underflows */
+    for (uint32_t i = 0; is_long && i < COUNT; i++) exp_is_the_library_s(i * COUNT, 1);
+}
+
+/* --long: exp of all f32. */
+int main(int argc, char **argv) {
+    is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_is_decoded),
         cmocka_unit_test(floats_of_every_exponent_are_encoded),
+        cmocka_unit_test(rows_of_exp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
