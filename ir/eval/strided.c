@@ -83,7 +83,7 @@ void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body
     }
 }
 
-enum { WORTH_SHARING = 1 << 15 }; /* elements */
+enum { WORTH_SHARING = 1 << 17 }; /* elements */
 
 typedef struct share {
     const hlo_strided_loop *loop;
