@@ -1,4 +1,4 @@
-"""JAX: block-scaled products and ragged ones."""
+"""JAX: block-scaled products and ragged ones; attention."""
 import jax
 import jax.numpy as jnp
 
@@ -68,3 +68,47 @@ def jax_experts():
         return jnp.einsum("etd,te->td", z, p.astype(BF16))
 
     return experts, array((32, 64), BF16), array((4, 64, 128), BF16), array((4, 128, 64), BF16), array((64, 4))
+
+
+def fixed(p, scale):
+    """Probabilities, quantised with a scale that is known: they are at most 1."""
+    return (p * scale).astype(E4M3).astype(BF16) * jnp.asarray(1 / scale, BF16)
+
+
+@program
+def jax_attention_grouped():
+    """Heads in groups that share keys and values: both products, of the softmax with a scale of its own."""
+
+    def attention(q, k, v, sq, sk, sv):
+        s = jnp.einsum("btgre,bsge->bgrts", q.astype(BF16) * sq, k.astype(BF16) * sk)
+        p = jax.nn.softmax(s.astype(jnp.float32) / 32 ** 0.5)
+        return jnp.einsum("bgrts,bsge->btgre", fixed(p, 448), v.astype(BF16) * sv)
+
+    scales = [array((), BF16)] * 3
+    return attention, array((2, 64, 2, 4, 32), E4M3), array((2, 64, 2, 32), E4M3), array((2, 64, 2, 32), E4M3), *scales
+
+
+@program
+def jax_attention_blocks():
+    """Keys and values block by block in a loop, with the running maximum and sum of the softmax."""
+
+    def attention(q, k, v, sq, sk, sv):
+        b, t, h, e = q.shape
+        wide = q.astype(BF16) * sq
+
+        def step(carry, block):
+            top, total, out = carry
+            keys, values = block
+            s = jnp.einsum("bqhe,bkhe->bhqk", wide, keys.astype(BF16) * sk, preferred_element_type=jnp.float32)
+            peak = jnp.maximum(top, s.max(-1))
+            p, shrink = jnp.exp(s - peak[..., None]), jnp.exp(top - peak)
+            more = jnp.einsum("bhqk,bkhe->bhqe", fixed(p, 256), values.astype(BF16) * sv,
+                              preferred_element_type=jnp.float32)
+            return (peak, total * shrink + p.sum(-1), out * shrink[..., None] + more), None
+
+        blocks = [x.reshape(b, 4, t // 4, h, e).swapaxes(0, 1) for x in (k, v)]
+        start = jnp.full((b, h, t), -jnp.inf), jnp.zeros((b, h, t)), jnp.zeros((b, h, t, e))
+        (_, total, out), _ = jax.lax.scan(step, start, blocks)
+        return out / total[..., None]
+
+    return attention, *[array((2, 64, 4, 32), E4M3)] * 3, *[array((), BF16)] * 3

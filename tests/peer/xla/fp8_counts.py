@@ -32,6 +32,8 @@ DIFFERENT = {
     # Of the programs:
     "aqt_fake_quantise": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "haliax_mlp_train": (5, "a dequantised value that is converted again"),
+    "jax_attention_blocks": (2, "queries are dequantised before the loop, which XLA leaves so"),
+    "jax_attention_grouped": (2, "a transpose and a reshape behind the dequantisation"),
     "jax_experts": (2, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qwix_dequantised": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qwix_nnx_attention": (6, "XLA merges the three dots of one operand into one"),
