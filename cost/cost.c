@@ -318,3 +318,19 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
                                         : roofline(p.flops, bytes, target->fp8_tflops, target) +
                                               fmax(kernels, 0) / (1e9 * target->memory_gbs);
 }
+
+static double padded(int64_t size) {
+    return (double)(size + HLO_MATMUL_ALIGNMENT - 1 - (size - 1) % HLO_MATMUL_ALIGNMENT);
+}
+
+double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
+                               const hlo_target_info *target) {
+    const double m = (double)size.m, n = (double)size.n, k = (double)size.k, operands = (m + n) * k,
+                 parts = 4 * (double)blocks * padded(size.m) * padded(size.n), result = 2 * m * n,
+                 flops = 2 * m * n * k, speed = 1e9 * target->memory_gbs;
+    const double wide = roofline(flops, 2 * operands + result, target->bf16_tflops, target) +
+                        3 * operands / speed,
+                 fp8 = roofline(flops, operands + parts, target->fp8_tflops, target) +
+                       (2 * transposed + parts + result) / speed;
+    return target->fp8_tflops && target->bf16_tflops ? wide / fp8 : 0;
+}

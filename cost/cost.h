@@ -41,4 +41,10 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
  * with the operands quantised by these kernels, or by kernels of their own. 0: not known. */
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 
+/* Returns the time of a matmul on operands that kernels dequantise to 16 bits, over that of
+ * `blocks` FP8 matmuls of parts of its contracting dimension, `transposed` elements of whose
+ * operands are transposed first, and whose f32 results a kernel adds. 0: not known. */
+double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
+                               const hlo_target_info *target);
+
 #endif

@@ -415,3 +415,23 @@ void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text) {
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp) {
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.comp = comp});
 }
+
+hlo_computation *hlo_combiner_new(hlo_computation *caller, hlo_op op, hlo_type type,
+                                  const char *name) {
+    hlo_module *module = caller->module;
+    const char *thread = hlo_computation_thread(caller);
+    hlo_computation *made = hlo_computation_new(module, name);
+    const hlo_shape *scalar = hlo_shape_array(module, type, 0, NULL);
+    hlo_instr *operands[2];
+    for (int i = 0; i < 2; i++) {
+        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
+        hlo_instr_set_parameter(operands[i], i);
+    }
+    hlo_computation_set_root(made, hlo_instr_new(made, NULL, op, scalar, 2, operands, NULL));
+    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
+    for (hlo_computation *next; caller != made; caller = next) {
+        next = caller->next;
+        hlo_computation_move_last(caller);
+    }
+    return made;
+}

@@ -10,9 +10,8 @@ enum { STEP_LIMIT = 256, SAME_DEPTH = 8 };
 /* Returns the granularity that the mode asks of factors. Each batch has its own factors, but for a
  * scalar.
  */
-static hlo_granularity wanted(const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
+static hlo_granularity wanted(const hlo_instr *dot, unsigned side, const hlo_scale_info *info) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
-    const hlo_scale_info *info = &hlo_scale_modes[mode];
     hlo_granularity granularity;
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? info->along
@@ -128,12 +127,19 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
 }
 
 /* Plans an operand of a dot. NULL: it is no fp8 value times factors of the mode's granularity. */
-static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side, hlo_scale_mode mode) {
+static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
+                             const hlo_scale_info *mode) {
     hlo_instr *value = hlo_instr_operand(dot, side);
     if (value->shape->rank > HLO_RULE_ARGS) return NULL;
     hlo_granularity granularity = wanted(dot, side, mode);
     p->count = 0;
     return plan_value(p, value, &granularity);
+}
+
+hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along) {
+    plan p;
+    const step *s = plan_side(&p, dot, side, &(hlo_scale_info){.across = 1, .along = along});
+    return s ? s->type : HLO_TYPE_INVALID;
 }
 
 /* --------------------------------------------------------------------------------------- making */
@@ -250,14 +256,14 @@ static bool make_scale(hlo_rule_env *env, const step *s, hlo_instr **out) {
 hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                      hlo_scale_mode mode) {
     plan p;
-    const step *s = plan_side(&p, dot, side, mode);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
     return s ? make_fp8(env, s) : NULL;
 }
 
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out) {
     plan p;
-    const step *s = plan_side(&p, dot, side, mode);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
     return s && make_scale(env, s, out);
 }
 

@@ -26,6 +26,10 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out);
 
+/* Returns the type of the fp8 value that operand `side` is, times factors that are equal for
+ * `along` elements of the contracting dimension; HLO_TYPE_INVALID: it is none. */
+hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along);
+
 /* True if the factors of an operand are one scalar, or none at all. */
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 

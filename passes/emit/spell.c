@@ -290,29 +290,11 @@ static hlo_instr *activated(speller *s, hlo_instr *x, bool apart) {
     }
 }
 
-/* Makes a `maximum` computation in front of the call's computation and all behind it. */
-static hlo_computation *make_greater(speller *s, hlo_type type, const char *thread) {
-    hlo_computation *caller = s->call->parent, *made = hlo_computation_new(s->module, "max");
-    const hlo_shape *scalar = hlo_shape_array(s->module, type, 0, NULL);
-    hlo_instr *operands[2];
-    for (int i = 0; i < 2; i++) {
-        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
-        hlo_instr_set_parameter(operands[i], i);
-    }
-    hlo_computation_set_root(made,
-                             hlo_instr_new(made, NULL, HLO_OP_MAXIMUM, scalar, 2, operands, NULL));
-    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
-    for (hlo_computation *next; caller != made; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
-    return made;
-}
-
 static hlo_computation *greater(speller *s, hlo_type type) {
     hlo_computation **kept = &s->greater->of[type];
     const char *thread = hlo_computation_thread(s->call->parent);
-    if (!*kept || hlo_computation_thread(*kept) != thread) *kept = make_greater(s, type, thread);
+    if (!*kept || hlo_computation_thread(*kept) != thread)
+        *kept = hlo_combiner_new(s->call->parent, HLO_OP_MAXIMUM, type, "max");
     return *kept;
 }
 

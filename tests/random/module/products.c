@@ -91,6 +91,28 @@ static void narrow(others *o) {
     add_dot(o, a, scaled ? dequantised(o, type, o->n, o->k) : shifted(o, type));
 }
 
+/* With a scale for each block along the contracting dimension, on one side or on both. */
+static void blocks(others *o) {
+    static const int lengths[] = {64, 256}, each[] = {8, 16, 32, 64};
+    const int k = DICE_PICK(o->dice, lengths), rows[] = {o->m, o->n}, was = o->k;
+    const bool both = dice_chance(o->dice, 50);
+    int sides[2];
+    o->k = k;
+    for (int i = 0; i < 2; i++) {
+        sides[i] = dequantised(o, i ? "f8e4m3fn" : some_fp8(o), rows[i], k);
+        if (i && !both) continue;
+        const int part = DICE_PICK(o->dice, each);
+        int scale = parameter2(o, o->wide, rows[i], k / part);
+        scale = emit(o, "%s[%d,%d,%d] broadcast(%%v%d), dimensions={0,1}", o->wide, rows[i],
+                     k / part, part, scale);
+        scale = emit(o, "%s[%d,%d] reshape(%%v%d)", o->wide, rows[i], k, scale);
+        sides[i] =
+            emit(o, "%s[%d,%d] multiply(%%v%d, %%v%d)", o->wide, rows[i], k, sides[i], scale);
+    }
+    add_dot(o, sides[0], sides[1]);
+    o->k = was;
+}
+
 /* By whoever's kernel: of converted values, or of fp8 as it is. */
 static void fusion(others *o) {
     static const char *const makers[] = {"", /* XLA's own */
@@ -233,9 +255,9 @@ char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
-        quantised, narrow,   fusion,    ragged,  convolution, /* which run here */
+        quantised, narrow,   blocks,    fusion,  ragged, convolution, /* which run here */
         scaled,    cpu_call, attention, library, dynamic /* and do not */};
-    const size_t all = sizeof kinds / sizeof *kinds, running = 5;
+    const size_t all = sizeof kinds / sizeof *kinds, running = 6;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];
     others o = {.dice = d, .wide = DICE_PICK(d, wides)};

@@ -13,7 +13,7 @@
 #include "hlo/text.h"
 #include "ir/float/float.h"
 #include "passes/analysis/dequantise.h"
-#include "passes/transform/whole_range.h"
+#include "passes/narrow/whole_range.h"
 
 static bool is_held(double number) {
     uint64_t cell = 0;

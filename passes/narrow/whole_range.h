@@ -1,7 +1,7 @@
 /* Ranges of values that are whole numbers: integers of few bits, clamped, masked or shifted ones,
  * and what is computed from these. f8e4m3fn holds every whole number up to 16. */
-#ifndef HLO_PASSES_TRANSFORM_WHOLE_RANGE_H
-#define HLO_PASSES_TRANSFORM_WHOLE_RANGE_H
+#ifndef HLO_PASSES_NARROW_WHOLE_RANGE_H
+#define HLO_PASSES_NARROW_WHOLE_RANGE_H
 
 #include "ir/ir.h"
 

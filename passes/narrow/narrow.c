@@ -9,8 +9,8 @@
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
-#include "passes/transform/whole_range.h"
 
 #include "ir/module/known.h"
 

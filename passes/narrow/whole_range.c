@@ -1,5 +1,5 @@
 /* Ranges of whole numbers. */
-#include "passes/transform/whole_range.h"
+#include "passes/narrow/whole_range.h"
 
 #include "ir/float/float.h"
 #include "ir/module/known.h"

@@ -1,0 +1,160 @@
+/* Dots of fp8 values whose scales change along the contracting dimension, block by block, become a
+ * batch of dots, one for each block, whose results are added in f32. Within a block a scale is one
+ * for each row, which goes past the FP8 call. Run where no call has taken the dot as it is; only if
+ * the results of all blocks, in memory, cost less than FP8 gains.
+ *
+ * Needs: dots in canonical form, without a batch; the rules of `rows` after it.
+ * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
+ * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
+ * testdata/passes/split-blocks/ */
+#include "cost/cost.h"
+#include "ir/float/literal.h"
+#include "passes/analysis/dequantise.h"
+#include "passes/analysis/module_facts.h"
+#include "passes/analysis/scale_range.h"
+#include "passes/analysis/value.h"
+#include "passes/builders/scaled_operand.h"
+#include "passes/passes.h"
+#include "passes/verdict/remark.h"
+
+enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
+
+/* One operand of a dot: [rows, along] in either order. */
+typedef struct side {
+    hlo_instr *operand;
+    int64_t along, rows; /* dimensions */
+} side;
+
+static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
+    const hlo_ints *contracting = hlo_dot_contracting(dot, number);
+    *out = (side){.operand = hlo_instr_operand(dot, number)};
+    const hlo_shape *shape = out->operand->shape;
+    if (shape->rank != 2 || shape->dynamic || contracting->count != 1 ||
+        hlo_dot_batch(dot, number)->count || hlo_shape_count(shape) < 1)
+        return false;
+    out->along = contracting->v[0];
+    out->rows = 1 - out->along;
+    return true;
+}
+
+/* True if both operands are fp8 values, of types that a call takes together, times scales for rows
+ * of `along` elements. */
+static bool both_have(const hlo_instr *dot, int64_t along) {
+    const hlo_type a = hlo_scaled_operand_in_blocks(dot, 0, along),
+                   b = hlo_scaled_operand_in_blocks(dot, 1, along);
+    return a != HLO_TYPE_INVALID && b != HLO_TYPE_INVALID &&
+           !(a == HLO_TYPE_F8E5M2 && b == HLO_TYPE_F8E5M2);
+}
+
+/* Returns the number of blocks, as long as the scales of both sides allow; 0: there are none, or
+ * there need not be any. */
+static int64_t block_count(const hlo_instr *dot, int64_t k) {
+    if (!both_have(dot, BLOCK_LEAST) || both_have(dot, k)) return 0;
+    for (int64_t count = 2; count * BLOCK_LEAST <= k; count++)
+        if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
+            return count;
+    return 0;
+}
+
+static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, uint32_t count,
+                         hlo_instr *const *operands) {
+    hlo_instr *made = hlo_instr_new(dot->parent, dot, op, shape, count, operands, NULL);
+    const hlo_attr *metadata = hlo_instr_attr(dot, HLO_ATTR_METADATA);
+    if (metadata) hlo_instr_set_attr(made, *metadata);
+    made->offset = dot->offset;
+    return made;
+}
+
+/* Parts the contracting dimension; its blocks are dimension `along` then. */
+static hlo_instr *parted(hlo_instr *dot, const side *s, int64_t blocks) {
+    const hlo_shape *shape = s->operand->shape;
+    const int64_t each = shape->dims[s->along] / blocks, rows = shape->dims[s->rows];
+    const int64_t first[] = {blocks, each, rows}, last[] = {rows, blocks, each};
+    hlo_instr *operand = s->operand;
+    return insert(dot, HLO_OP_RESHAPE,
+                  hlo_shape_array(dot->parent->module, shape->type, 3, s->along ? last : first), 1,
+                  &operand);
+}
+
+/* Returns a computation that adds, one for all dots of a thread. */
+static hlo_computation *adder(hlo_computation **kept, hlo_computation *caller) {
+    if (!*kept || hlo_computation_thread(*kept) != hlo_computation_thread(caller))
+        *kept = hlo_combiner_new(caller, HLO_OP_ADD, HLO_TYPE_F32, "add");
+    return *kept;
+}
+
+static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, const side *rhs,
+                  int64_t blocks, hlo_computation **add) {
+    hlo_module *module = context->module;
+    const int64_t dims[] = {blocks, lhs->operand->shape->dims[lhs->rows],
+                            rhs->operand->shape->dims[rhs->rows]};
+    hlo_instr *operands[] = {parted(dot, lhs, blocks), parted(dot, rhs, blocks)};
+    hlo_instr *parts =
+        insert(dot, HLO_OP_DOT, hlo_shape_array(module, HLO_TYPE_F32, 3, dims), 2, operands);
+    hlo_instr_copy_attrs(parts, dot);
+    hlo_instr_drop_attr(parts, HLO_ATTR_SHARDING);
+    hlo_instr_set_ints(parts, HLO_ATTR_LHS_BATCH_DIMS, 1, &lhs->along);
+    hlo_instr_set_ints(parts, HLO_ATTR_RHS_BATCH_DIMS, 1, &rhs->along);
+    hlo_instr_set_ints(parts, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &(int64_t){lhs->along + 1});
+    hlo_instr_set_ints(parts, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &(int64_t){rhs->along + 1});
+    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
+    *(float *)zero->data = 0;
+    hlo_instr *summed[] = {parts, hlo_constant_new(dot->parent, dot, zero)};
+    hlo_instr *sum =
+        insert(dot, HLO_OP_REDUCE, hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 2, summed);
+    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &(int64_t){0});
+    hlo_instr_set_comp(sum, HLO_ATTR_TO_APPLY, adder(add, dot->parent));
+    if (sum->shape != dot->shape) sum = insert(dot, HLO_OP_CONVERT, dot->shape, 1, &sum);
+    hlo_instr_inherit(sum, dot);
+    hlo_remark_follow(context, dot, parts);
+    hlo_instr_replace_uses(dot, sum);
+    hlo_instr_remove(dot);
+    context->changes++;
+}
+
+/* True if the call has scales per block of 128 itself, of this or a later toolkit. */
+static bool is_for_blocks_of_128(const hlo_pass_context *context, const hlo_instr *dot) {
+    return hlo_target_find(context->target.sm)->scale_arrays && both_have(dot, 128);
+}
+
+/* Counts the elements that a call wants transposed: the contracting dimension comes first. */
+static double transposed(const side *s) {
+    return s->along ? 0 : (double)hlo_shape_count(s->operand->shape);
+}
+
+static void visit(hlo_pass_context *context, hlo_instr *dot, hlo_computation **add) {
+    side lhs, rhs;
+    if (dot->op != HLO_OP_DOT || dot->operand_count != 2 || dot->pin ||
+        hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) || !hlo_type_is_wide(dot->shape->type) ||
+        hlo_remark_kept_wide(context, dot) || !read_side(dot, 0, &lhs) || !read_side(dot, 1, &rhs))
+        return;
+    const int64_t k = lhs.operand->shape->dims[lhs.along];
+    const int64_t blocks = block_count(dot, k);
+    if (!blocks || is_for_blocks_of_128(context, dot) ||
+        !hlo_scale_is_moderate(context->scratch, lhs.operand) ||
+        !hlo_scale_is_moderate(context->scratch, rhs.operand))
+        return;
+    const hlo_matmul_sizes size = {1, lhs.operand->shape->dims[lhs.rows],
+                                   rhs.operand->shape->dims[rhs.rows], k};
+    if (hlo_cost_gain_of_blocks(size, blocks, transposed(&lhs) + transposed(&rhs),
+                                hlo_target_find(context->target.sm)) > 1)
+        split(context, dot, &lhs, &rhs, blocks, add);
+    else
+        hlo_remark_reason(context, dot, HLO_REASON_SCALE_BLOCKS, NULL);
+}
+
+hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
+    hlo_module *module = context->module;
+    const hlo_target_info *target = hlo_target_find(context->target.sm);
+    if (!module->op_counts[HLO_OP_DOT] || !target->fp8 || context->target.cuda < 1200)
+        return HLO_OK;
+    hlo_computation *add = NULL;
+    const bool *fused = hlo_facts_fused(module, context->scratch);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
+             instr = next) {
+            next = hlo_instr_next(instr);
+            visit(context, instr, &add);
+        }
+    return HLO_OK;
+}
