@@ -4,11 +4,10 @@
  * has taken is restored.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions, fused computations, scheduled modules, single elements.
+ * Keeps: pinned instructions, fused computations, single elements.
  * Numerics: unchanged: both conversions are exact. Tests: testdata/passes/narrow/ */
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/analysis/pin.h"
 #include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
 
@@ -97,7 +96,7 @@ static bool any_source(const hlo_module *module) {
 /* Visits every instruction that the pass may change. */
 static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
-    if (!any_source(module) || hlo_pin_is_scheduled(module)) return HLO_OK;
+    if (!any_source(module)) return HLO_OK;
     const bool *fused = hlo_facts_fused(module, context->scratch);
     facts f = {.count = module->next_id};
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);

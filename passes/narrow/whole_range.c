@@ -103,6 +103,9 @@ static range shifted(const hlo_instr *instr, range x, range y, bool input) {
         if (!all.known) return (range){.input = input};
         if (logical) x = (range){0, all.high - all.low, true, input};
     }
+    /* The high bit of an unsigned integer is a sign to an arithmetic shift. */
+    if (!logical && !is_signed(type) && (!all.known || x.high > all.high / 2))
+        return (range){.input = input};
     return (range){x.low >> y.low, x.high >> y.low, true, input};
 }
 

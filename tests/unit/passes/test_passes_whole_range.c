@@ -74,6 +74,9 @@ static const struct {
     {"s8[4] shift-right-logical(b, five)", 0, 7},
     {"s8[4] shift-right-logical(b, x)", -128, 127},
     {"s8[4] shift-left(x, five)", -128, 127},
+    {"u8[4] shift-right-arithmetic(v, three)", 0, 255},
+    {"u8[4] shift-right-arithmetic(few, three)", 0, 1},
+    {"u8[4] shift-right-logical(v, three)", 0, 31},
     {"s8[4] clamp(low, b, high)", -3, 11},
     {"s8[4] clamp(high, b, low)", -3, -3},
     {"s8[4] clamp(low, x, high)", -3, 7},
@@ -110,6 +113,8 @@ static const char head[] =
     "  g = f32[4] parameter(7)\n  v = u8[4] parameter(8)\n  f = f32[4] convert(v)\n"
     "  low = s8[] constant(-3)\n  high = s8[] constant(11)\n  five1 = s8[] constant(5)\n"
     "  five = s8[4] broadcast(five1), dimensions={}\n  two = s8[2] constant({9, -1})\n"
+    "  three1 = u8[] constant(3)\n  three = u8[4] broadcast(three1), dimensions={}\n"
+    "  few = u8[4] convert(u)\n"
     "  minus = f32[] constant(-1)\n  plus = f32[] constant(4)\n  half = f32[] constant(0.5)\n"
     "  ROOT r = ";
 
