@@ -304,8 +304,7 @@ static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r
     hlo_dot_dims dot = hlo_dot_dims_of(b->call.instr);
     dot.lhs_contracting = with(b->call.scratch, dot.lhs_contracting, lhs->rank);
     dot.rhs_contracting = with(b->call.scratch, dot.rhs_contracting, r->partner);
-    double one = 1;
-    hlo_dims ones_dims, strides = {{0}}, found_dims, index = {{0}};
+    hlo_dims ones_dims, found_dims, index = {{0}};
     uint32_t free = dot.lhs_batch->count;
     for (uint32_t d = 0; d < result->rank; d++) found_dims.v[d] = result->dims[d];
     for (uint32_t d = 0; d < lhs->rank; d++) {
@@ -315,7 +314,9 @@ static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r
         ones_dims.v[d] = found_dims.v[free++] = 1;
     }
     ones_dims.v[lhs->rank] = r->groups;
-    const hlo_view ones = {HLO_TYPE_F64, lhs->rank + 1, ones_dims.v, strides.v, &one};
+    const hlo_view flat = {HLO_TYPE_F64, lhs->rank + 1, ones_dims.v, NULL, NULL};
+    hlo_view ones = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, &flat);
+    for (int64_t i = 0; i < hlo_view_count(&ones); i++) ((double *)ones.data)[i] = 1;
     hlo_view shape = {HLO_TYPE_F64, result->rank, found_dims.v, NULL, NULL},
              found = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, &shape);
     hlo_status status =

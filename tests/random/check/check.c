@@ -69,6 +69,7 @@ hlo_pass_options draw_options(dice *d) {
     if (dice_chance(d, 3)) options.min_gain = 1.5;
     if (dice_chance(d, 40)) options.emit = (hlo_emit_form)dice_below(d, HLO_EMIT_DQ + 1);
     options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;
+    options.ragged = (hlo_ragged_form)dice_below(d, HLO_RAGGED_KEEP + 1);
     return options;
 }
 
@@ -254,7 +255,8 @@ static product_count count_products(const hlo_module *module) {
     const bool *live = hlo_facts_live(module, module->arena);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next) {
-            bool dot = i->op == HLO_OP_DOT || i->op == HLO_OP_CONVOLUTION || hlo_matmul_is_call(i);
+            bool dot = i->op == HLO_OP_DOT || i->op == HLO_OP_RAGGED_DOT ||
+                       i->op == HLO_OP_CONVOLUTION || hlo_matmul_is_call(i);
             bool other = !dot && hlo_product_kind_of(i) != HLO_PRODUCT_NONE;
             count.calls |= i->op == HLO_OP_CALL && !hlo_instr_attr(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
             count.dots += dot;

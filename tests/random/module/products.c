@@ -1,5 +1,5 @@
-/* Products that no rule rewrites, beside dots that one does: ragged, scaled and narrow ones,
- * convolutions, calls of libraries, fusions. */
+/* Products of other kinds, beside dots: ragged ones, and those that no rule rewrites: scaled,
+ * narrow ones, convolutions, calls of libraries, fusions. */
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -149,16 +149,53 @@ static void fusion(others *o) {
                     a, b, f, config));
 }
 
+/* Makes an operand of a ragged-dot: fp8 as it is, or times a factor for each index of dimension
+ * `free`, or for all. */
+static int ragged_operand(others *o, const char *type, const char *dims, int free, int size) {
+    int value = emit(o, "%s[%s] parameter(%d)", type, dims, o->parameters++);
+    if (dice_chance(o->dice, 30)) return value;
+    value = emit(o, "%s[%s] convert(%%v%d)", o->wide, dims, value);
+    const bool rows = dice_chance(o->dice, 60);
+    char extent[16] = "", along[16] = "";
+    if (rows) snprintf(extent, sizeof extent, "%d", size);
+    if (rows) snprintf(along, sizeof along, "%d", free);
+    int scale = emit(o, "%s[%s] parameter(%d)", o->wide, extent, o->parameters++);
+    scale = emit(o, "%s[%s] broadcast(%%v%d), dimensions={%s}", o->wide, dims, scale, along);
+    return emit(o, "%s[%s] multiply(%%v%d, %%v%d)", o->wide, dims, value, scale);
+}
+
+/* In each mode: groups of rows, of terms, of batches. */
 static void ragged(others *o) {
-    bool wide = dice_chance(o->dice, 30);
-    int a = parameter2(o, wide ? o->wide : some_fp8(o), o->m, o->k);
-    int b = parameter3(o, wide ? o->wide : "f8e4m3fn", o->groups, o->k, o->n);
+    static const char *const attributes[] = {
+        "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
+        "rhs_group_dims={0}",
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}",
+        "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+        "rhs_contracting_dims={1}, lhs_ragged_dims={0}"};
+    const int mode = dice_below(o->dice, 3);
+    char lhs[32], rhs[32], shape[48];
+    if (mode == 2)
+        snprintf(lhs, sizeof lhs, "3,%d,%d", o->m, o->k);
+    else
+        snprintf(lhs, sizeof lhs, "%d,%d", o->m, o->k);
+    if (mode == 1)
+        snprintf(rhs, sizeof rhs, "%d,%d", o->k, o->n);
+    else
+        snprintf(rhs, sizeof rhs, "%d,%d,%d", mode ? 3 : o->groups, o->k, o->n);
+    if (mode == 0)
+        snprintf(shape, sizeof shape, "%s[%d,%d]", o->wide, o->m, o->n);
+    else
+        snprintf(shape, sizeof shape, "%s[%d,%d,%d]", o->wide, mode == 1 ? o->groups : 3, o->m,
+                 o->n);
+    int a = ragged_operand(o, some_fp8(o), lhs, 0, mode == 2 ? 3 : o->m);
+    int b = ragged_operand(o, "f8e4m3fn", rhs, mode == 1,
+                           mode == 0   ? o->groups
+                           : mode == 1 ? o->n
+                                       : 3);
     int sizes = emit(o, "s32[%d] parameter(%d)", o->groups, o->parameters++);
-    add_matrix(o, o->wide,
-               emit(o,
-                    "%s[%d,%d] ragged-dot(%%v%d, %%v%d, %%v%d), lhs_contracting_dims={1}, "
-                    "rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",
-                    o->wide, o->m, o->n, a, b, sizes));
+    add_result(
+        o, shape,
+        emit(o, "%s ragged-dot(%%v%d, %%v%d, %%v%d), %s", shape, a, b, sizes, attributes[mode]));
 }
 
 static void scaled(others *o) {
