@@ -108,6 +108,24 @@ static bool as_matrices(operand *o) {
     return plain && (o->stride[1] == 1 || o->stride[2] == 1);
 }
 
+static bool is_dense(const hlo_view *view) {
+    hlo_dims strides;
+    hlo_view_dense(view, &strides);
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->dims[d] != 1 && view->strides[d] != strides.v[d]) return false;
+    return true;
+}
+
+/* True if the elements lie together, but not in row-major order. */
+static bool is_permuted(const hlo_view *view) {
+    int64_t extent = 1;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        if (view->strides[d] == 0 && view->dims[d] != 1) return false;
+        extent += (view->dims[d] - 1) * view->strides[d];
+    }
+    return extent == hlo_view_count(view) && !is_dense(view);
+}
+
 /* Uses the operand in place if it has `type` and its strides satisfy `strided`; otherwise packs it.
  */
 static void pack(const hlo_eval_env *env, operand *o, hlo_type type, bool strided,
@@ -115,8 +133,16 @@ static void pack(const hlo_eval_env *env, operand *o, hlo_type type, bool stride
     bool plain = as_matrices(o);
     o->data = o->view.data;
     if (plain && strided && o->view.type == type) return;
-    hlo_view dense = hlo_view_scratch(scratch, type, &o->view);
-    hlo_view_convert(env, &o->view, &dense);
+    hlo_view dense = hlo_view_scratch(scratch, type, &o->view), from = o->view;
+    if (o->view.type != type && is_permuted(&o->view)) {
+        /* Converted in the order of memory, and then turned, which is what copies are fast at. */
+        int64_t count = hlo_view_count(&o->view), one = 1;
+        const hlo_view in = {from.type, 1, &count, &one, from.data};
+        from.type = type;
+        from.data = hlo_arena_array(scratch, (size_t)count, hlo_types[type].bytes);
+        hlo_view_convert(env, &in, &(hlo_view){type, 1, &count, &one, from.data});
+    }
+    hlo_view_convert(env, &from, &dense);
     o->data = dense.data;
     o->stride[2] = 1;
     o->stride[1] = o->size[2];
@@ -130,14 +156,6 @@ static hlo_type lane_type(hlo_lane lane) {
                                                    [HLO_LANE_U64] = HLO_TYPE_U64,
                                                    [HLO_LANE_C128] = HLO_TYPE_C128};
     return types[lane];
-}
-
-static bool is_dense(const hlo_view *view) {
-    hlo_dims strides;
-    hlo_view_dense(view, &strides);
-    for (uint32_t d = 0; d < view->rank; d++)
-        if (view->dims[d] != 1 && view->strides[d] != strides.v[d]) return false;
-    return true;
 }
 
 /* True if the host's matrix product computes it. */
