@@ -1,6 +1,7 @@
 /* See emit.h. */
 #include "passes/emit/emit.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "ir/intern.h"
@@ -23,12 +24,16 @@ static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter 
         call, false, e->context->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
-/* True if `user` multiplies or divides by a constant that is infinite or NaN. */
+/* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by one
+ * whose reciprocal XLA takes for that. */
 static bool is_endless(const hlo_instr *user) {
+    const bool divides = user->op == HLO_OP_DIVIDE;
     double number;
-    if (user->op != HLO_OP_MULTIPLY && user->op != HLO_OP_DIVIDE) return false;
+    if (user->op != HLO_OP_MULTIPLY && !divides) return false;
     for (uint32_t i = 0; i < 2; i++)
-        if (hlo_known_number(hlo_instr_operand(user, i), &number) && !isfinite(number)) return true;
+        if (hlo_known_number(hlo_instr_operand(user, i), &number) &&
+            (!isfinite(number) || (divides && fabs(number) < FLT_MIN)))
+            return true;
     return false;
 }
 
@@ -199,6 +204,33 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
+/* Returns a constant of the computation that is an end of a control dependency, and beside which
+ * there is an equal one, or NULL: XLA makes one of both, and ends its process over the dependency.
+ */
+static const hlo_instr *held_twice(const hlo_computation *comp) {
+    for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
+        if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
+        for (const hlo_instr *other = comp->first; other; other = hlo_instr_next(other))
+            if (other != held && other->op == HLO_OP_CONSTANT && other->shape == held->shape &&
+                hlo_literal_equal(other->u.literal, held->u.literal))
+                return held;
+    }
+    return NULL;
+}
+
+static hlo_status check_constants(const hlo_pass_context *context) {
+    for (const hlo_computation *comp = context->module->first; comp; comp = comp->next) {
+        const hlo_instr *held = held_twice(comp);
+        if (!held) continue;
+        hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
+                      hlo_intern_length(held->name),
+                      "XLA fails on '%s', which has a control dependency, beside an equal constant",
+                      held->name);
+        return HLO_INVALID_INPUT;
+    }
+    return HLO_OK;
+}
+
 hlo_status hlo_emit(hlo_pass_context *context) {
     make_form *const make = forms[context->options->emit];
     hlo_module *module = context->module;
@@ -220,5 +252,6 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         if (changes < 0) return refuse(context, calls[i], "it is pinned to its place");
         context->changes += (uint64_t)changes;
     }
-    return HLO_OK;
+    if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
+    return check_constants(context);
 }

@@ -12,7 +12,8 @@ typedef struct speller {
     const hlo_matmul *m;
     hlo_spell_greater *greater;
     bool fusible;
-    hlo_type type; /* of what is computed; wide */
+    hlo_type type;     /* of what is computed; wide */
+    hlo_instr *factor; /* f32[], multiplies the product; NULL: 1 */
 } speller;
 
 static hlo_instr *make(speller *s, hlo_op op, const hlo_shape *shape, uint32_t count,
@@ -190,7 +191,7 @@ static hlo_instr *product(speller *s) {
         const hlo_shape *shape = hlo_shape_retype(s->module, m->d, s->type);
         return splat(s, number(s, s->type, 0), shape);
     }
-    hlo_instr *x = times(s, dot(s), scalar_factor(s));
+    hlo_instr *x = times(s, dot(s), s->factor);
     return times_rows(s, times_rows(s, x, false), true);
 }
 
@@ -247,12 +248,35 @@ static bool shares_operand(const speller *s) {
     return false;
 }
 
+/* True if the product of another matmul may have the same factor: XLA makes one value of both, and
+ * takes no factor into a call that another one has. */
+static bool shares_factor(const speller *s) {
+    const hlo_matmul *m = s->m;
+    for (int i = 0; i < 2; i++) {
+        const hlo_instr *scale = i ? m->b_scale : m->a_scale;
+        if (scale && scale->op != HLO_OP_CONSTANT && hlo_instr_user_count(scale) < 2) return false;
+    }
+    return m->a_scale || m->b_scale || m->alpha != 1;
+}
+
+/* True if XLA makes another value of the bias, such as constants of another type or one number that
+ * is repeated, and finds no bias then. */
+static bool dissolves(const hlo_instr *bias) {
+    for (int depth = 8; bias && depth > 0; depth--) {
+        if (bias->op == HLO_OP_CONSTANT || bias->op == HLO_OP_BROADCAST) return true;
+        if (bias->op != HLO_OP_CONVERT && !hlo_op_is(bias->op, HLO_MOVEMENT | HLO_JOINS))
+            return false;
+        bias = hlo_instr_operand(bias, 0);
+    }
+    return false;
+}
+
 /* Returns the barrier that the pair has been put behind for another matmul, or NULL. `left`: users
  * to look at. */
 static hlo_instr *barrier_of(const hlo_instr *a, const hlo_instr *b, int *left) {
     for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
         const hlo_instr *pair = use->user;
-        if (pair->op == HLO_OP_TUPLE && pair->operand_count == 2 &&
+        if (pair->op == HLO_OP_TUPLE && pair->operand_count >= 2 &&
             hlo_instr_operand(pair, 0) == a && hlo_instr_operand(pair, 1) == b && pair->uses &&
             pair->uses->user->op == HLO_OP_OPT_BARRIER)
             return pair->uses->user;
@@ -260,24 +284,31 @@ static hlo_instr *barrier_of(const hlo_instr *a, const hlo_instr *b, int *left) 
     return NULL;
 }
 
-/* Puts both operands behind a barrier, so that XLA does not merge this dot with others that share
- * an operand; behind one more than those of the same two operands, since XLA makes one of barriers
- * that are equal. Returns false if an operand has too many users. */
-static bool hold_operands(speller *s, hlo_matmul *m) {
-    hlo_instr *held[] = {m->a, m->b};
+/* Puts the operands, the factor and the bias behind a barrier, so that XLA does not merge this dot
+ * with others that share an operand, or this factor with others; behind one more than those of the
+ * same two operands, since XLA makes one of barriers that are equal. Returns false if an operand
+ * has too many users. */
+static bool hold(speller *s, hlo_matmul *m) {
+    hlo_instr **const values[] = {&m->a, &m->b, &s->factor, &m->bias};
     int left = 256;
-    for (hlo_instr *outer; (outer = barrier_of(held[0], held[1], &left));)
-        for (const hlo_use *use = outer->uses; use; use = use->next)
-            if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT)
-                held[hlo_instr_int(use->user, HLO_ATTR_INDEX, 0)] = use->user;
+    for (hlo_instr *outer; (outer = barrier_of(m->a, m->b, &left));)
+        for (const hlo_use *use = outer->uses; use; use = use->next) {
+            const int64_t index = hlo_instr_int(use->user, HLO_ATTR_INDEX, 2);
+            if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT && index < 2) *values[index] = use->user;
+        }
     if (left <= 0) return false;
-    const hlo_shape *shapes[] = {m->a->shape, m->b->shape};
-    hlo_instr *both = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, 2, shapes), 2, held);
-    both = unary(s, HLO_OP_OPT_BARRIER, both);
-    hlo_instr **operands[] = {&m->a, &m->b};
-    for (int i = 0; i < 2; i++) {
-        *operands[i] = make(s, HLO_OP_GET_TUPLE_ELEMENT, shapes[i], 1, &both);
-        hlo_instr_set_int(*operands[i], HLO_ATTR_INDEX, i);
+    hlo_instr *held[4];
+    const hlo_shape *shapes[4];
+    uint32_t count = 0;
+    for (int i = 0; i < 4; i++)
+        if (*values[i]) shapes[count] = (*values[i])->shape, held[count++] = *values[i];
+    hlo_instr *all = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, count, shapes), count, held);
+    all = unary(s, HLO_OP_OPT_BARRIER, all);
+    count = 0;
+    for (int i = 0; i < 4; i++) {
+        if (!*values[i]) continue;
+        *values[i] = make(s, HLO_OP_GET_TUPLE_ELEMENT, shapes[count], 1, &all);
+        hlo_instr_set_int(*values[i], HLO_ATTR_INDEX, count++);
     }
     return true;
 }
@@ -339,12 +370,14 @@ static hlo_type type_of(const hlo_matmul *m, bool fusible) {
 const char *hlo_spell_unfused(const hlo_matmul *m) {
     if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along)
         return "its scales are per block";
-    return isfinite(m->alpha) ? NULL : "its alpha is infinite";
+    return m->alpha == 0 ? "its alpha is 0" : isfinite(m->alpha) ? NULL : "its alpha is infinite";
 }
 
 const char *hlo_spell_outside(const hlo_matmul *m) {
     if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary result";
     if (!has_scalar_scales(m)) return "its scales are per row or column";
+    if (m->bias && !hlo_shape_is_row_major(m->d))
+        return "it has a bias, and its result is not row-major";
     if (m->bias && m->bias->shape->type == HLO_TYPE_F16) return "its bias is f16";
     if (m->c && m->c->shape->type == HLO_TYPE_F16 && hlo_type_is_fp8(m->d->type))
         return "its matrix is f16 and its result fp8";
@@ -363,8 +396,10 @@ hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
     hlo_matmul alone = *matmul;
     const hlo_epilogue_info *epilogue = &hlo_epilogues[matmul->epilogue];
     const bool is_gelu = epilogue->activation == HLO_ACTIVATION_GELU;
-    bool held = s.fusible && has_more(matmul) && (is_gelu || shares_operand(&s));
-    if (held) held = hold_operands(&s, &alone);
+    if (matmul->alpha != 0) s.factor = scalar_factor(&s);
+    bool held = s.fusible && has_more(matmul) &&
+                (is_gelu || dissolves(matmul->bias) || shares_operand(&s) || shares_factor(&s));
+    if (held) held = hold(&s, &alone);
     /* XLA makes a call with an auxiliary result of a gelu whose operand has another use, and fails.
      */
     const bool apart = s.fusible && is_gelu && (epilogue->aux || !held);
