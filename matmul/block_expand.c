@@ -107,8 +107,9 @@ static hlo_instr *operand(const place *p, const hlo_block_dot *dot, bool b, hlo_
         ratio[i] = padded ? 1 : x->shape->dims[i] / dims[i];
     }
     if (dot->block) {
-        ratio[rank - 1] = dot->block;
-        dims[rank - 1] = (x->shape->dims[rank - 1] - 1) / dot->block + 1;
+        const int64_t size = x->shape->dims[rank - 1];
+        ratio[rank - 1] = dot->block < size ? dot->block : size;
+        dims[rank - 1] = (size - 1) / dot->block + 1;
     }
     return dequantise(p, x, prefix(p, scale, dims), ratio, type);
 }
@@ -155,20 +156,18 @@ static hlo_instr *expand_dot(const place *p) {
     return make(p, HLO_OP_MULTIPLY, dot.d, 2, factors);
 }
 
-/* Makes the tuple that a call returns, whose other leaves nothing reads. */
+/* Makes the tuple that a call returns, whose workspace nothing reads. */
 static hlo_instr *with_workspace(const place *p, hlo_instr *product) {
     const hlo_shape *shape = p->at->shape;
-    hlo_instr *results[4] = {product};
-    if (shape->type != HLO_TYPE_TUPLE || shape->rank > 4) return product;
-    for (uint32_t i = 1; i < shape->rank; i++) {
-        const hlo_shape *leaf = shape->elements[i];
+    hlo_instr *results[2] = {product};
+    if (shape->type != HLO_TYPE_TUPLE) return product;
+    if (shape->rank == 2) {
+        const hlo_shape *leaf = shape->elements[1];
         hlo_instr *zero = hlo_constant_scalar(p->at->parent, p->at, leaf->type, 0);
-        results[i] = broadcast(p, zero, leaf->rank, leaf->dims, 0, NULL);
+        results[1] = broadcast(p, zero, leaf->rank, leaf->dims, 0, NULL);
     }
     return make(p, HLO_OP_TUPLE, shape, shape->rank, results);
 }
-
-/* Quantises blocks as XLA does: a scale is the amax over the power of two of the largest value. */
 
 static hlo_instr *expand_dequantize(const place *p) {
     hlo_instr *x = hlo_instr_operand(p->at, 0), *scale = hlo_instr_operand(p->at, 1);

@@ -91,6 +91,13 @@ static const hlo_ints *one_dim(const hlo_instr *instr, bool there, int64_t dim) 
     return hlo_ints_new(instr->parent->module, there, &dim);
 }
 
+/* True if a result is a tuple of the product and bytes that nothing reads, or of the product. */
+static bool has_workspace(const hlo_shape *result) {
+    return result->type == HLO_TYPE_TUPLE &&
+           (result->rank == 1 || (result->rank == 2 && hlo_shape_is_array(result->elements[1]) &&
+                                  !result->elements[1]->dynamic));
+}
+
 static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
     const bool cudnn = hlo_block_kind_of(call) == HLO_BLOCK_CUDNN_DOT;
     const uint32_t count = call->operand_count;
@@ -102,7 +109,7 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
                            .global_scale = count > 4 ? hlo_instr_operand(call, 4) : NULL,
                            .tiled = cudnn,
                            .d = call->shape};
-    if (dot->d->type == HLO_TYPE_TUPLE && dot->d->rank && cudnn) dot->d = dot->d->elements[0];
+    if (cudnn && has_workspace(dot->d)) dot->d = dot->d->elements[0];
     const hlo_shape *a = dot->a->shape, *b = dot->b->shape;
     if (!is_float_array(a) || !is_float_array(b) || !is_float_array(dot->d))
         return "an operand or the result is no array of floats with elements";
