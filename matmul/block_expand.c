@@ -102,7 +102,7 @@ static hlo_instr *operand(const place *p, const hlo_block_dot *dot, bool b, hlo_
     if (!scale) return convert(p, x, type);
     if (dot->tiled) scale = untile(p, scale);
     for (uint32_t i = 0; i < rank; i++) {
-        const bool padded = p->at->op == HLO_OP_CUSTOM_CALL && i + 2 == rank;
+        const bool padded = dot->rows_padded && i + 2 == rank;
         dims[i] = padded ? x->shape->dims[i] : scale->shape->dims[i];
         ratio[i] = padded ? 1 : x->shape->dims[i] / dims[i];
     }

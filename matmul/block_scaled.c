@@ -108,6 +108,7 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
                            .b_scale = count > 3 ? hlo_instr_operand(call, 3) : NULL,
                            .global_scale = count > 4 ? hlo_instr_operand(call, 4) : NULL,
                            .tiled = cudnn,
+                           .rows_padded = true,
                            .d = call->shape};
     if (cudnn && has_workspace(dot->d)) dot->d = dot->d->elements[0];
     const hlo_shape *a = dot->a->shape, *b = dot->b->shape;
@@ -158,6 +159,33 @@ static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     return hlo_block_kind_of(instr) == HLO_BLOCK_SCALED_DOT ? read_opcode(instr, out_dot)
                                                             : read_call(instr, out_dot);
+}
+
+static bool side_fits(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
+    const hlo_scale_info *info = &hlo_scale_modes[mode];
+    const hlo_shape *x = b ? dot->b->shape : dot->a->shape;
+    const hlo_instr *scale = b ? dot->b_scale : dot->a_scale;
+    const hlo_ints *batch = b ? dot->b_batch : dot->a_batch;
+    const int64_t k = (b ? dot->b_contracting : dot->a_contracting)->v[0];
+    const bool fp4 = x->type == HLO_TYPE_F4E2M1FN;
+    if (fp4 != (mode == HLO_SCALE_VEC16) ||
+        (!fp4 && x->type != HLO_TYPE_F8E4M3FN && x->type != HLO_TYPE_F8E5M2) || !scale ||
+        scale->shape->type != info->type || batch->count > 1 || x->rank != batch->count + 2)
+        return false;
+    if (dot->block) return dot->block == info->along;
+    for (int64_t i = 0; i < x->rank; i++) {
+        const int64_t each = i == k ? info->along : 1;
+        const bool padded = dot->rows_padded && i == (int64_t)x->rank - 2;
+        if (!padded && scale->shape->dims[i] * each != x->dims[i]) return false;
+    }
+    return true;
+}
+
+bool hlo_block_dot_fits(const hlo_block_dot *dot, hlo_scale_mode mode) {
+    /* A call dequantises in the type of its result, of which f16 does not hold every scale. */
+    const bool rounds = dot->rows_padded && dot->d->type == HLO_TYPE_F16;
+    return !(rounds && mode == HLO_SCALE_VEC32) && side_fits(dot, false, mode) &&
+           side_fits(dot, true, mode);
 }
 
 /* Checks values, one scale for each block of the last dimension, and the wide type. */

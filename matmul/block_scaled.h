@@ -35,11 +35,16 @@ typedef struct hlo_block_dot {
     int64_t block;      /* elements along the contracting dimension that share a scale; 0: a scale's
                            sizes divide the operand's, in each dimension */
     bool tiled;         /* scales lie in tiles (hlo_scale_index()) */
+    bool rows_padded;   /* scales may have more rows than the operand: a call */
     const hlo_shape *d; /* shape of the product */
 } hlo_block_dot;
 
 /* Reads a product. Returns NULL, or the fault (static). */
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
+
+/* True if the product has the element types and blocks of a tiled mode, with one contracting, one
+ * free and at most one batch dimension, and a result that it need not round scales for. */
+bool hlo_block_dot_fits(const hlo_block_dot *dot, hlo_scale_mode mode);
 
 /* Returns what is wrong with an instruction of any kind of the notation (static); NULL: nothing. */
 const char *hlo_block_fault(const hlo_instr *instr);

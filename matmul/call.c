@@ -12,6 +12,7 @@
 
 const char hlo_matmul_fp8_target[] = "__cublas$lt$matmul$f8";
 const char hlo_matmul_typed_target[] = "hlofp8.matmul";
+const char hlo_matmul_mx_target[] = "__cublas$lt$matmul$mx";
 
 static bool calls(const hlo_instr *instr, const char *target) {
     if (instr->op != HLO_OP_CUSTOM_CALL) return false;
@@ -19,8 +20,15 @@ static bool calls(const hlo_instr *instr, const char *target) {
     return name && strcmp(name, target) == 0;
 }
 
+static bool is_tiled_call(const hlo_instr *instr) {
+    const char *config =
+        calls(instr, hlo_matmul_mx_target) ? hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG) : NULL;
+    return config && strstr(config, "lhs_scale_mode");
+}
+
 bool hlo_matmul_is_call(const hlo_instr *instr) {
-    return calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target);
+    return calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target) ||
+           is_tiled_call(instr);
 }
 
 bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
@@ -139,6 +147,11 @@ static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
     return true;
 }
 
+static bool is_factor(const hlo_instr *factor, bool fp4) {
+    const hlo_type type = factor->shape->type;
+    return fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8(type);
+}
+
 /* XLA omits the output scale of an fp8 result when neither operand is scaled, and then reads the
  * last operand as that scale: so the scale must be present, or the last operand be a scale of 1. */
 static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint32_t at) {
@@ -146,8 +159,11 @@ static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint3
     uint32_t rest = call->operand_count - at;
     bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;
     if (!all && !d_scaled && rest != 2u + bias) return "the number of operands fits neither form";
-    if (!hlo_type_is_fp8(m->a->shape->type) || !hlo_type_is_fp8(m->b->shape->type))
-        return "a or b is not fp8";
+    if (hlo_matmul_is_tiled(m) && rest != 2u + bias + d_fp8)
+        return "the number of operands does not fit tiled scales";
+    const bool fp4 = m->a_mode == HLO_SCALE_VEC16;
+    if (!is_factor(m->a, fp4) || !is_factor(m->b, fp4))
+        return fp4 ? "a or b is not f4e2m1fn" : "a or b is not fp8";
     const hlo_scale_mode one = HLO_SCALE_SCALAR;
     if (!take_scale(call, &at, m->a_mode, &m->a_scale) ||
         !take_scale(call, &at, m->b_mode, &m->b_scale))
@@ -194,8 +210,8 @@ static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t size
     uint32_t rank = hlo_scale_dims(mode, size, k, dims);
     if (!rank) return true;
     const hlo_shape *shape = scale->shape;
-    return shape->type == HLO_TYPE_F32 && shape->rank == rank && hlo_shape_is_row_major(shape) &&
-           memcmp(shape->dims, dims, rank * sizeof *dims) == 0;
+    return shape->type == hlo_scale_modes[mode].type && shape->rank == rank &&
+           hlo_shape_is_row_major(shape) && memcmp(shape->dims, dims, rank * sizeof *dims) == 0;
 }
 
 static const char *check_scales(const hlo_matmul *m) {
@@ -205,6 +221,8 @@ static const char *check_scales(const hlo_matmul *m) {
     bool inside = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
     if (inside && m->a_contracting->count != 1)
         return "scales per block are for one contracting dimension";
+    if (hlo_matmul_is_tiled(m) && m->a_mode != m->b_mode)
+        return "tiled scales are of one mode on both sides";
     if (size.batch != 1) return "scales that are no scalar are for one matrix, not for a batch";
     if (!scales_fit(m->a_scale, m->a_mode, size.m, size.k) ||
         !scales_fit(m->b_scale, m->b_mode, size.n, size.k))
@@ -341,6 +359,8 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     hlo_matmul m = known->matmul;
     m.wide = hlo_matmul_is_wide_call(call);
     *why = take_results(call, &m);
+    if (!*why && hlo_matmul_is_tiled(&m) != calls(call, hlo_matmul_mx_target))
+        *why = "its scale modes are not those of its target";
     if (!*why) *why = take_operands(call, &m);
     m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
     if (!*why) *why = check_dimensions(&m);

@@ -54,7 +54,7 @@ typedef enum hlo_scale_form {
 } hlo_scale_form;
 
 typedef enum hlo_scale_mode {
-#define HLO_SCALE_MODE(id, name, value, across, along) HLO_SCALE_##id,
+#define HLO_SCALE_MODE(id, name, value, across, along, type, tiled) HLO_SCALE_##id,
 #include "matmul/table/scale.def"
 #undef HLO_SCALE_MODE
     HLO_SCALE_MODE_COUNT
@@ -65,16 +65,19 @@ typedef struct hlo_scale_info {
     const char *name;
     int value;             /* cuBLASLt's */
     int64_t across, along; /* elements that share a scale; 0: all */
+    hlo_type type;         /* of a scale */
+    bool tiled;            /* scales lie in tiles of 128 rows by 4 */
 } hlo_scale_info;
 extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
 
 /* Finds a scale mode by name; HLO_SCALE_MODE_COUNT: there is none. */
 hlo_scale_mode hlo_scale_mode_find(const char *name);
 
-/* Computes the dimensions of the scales, f32 and row-major, of an operand with `size` rows (of B:
+/* Computes the dimensions of the scales, row-major, of an operand with `size` rows (of B:
  * columns) and `k` elements in each. Returns the rank. SCALAR: []. OUTER_VEC: [size]. VEC128:
  * [k/128, size]. BLK128: [size/128, k/128 up to a multiple of 4]; scales after k/128 are not read.
- * Quotients are rounded up. */
+ * Tiled: [size up to a multiple of 128, k/along up to a multiple of 4], in the order that
+ * hlo_scale_index() tells. Quotients are rounded up. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]);
 /* Returns the index, among these scales, of the scale of element `at` of row `row`. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
@@ -92,6 +95,7 @@ typedef struct hlo_target_info {
     bool fp8;                    /* its cuBLASLt runs FP8 matmuls */
     bool tn_only;                /* both operands must have their contracting dimension minor */
     bool scale_arrays;           /* scales may be OUTER_VEC, VEC128 or BLK128 */
+    bool block_scales;           /* scales may be VEC32 or VEC16 */
     int64_t workspace;           /* bytes of a call's workspace */
     const char *gpu;             /* the GPU that has these peaks */
     int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: none, or not published */
@@ -152,9 +156,9 @@ typedef struct hlo_epilogue_info {
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
 /* The targets of FP8 matmul calls. */
-extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[];
-/* True if `instr` is an FP8 matmul call, of either target; true if it is XLA's call on wider types.
- */
+extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
+/* True if `instr` is an FP8 matmul call, of any of these targets (of the last one only with tiled
+ * scales: XLA's own, for AMD's GPUs, has none); true if it is XLA's call on wider types. */
 bool hlo_matmul_is_call(const hlo_instr *instr);
 bool hlo_matmul_is_wide_call(const hlo_instr *instr);
 
@@ -166,6 +170,9 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
 /* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. False: config
  * or results of the call are wrong. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
+
+/* True if the scales are tiled. */
+bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
 /* Returns the part that another part of the matmul requires and that is absent; NULL: none. Only a
  * complete matmul may be checked and encoded. */
@@ -215,7 +222,7 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
 /* Makes a typed `hlofp8.matmul` call of an FP8 call, or, with `typed` false, the reverse, with the
  * scale operands of `form`; with all, if C or a wide D has a scale. The instruction and its results
  * stay. The call must be one that hlo_matmul_decode() reads. Returns whether it was not so before;
- * a call that is not typed keeps its form. */
+ * a call that is not typed keeps its form. One with tiled scales has no typed form. */
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
 
 /* Returns the get-tuple-element of result `index` of a call: an existing one, or a new one right

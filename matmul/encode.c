@@ -18,6 +18,11 @@ static hlo_instr *shared_one(hlo_computation *comp) {
     return hlo_constant_scalar(comp, first, HLO_TYPE_F32, 1);
 }
 
+/* Returns the form of a matmul's scale operands: tiled scales have one alone. */
+static hlo_scale_form form_of(const hlo_matmul *m, hlo_scale_form form) {
+    return hlo_matmul_is_tiled(m) ? HLO_SCALES_USED : form;
+}
+
 static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_computation *comp,
                              hlo_instr **operands) {
     bool all = form == HLO_SCALES_ALL, d_fp8 = hlo_type_is_fp8(m->d->type);
@@ -86,7 +91,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like) {
     hlo_module *module = comp->module;
     hlo_instr *operands[8];
-    uint32_t operand_count = put_operands(matmul, target->scales, comp, operands);
+    const hlo_scale_form form = form_of(matmul, target->scales);
+    uint32_t operand_count = put_operands(matmul, form, comp, operands);
 
     const hlo_shape *results[4];
     uint32_t result_count = 0;
@@ -100,12 +106,13 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                                     hlo_shape_tuple(module, result_count, results), operand_count,
                                     operands, "cublas-gemm");
     call->offset = like->offset;
-    hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_fp8_target);
+    hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET,
+                      hlo_matmul_is_tiled(matmul) ? hlo_matmul_mx_target : hlo_matmul_fp8_target);
     if (matmul->in_place && matmul->beta != 0 && matmul->c->shape == matmul->d)
         hlo_instr_set_str(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, "{{0}: (2, {})}");
     const hlo_attr *metadata = hlo_instr_attr(like, HLO_ATTR_METADATA);
     if (metadata) hlo_instr_set_attr(call, *metadata);
-    const char *config = config_of(module, matmul, target->scales);
+    const char *config = config_of(module, matmul, form);
     hlo_instr_set_attr(call, (hlo_attr){.id = HLO_ATTR_BACKEND_CONFIG, .u.str = config});
     return call;
 }
@@ -167,7 +174,7 @@ bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
     hlo_matmul m;
     const char *why;
     const char *target = typed ? hlo_matmul_typed_target : hlo_matmul_fp8_target;
-    if (hlo_matmul_decode(call, &m, &why) != HLO_OK) return false;
+    if (hlo_matmul_decode(call, &m, &why) != HLO_OK || hlo_matmul_is_tiled(&m)) return false;
     const bool fp8 = hlo_type_is_fp8(m.d->type);
     if (m.c_scale || (m.d_scale && !fp8)) form = HLO_SCALES_ALL;
     const uint32_t wanted = form == HLO_SCALES_ALL ? 4 : 2 + fp8;

@@ -17,6 +17,7 @@ typedef struct facts {
     bool empty, d_fp8, types_known, algorithm_fp8;
     bool d_batch_minor, d_n_minor;
     bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
+    bool tiled;                      /* one is VEC32 or VEC16 */
     int64_t batch;
     bool scales_used; /* the call is for XLA of 2026 */
 } facts;
@@ -32,9 +33,11 @@ static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
     return -1;
 }
 
-static side side_facts(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
+static side side_facts(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting,
+                       hlo_scale_mode mode) {
+    const bool fp8 = shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2;
     return (side){
-        .fp8 = shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2,
+        .fp8 = mode == HLO_SCALE_VEC16 ? shape->type == HLO_TYPE_F4E2M1FN : fp8,
         .e5m2 = shape->type == HLO_TYPE_F8E5M2,
         .contracting = contracting->count,
         .free = shape->rank - batch->count - contracting->count,
@@ -96,13 +99,14 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
         .cuda = target->cuda,
         .epilogue = &hlo_epilogues[m->epilogue],
         .scales_used = target->scales == HLO_SCALES_USED,
-        .a = side_facts(m->a->shape, m->a_batch, m->a_contracting),
-        .b = side_facts(m->b->shape, m->b_batch, m->b_contracting),
+        .a = side_facts(m->a->shape, m->a_batch, m->a_contracting, m->a_mode),
+        .b = side_facts(m->b->shape, m->b_batch, m->b_contracting, m->b_mode),
         .d_fp8 = hlo_type_is_fp8(m->d->type),
         .algorithm_fp8 = !m->algorithm || strncmp(m->algorithm, "dot_any_f8_any_f8_f32", 21) == 0,
     };
     f.scale_arrays = m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR;
     f.scale_blocks = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
+    f.tiled = hlo_matmul_is_tiled(m);
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     f.batch = size.batch;
     f.empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
@@ -135,7 +139,7 @@ bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bo
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
     if (batch->count > 1 && !lies_plainly(shape, batch)) return false;
-    if (hlo_target_find(target->sm)->tn_only)
+    if (hlo_target_find(target->sm)->tn_only || hlo_matmul_is_tiled(matmul))
         return hlo_shape_is_row_major(shape) && hlo_ints_contain(contracting, shape->rank - 1);
     int64_t minor = shape->layout ? shape->layout->minor_to_major[0] : shape->rank - 1;
     return !hlo_ints_contain(batch, minor);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matmul/block_scaled.h"
 #include "matmul/json.h"
 
 typedef enum counting {
@@ -86,7 +87,9 @@ static const product_row *find_row(const hlo_instr *instr) {
 
 hlo_product_kind hlo_product_kind_of(const hlo_instr *instr) {
     const product_row *row = find_row(instr);
-    return row ? row->kind : HLO_PRODUCT_NONE;
+    if (!row) return HLO_PRODUCT_NONE;
+    const bool other = row->kind == HLO_PRODUCT_FP8_CALL && !hlo_matmul_is_call(instr);
+    return other ? HLO_PRODUCT_LIBRARY : row->kind;
 }
 
 size_t hlo_product_most(const hlo_module *module) {
@@ -104,6 +107,20 @@ bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul) {
     }
     return (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) &&
            hlo_matmul_decode(instr, out_matmul, &why) == HLO_OK;
+}
+
+bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
+    hlo_block_dot dot;
+    const hlo_block_kind kind = hlo_block_kind_of(instr);
+    if ((kind != HLO_BLOCK_SCALED_DOT && kind != HLO_BLOCK_OP_DOT) ||
+        hlo_block_dot_read(instr, &dot))
+        return false;
+    hlo_matmul_from_dot(instr, out_matmul); /* a call has no such attributes */
+    out_matmul->a_batch = dot.a_batch;
+    out_matmul->b_batch = dot.b_batch;
+    out_matmul->a_contracting = dot.a_contracting;
+    out_matmul->b_contracting = dot.b_contracting;
+    return true;
 }
 
 hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
@@ -235,7 +252,7 @@ bool hlo_product_read(const hlo_instr *instr, hlo_product *out_product) {
     const product_row *row = find_row(instr);
     if (!row || instr->operand_count <= row->b) return false;
     hlo_product *p = out_product;
-    *p = (hlo_product){.kind = row->kind,
+    *p = (hlo_product){.kind = hlo_product_kind_of(instr),
                        .a = hlo_instr_operand(instr, 0),
                        .b = hlo_instr_operand(instr, row->b),
                        .d = instr->shape};

@@ -40,6 +40,10 @@ size_t hlo_product_most(const hlo_module *module);
  * read. */
 bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul);
 
+/* Reads scaled-dot or `__op$block_scaled_dot` as a matmul without its scales. False: it is neither,
+ * or cannot be read. */
+bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul);
+
 /* The generator of a fusion's kernel. */
 typedef enum hlo_fusion_maker {
     HLO_FUSION_XLA, /* XLA's own generators, and unknown ones */

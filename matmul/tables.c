@@ -50,7 +50,8 @@ hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what) {
 }
 
 const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT] = {
-#define HLO_SCALE_MODE(id, name, value, across, along) {name, value, across, along},
+#define HLO_SCALE_MODE(id, name, value, across, along, type, tiled)                                \
+    {name, value, across, along, HLO_TYPE_##type, tiled},
 #include "matmul/table/scale.def"
 #undef HLO_SCALE_MODE
 };
@@ -59,6 +60,12 @@ hlo_scale_mode hlo_scale_mode_find(const char *name) {
     int mode = 0;
     while (mode < HLO_SCALE_MODE_COUNT && strcmp(hlo_scale_modes[mode].name, name) != 0) mode++;
     return (hlo_scale_mode)mode;
+}
+
+enum { TILE_ROWS = 128, TILE_STEPS = 4 };
+
+bool hlo_matmul_is_tiled(const hlo_matmul *matmul) {
+    return hlo_scale_modes[matmul->a_mode].tiled || hlo_scale_modes[matmul->b_mode].tiled;
 }
 
 static int64_t parts(int64_t size, int64_t each) {
@@ -75,6 +82,11 @@ uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ou
         return 1;
     }
     int64_t rows = parts(size, info->across), steps = parts(k, info->along);
+    if (info->tiled) {
+        out_dims[0] = TILE_ROWS * parts(rows, TILE_ROWS);
+        out_dims[1] = TILE_STEPS * parts(steps, TILE_STEPS);
+        return 2;
+    }
     bool block = info->across > 1;
     out_dims[0] = block ? rows : steps;
     out_dims[1] = block ? 4 * parts(steps, 4) : rows;
@@ -89,13 +101,19 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;
+    if (info->tiled) { /* within a tile the 32nd row is beside the first */
+        int64_t tile = row / TILE_ROWS * (dims[1] / TILE_STEPS) + at / TILE_STEPS;
+        int64_t line = row % TILE_ROWS % 32 * 4 + row % TILE_ROWS / 32;
+        return tile * TILE_ROWS * TILE_STEPS + line * TILE_STEPS + at % TILE_STEPS;
+    }
     return info->across > 1 ? row * dims[1] + at : at * dims[1] + row;
 }
 
 static const hlo_target_info targets[] = {
-#define HLO_TARGET(sm, fp8, tn_only, scale_arrays, workspace, gpu, fp8_tflops, bf16_tflops,        \
-                   memory_gbs)                                                                     \
-    {sm, fp8, tn_only, scale_arrays, workspace, gpu, fp8_tflops, bf16_tflops, memory_gbs},
+#define HLO_TARGET(sm, fp8, tn_only, scale_arrays, block_scales, workspace, gpu, fp8_tflops,       \
+                   bf16_tflops, memory_gbs)                                                        \
+    {sm,        fp8, tn_only,    scale_arrays, block_scales,                                       \
+     workspace, gpu, fp8_tflops, bf16_tflops,  memory_gbs},
 #include "matmul/table/target.def"
 #undef HLO_TARGET
 };

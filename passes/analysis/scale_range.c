@@ -119,8 +119,10 @@ static magnitudes unrounded(const hlo_instr *value, search *s) {
         return of_quotient(x, walk(hlo_instr_operand(value, 1), s));
     case HLO_OP_IOTA: return of_iota(value);
     case HLO_OP_SELECT: return of_parts(value, 1, s);
-    case HLO_OP_CONCATENATE:
-    case HLO_OP_PAD: return of_parts(value, 0, s);
+    case HLO_OP_PAD: /* what pads powers of two is the scale of zeros */
+        if (value->shape->type != HLO_TYPE_F8E8M0FNU) return of_parts(value, 0, s);
+        return walk(hlo_instr_operand(value, 0), s);
+    case HLO_OP_CONCATENATE: return of_parts(value, 0, s);
     case HLO_OP_CONVERT:
         if (hlo_type_is_fp8_operand(value->shape->type)) break; /* quantised in the module */
         return walk(hlo_instr_operand(value, 0), s);

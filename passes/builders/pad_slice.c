@@ -18,7 +18,8 @@ bool hlo_pad_zeros(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo
     }
     *out = value;
     if (same) return true;
-    hlo_instr *operands[] = {value, hlo_rule_number(env, old->type, 0)};
+    const double least = old->type == HLO_TYPE_F8E8M0FNU ? 0x1p-127 : 0;
+    hlo_instr *operands[] = {value, hlo_rule_number(env, old->type, least)};
     const hlo_shape *shape = hlo_shape_with_layout(
         module, old->type, old->rank, dims, old->layout ? old->layout->minor_to_major : NULL);
     *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);

@@ -8,7 +8,8 @@
 /* Returns the next multiple of HLO_MATMUL_ALIGNMENT. */
 int64_t hlo_size_aligned(int64_t size);
 
-/* Pads with zeros behind the elements, up to `dims`. */
+/* Pads with zeros behind the elements, up to `dims`; f8e8m0fnu, which has no zero, with its least
+ * number, whose code is 0. */
 bool hlo_pad_zeros(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out);
 
 /* Pads with zeros up to aligned sizes, except in the `batch` dimensions (NULL: none). */

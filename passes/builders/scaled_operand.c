@@ -4,6 +4,7 @@
 #include "ir/module/known.h"
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
+#include "passes/builders/operand_layout.h"
 
 enum { STEP_LIMIT = 256, SAME_DEPTH = 8 };
 
@@ -156,6 +157,20 @@ static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
                           hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
 }
 
+/* Finds the value of `type` that `value` is converted from without rounding, moved as `value` is.
+ * NULL: there is none, or it cannot be made. */
+static hlo_instr *narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
+    if (value->shape->type == type) return value;
+    if (value->pin || !value->operand_count) return NULL;
+    hlo_instr *from = hlo_instr_operand(value, 0);
+    const bool f16 = value->shape->type == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
+    if (value->op == HLO_OP_CONVERT)
+        return hlo_type_is_wide(value->shape->type) && !f16 ? narrowed(env, from, type) : NULL;
+    if (!hlo_instr_moves(value) || value->op == HLO_OP_PAD) return NULL;
+    from = narrowed(env, from, type);
+    return from ? hlo_link_clone_onto(env, value, from) : NULL;
+}
+
 static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
     if (!x || !y || (!hlo_shape_same_dims(x->shape, y->shape))) return NULL;
     hlo_instr *operands[] = {x, y};
@@ -199,12 +214,18 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-static bool make_scale(hlo_rule_env *env, const step *s, hlo_instr **out);
+static bool make_scale(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **out);
 
-static bool scale_by_factor(hlo_rule_env *env, const step *s, hlo_instr **scale) {
+/* A scale of another type than f32 is one factor alone. */
+static bool scale_by_factor(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **scale) {
     hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
-    factor = as_f32(env, hlo_granularity_compact(env, factor, &s->granularity));
+    factor = hlo_granularity_compact(env, factor, &s->granularity);
     if (!factor) return false;
+    if (type != HLO_TYPE_F32) {
+        if (*scale || s->value->op == HLO_OP_DIVIDE) return false;
+        return (*scale = narrowed(env, factor, type)) != NULL;
+    }
+    factor = as_f32(env, factor);
     if (!*scale && s->value->op == HLO_OP_DIVIDE)
         *scale = ones(env, factor->shape->rank, factor->shape->dims);
     *scale = *scale ? multiplied(env, s->value->op, *scale, factor) : factor;
@@ -212,13 +233,13 @@ static bool scale_by_factor(hlo_rule_env *env, const step *s, hlo_instr **scale)
 }
 
 /* Joins the factors of the parts; pad values have none. */
-static bool join_scales(hlo_rule_env *env, const step *s, hlo_instr **out) {
+static bool join_scales(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **out) {
     const hlo_instr *value = s->value;
     hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
     bool apart = s->granularity.v[dim] < value->shape->dims[dim], any = false, alike = true;
     for (const step *part = s->below; part; part = part->next)
-        if (!make_scale(env, part, &scales[part->index])) return false;
+        if (!make_scale(env, part, type, &scales[part->index])) return false;
     *out = scales[s->below->index];
     for (const step *part = s->below; part; part = part->next) {
         hlo_instr *scale = scales[part->index];
@@ -226,7 +247,7 @@ static bool join_scales(hlo_rule_env *env, const step *s, hlo_instr **out) {
         alike &= scale && *out ? same(scale, *out, SAME_DEPTH) : scale == *out;
     }
     if (!any || (!apart && alike)) return true;
-    if (!apart) return false;
+    if (!apart || type != HLO_TYPE_F32) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
         if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
@@ -241,13 +262,13 @@ static bool join_scales(hlo_rule_env *env, const step *s, hlo_instr **out) {
 }
 
 /* Makes the compact product of the factors; `*out` NULL: there is none. */
-static bool make_scale(hlo_rule_env *env, const step *s, hlo_instr **out) {
+static bool make_scale(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **out) {
     hlo_op op = s->value->op;
     *out = NULL;
     if (!s->below) return true;
-    if (op == HLO_OP_CONCATENATE) return join_scales(env, s, out);
-    if (!make_scale(env, s->below, out)) return false;
-    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, out);
+    if (op == HLO_OP_CONCATENATE) return join_scales(env, s, type, out);
+    if (!make_scale(env, s->below, type, out)) return false;
+    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, type, out);
     if (!*out || op == HLO_OP_SELECT || op == HLO_OP_CONVERT) return true;
     *out = hlo_granularity_carry(env, s->value, &s->granularity, *out);
     return *out != NULL;
@@ -264,7 +285,7 @@ static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side
                           hlo_scale_mode mode, hlo_instr **out) {
     plan p;
     const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
-    return s && make_scale(env, s, out);
+    return s && make_scale(env, s, hlo_scale_modes[mode].type, out);
 }
 
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
@@ -280,7 +301,7 @@ bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, uns
     plan p;
     p.count = 0;
     const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
-    return s && make_scale(env, s, out);
+    return s && make_scale(env, s, HLO_TYPE_F32, out);
 }
 
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
@@ -334,7 +355,8 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     if (!compact_scale(env, dot, side, mode, out)) return false;
     uint32_t rank = hlo_scale_dims(mode, shape->dims[row], shape->dims[k], dims);
     if (!*out && mode == HLO_SCALE_SCALAR) return true;
-    if (!*out) return (*out = ones(env, rank, dims)) != NULL;
+    const bool tiled = hlo_scale_modes[mode].tiled;
+    if (!*out) return !tiled && (*out = ones(env, rank, dims)) != NULL;
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
@@ -343,14 +365,15 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
         return (*out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) !=
                NULL;
     }
-    bool rows_first = mode == HLO_SCALE_BLK128;
+    bool rows_first = tiled || mode == HLO_SCALE_BLK128;
     int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
     int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
     int64_t lie[] = {rows_first ? rows : steps, rows_first ? steps : rows};
     *out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, 2, apart, 0, NULL);
     if (*out && (row < k) != rows_first)
         *out = hlo_granularity_make(env, HLO_OP_TRANSPOSE, *out, 2, lie, 2, (int64_t[]){1, 0});
-    if (*out && rows_first) *out = widened(env, *out, dims);
+    if (*out && tiled) *out = hlo_block_tile(env, *out, shape->dims[row], shape->dims[k], mode);
+    if (*out && rows_first && !tiled) *out = widened(env, *out, dims);
     return *out != NULL;
 }
 

@@ -78,11 +78,25 @@ static hlo_instr *reshaped(speller *s, hlo_instr *x, uint32_t rank, const int64_
 
 /* ------------------------------------------------------------------------------------- operands */
 
+/* Puts tiled scales in the order of rows and steps. */
+static hlo_instr *lines(speller *s, hlo_instr *scale) {
+    const int64_t *dims = scale->shape->dims;
+    const int64_t tiles[] = {dims[0] / 128, dims[1] / 4, 32, 4, 4};
+    const int64_t turned[] = {dims[0] / 128, 4, 32, dims[1] / 4, 4};
+    hlo_instr *apart = reshaped(s, scale, 5, tiles);
+    hlo_instr *made = make(s, HLO_OP_TRANSPOSE,
+                           hlo_shape_array(s->module, scale->shape->type, 5, turned), 1, &apart);
+    hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, 5, (const int64_t[]){0, 3, 2, 1, 4});
+    return reshaped(s, made, 2, (const int64_t[]){dims[0], dims[1]});
+}
+
 /* Repeats the scales of blocks for each element of the operand as a matrix: f32[size,k]. */
 static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t size,
                               int64_t k) {
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
-    if (across == 1) { /* [k/along, size] */
+    if (hlo_scale_modes[mode].tiled)
+        scale = converted(s, lines(s, scale), HLO_TYPE_F32);
+    else if (across == 1) { /* [k/along, size] */
         const int64_t turned[] = {scale->shape->dims[1], scale->shape->dims[0]};
         scale = make(s, HLO_OP_TRANSPOSE, hlo_shape_array(s->module, HLO_TYPE_F32, 2, turned), 1,
                      &scale);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/module/known.h"
+#include "matmul/product.h"
 #include "passes/analysis/scale_range.h"
 #include "passes/engine/rewrite.h"
 
@@ -157,11 +158,13 @@ hlo_instr *hlo_rule_build_call(hlo_rule_env *env, const hlo_rule_action *action)
     hlo_matmul m, before;
     const char *reason;
     if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    if (source->op == HLO_OP_DOT && hlo_remark_kept_wide(env->context, source))
+    const bool block = hlo_matmul_from_block(source, &m);
+    if ((block || source->op == HLO_OP_DOT) && hlo_remark_kept_wide(env->context, source))
         return hlo_rule_refuse(env, "gain-below-minimum", NULL), NULL;
     if (source->op == HLO_OP_DOT)
         hlo_matmul_from_dot(source, &m);
-    else if (!hlo_matmul_is_call(source) || hlo_matmul_decode(source, &m, &reason) != HLO_OK)
+    else if (!block &&
+             (!hlo_matmul_is_call(source) || hlo_matmul_decode(source, &m, &reason) != HLO_OK))
         return hlo_rule_refuse(env, NULL, NULL), NULL;
     before = m;
     for (uint32_t i = 0; i < action->set_count; i++)

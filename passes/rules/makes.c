@@ -136,6 +136,26 @@ MAKE(scales) {
            hlo_scaled_operand_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
 }
 
+MAKE(block_values) {
+    return hlo_block_values(env, args->instr, args[1].number != 0, out);
+}
+
+MAKE(block_scales) {
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
+    return mode != HLO_SCALE_MODE_COUNT &&
+           hlo_block_scales(env, args->instr, args[1].number != 0, mode, out);
+}
+
+MAKE(globally_scaled) {
+    hlo_block_dot dot;
+    *out = args->instr;
+    if (!hlo_block_kind_of(args[1].instr) || hlo_block_dot_read(args[1].instr, &dot)) return false;
+    if (!dot.global_scale) return true;
+    hlo_instr *factors[] = {args->instr, hlo_rule_splat(env, dot.global_scale, dot.d)};
+    *out = hlo_rule_new(env, HLO_OP_MULTIPLY, dot.d, 2, factors);
+    return *out != NULL;
+}
+
 MAKE(joined_scale) {
     hlo_matmul m;
     *out = NULL;

@@ -1,4 +1,5 @@
 /* Measures of builder.def. */
+#include "matmul/product.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/builders/collective.h"
 #include "passes/builders/operand_layout.h"
@@ -34,7 +35,8 @@ MEASURE(expression_size) {
 }
 
 MEASURE(dots) {
-    return value->op == HLO_OP_DOT;
+    hlo_matmul m;
+    return value->op == HLO_OP_DOT || hlo_matmul_from_block(value, &m);
 }
 
 MEASURE(wide_ragged) {

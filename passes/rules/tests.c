@@ -5,6 +5,8 @@
 #include "ir/async.h"
 #include "ir/float/float.h"
 #include "ir/module/known.h"
+#include "matmul/block_scaled.h"
+#include "matmul/product.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/fixed.h"
 #include "passes/builders/bias.h"
@@ -260,6 +262,19 @@ TEST(matmul) {
 TEST(aligned) {
     hlo_matmul m;
     return hlo_decode_call(args->instr, &m) && !hlo_call_misaligned_sizes(&m);
+}
+
+TEST(block_dot) {
+    hlo_matmul m;
+    return hlo_matmul_from_block(args->instr, &m);
+}
+
+TEST(block_mode) {
+    hlo_block_dot dot;
+    hlo_matmul m;
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[1].word);
+    return mode != HLO_SCALE_MODE_COUNT && hlo_matmul_from_block(args->instr, &m) &&
+           !hlo_block_dot_read(args->instr, &dot) && hlo_block_dot_fits(&dot, mode);
 }
 
 TEST(linear) {

@@ -66,7 +66,7 @@ typedef struct cpu_scales {
 
 /* The factor of one element of the product. */
 typedef struct cpu_scale {
-    float value;
+    double value; /* a product of two scales: rounded to f32, but exact of scales of 8 bits */
     double sigma; /* ir/error/error.h; without the value's own rounding */
 } cpu_scale;
 

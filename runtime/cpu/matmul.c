@@ -109,7 +109,7 @@ static float product_scale(const hlo_job *job, const parts *p, bool scalar) {
 }
 
 static double factor(const epilogue *e, int64_t i) {
-    float scale = e->scales ? cpu_scale_at(e->scales, i, 0).value : 1;
+    float scale = e->scales ? (float)cpu_scale_at(e->scales, i, 0).value : 1;
     return (double)(e->product_scale * scale);
 }
 

@@ -22,7 +22,9 @@ cpu_scale cpu_scale_at(const cpu_scales *s, int64_t element, int64_t along) {
     int64_t b = hlo_scale_index(s->b_mode, s->size.n, s->size.k, element % s->size.n, along);
     double x = (double)at(s->a, a, 1), y = (double)at(s->b, b, 1);
     double x_sigma = (double)at(s->a_sigma, a, 0), y_sigma = (double)at(s->b_sigma, b, 0);
-    return (cpu_scale){.value = (float)x * (float)y, .sigma = hypot(x_sigma * y, y_sigma * x)};
+    const bool narrow = hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32;
+    return (cpu_scale){.value = narrow ? x * y : (double)((float)x * (float)y),
+                       .sigma = hypot(x_sigma * y, y_sigma * x)};
 }
 
 /* A stretch of the contracting dimension with constant scales. */
@@ -39,12 +41,11 @@ static void add_stretch(void *arg, int64_t begin, int64_t end) {
     const double unit = 0x1p-24;
     for (int64_t i = begin; i < end; i++) {
         cpu_scale scale = cpu_scale_at(s->scales, i, s->start);
-        float term = scale.value * s->part[i];
+        float term = (float)(scale.value * (double)s->part[i]);
         s->product[i] += term;
         if (!s->variance) continue;
-        double errors[] = {(double)scale.value * (double)s->part_sigma[i],
-                           scale.sigma * (double)s->part[i], 2 * unit * (double)term,
-                           unit * (double)s->product[i]};
+        double errors[] = {scale.value * (double)s->part_sigma[i], scale.sigma * (double)s->part[i],
+                           2 * unit * (double)term, unit * (double)s->product[i]};
         for (int e = 0; e < 4; e++) s->variance[i] += errors[e] * errors[e];
     }
 }
@@ -77,7 +78,8 @@ hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, 
                                const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
                                const hlo_error_options *options, const char **why) {
-    enum { STEP = 128 };
+    const int64_t a_step = hlo_scale_modes[scales->a_mode].along;
+    const int64_t step = a_step ? a_step : hlo_scale_modes[scales->b_mode].along;
     int64_t count = hlo_view_count(product), k = scales->size.k;
     side left = {.value = a, .sigma = a_sigma, .dim = dims.lhs_contracting->v[0]};
     side right = {.value = b, .sigma = b_sigma, .dim = dims.rhs_contracting->v[0]};
@@ -85,11 +87,11 @@ hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, 
     for (int64_t i = 0; i < count; i++) s.product[i] = 0;
     for (int64_t i = 0; variance && i < count; i++) variance[i] = 0;
     hlo_status status = HLO_OK;
-    for (s.start = 0; s.start < k && status == HLO_OK; s.start += STEP) {
+    for (s.start = 0; s.start < k && status == HLO_OK; s.start += step) {
         hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
         hlo_view part = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, product), sigma = part;
-        take(&left, s.start, k - s.start < STEP ? k - s.start : STEP);
-        take(&right, s.start, k - s.start < STEP ? k - s.start : STEP);
+        take(&left, s.start, k - s.start < step ? k - s.start : step);
+        take(&right, s.start, k - s.start < step ? k - s.start : step);
         status =
             hlo_eval_dot_views(&cpu->env, dims, &left.part, &right.part, &part, cpu->scratch, why);
         if (status == HLO_OK && variance) {

@@ -342,6 +342,8 @@ static const char *build(builder *b) {
         return "is not run by cuBLASLt: empty";
     if (m->a->shape->rank > DIMS || m->b->shape->rank > DIMS || m->d->rank > DIMS)
         return "is not run by cuBLASLt: too-many-dimensions";
+    if (m->a->shape->type == HLO_TYPE_F4E2M1FN || m->b->shape->type == HLO_TYPE_F4E2M1FN)
+        return "is not run by cuBLASLt: f4e2m1fn-not-packed";
     if (size.batch > INT_MAX) return "is not run by cuBLASLt: batch-too-large";
     hlo_type d_type = b->d_type == HLO_TYPE_INVALID ? m->d->type : b->d_type;
     split d = split_result(m, m->d);

@@ -24,7 +24,7 @@ static const word words[] = {
 #define LT_WORD(kind, name, number) {LT_##kind, #name, number},
 #include "runtime/cuda/cublaslt/word.def"
 #undef LT_WORD
-#define HLO_SCALE_MODE(id, name, value, across, along) {LT_MODE, name, value},
+#define HLO_SCALE_MODE(id, name, value, across, along, type, tiled) {LT_MODE, name, value},
 #include "matmul/table/scale.def"
 #undef HLO_SCALE_MODE
 };

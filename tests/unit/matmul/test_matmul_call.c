@@ -156,10 +156,13 @@ static void set_scales(fixture *f, hlo_matmul *m, hlo_scale_mode a, hlo_scale_mo
     int64_t dims[2];
     uint32_t rank = hlo_scale_dims(a, size.m, size.k, dims);
     m->a_mode = a;
-    m->a_scale = parameter(f, hlo_shape_array(f->module, HLO_TYPE_F32, rank, dims));
+    m->a_scale = parameter(f, hlo_shape_array(f->module, hlo_scale_modes[a].type, rank, dims));
     rank = hlo_scale_dims(b, size.n, size.k, dims);
     m->b_mode = b;
-    m->b_scale = parameter(f, hlo_shape_array(f->module, HLO_TYPE_F32, rank, dims));
+    m->b_scale = parameter(f, hlo_shape_array(f->module, hlo_scale_modes[b].type, rank, dims));
+    const hlo_type type = a == HLO_SCALE_VEC16 ? HLO_TYPE_F4E2M1FN : HLO_TYPE_F8E4M3FN;
+    m->a = parameter(f, hlo_shape_retype(f->module, m->a->shape, type));
+    m->b = parameter(f, hlo_shape_retype(f->module, m->b->shape, type));
 }
 
 static void every_scale_mode_comes_back(void **state) {
@@ -169,6 +172,7 @@ static void every_scale_mode_comes_back(void **state) {
         for (int a = 0; a < HLO_SCALE_MODE_COUNT; a++)
             for (int b = 0; b < HLO_SCALE_MODE_COUNT; b++) {
                 f->target.scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
+                if ((hlo_scale_modes[a].tiled || hlo_scale_modes[b].tiled) && a != b) continue;
                 set_scales(f, &m, (hlo_scale_mode)a, (hlo_scale_mode)b);
                 hlo_matmul read = decode(encode(f, &m));
                 assert_same(&m, &read);
@@ -181,8 +185,8 @@ static void every_scale_mode_comes_back(void **state) {
                            "\"rhs_scale_mode\":\"BLK128x128_32F\"}}"));
 }
 
-/* By the layouts in the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4].
- */
+/* By the layouts in the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4],
+ * and tiles of 128 by 4, whose byte (o, i) is o % 32 * 16 + o % 128 / 32 * 4 + i % 4. */
 static void scales_lie_as_cublaslt_wants(void **state) {
     (void)state;
     static const struct {
@@ -194,6 +198,8 @@ static void scales_lie_as_cublaslt_wants(void **state) {
         {HLO_SCALE_OUTER_VEC, 1, {256}, 200},
         {HLO_SCALE_VEC128, 2, {5, 256}, 2 * 256 + 200},
         {HLO_SCALE_BLK128, 2, {2, 8}, 1 * 8 + 2},
+        {HLO_SCALE_VEC32, 2, {256, 20}, (1 * 5 + 2) * 512 + 8 * 16 + 2 * 4 + 1},
+        {HLO_SCALE_VEC16, 2, {256, 40}, (1 * 10 + 4) * 512 + 8 * 16 + 2 * 4 + 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t dims[2];
@@ -209,6 +215,15 @@ static void scales_lie_as_cublaslt_wants(void **state) {
 static void wrong_scales_are_refused(void **state) {
     fixture *f = *state;
     hlo_matmul m = unbatched(f);
+    set_scales(f, &m, HLO_SCALE_VEC32, HLO_SCALE_VEC128);
+    assert_string_equal(refusal(encode(f, &m)), "tiled scales are of one mode on both sides");
+    set_scales(f, &m, HLO_SCALE_VEC16, HLO_SCALE_VEC16);
+    m.a = parameter(f, hlo_shape_retype(f->module, m.a->shape, HLO_TYPE_F8E4M3FN));
+    assert_string_equal(refusal(encode(f, &m)), "a or b is not f4e2m1fn");
+    set_scales(f, &m, HLO_SCALE_VEC32, HLO_SCALE_VEC32);
+    hlo_instr *other = encode(f, &m);
+    hlo_instr_set_str(other, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_fp8_target);
+    assert_string_equal(refusal(other), "its scale modes are not those of its target");
     set_scales(f, &m, HLO_SCALE_OUTER_VEC, HLO_SCALE_OUTER_VEC);
     m.a_scale = m.b_scale;
     assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");

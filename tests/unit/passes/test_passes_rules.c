@@ -70,6 +70,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     options.allow_bias_rounding = options.merge_dots = true;
     options.cuda_minor = 9;
     if (!strcmp(rule->name, "ragged-unscaled")) options.ragged = HLO_RAGGED_KEEP;
+    if (strstr(rules->file, "blocks")) options.target = 100;
     options.passes = every_phase;
     options.verify_each = true;
     options.sink = &sink;
