@@ -157,8 +157,12 @@ static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
 }
 
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
-    return hlo_block_kind_of(instr) == HLO_BLOCK_SCALED_DOT ? read_opcode(instr, out_dot)
-                                                            : read_call(instr, out_dot);
+    switch (hlo_block_kind_of(instr)) {
+    case HLO_BLOCK_SCALED_DOT: return read_opcode(instr, out_dot);
+    case HLO_BLOCK_OP_DOT:
+    case HLO_BLOCK_CUDNN_DOT: return read_call(instr, out_dot);
+    default: return "it multiplies no operands with scales per block";
+    }
 }
 
 static bool side_fits(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {

@@ -110,7 +110,7 @@ bool hlo_block_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_instr
 bool hlo_block_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
                       hlo_instr **out) {
     hlo_block_dot d;
-    if (hlo_block_dot_read(dot, &d)) return false;
+    if (hlo_block_dot_read(dot, &d) || !hlo_block_dot_fits(&d, mode)) return false;
     const hlo_shape *x = b ? d.b->shape : d.a->shape;
     const hlo_ints *batch = b ? d.b_batch : d.a_batch;
     const int64_t k = (b ? d.b_contracting : d.a_contracting)->v[0];

@@ -5,7 +5,6 @@
 #include "ir/async.h"
 #include "ir/float/float.h"
 #include "ir/module/known.h"
-#include "matmul/block_scaled.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/fixed.h"
@@ -267,14 +266,6 @@ TEST(aligned) {
 TEST(block_dot) {
     hlo_matmul m;
     return hlo_matmul_from_block(args->instr, &m);
-}
-
-TEST(block_mode) {
-    hlo_block_dot dot;
-    hlo_matmul m;
-    const hlo_scale_mode mode = hlo_scale_mode_find(args[1].word);
-    return mode != HLO_SCALE_MODE_COUNT && hlo_matmul_from_block(args->instr, &m) &&
-           !hlo_block_dot_read(args->instr, &dot) && hlo_block_dot_fits(&dot, mode);
 }
 
 TEST(linear) {

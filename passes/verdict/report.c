@@ -84,6 +84,8 @@ static void set_source(hlo_report *report, const hlo_instr *instr, hlo_verdict *
 static const char *scales_text(const hlo_matmul *matmul) {
     const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
     const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
+    if (matmul->a_mode == HLO_SCALE_VEC32) return " +mxfp8-scales";
+    if (matmul->a_mode == HLO_SCALE_VEC16) return " +nvfp4-scales";
     if (a->along || b->along) return " +block-scales";
     return a->across || b->across ? " +row-scales" : "";
 }

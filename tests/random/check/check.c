@@ -55,7 +55,7 @@ hlo_module *read_module(const char *text, const char *name) {
 }
 
 hlo_pass_options draw_options(dice *d) {
-    static const int targets[] = {80, 89, 90, 90, 90, 90, 90, 100, 120};
+    static const int targets[] = {80, 89, 90, 90, 90, 90, 100, 100, 120};
     static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
@@ -255,9 +255,11 @@ static product_count count_products(const hlo_module *module) {
     const bool *live = hlo_facts_live(module, module->arena);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next) {
-            bool dot = i->op == HLO_OP_DOT || i->op == HLO_OP_RAGGED_DOT ||
-                       i->op == HLO_OP_CONVOLUTION || hlo_matmul_is_call(i);
-            bool other = !dot && hlo_product_kind_of(i) != HLO_PRODUCT_NONE;
+            const hlo_product_kind kind = hlo_product_kind_of(i);
+            bool dot = kind == HLO_PRODUCT_DOT || kind == HLO_PRODUCT_RAGGED ||
+                       kind == HLO_PRODUCT_BLOCK_SCALED || i->op == HLO_OP_CONVOLUTION ||
+                       kind == HLO_PRODUCT_FP8_CALL;
+            bool other = !dot && kind != HLO_PRODUCT_NONE;
             count.calls |= i->op == HLO_OP_CALL && !hlo_instr_attr(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
             count.dots += dot;
             count.others += other;

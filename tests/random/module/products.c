@@ -1,5 +1,5 @@
-/* Products of other kinds, beside dots: ragged ones, and those that no rule rewrites: scaled,
- * narrow ones, convolutions, calls of libraries, fusions. */
+/* Products of other kinds, beside dots: ragged and block-scaled ones, and those that no rule
+ * rewrites: narrow ones, convolutions, calls of libraries, fusions. */
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -198,9 +198,32 @@ static void ragged(others *o) {
         emit(o, "%s ragged-dot(%%v%d, %%v%d, %%v%d), %s", shape, a, b, sizes, attributes[mode]));
 }
 
+/* Values times a scale for each 32 of a row, in blocks or repeated. */
+static int in_blocks(others *o, int value, int scale, int rows) {
+    const bool apart = dice_chance(o->dice, 50);
+    if (apart) value = emit(o, "f8e4m3fn[%d,2,32] reshape(%%v%d)", rows, value);
+    value = apart ? emit(o, "%s[%d,2,32] convert(%%v%d)", o->wide, rows, value)
+                  : emit(o, "%s[%d,64] convert(%%v%d)", o->wide, rows, value);
+    scale = emit(o, "%s[%d,2] convert(%%v%d)", o->wide, rows, scale);
+    scale = emit(o, "%s[%d,2,32] broadcast(%%v%d), dimensions={0,1}", o->wide, rows, scale);
+    if (!apart) scale = emit(o, "%s[%d,64] reshape(%%v%d)", o->wide, rows, scale);
+    value =
+        emit(o, apart ? "%s[%d,2,32] multiply(%%v%d, %%v%d)" : "%s[%d,64] multiply(%%v%d, %%v%d)",
+             o->wide, rows, value, scale);
+    return apart ? emit(o, "%s[%d,64] reshape(%%v%d)", o->wide, rows, value) : value;
+}
+
 static void scaled(others *o) {
-    int a = parameter2(o, some_fp8(o), o->m, 64), b = parameter2(o, "f8e4m3fn", o->n, 64);
-    int s = parameter2(o, "f8e8m0fnu", o->m, 2), t = parameter2(o, "f8e8m0fnu", o->n, 2);
+    const bool fp4 = dice_chance(o->dice, 30), written = !fp4 && dice_chance(o->dice, 30);
+    const char *type = fp4 ? "f4e2m1fn" : "f8e4m3fn", *scales = fp4 ? "f8e4m3fn" : "f8e8m0fnu";
+    int a = parameter2(o, fp4 || written ? type : some_fp8(o), o->m, 64),
+        b = parameter2(o, type, o->n, 64);
+    int s = parameter2(o, scales, o->m, fp4 ? 4 : 2), t = parameter2(o, scales, o->n, fp4 ? 4 : 2);
+    if (written) {
+        a = in_blocks(o, a, s, o->m);
+        add_dot(o, a, in_blocks(o, b, t, o->n));
+        return;
+    }
     const bool call = dice_chance(o->dice, 50);
     const char *op = call ? "custom-call" : "scaled-dot";
     const char *attrs = call ? "custom_call_target=\"__op$block_scaled_dot\""
@@ -292,9 +315,10 @@ char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
-        quantised, narrow,   blocks,    fusion,  ragged, convolution, /* which run here */
-        scaled,    cpu_call, attention, library, dynamic /* and do not */};
-    const size_t all = sizeof kinds / sizeof *kinds, running = 6;
+        quantised, narrow,      blocks,  fusion,
+        ragged,    convolution, scaled,  scaled, /* which run here */
+        cpu_call,  attention,   library, dynamic /* and do not */};
+    const size_t all = sizeof kinds / sizeof *kinds, running = 8;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];
     others o = {.dice = d, .wide = DICE_PICK(d, wides)};
