@@ -119,12 +119,21 @@ static double scalar(const problem *p, int attribute) {
     return at ? (double)*at : 1;
 }
 
+/* The power of two of element `at` of row `i`: a byte of a tile of 128 rows by 4 steps of 32. */
+static double power(const unsigned char *codes, int64_t i, int64_t at, int64_t k) {
+    int64_t step = at / 32, tiles = ((k + 31) / 32 + 3) / 4;
+    int code =
+        codes[(i / 128 * tiles + step / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 + step % 4];
+    return code == 255 ? (double)NAN : ldexp(1, code - 127);
+}
+
 /* The scale of element `at` along K of row `i` of op(A), or column of op(B), of `size` of them. */
 static double scale(const problem *p, int attribute, int mode, int64_t i, int64_t size, int64_t at,
                     int64_t k) {
     const float *scales = pointer(p, attribute);
     int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
     switch (p->desc.at.value[mode]) {
+    case 2: return power(pointer(p, attribute), i, at, k);
     case 3: return (double)scales[i];
     case 4: return (double)scales[at / 128 * size + i];
     case 5: return (double)scales[i / 128 * padded + at / 128];

@@ -101,8 +101,7 @@ static const char *scale_rules(const problem *p) {
         return "Setting a custom pointer for matrix D scale is not allowed";
     if (at->value[AMAX] && !d8) return "Requesting the absolute max from matrix D is not allowed";
     if (!a && !b) return NULL;
-    bool pair =
-        (a == 3 && b == 3) || (a == 4 && b == 4) || (a == 4 && b == 5) || (a == 5 && b == 4);
+    bool pair = (a == b && a >= 2 && a <= 4) || (a == 4 && b == 5) || (a == 5 && b == 4);
     if (!pair || d8) return "Setting a custom scaling mode for matrix A is not allowed";
     if (!at->value[A_SCALE] || !at->value[B_SCALE])
         return "This scaling mode requires a custom pointer for the scale";
@@ -149,7 +148,9 @@ const char *standin_refusal(const problem *p, int *out_status) {
     if (line) return line;
     *out_status = NOT_SUPPORTED;
     int sm = standin_sm();
-    if (at->value[A_MODE] && (sm != 90 || standin_version() < 120900))
+    bool blocks = at->value[A_MODE] == 2; /* of 32, with scales that are powers of two */
+    if (at->value[A_MODE] &&
+        (blocks ? sm < 100 || standin_version() < 120800 : sm != 90 || standin_version() < 120900))
         return "Setting a custom scaling mode for matrix A is not supported by the device";
     return fp8 ? fp8_rules(p) : NULL;
 }
