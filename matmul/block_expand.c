@@ -226,6 +226,7 @@ static hlo_instr *expand_quantize(place *p) {
 }
 
 static hlo_instr *expand(place *p) {
+    if (hlo_block_fault(p->at)) return NULL;
     switch (hlo_block_kind_of(p->at)) {
     case HLO_BLOCK_NONE: return NULL;
     case HLO_BLOCK_SCALED_DOT:

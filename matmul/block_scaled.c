@@ -228,3 +228,12 @@ const char *hlo_block_fault(const hlo_instr *instr) {
     }
     return NULL;
 }
+
+const char *hlo_block_wrong(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_SCALED_DOT) return NULL;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_shape *shape = hlo_instr_operand(instr, i)->shape;
+        if (shape->dynamic || !hlo_shape_is_array(shape) || hlo_shape_count(shape) < 1) return NULL;
+    }
+    return hlo_block_fault(instr);
+}

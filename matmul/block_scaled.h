@@ -46,14 +46,17 @@ const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
  * free and at most one batch dimension, and a result that it need not round scales for. */
 bool hlo_block_dot_fits(const hlo_block_dot *dot, hlo_scale_mode mode);
 
-/* Returns what is wrong with an instruction of any kind of the notation (static); NULL: nothing. */
+/* Returns why an instruction of any kind of the notation cannot be read (static); NULL: it can, or
+ * it is none. */
 const char *hlo_block_fault(const hlo_instr *instr);
+/* Returns hlo_block_fault() of a call whose arrays have fixed sizes and elements: others, and the
+ * opcode, may be as they are without being wrong. */
+const char *hlo_block_wrong(const hlo_instr *instr);
 
 /* True if the module has any instruction of the notation. */
 bool hlo_block_any(const hlo_module *module);
 
-/* Replaces every instruction of the notation by the plain HLO that it means. Each must be without
- * fault. */
+/* Replaces every instruction of the notation that can be read by the plain HLO that it means. */
 void hlo_block_expand(hlo_module *module);
 
 #endif

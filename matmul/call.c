@@ -383,7 +383,7 @@ static const char *fault(const hlo_instr *instr, const char **out_kind) {
         return why;
     }
     *out_kind = "block-scaled operation";
-    return hlo_block_fault(instr);
+    return hlo_block_wrong(instr);
 }
 
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
