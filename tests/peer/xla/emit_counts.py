@@ -26,6 +26,7 @@ WORDS = {
              'differs where XLA splits and merges none',
     'more': "what follows ours is in XLA's call",
     'before': 'XLA refuses the module as it came as well',
+    'refused': 'hlo-fp8-opt refuses a form',
 }
 # Passes of XLA without which dots stay as many as they are, and as long as they are.
 UNMERGED = '--xla_disable_hlo_passes=dot-merger,cse'
@@ -136,7 +137,9 @@ class Row:
 
     def plain(self, xla):
         """XLA's calls of the plain form, and the words for what differs."""
-        _, said = self.emit('--emit=qdq')
+        text, said = self.emit('--emit=qdq')
+        if not text:
+            return '-', {'refused'}
         theirs = xla.kinds(self.out)
         if theirs is None:
             return '-', None if xla.compile(self.path)[0] else {'before'}
@@ -146,6 +149,8 @@ class Row:
     def typed(self, xla):
         """The typed calls that XLA keeps, and the words for what differs."""
         text, _ = self.emit('--emit=ffi')
+        if not text:
+            return '-', {'refused'}
         _, left, said = xla.compile(self.out)
         count, kept = len(TYPED.findall(text)), len(TYPED.findall(left))
         if 'No FFI handler registered for hlofp8.matmul' in said or not count:
@@ -159,8 +164,6 @@ class Row:
             return None, True
         live, _ = self.emit('--passes=dce', of=self.out)
         self.ours = list(calls_of(live))
-        if not self.emit('--emit=qdq')[0]:
-            return f'{len(self.ours):4}    -    -  refused', True
         (plain, words), (typed, others) = self.plain(xla), self.typed(xla)
         fine = words is not None and others is not None
         known = KNOWN.get('/'.join(self.path.with_suffix('').parts[-2:]))
