@@ -143,6 +143,10 @@ typedef struct places {
     int64_t prefix[HLO_RULE_ARGS], dim, group; /* group -1: any group */
 } places;
 
+/* Most bytes that an array of indices has; what is padded to whole tiles then has fewer than 2^63.
+ */
+static const int64_t MASK_LIMIT = INT64_C(1) << 56;
+
 /* Makes a mask in the array's dimensions: true where the index along the ragged dimension is the
  * group's, or any group's. */
 static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r,
@@ -153,6 +157,8 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     if (!ends) return NULL;
     const hlo_type type = ends->shape->type;
     hlo_instr *index = iota(env, type, at->rank, at->extents, at->dim);
+    const int64_t bytes = index ? hlo_shape_bytes(index->shape) : -1;
+    if (bytes < 0 || bytes > MASK_LIMIT) return NULL;
     for (uint32_t i = 0; i < count; i++) {
         dims[i] = at->prefix[i];
         order[i] = i;
