@@ -1,4 +1,4 @@
-/* convert, bitcast-convert, iota. */
+/* convert, stochastic-convert, bitcast-convert, iota. */
 #include <string.h>
 
 #include "ir/eval/kernel.h"
@@ -75,6 +75,52 @@ static hlo_status run_convert(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_convert = {.run = run_convert, .error = HLO_ERROR_CONVERT};
+
+/* Rounds a float to one of its neighbours among the integers, to the farther from 0 if the random
+ * bits, as a fraction of 1, are below the float's own fraction; beyond the type's range to its
+ * limits. */
+static int64_t round_stochastically(hlo_type to, double x, uint64_t random, int random_bits) {
+    double limit = ldexp(1, hlo_types[to].bits - 1), whole = floor(fabs(x));
+    if (isnan(x)) return 0;
+    if (x <= -limit) return (int64_t)-limit;
+    if (x >= limit - 1) return (int64_t)((UINT64_C(1) << (hlo_types[to].bits - 1)) - 1);
+    bool up = random < (uint64_t)ldexp(fabs(x) - whole, random_bits);
+    int64_t result = (int64_t)whole + up;
+    return x < 0 ? -result : result;
+}
+
+static void stochastic_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const hlo_instr *instr = arg;
+    hlo_type from = hlo_instr_operand(instr, 0)->shape->type;
+    hlo_type random = hlo_instr_operand(instr, 1)->shape->type, to = instr->shape->type;
+    double x[HLO_CHUNK];
+    hlo_chunk bits, out;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        hlo_lane_load_f64(from, data[1] + done * steps[1], steps[1], n, x);
+        hlo_lane_load(random, data[2] + done * steps[2], steps[2], n, &bits);
+        for (int64_t i = 0; i < n; i++)
+            out.s64[i] = round_stochastically(to, x[i], bits.u64[i], hlo_types[random].bits);
+        hlo_lane_store(to, &out, n, data[0] + done * steps[0], steps[0]);
+    }
+}
+
+static const char *refuse_stochastic(const hlo_instr *instr) {
+    return hlo_types[instr->shape->type].class == HLO_CLASS_SIGNED
+               ? NULL
+               : "stochastic rounding is to signed integers";
+}
+
+static hlo_status run_stochastic_convert(hlo_call *call) {
+    const hlo_view *out = &call->results[0];
+    const hlo_view *views[] = {out, &call->operands[0], &call->operands[1]};
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, out->rank, out->dims, 3, views);
+    hlo_strided_loop_run_parallel(call->env, &loop, 0, stochastic_row, (void *)call->instr);
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_stochastic_convert = {
+    .run = run_stochastic_convert, .error = HLO_ERROR_MOVED, .refuse = refuse_stochastic};
 
 /* Copies elements of equal widths. Otherwise the array with the narrower elements has one more
  * dimension, the last, which numbers the parts of a wider element, low bits first. */

@@ -39,9 +39,11 @@ const char *hlo_call_refusal(const hlo_instr *instr) {
         if (!hlo_elementwise_loop(op, type))
             return "this operation has no meaning for this element type";
     }
-    if (hlo_instr_attr(instr, HLO_ATTR_TO_APPLY))
-        return hlo_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    return NULL;
+    static const hlo_attr_id regions[] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT, HLO_ATTR_SCATTER};
+    for (size_t i = 0; i < sizeof regions / sizeof *regions && !why; i++)
+        if (hlo_instr_attr(instr, regions[i]))
+            why = hlo_region_refusal(hlo_instr_comp(instr, regions[i]));
+    return why || !kernel->refuse ? why : kernel->refuse(instr);
 }
 
 hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data) {

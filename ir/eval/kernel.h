@@ -85,6 +85,9 @@ typedef struct hlo_kernel {
     hlo_error_form error;
     const hlo_elementwise *ops;          /* of elementwise opcodes */
     int (*pick)(const hlo_instr *instr); /* which of `ops`; NULL: the only one; -1: none */
+    const char *(*refuse)(
+        const hlo_instr *instr); /* returns why the kernel does not run `instr`;
+                                    NULL: it runs all that the shape rule allows */
 } hlo_kernel;
 
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \

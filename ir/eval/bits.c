@@ -1,0 +1,140 @@
+/* Random bits from a counter and a key: rng-bit-generator. Bits and states are those of XLA's
+ * compilers, whose default is Philox. Source of both generators: Salmon et al., Parallel Random
+ * Numbers: As Easy as 1, 2, 3 (SC 2011). */
+#include <string.h>
+
+#include "ir/eval/kernel.h"
+
+/* Computes Threefry-2x32 with 20 rounds. */
+static void threefry(uint64_t counter, uint64_t key, uint32_t out[2]) {
+    static const int turns[] = {13, 15, 26, 6, 17, 29, 16, 24};
+    uint32_t keys[] = {(uint32_t)key, (uint32_t)(key >> 32), 0};
+    keys[2] = UINT32_C(0x1BD11BDA) ^ keys[0] ^ keys[1];
+    uint32_t a = (uint32_t)counter + keys[0], b = (uint32_t)(counter >> 32) + keys[1];
+    for (uint32_t group = 1; group <= 5; group++) {
+        for (int i = 0; i < 4; i++) {
+            int turn = turns[(group % 2 ? 0 : 4) + i];
+            a += b;
+            b = a ^ (b << turn | b >> (32 - turn));
+        }
+        a += keys[group % 3];
+        b += keys[(group + 1) % 3] + group;
+    }
+    out[0] = a;
+    out[1] = b;
+}
+
+/* Computes Philox-4x32 with 10 rounds. The counter has its low word first; as in XLA its high word
+ * carries no further. */
+static void philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]) {
+    uint32_t x[] = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
+                    (uint32_t)(counter[1] >> 32)};
+    uint32_t k[] = {(uint32_t)key, (uint32_t)(key >> 32)};
+    for (int round = 0; round < 10; round++) {
+        uint64_t even = x[0] * UINT64_C(0xD2511F53), odd = x[2] * UINT64_C(0xCD9E8D57);
+        uint32_t next[] = {(uint32_t)(odd >> 32) ^ x[1] ^ k[0], (uint32_t)odd,
+                           (uint32_t)(even >> 32) ^ x[3] ^ k[1], (uint32_t)even};
+        memcpy(x, next, sizeof x);
+        k[0] += UINT32_C(0x9E3779B9);
+        k[1] += UINT32_C(0xBB67AE85);
+    }
+    memcpy(out, x, sizeof x);
+}
+
+typedef struct bits {
+    uint64_t key, counter[2]; /* the latter low word first */
+    bool wide;                /* elements of 64 bits */
+    int64_t count;
+    uint64_t *out; /* row-major */
+} bits;
+
+static void advance(uint64_t counter[2], uint64_t by) {
+    uint64_t low = counter[0];
+    counter[0] += by;
+    counter[1] += counter[0] < low;
+}
+
+static void fill_philox(bits *b) {
+    int64_t each = b->wide ? 2 : 4; /* elements of a counter */
+    uint32_t words[4];
+    for (int64_t i = 0; i < b->count; i++) {
+        if (i % each == 0) {
+            uint64_t counter[] = {b->counter[0], b->counter[1]};
+            advance(counter, (uint64_t)(i / each));
+            philox(counter, b->key, words);
+        }
+        int64_t at = i % each;
+        b->out[i] = b->wide ? words[2 * at] | (uint64_t)words[2 * at + 1] << 32 : words[at];
+    }
+    advance(b->counter, (uint64_t)((b->count + each - 1) / each));
+}
+
+/* Returns the dimension along which neighbours share a counter: the first of an even size, else the
+ * first of the largest. */
+static uint32_t paired_dim(const hlo_view *view) {
+    uint32_t largest = 0;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        if (view->dims[d] % 2 == 0) return d;
+        if (view->dims[d] > view->dims[largest]) largest = d;
+    }
+    return largest;
+}
+
+static void fill_threefry(bits *b, const hlo_view *like) {
+    uint32_t words[2];
+    int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of those behind it */
+    if (like->rank && !b->wide) {
+        uint32_t dim = paired_dim(like);
+        pair = like->dims[dim];
+        for (uint32_t d = dim + 1; d < like->rank; d++) inner *= like->dims[d];
+    }
+    int64_t half = (pair + 1) / 2;
+    for (int64_t i = 0; i < b->count; i++) {
+        int64_t along = i / inner % pair, counter = i;
+        if (!b->wide) counter = (i / inner / pair * half + along / 2) * inner + i % inner;
+        threefry(b->counter[0] + (uint64_t)counter, b->key, words);
+        b->out[i] = b->wide ? words[0] | (uint64_t)words[1] << 32 : words[along % 2];
+    }
+    int64_t used = pair ? b->count / pair * half : 0;
+    b->counter[0] += (uint64_t)(b->wide ? b->count : used);
+}
+
+static bool is_threefry(const hlo_instr *instr) {
+    return strcmp(hlo_instr_attr(instr, HLO_ATTR_ALGORITHM)->u.str, "rng_three_fry") == 0;
+}
+
+static const char *refuse_bits(const hlo_instr *instr) {
+    const hlo_shape *state = hlo_instr_operand(instr, 0)->shape, *result = instr->shape;
+    int64_t size = state->dims[0];
+    if (result->type != HLO_TYPE_TUPLE) return "random bits without their new state";
+    hlo_type_class class = hlo_types[result->elements[1]->type].class;
+    if (class != HLO_CLASS_SIGNED && class != HLO_CLASS_UNSIGNED)
+        return "random bits are made for integers";
+    if (state->type != HLO_TYPE_U64 || size < 2 || size > (is_threefry(instr) ? 2 : 3))
+        return "the generator has no state of this size";
+    return NULL;
+}
+
+static hlo_status run_bits(hlo_call *call) {
+    const hlo_view *state = &call->operands[0], *result = &call->results[1];
+    hlo_view words = hlo_view_scratch(call->scratch, HLO_TYPE_U64, state);
+    hlo_view made = hlo_view_scratch(call->scratch, HLO_TYPE_U64, result);
+    hlo_view_copy(call->env, state, &words);
+    uint64_t *s = words.data;
+    bool threefry = is_threefry(call->instr), two = state->dims[0] == 2;
+    bits b = {.key = s[0],
+              .counter = {s[1], two ? s[0] : s[2]},
+              .wide = hlo_types[result->type].bits == 64,
+              .count = hlo_view_count(result),
+              .out = made.data};
+    if (threefry)
+        fill_threefry(&b, result);
+    else
+        fill_philox(&b);
+    memcpy(s + 1, b.counter, (two ? 1 : 2) * sizeof *s);
+    hlo_view_convert(call->env, &words, &call->results[0]);
+    hlo_view_convert(call->env, &made, result);
+    return HLO_OK;
+}
+const hlo_kernel hlo_eval_rng_bits = {
+    .run = run_bits, .error = HLO_ERROR_EXACT, .refuse = refuse_bits};
