@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ir/error/array.h"
+#include "ir/eval/apply.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA

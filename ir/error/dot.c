@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "ir/error/array.h"
-#include "ir/eval/ragged.h"
 #include "ir/float/float.h"
+#include "ir/kernel/ragged.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
 

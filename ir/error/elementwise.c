@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ir/error/row.h"
+#include "ir/eval/apply.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA

@@ -2,6 +2,7 @@
 #include "ir/error/error.h"
 
 #include "ir/error/array.h"
+#include "ir/eval/apply.h"
 
 static hlo_error_rule *const rules[] = {
 #define FORM(id, name) hlo_error_##name,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ir/error/rules.h"
+#include "ir/eval/apply.h"
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 

@@ -4,7 +4,7 @@
 
 #include "ir/error/error.h"
 #include "ir/error/range.h"
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 /* A call of a kernel with the sigma of each operand and result (error.h). */
 typedef struct hlo_error_call {

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ir/error/array.h"
+#include "ir/eval/apply.h"
 #include "ir/float/float.h"
 
 static hlo_view ones(const hlo_error_call *b, const hlo_view *like, double value) {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 #include "ir/float/clones.h"
 #include "ir/float/float.h"
 

@@ -1,5 +1,6 @@
 /* From an instruction to its kernel, by op.def. */
-#include "ir/eval/kernel.h"
+#include "ir/eval/eval.h"
+#include "ir/eval/apply.h"
 
 /* The kernel that op.def writes for an opcode without one. */
 const hlo_kernel hlo_eval_NONE = {0};
@@ -44,23 +45,6 @@ const char *hlo_call_refusal(const hlo_instr *instr) {
         if (hlo_instr_attr(instr, regions[i]))
             why = hlo_region_refusal(hlo_instr_comp(instr, regions[i]));
     return why || !kernel->refuse ? why : kernel->refuse(instr);
-}
-
-hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data) {
-    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
-    int64_t stride = 1;
-    for (uint32_t i = shape->rank; i-- > 0; stride *= shape->dims[i]) strides[i] = stride;
-    return (hlo_view){.type = shape->type,
-                      .rank = shape->rank,
-                      .dims = shape->dims,
-                      .strides = strides,
-                      .data = data};
-}
-
-hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape) {
-    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
-    hlo_shape_strides(shape, strides);
-    return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
 }
 
 bool hlo_eval_supports(const hlo_instr *instr, const char **why) {

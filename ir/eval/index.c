@@ -2,7 +2,7 @@
  * gather, scatter. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;

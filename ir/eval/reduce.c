@@ -1,7 +1,7 @@
 /* Opcodes that apply a computation to many elements: reduce, reduce-window, sort, topk. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 #include "ir/float/clones.h"
 #include "ir/float/float.h"
 

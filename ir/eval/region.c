@@ -4,7 +4,7 @@
  * repeated. A step is an elementwise kernel from slots to a slot. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 #include "ir/module/known.h"
 
 typedef struct slot {

@@ -1,5 +1,5 @@
 /* select-and-scatter: the gradient of a reduce-window that picks one element of each window. */
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 
 typedef struct selecting {
     const hlo_view *in;

@@ -8,7 +8,7 @@
  * padding; those whose operands do not both come from fp8 values; dynamic dimensions.
  * Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/convolution/ */
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"

@@ -5,8 +5,8 @@
 
 #include "hlo/diag.h"
 #include "ir/error/rules.h"
-#include "ir/eval/kernel.h"
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 #include "ir/text/options.h"
 #include "runtime/io/arrays.h"
 

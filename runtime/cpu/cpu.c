@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "ir/error/error.h"
-#include "ir/eval/kernel.h"
+#include "ir/eval/eval.h"
+#include "ir/kernel/kernel.h"
 #include "matmul/call.h"
 #include "runtime/cpu/tile.h"
 

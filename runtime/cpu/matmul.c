@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "ir/error/error.h"
-#include "ir/eval/kernel.h"
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 #include "matmul/call.h"
 #include "runtime/cpu/cpu.h"
 

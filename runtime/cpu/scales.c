@@ -2,7 +2,7 @@
  * multiply the product of each stretch of it before the stretches are summed, all in f32. */
 #include <math.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 
 bool cpu_scales_scalar(const cpu_scales *s) {

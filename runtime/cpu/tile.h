@@ -3,7 +3,7 @@
 #ifndef HLO_RUNTIME_CPU_TILE_H
 #define HLO_RUNTIME_CPU_TILE_H
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 
 /* Groups live instructions, as hlo_backend.group does. */

@@ -1,6 +1,7 @@
 /* Which instructions are computed in tiles, and their programs. */
 #include <string.h>
 
+#include "ir/eval/apply.h"
 #include "runtime/cpu/tile.h"
 #include "runtime/group/group.h"
 

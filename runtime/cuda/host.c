@@ -1,6 +1,6 @@
 /* Jobs of --fallback=cpu: an instruction that no other part runs is run by the cpu backend on
  * copies of its operands. */
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/driver/cuda.h"
 

@@ -1,6 +1,7 @@
 /* Kernels that reduce: accumulators of threads, and combining them. */
 #include <string.h>
 
+#include "ir/eval/apply.h"
 #include "runtime/cuda/codegen/reduce.h"
 
 /* Kinds of types by their identities, the columns of the table. */

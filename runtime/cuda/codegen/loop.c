@@ -2,7 +2,7 @@
  * "update", a dynamic-update-slice in place. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
 emit_space emit_space_of(const hlo_view *view) {

@@ -1,7 +1,7 @@
 /* Pulling: from an instruction at an index to its operands at theirs. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr) {

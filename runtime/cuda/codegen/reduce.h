@@ -2,7 +2,7 @@
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 #define HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
 typedef struct reducing {

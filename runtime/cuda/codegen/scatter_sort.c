@@ -2,7 +2,7 @@
  * same bits in each run. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
 /* -------------------------------------------------------------------------------------- scatter */

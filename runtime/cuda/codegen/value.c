@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/error/range.h"
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 #include "ir/text/diag.h"
 
 enum {

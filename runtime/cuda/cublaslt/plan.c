@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
 /* Kinds of dimensions, each joined to one dimension. */

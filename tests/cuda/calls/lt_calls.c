@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "hlo/text.h"
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "runtime/io/arrays.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/device_list.h"
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 #include "passes/sharding/devices.h"
 #include "passes/sharding/manual.h"
 

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "ir/error/error.h"
-#include "ir/eval/kernel.h"
+#include "ir/eval/eval.h"
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 
 /* ----------------------------------------------------------------------------------------- data */
 

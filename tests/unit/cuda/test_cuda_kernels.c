@@ -17,7 +17,7 @@
 #include "hlo/pass.h"
 #include "hlo/text.h"
 #include "ir/error/error.h"
-#include "ir/eval/kernel.h"
+#include "ir/eval/apply.h"
 #include "ir/float/float.h"
 #include "runtime/cuda/codegen/kernel.h"
 #include "runtime/cuda/driver/library.h"

@@ -1,7 +1,7 @@
 /* Opcodes that move elements to places known before they run: each makes views and copies. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 static hlo_status run_copy(hlo_call *call) {
     hlo_view_copy(call->env, &call->operands[0], &call->results[0]);

@@ -1,8 +1,8 @@
 /* convert, stochastic-convert, bitcast-convert, iota. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 
 typedef struct types {
     hlo_type from, to;

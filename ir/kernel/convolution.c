@@ -1,7 +1,7 @@
 /* convolution: a product of matrices for each group. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 static const hlo_ints *counted(hlo_arena *arena, uint32_t first, uint32_t count) {
     hlo_ints *list = hlo_arena_alloc(arena, sizeof *list + count * sizeof *list->v);

@@ -3,7 +3,7 @@
  * Numbers: As Easy as 1, 2, 3 (SC 2011). */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 /* Computes Threefry-2x32 with 20 rounds. */
 static void threefry(uint64_t counter, uint64_t key, uint32_t out[2]) {

@@ -1,5 +1,5 @@
 /* Windows: their words, and the elements that they read. */
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 /* Returns number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
 static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {

@@ -2,7 +2,7 @@
  * feature f with n elements x: mean = sum x / n, variance = sum (x - mean)^2 / n, y = (x - mean) /
  * sqrt(variance + epsilon) * scale
  * + offset. Source: XLA's operation semantics. */
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 /* Arrays of f64, row-major, and how to walk over the elements of a feature. */
 typedef struct batch {

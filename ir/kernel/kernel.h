@@ -3,12 +3,12 @@
  * Lanes: arithmetic is not written per element type but per lane, the few C types in which elements
  * are computed. A kernel loads a chunk of a strided row into a lane buffer, works on contiguous
  * memory, and stores the chunk, rounding or wrapping to the element type. */
-#ifndef HLO_IR_EVAL_KERNEL_H
-#define HLO_IR_EVAL_KERNEL_H
+#ifndef HLO_IR_KERNEL_KERNEL_H
+#define HLO_IR_KERNEL_KERNEL_H
 
 #include <math.h>
 
-#include "ir/eval/eval.h"
+#include "ir/kernel/view.h"
 
 /* ------------------------------------------------------------------------------------ the table */
 
@@ -95,17 +95,8 @@ typedef struct hlo_kernel {
 #include "ir/table/op.def"
 #undef HLO_OP
 
-/* Returns the kernel of an opcode; NULL: the CPU does not run it. */
-const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Sets call->why and returns HLO_INVALID_INPUT. */
 hlo_status hlo_call_refuse(hlo_call *call, const char *why);
-/* Returns the type whose bits reduce-precision counts for elements of `type`: as in XLA, f16 for
- * every type of at most 8 bits that f16 holds. */
-hlo_type hlo_reduced_type(hlo_type type);
-/* Returns the elementwise operation of `instr`; NULL: its kernel has none. */
-const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
-/* Returns the loop of `op` on elements of `type`; NULL: it is not defined for them. */
-hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 
 /* ---------------------------------------------------------------------------------------- lanes */
 
@@ -236,32 +227,7 @@ static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
     return (char *)view->data + offset * hlo_types[view->type].bytes;
 }
 
-/* -------------------------------------------------------------------------------------- regions */
-
-/* A computation on scalars (a to_apply), run for many elements at a time. */
-typedef struct hlo_region hlo_region;
-
-/* Makes a region in scratch; NULL, with call->why set, when the computation has an opcode that
- * regions do not run. */
-hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
-/* Runs the region for `count` (at most HLO_CHUNK) elements. in[i] is parameter i's elements,
- * in_steps[i] bytes apart; out[i] likewise of the root's leaves. An output may be an input. */
-void hlo_region_run(const hlo_region *region, int64_t count, char *const *in,
-                    const int64_t *in_steps, char *const *out, const int64_t *out_steps);
-/* Computes acc[..] = region(acc[..], x[..]) element by element, for `arrays` arrays of equal
- * dimensions, at most HLO_LOOP_VIEWS / 2. */
-void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
-                      const hlo_view *x);
-/* Returns why a computation cannot be a region; NULL: it can. */
-const char *hlo_region_refusal(const hlo_computation *computation);
-/* True if an instruction of an applied computation returns its operand 0 unchanged. */
-bool hlo_region_passes_on(const hlo_instr *instr);
-/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
-const hlo_computation *hlo_region_called(const hlo_instr *instr);
-/* Returns the opcode of a region that is one binary elementwise operation on its two parameters, in
- * either order if the opcode commutes; PARAMETER if the root is parameter 1, an assignment; else
- * HLO_OP_INVALID. */
-hlo_op hlo_region_simple(const hlo_computation *computation);
+/* -------------------------------------------------------------------------------------- windows */
 
 /* One dimension of a window, from `window={size=.. stride=.. ...}`; of pairs the first. */
 typedef struct hlo_window {
@@ -299,15 +265,11 @@ hlo_view hlo_convolution_rhs(const hlo_convolution *c, const hlo_view *kernel, h
 hlo_view hlo_convolution_result(const hlo_convolution *c, const hlo_view *result, hlo_dims *dims,
                                 hlo_dims *strides);
 
-/* ---------------------------------------------------------------------- kernels used by kernels */
-
-hlo_status hlo_elementwise_run(hlo_call *call);
+/* --------------------------------------------------------------------------------------- calls */
 
 /* Counts the arrays that a value consists of; tuples are not nested in the operands of kernels. */
 uint32_t hlo_call_leaves(const hlo_shape *shape);
 void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch);
-/* Returns why hlo_eval() does not run `instr`; NULL: it does. */
-const char *hlo_call_refusal(const hlo_instr *instr);
 
 #endif

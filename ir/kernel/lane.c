@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
 #include "ir/float/clones.h"
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 
 hlo_lane hlo_lane_of(hlo_type type) {
     if (type >= HLO_TYPE_COUNT) return HLO_LANE_NONE;

@@ -3,7 +3,7 @@
 #include <complex.h>
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 typedef double _Complex number;
 

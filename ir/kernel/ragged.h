@@ -1,9 +1,9 @@
 /* A ragged-dot as dots of its parts: one for each group, and for each index of the dimensions of
  * the group sizes before the last one. A part is empty where its group is. */
-#ifndef HLO_IR_EVAL_RAGGED_H
-#define HLO_IR_EVAL_RAGGED_H
+#ifndef HLO_IR_KERNEL_RAGGED_H
+#define HLO_IR_KERNEL_RAGGED_H
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 #include "ir/module/ragged.h"
 
 /* The walk over the parts. If contracting dimensions precede the ragged one in the group sizes, the

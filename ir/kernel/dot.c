@@ -1,7 +1,7 @@
 /* dot: both operands as matrices of one lane type, a matrix product per batch. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
     return (hlo_dot_dims){hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS),

@@ -1,8 +1,8 @@
 /* Loops over several strided arrays, and views of views. */
 #include <string.h>
 
-#include "ir/eval/kernel.h"
 #include "ir/float/clones.h"
+#include "ir/kernel/kernel.h"
 
 /* True if dimension `a` belongs outside of `b`. */
 static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
@@ -337,4 +337,21 @@ void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *
         redimension(&dense, out, &strides, &as);
         hlo_view_copy(call->env, &as, out);
     }
+}
+
+hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data) {
+    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
+    int64_t stride = 1;
+    for (uint32_t i = shape->rank; i-- > 0; stride *= shape->dims[i]) strides[i] = stride;
+    return (hlo_view){.type = shape->type,
+                      .rank = shape->rank,
+                      .dims = shape->dims,
+                      .strides = strides,
+                      .data = data};
+}
+
+hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape) {
+    int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
+    hlo_shape_strides(shape, strides);
+    return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
 }

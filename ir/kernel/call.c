@@ -1,5 +1,5 @@
 /* The call of a kernel: its views, and the reason for a refusal. */
-#include "ir/eval/kernel.h"
+#include "ir/kernel/kernel.h"
 
 uint32_t hlo_call_leaves(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;

@@ -1,5 +1,5 @@
 /* ragged-dot: a dot for each group, of as many rows or terms as the group has. */
-#include "ir/eval/ragged.h"
+#include "ir/kernel/ragged.h"
 
 static int64_t bounded(int64_t value, int64_t most) {
     return value < 0 ? 0 : value > most ? most : value;

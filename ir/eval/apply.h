@@ -1,0 +1,47 @@
+/* From an instruction to its kernel, and computations on scalars as kernels apply them. */
+#ifndef HLO_IR_EVAL_APPLY_H
+#define HLO_IR_EVAL_APPLY_H
+
+#include "ir/kernel/kernel.h"
+
+/* Returns the kernel of an opcode; NULL: the CPU does not run it. */
+const hlo_kernel *hlo_kernel_of(hlo_op op);
+/* Returns why hlo_eval() does not run `instr`; NULL: it does. */
+const char *hlo_call_refusal(const hlo_instr *instr);
+/* Returns the type whose bits reduce-precision counts for elements of `type`: as in XLA, f16 for
+ * every type of at most 8 bits that f16 holds. */
+hlo_type hlo_reduced_type(hlo_type type);
+/* Returns the elementwise operation of `instr`; NULL: its kernel has none. */
+const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
+/* Returns the loop of `op` on elements of `type`; NULL: it is not defined for them. */
+hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
+hlo_status hlo_elementwise_run(hlo_call *call);
+
+/* -------------------------------------------------------------------------------------- regions */
+
+/* A computation on scalars (a to_apply), run for many elements at a time. */
+typedef struct hlo_region hlo_region;
+
+/* Makes a region in scratch; NULL, with call->why set, when the computation has an opcode that
+ * regions do not run. */
+hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
+/* Runs the region for `count` (at most HLO_CHUNK) elements. in[i] is parameter i's elements,
+ * in_steps[i] bytes apart; out[i] likewise of the root's leaves. An output may be an input. */
+void hlo_region_run(const hlo_region *region, int64_t count, char *const *in,
+                    const int64_t *in_steps, char *const *out, const int64_t *out_steps);
+/* Computes acc[..] = region(acc[..], x[..]) element by element, for `arrays` arrays of equal
+ * dimensions, at most HLO_LOOP_VIEWS / 2. */
+void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
+                      const hlo_view *x);
+/* Returns why a computation cannot be a region; NULL: it can. */
+const char *hlo_region_refusal(const hlo_computation *computation);
+/* True if an instruction of an applied computation returns its operand 0 unchanged. */
+bool hlo_region_passes_on(const hlo_instr *instr);
+/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
+const hlo_computation *hlo_region_called(const hlo_instr *instr);
+/* Returns the opcode of a region that is one binary elementwise operation on its two parameters, in
+ * either order if the opcode commutes; PARAMETER if the root is parameter 1, an assignment; else
+ * HLO_OP_INVALID. */
+hlo_op hlo_region_simple(const hlo_computation *computation);
+
+#endif
