@@ -265,7 +265,7 @@ hlo_view hlo_convolution_rhs(const hlo_convolution *c, const hlo_view *kernel, h
 hlo_view hlo_convolution_result(const hlo_convolution *c, const hlo_view *result, hlo_dims *dims,
                                 hlo_dims *strides);
 
-/* --------------------------------------------------------------------------------------- calls */
+/* ---------------------------------------------------------------------------------------- calls */
 
 /* Counts the arrays that a value consists of; tuples are not nested in the operands of kernels. */
 uint32_t hlo_call_leaves(const hlo_shape *shape);
