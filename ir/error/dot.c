@@ -264,12 +264,12 @@ static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const h
     return out;
 }
 
-/* Marks the elements of the right operand that are no number here or in the other execution. False:
- * there are none. */
-static bool find_nonfinite(const hlo_error_call *b, hlo_view *out) {
-    const hlo_view *rhs = &b->call.operands[1];
-    *out = hlo_error_as_f64(b, rhs);
-    hlo_view from = hlo_error_sigma_or_zeros(rhs, &b->operand_sigmas[1]),
+/* Marks the elements of an operand that are no number here or in the other execution. False: there
+ * are none. */
+static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *out) {
+    const hlo_view *operand = &b->call.operands[number];
+    *out = hlo_error_as_f64(b, operand);
+    hlo_view from = hlo_error_sigma_or_zeros(operand, &b->operand_sigmas[number]),
              s = hlo_error_as_f64(b, &from);
     double *v = out->data;
     bool any = false;
@@ -300,7 +300,7 @@ static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r
     const hlo_view *lhs = &b->call.operands[0], *result = &b->call.results[0],
                    *sigma = &b->result_sigmas[0];
     hlo_view nonfinite;
-    if (lhs->rank == HLO_EVAL_MAX_RANK || !find_nonfinite(b, &nonfinite)) return HLO_OK;
+    if (lhs->rank == HLO_EVAL_MAX_RANK || !find_nonfinite(b, 1, &nonfinite)) return HLO_OK;
     hlo_dot_dims dot = hlo_dot_dims_of(b->call.instr);
     dot.lhs_contracting = with(b->call.scratch, dot.lhs_contracting, lhs->rank);
     dot.rhs_contracting = with(b->call.scratch, dot.rhs_contracting, r->partner);
@@ -341,7 +341,12 @@ hlo_status hlo_error_ragged_dot(const hlo_error_call *b) {
         return hlo_error_fill_all(b, HLO_ERROR_ANYTHING);
     const hlo_view lhs = hlo_ragged_narrowed(call, 0), rhs = hlo_ragged_narrowed(call, 1),
                    lhs_sigma = narrowed_sigma(b, 0, &lhs), rhs_sigma = narrowed_sigma(b, 1, &rhs);
-    hlo_status status = hlo_error_fill_all(b, 0);
+    hlo_view marks;
+    const bool dropped = b->options->roundings_may_be_dropped;
+    /* A scale behind the sum is no number where it was none in the operand, and makes NaN of the
+     * zeros beyond the groups. */
+    const bool endless = dropped && (find_nonfinite(b, 0, &marks) || find_nonfinite(b, 1, &marks));
+    hlo_status status = hlo_error_fill_all(b, endless ? HLO_ERROR_ANYTHING : 0);
     for (; status == HLO_OK && p.at < p.parts; p.at++) {
         if (!hlo_ragged_size(&p)) continue;
         hlo_arena_mark mark = hlo_arena_here(call->scratch);
@@ -353,7 +358,7 @@ hlo_status hlo_error_ragged_dot(const hlo_error_call *b) {
                                      call->scratch, &why);
         hlo_arena_release(call->scratch, mark);
     }
-    if (status == HLO_OK && p.dims.mode == HLO_RAGGED_FREE && b->options->roundings_may_be_dropped)
+    if (status == HLO_OK && p.dims.mode == HLO_RAGGED_FREE && dropped)
         status = note_other_groups(b, &p.dims, &why);
     return status;
 }
