@@ -53,9 +53,12 @@ static void find_owner(grouping *g, uint32_t i) {
         if (!group_is_live(g, use->user)) continue;
         uint32_t user = group_place(g, use->user);
         const group_node *u = &g->nodes[user];
-        if (u->class == GROUP_OTHER ||
-            (g->rules->reads_memory && g->rules->reads_memory(use->user, instr))) {
+        if (u->class == GROUP_OTHER) {
             n->outside = true;
+            continue;
+        }
+        if (g->rules->reads_memory && g->rules->reads_memory(use->user, instr)) {
+            n->outside = n->stored = true;
             continue;
         }
         uint32_t owner = u->computed ? user : u->owner;

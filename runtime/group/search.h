@@ -14,6 +14,7 @@ typedef struct group_node {
     group_class class;
     bool computed;        /* once, in one group: not inlined */
     bool outside;         /* read by an instruction that is not in its group */
+    bool stored;          /* an instruction reads it from memory: it is inlined nowhere */
     uint32_t owner;       /* the computed instruction that reads it, itself or through inlined ones;
                              GROUP_NONE: several */
     uint32_t index_class; /* equal ones are read at the same index */
@@ -70,7 +71,7 @@ static inline bool group_is_live(const grouping *g, const hlo_instr *instr) {
 
 /* True if the instruction is computed wherever it is read. */
 static inline bool group_is_inlined(const group_node *n) {
-    return n->class == GROUP_CHEAP || (n->class != GROUP_OTHER && !n->computed);
+    return n->class == GROUP_CHEAP ? !n->stored : n->class != GROUP_OTHER && !n->computed;
 }
 
 static inline bool group_is_elementwise(const hlo_instr *instr) {

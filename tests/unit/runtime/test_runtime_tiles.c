@@ -113,6 +113,18 @@ static void codes_of_narrow_floats_are_kept(void **state) {
 }
 
 /* More buffers than have a whole tile each, and elements enough for several threads. */
+/* The second broadcast repeats elements of the first, which others read in their own order. */
+static void broadcasts_of_broadcasts(void **state) {
+    (void)state;
+    expect_same_bits("  a = bf16[3,1] parameter(0)\n  x = bf16[3,3,1,16] parameter(1)\n"
+                     "  y = bf16[3,3,1] parameter(2)\n"
+                     "  b = bf16[3,3,1] broadcast(a), dimensions={1,2}\n"
+                     "  c = bf16[3,3,1,16] broadcast(b), dimensions={0,1,2}\n"
+                     "  d = bf16[3,3,1,16] add(c, x)\n  e = bf16[3,3,1,16] multiply(d, d)\n"
+                     "  f = bf16[3,3,1] add(b, y)\n  g = bf16[3,3,1] multiply(f, y)\n"
+                     "  ROOT t = (bf16[3,3,1,16], bf16[3,3,1]) tuple(e, g)\n");
+}
+
 static void large_groups_and_shapes(void **state) {
     (void)state;
     char body[8000];
@@ -139,6 +151,7 @@ int main(void) {
         cmocka_unit_test(values_between_are_rounded),
         cmocka_unit_test(integers_wrap_and_convert),
         cmocka_unit_test(codes_of_narrow_floats_are_kept),
+        cmocka_unit_test(broadcasts_of_broadcasts),
         cmocka_unit_test(large_groups_and_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
