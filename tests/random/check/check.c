@@ -320,7 +320,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
         bool coarse = options->allow_bias_rounding, compared = report->rules.first;
         compared = compared && (!coarse || (seed % 2 && !has_bits(module)));
         /* A product of bf16 that nothing fuses is rounded before its bias is added. */
-        bool both = with_sink.emit == HLO_EMIT_QDQ;
+        bool both = with_sink.emit == HLO_EMIT_QDQ || with_sink.emit == HLO_EMIT_DQ;
         if (compared) result = compare_on(module, after, seed, coarse, both, why);
         if (counts) counts->rewrites += compared;
         if (!products_told(module, after, report, why)) result = OUTCOME_DIFFERENT;
