@@ -268,9 +268,13 @@ def starts(run):
 
 
 def main():
-    run = Runner(_script.parser().parse_args())
-    conversions(run)
-    _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
+    parser = _script.parser()
+    parser.add_argument('--few', action='store_true', help='leave out conversions and elementwise operations')
+    options = parser.parse_args()
+    run = Runner(options)
+    if not options.few:
+        conversions(run)
+        _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
     starts(run)
     _convolution.convolutions(run, TYPES, RNG, exactly)
     arrays(run)  # the last: it goes without 64 bits
