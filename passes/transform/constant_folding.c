@@ -2,9 +2,9 @@
  *
  * Needs: operands before users.
  * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, which say more than
- * the values they stand for; fp8 arrays, which a matmul may want unchanged. The folded operands
- * stay for dead code elimination. Numerics: the evaluator's, which is the CPU backend's. Tests:
- * testdata/passes/constant-folding/ */
+ * the values they stand for; fp8 arrays, which a matmul may want unchanged; matmuls, which have a
+ * verdict, and what windows are over. The folded operands stay for dead code elimination. Numerics:
+ * the evaluator's, which is the CPU backend's. Tests: testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"
 #include "ir/float/literal.h"
 #include "passes/analysis/module_facts.h"
@@ -29,7 +29,11 @@ static bool can_fold(const hlo_instr *instr) {
     case HLO_OP_BROADCAST: /* an array of one element is as good as a scalar */
         if (hlo_shape_count(instr->shape) != 1) return false;
         break;
-    case HLO_OP_DOT:
+    case HLO_OP_DOT: /* products keep their verdicts */
+    case HLO_OP_RAGGED_DOT:
+    case HLO_OP_CONVOLUTION:
+    case HLO_OP_REDUCE_WINDOW: /* windows may be larger than any array */
+    case HLO_OP_SELECT_AND_SCATTER:
     case HLO_OP_CUSTOM_CALL:
     case HLO_OP_CALL:
     case HLO_OP_FUSION:
