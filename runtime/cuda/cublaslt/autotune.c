@@ -109,11 +109,13 @@ static int fill(tuning *t, lt_part part, char *memory) {
     size_t bytes = hlo_types[type].bytes, size = (size_t)count * bytes;
     size_t first = size < PATTERN * bytes ? size : PATTERN * bytes;
     draw(type, part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE, first / bytes, t->raw);
-    int result = t->lib->cuMemcpyHtoD(address_of(memory), t->raw, first);
+    cuda_stream *stream = t->device->stream;
+    int result = t->lib->cuMemcpyHtoDAsync(address_of(memory), t->raw, first, stream);
+    if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is used again */
     for (size_t done = first; done < size && !result; done += first) {
         size_t next = size - done < first ? size - done : first;
-        result = t->lib->cuMemcpyDtoDAsync(address_of(memory + done), address_of(memory), next,
-                                           t->device->stream);
+        result =
+            t->lib->cuMemcpyDtoDAsync(address_of(memory + done), address_of(memory), next, stream);
     }
     return result;
 }
@@ -174,8 +176,9 @@ static bool take_sample(tuning *t, float *out) {
     const char *d = t->addresses[LT_PART_D];
     for (int64_t first = 0; first < count && taken < SAMPLE; first += step) {
         int64_t size = count - first < PIECE ? count - first : PIECE;
-        if (!done(t, t->lib->cuMemcpyDtoH(t->raw, address_of(d + (size_t)first * bytes),
-                                          (size_t)size * bytes)))
+        if (!done(t, t->lib->cuMemcpyDtoHAsync(t->raw, address_of(d + (size_t)first * bytes),
+                                               (size_t)size * bytes, t->device->stream)) ||
+            !done(t, t->lib->cuStreamSynchronize(t->device->stream)))
             return false;
         for (int64_t i = 0; i < size; i++)
             out[taken + i] = (float)hlo_number_load(type, (char *)t->raw + (size_t)i * bytes);

@@ -240,12 +240,13 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
     return memory;
 }
 
-/* Returns when the host's memory may be reused: it is not page-locked, so that the driver has
- * copied it by then. */
+/* Returns when the host's memory may be reused: where the device reads pageable memory itself, the
+ * copy is under way when the driver's function returns. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
     note(d, d->lib->cuCtxSetCurrent(d->context));
     if (size) note(d, d->lib->cuMemcpyHtoDAsync(address(to), host, size, d->stream));
+    note(d, d->lib->cuStreamSynchronize(d->stream));
 }
 
 void cuda_copy_out(void *device, void *host, const void *from, size_t size) {

@@ -2,43 +2,142 @@
 #include "runtime/cuda/driver/library.h"
 
 #include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ir/text/diag.h"
 
 typedef struct library_info {
-    const char *what, *variable, *sonames;
+    const char *what, *variable, *sonames, *beside;
 } library_info;
 
 static const library_info libraries[CUDA_LIBRARY_COUNT] = {
-#define CUDA_LIBRARY(id, what, variable, sonames) {what, variable, sonames},
+#define CUDA_LIBRARY(id, what, variable, sonames, beside) {what, variable, sonames, beside},
 #include "runtime/cuda/driver/library.def"
 #undef CUDA_LIBRARY
 };
+
+typedef struct folder_info {
+    const char *root, *pattern;
+} folder_info;
+
+static const folder_info folders[] = {
+#define CUDA_FOLDER(root, pattern) {root, pattern},
+#include "runtime/cuda/driver/library.def"
+#undef CUDA_FOLDER
+};
+
+enum { PATH_SIZE = 4096 };
 
 /* Libraries stay loaded: they keep memory that only they refer to, which each unloading would leak.
  */
 #define LOADING (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 
+/* Opens what `info` has beside the library at `path`, and then the library. What cannot be opened
+ * is left to the library's own message. */
+static void *open_path(const library_info *info, const char *path) {
+    const char *slash = strrchr(path, '/');
+    char pattern[PATH_SIZE];
+    int length = snprintf(pattern, sizeof pattern, "%.*s/%s", slash ? (int)(slash - path) : 0, path,
+                          info->beside);
+    glob_t found;
+    if (slash && *info->beside && length < (int)sizeof pattern &&
+        glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) dlopen(found.gl_pathv[i], LOADING);
+        globfree(&found);
+    }
+    return dlopen(path, LOADING);
+}
+
+/* Writes the folder above the one of the first python3 in PATH; false: there is none. */
+static bool find_python(char *out, size_t size) {
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        int length = (int)strcspn(at, ":");
+        int written = snprintf(out, size, "%.*s/python3", length, at);
+        if (length && written < (int)size && access(out, X_OK) == 0)
+            return snprintf(out, size, "%.*s/..", length, at) < (int)size;
+        at += length;
+        at += *at == ':';
+    }
+    return false;
+}
+
+/* Writes the folder of the file that has this code; false: it is not known. */
+static bool find_self(char *out, size_t size) {
+    Dl_info self;
+    const char *slash = dladdr(folders, &self) ? strrchr(self.dli_fname, '/') : NULL;
+    return slash &&
+           snprintf(out, size, "%.*s", (int)(slash - self.dli_fname), self.dli_fname) < (int)size;
+}
+
+/* Writes the folder that a row's root names; false: there is none. */
+static bool find_root(const char *root, char *out, size_t size) {
+    if (strcmp(root, "python3") == 0) return find_python(out, size);
+    if (strcmp(root, "self") == 0) return find_self(out, size);
+    const char *folder = *root ? getenv(root) : "";
+    return folder && (*folder || !*root) && snprintf(out, size, "%s", folder) < (int)size;
+}
+
+/* Opens the soname in the folders of library.def; NULL: it is in none. */
+static void *open_in_folders(const library_info *info, const char *soname) {
+    void *handle = NULL;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !handle; i++) {
+        char root[PATH_SIZE], pattern[PATH_SIZE];
+        glob_t found;
+        if (!find_root(folders[i].root, root, sizeof root) ||
+            snprintf(pattern, sizeof pattern, "%s%s/%s", root, folders[i].pattern, soname) >=
+                (int)sizeof pattern ||
+            glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; k < found.gl_pathc && !handle; k++)
+            handle = open_path(info, found.gl_pathv[k]);
+        globfree(&found);
+    }
+    return handle;
+}
+
+/* Returns the driver's version of CUDA, or INT_MAX: no driver is loaded. */
+static int driver_major(const cuda_library *lib) {
+    int version = 0;
+    if (!lib->cuDriverGetVersion || lib->cuDriverGetVersion(&version)) return INT_MAX;
+    return version / 1000;
+}
+
+/* Returns the number that a soname ends with: "libcublasLt.so.13" has 13. */
+static int soname_major(const char *soname) {
+    const char *at = strstr(soname, ".so.");
+    return at ? atoi(at + 4) : 0;
+}
+
 /* Opens the first soname that can be opened; NULL: none, after an error about the first. */
-static void *open_library(const library_info *info, const hlo_diag_sink *sink) {
+static void *open_library(const cuda_library *lib, const library_info *info,
+                          const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);
     char names[256], why[512] = "", *rest = NULL;
     if (path && *path) {
-        void *handle = dlopen(path, LOADING);
+        void *handle = open_path(info, path);
         if (!handle)
             hlo_diag_refuse(sink, NULL, 0, 0, "%s cannot be loaded from %s: %s", info->what,
                             info->variable, dlerror());
         return handle;
     }
+    const int major = driver_major(lib);
     snprintf(names, sizeof names, "%s", info->sonames);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        if (soname_major(name) > major) continue;
         void *handle = dlopen(name, LOADING);
+        if (!handle && !*why) snprintf(why, sizeof why, "%s", dlerror());
+        if (!handle) handle = open_in_folders(info, name);
         if (handle) return handle;
-        if (!*why) snprintf(why, sizeof why, "%s", dlerror());
     }
-    hlo_diag_refuse(sink, NULL, 0, 0, "no %s on this machine: %s", info->what, why);
+    char older[64] = "";
+    if (major != INT_MAX)
+        snprintf(older, sizeof older, " of the driver's CUDA %d or before", major);
+    hlo_diag_refuse(sink, NULL, 0, 0, "no %s%s on this machine: %s", info->what, older, why);
     return NULL;
 }
 
@@ -62,7 +161,7 @@ static void set_symbol(cuda_library *lib, const symbol_info *symbol, void *addre
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink) {
     if (lib->handles[id]) return HLO_OK;
     const library_info *info = &libraries[id];
-    void *handle = open_library(info, sink);
+    void *handle = open_library(lib, info, sink);
     if (!handle) return HLO_INVALID_INPUT;
     cuda_library loaded = *lib;
     loaded.handles[id] = handle;

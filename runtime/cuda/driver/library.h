@@ -11,7 +11,7 @@
 #include "hlo/status.h"
 
 typedef enum cuda_library_id {
-#define CUDA_LIBRARY(id, what, variable, sonames) CUDA_##id,
+#define CUDA_LIBRARY(id, what, variable, sonames, beside) CUDA_##id,
 #include "runtime/cuda/driver/library.def"
 #undef CUDA_LIBRARY
     CUDA_LIBRARY_COUNT
