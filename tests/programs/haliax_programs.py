@@ -1,4 +1,4 @@
-"""Haliax: a linear layer and a stack of them with its FP8 products."""
+"""Haliax: a linear layer and a stack of them with its FP8 products; a layer of experts."""
 import equinox as eqx
 import haliax as hax
 import jax
@@ -30,3 +30,17 @@ def haliax_mlp_train():
     shapes, whole = arrays(eqx.filter_eval_shape(make))
     loss = lambda v, x: jnp.mean(whole(v)(hax.named(x, (Batch, In))).array.astype(jnp.float32) ** 2)
     return jax.grad(loss), shapes, array((16, 64), jnp.bfloat16)
+
+
+@program
+def haliax_moe():
+    """Weights and inputs are stored in e4m3, with a scale for each array."""
+    Expert = hax.Axis("expert", 4)
+    shapes, whole = arrays(eqx.filter_eval_shape(lambda: hax.nn.MoELinear.init(Expert, In, Out, key=jax.random.key(0), use_bias=False)))
+
+    def layer(v, w, sw, x, sx, sizes):
+        weight = hax.named(w.astype(jnp.bfloat16) * sw, (Expert, In, Out))
+        linear = eqx.tree_at(lambda m: m.weight, whole(v), weight)
+        return linear(hax.named(x.astype(jnp.bfloat16) * sx, (Batch, In)), hax.named(sizes, Expert)).array
+
+    return layer, shapes, array((4, 64, 32), jnp.float8_e4m3fn), array((), jnp.bfloat16), array((16, 64), jnp.float8_e4m3fn), array((), jnp.bfloat16), array((4,), jnp.int32)

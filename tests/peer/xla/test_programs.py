@@ -2,7 +2,8 @@
 """Programs of public libraries (testdata/programs): as many FP8 calls as expected, and the values that they had.
 
 Each has as many FP8 calls, epilogues, amaxes and fp8 results as XLA makes of it, or as fp8_counts.py says and why; and
-computes the same before and after, within the bound that the program derives. With --long it also computes, rewritten,
+computes the same before and after, within the bound that the program derives. Ragged products, of which XLA makes at least
+RAGGED_CALLS in all, are as many in FP8 if they are kept, and compute the same then, too. With --long it also computes, rewritten,
 what XLA's CPU backend makes of the original.
 """
 import json
@@ -16,6 +17,7 @@ import fp8_counts
 
 # What XLA's CPU backend does not execute.
 RAGGED, BLOCKS = "ragged-dot", "__op$block_scaled_dot"
+RAGGED_CALLS = 12
 
 
 def run(program, *arguments):
@@ -35,9 +37,14 @@ def same_as_xla(args, path):
 def check(args, path, facts):
     *_, wrong = fp8_counts.check(args.bin / "hlo-fp8-opt", path, path.stem, facts)
     text = path.read_text()
-    done = run(args.bin / "hlo-fp8-run", "--optimize", "--compare=before", path)
-    if done.returncode:
-        wrong.append(f"before and after: {done.stdout}{done.stderr}")
+    count, _ = fp8_counts.DIFFERENT.get(path.stem, (facts["fp8"], ""))
+    forms = [[], ["--ragged=dense"], ["--ragged=keep"]] if RAGGED in text else [[]]
+    for form in forms:
+        done = run(args.bin / "hlo-fp8-run", "--optimize", *form, "--compare=before", path)
+        if done.returncode:
+            wrong.append(f"before and after: {form} {done.stdout}{done.stderr}")
+        if run(args.bin / "hlo-fp8-opt", *form, f"--expect-fp8={count}", "-o", os.devnull, path).returncode:
+            wrong.append(f"{form} not {count} in FP8")
     return wrong + (same_as_xla(args, path) if args.long and RAGGED not in text and BLOCKS not in text else [])
 
 
@@ -49,6 +56,8 @@ def main():
     summary = json.loads((programs / "summary.json").read_text())
     paths = sorted(programs.glob("*.hlo"))
     bad = [f"summary.json has other names: {sorted(summary)}"] * (sorted(summary) != [path.stem for path in paths])
+    ragged = sum(summary[path.stem]["fp8"] for path in paths if RAGGED in path.read_text())
+    bad += [f"XLA makes {ragged} FP8 calls of the programs with ragged products"] * (ragged < RAGGED_CALLS)
     for path in paths:
         bad += [f"{path.stem}: {wrong}" for wrong in check(args, path, summary[path.stem])]
     print("\n".join(bad) or f"{len(paths)} programs as expected")
