@@ -293,8 +293,8 @@ static hlo_instr *stacked(hlo_rule_env *env, const shape_of *s, hlo_instr *value
     return turned(env, value, count, order);
 }
 
-/* Makes an f32 dot of matrices, one for each batch: [batch, m, k] and [batch, n, k], or with `rows`
- * [batch, k, n]. */
+/* Makes a dot of matrices, of the ragged-dot's type if that is fp8, else f32; one for each batch:
+ * [batch, m, k] and [batch, n, k], or with `rows` [batch, k, n]. */
 static hlo_instr *dot_of(hlo_rule_env *env, const hlo_instr *ragged, hlo_instr *const values[2],
                          const int64_t size[4], bool rows) {
     const bool batched = size[0] != 1;
@@ -304,7 +304,8 @@ static hlo_instr *dot_of(hlo_rule_env *env, const hlo_instr *ragged, hlo_instr *
     hlo_instr *operands[] = {shaped(env, values[0], 2 + batched, a + !batched),
                              shaped(env, values[1], 2 + batched, b + !batched)};
     if (!operands[0] || !operands[1]) return NULL;
-    const hlo_shape *shape = array(env, HLO_TYPE_F32, 2 + batched, size + !batched);
+    const hlo_type type = hlo_type_is_fp8(ragged->shape->type) ? ragged->shape->type : HLO_TYPE_F32;
+    const hlo_shape *shape = array(env, type, 2 + batched, size + !batched);
     hlo_instr *dot = hlo_rule_new(env, HLO_OP_DOT, shape, 2, operands);
     if (!dot) return NULL;
     if (batched) hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, &batch);
@@ -335,11 +336,13 @@ static hlo_instr *densified(hlo_rule_env *env, const hlo_instr *ragged, const sh
 }
 
 /* True if both operands are fp8 values times factors that can go past the sum, and may become FP8.
- */
+ * Operands of a ragged-dot that is fp8 are converted to its type first: they must be of it. */
 static bool is_taken_apart(hlo_rule_env *env, const hlo_instr *ragged, shape_of *s,
                            hlo_instr *values[2]) {
     if (hlo_remark_kept_wide(env->context, ragged))
         return hlo_rule_refuse(env, "gain-below-minimum", NULL);
+    for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
+        if (hlo_instr_operand(ragged, side)->shape->type != ragged->shape->type) return false;
     return read(ragged, s) && values_of(env, ragged, s, values);
 }
 

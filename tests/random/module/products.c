@@ -182,11 +182,11 @@ static void ragged(others *o) {
         snprintf(rhs, sizeof rhs, "%d,%d", o->k, o->n);
     else
         snprintf(rhs, sizeof rhs, "%d,%d,%d", mode ? 3 : o->groups, o->k, o->n);
+    const char *type = dice_chance(o->dice, 20) ? "f8e4m3fn" : o->wide;
     if (mode == 0)
-        snprintf(shape, sizeof shape, "%s[%d,%d]", o->wide, o->m, o->n);
+        snprintf(shape, sizeof shape, "%s[%d,%d]", type, o->m, o->n);
     else
-        snprintf(shape, sizeof shape, "%s[%d,%d,%d]", o->wide, mode == 1 ? o->groups : 3, o->m,
-                 o->n);
+        snprintf(shape, sizeof shape, "%s[%d,%d,%d]", type, mode == 1 ? o->groups : 3, o->m, o->n);
     int a = ragged_operand(o, some_fp8(o), lhs, 0, mode == 2 ? 3 : o->m);
     int b = ragged_operand(o, "f8e4m3fn", rhs, mode == 1,
                            mode == 0   ? o->groups
