@@ -56,8 +56,8 @@ typedef struct hlo_job {
  * with a verb and follows an opcode or the backend's name; static, in the arena, or the device's
  * until the next call.
  *
- * Functions that are called between start() and finish() may return before their work is done: the
- * device works in the order of the calls. */
+ * Functions that are called before finish() may return before their work is done: the device works
+ * in the order of the calls. */
 typedef struct hlo_backend {
     const char *name;  /* as --backend names it */
     size_t alignment;  /* alignment of every buffer; a power of two */
@@ -88,14 +88,18 @@ typedef struct hlo_backend {
     /* Returns memory of the device with these bytes of the host, which do not change; may be the
      * bytes themselves. NULL when memory runs out. Lives until the device is closed. */
     const void *(*import)(void *device, const void *bytes, size_t size);
-    /* Errors of these four functions are reported by finish(). */
+    /* Errors of these four functions and of mark() are reported by finish(). */
     void (*copy_in)(void *device, void *to, const void *host, size_t size);
     void (*copy_out)(void *device, void *host, const void *from, size_t size);
     void (*copy)(void *device, void *to, const void *from, size_t size);
     void (*fill)(void *device, void *memory, unsigned char byte, size_t size);
-    void (*start)(void *device);
-    /* Waits until the device is done; *out_seconds is the time since start(). */
-    hlo_status (*finish)(void *device, double *out_seconds, const char **why);
+    /* Marks the time at which the device has done everything before; marks are numbered from 0. */
+    void (*mark)(void *device, uint32_t index);
+    /* Waits until the device is done. */
+    hlo_status (*finish)(void *device, const char **why);
+    /* Writes the seconds from a mark to the next one, after finish(). */
+    hlo_status (*seconds_after)(void *device, uint32_t index, double *out_seconds,
+                                const char **why);
     /* Begins a graph: until recorded(), execute(), copy() and fill() are recorded and not executed.
      * False: the device cannot, or the plan's options forbid it. NULL: no device can, and the next
      * two are NULL. */

@@ -181,22 +181,25 @@ static hlo_status run_once(run_job *job) {
     return hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
 }
 
+/* Times more runs, after the one that has warmed up. */
 static hlo_status run_times(run_job *job, double *seconds, size_t count) {
+    if (job->plan) return hlo_plan_time(job->plan, count, &options_sink, seconds);
     for (size_t i = 0; i < count; i++) {
         hlo_arrays_free(job->outputs);
         job->outputs = NULL;
         hlo_status status = run_once(job);
         if (status != HLO_OK) return status;
-        seconds[i] = job->pjrt ? hlo_pjrt_seconds(job->pjrt) : hlo_plan_seconds(job->plan);
+        seconds[i] = hlo_pjrt_seconds(job->pjrt);
     }
     return HLO_OK;
 }
 
 static hlo_status execute(run_job *job) {
     const option_value *time = &job->options.values[OPTION_TIME];
-    size_t count = time->given ? (size_t)time->number : 1;
-    double *seconds = calloc(count, sizeof *seconds);
-    hlo_status status = seconds ? run_times(job, seconds, count) : HLO_OUT_OF_MEMORY;
+    size_t count = time->given ? (size_t)time->number : 0;
+    double *seconds = calloc(count + 1, sizeof *seconds);
+    hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK && count) status = run_times(job, seconds, count);
     if (status == HLO_OK) {
         printf("%zu outputs:", hlo_arrays_count(job->outputs));
         for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {

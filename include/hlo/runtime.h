@@ -149,6 +149,13 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
 
+/* Repeats the last run `count` times on its inputs, each run queued behind the one before, and
+ * writes the seconds of each to out_seconds, without copies of inputs and outputs. The outputs of a
+ * plan that is not `perturbed` are those of the last run. HLO_INVALID_USAGE: there has been no run,
+ * or `count` is 2^32 - 1 or more. HLO_INVALID_INPUT: the device failed. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
+                         double *out_seconds);
+
 /* Writes the steps, the buffers, and the backend's description of each step, as text that depends
  * only on the module, the backend and the options. Write errors show in `out` (ferror). */
 void hlo_plan_print(const hlo_plan *plan, FILE *out);

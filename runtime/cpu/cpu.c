@@ -86,6 +86,7 @@ static void cpu_close(void *device) {
     cpu_device *cpu = device;
     cpu_pool_free(cpu->pool);
     hlo_arena_free(cpu->scratch);
+    free(cpu->marks);
     free(cpu);
 }
 
@@ -249,18 +250,35 @@ static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size
     if (size) memset(memory, byte, size);
 }
 
-static void cpu_start(void *device) {
+/* A mark without memory is left out, and finish() says so. */
+static void cpu_mark(void *device, uint32_t index) {
     cpu_device *cpu = device;
-    clock_gettime(CLOCK_MONOTONIC, &cpu->start);
+    struct timespec now;
+    if (index >= cpu->mark_capacity) {
+        const uint32_t capacity = index < 8 ? 16 : 2 * index;
+        double *marks = realloc(cpu->marks, capacity * sizeof *marks);
+        cpu->unmarked |= !marks;
+        if (!marks) return;
+        cpu->marks = marks;
+        cpu->mark_capacity = capacity;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    cpu->marks[index] = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static hlo_status cpu_finish(void *device, double *out_seconds, const char **why) {
+static hlo_status cpu_finish(void *device, const char **why) {
+    cpu_device *cpu = device;
+    (void)why;
+    const bool unmarked = cpu->unmarked;
+    cpu->unmarked = false;
+    return unmarked ? HLO_OUT_OF_MEMORY : HLO_OK;
+}
+
+static hlo_status cpu_seconds_after(void *device, uint32_t index, double *out_seconds,
+                                    const char **why) {
     const cpu_device *cpu = device;
     (void)why;
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    *out_seconds = (double)(end.tv_sec - cpu->start.tv_sec) +
-                   (double)(end.tv_nsec - cpu->start.tv_nsec) * 1e-9;
+    *out_seconds = cpu->marks[index + 1] - cpu->marks[index];
     return HLO_OK;
 }
 
@@ -281,6 +299,7 @@ const hlo_backend cpu_backend = {
     .copy_out = cpu_copy,
     .copy = cpu_copy,
     .fill = cpu_fill,
-    .start = cpu_start,
+    .mark = cpu_mark,
     .finish = cpu_finish,
+    .seconds_after = cpu_seconds_after,
 };

@@ -16,7 +16,9 @@ typedef struct cpu_device {
     cpu_pool *pool; /* NULL: another program's threads are lent */
     hlo_eval_env env;
     bool wants_every_value; /* instructions are not grouped */
-    struct timespec start;  /* start of the run */
+    double *marks;          /* seconds on a clock */
+    uint32_t mark_capacity;
+    bool unmarked; /* there was no memory for a mark */
 } cpu_device;
 
 extern const hlo_backend cpu_backend;

@@ -230,29 +230,42 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
 
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_run r = {.plan = plan, .sink = sink, .mode = PLAN_BIND};
-    plan->backend->start(plan->device);
     hlo_status status =
         plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
-    hlo_status finished = plan_finish(plan, sink, NULL);
+    hlo_status finished = plan_finish(plan, sink);
     return status == HLO_OK ? finished : status;
 }
 
-hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink) {
-    uint64_t stream = plan->runs++ << 40;
-    plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
-    plan->backend->start(plan->device);
-    hlo_status status =
-        plan->buffer ? plan_command_buffer_play(&r, plan->buffer)
-                     : plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
-    hlo_status finished = plan_finish(plan, sink, &plan->seconds);
+static hlo_status run_entry(const plan_run *r) {
+    hlo_plan *plan = r->plan;
+    if (plan->buffer) return plan_command_buffer_play(r, plan->buffer);
+    return plan_run_comp(r, plan->entry, plan->memory, plan->arguments, plan->results);
+}
+
+hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    plan->backend->mark(plan->device, 0);
+    for (size_t i = 0; i < count && status == HLO_OK; i++) {
+        uint64_t stream = plan->runs++ << 40;
+        const plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
+        status = run_entry(&r);
+        plan->backend->mark(plan->device, (uint32_t)i + 1);
+    }
+    hlo_status finished = plan_finish(plan, sink);
     return status == HLO_OK ? finished : status;
 }
 
-hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds) {
+hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink) {
     const char *why = "failed";
-    double seconds;
-    hlo_status status = plan->backend->finish(plan->device, &seconds, &why);
-    if (out_seconds) *out_seconds = seconds;
+    hlo_status status = plan->backend->finish(plan->device, &why);
+    const plan_run r = {.plan = plan, .sink = sink};
+    return plan_failed(&r, NULL, status, why);
+}
+
+hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink,
+                        double *out_seconds) {
+    const char *why = "failed";
+    hlo_status status = plan->backend->seconds_after(plan->device, n, out_seconds, &why);
     const plan_run r = {.plan = plan, .sink = sink};
     return plan_failed(&r, NULL, status, why);
 }

@@ -242,7 +242,7 @@ static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_a
             fetch(plan, shape, sizeof(float), array->bound, place.bound,
                   array->size / width * sizeof(float), staging);
     }
-    return plan_finish(plan, sink, NULL);
+    return plan_finish(plan, sink);
 }
 
 /* Returns the bytes of the largest input or output, sigmas included. */
@@ -268,13 +268,23 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     void *staging = malloc(staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < inputs->count; i++) put_input(plan, i, &inputs->items[i], staging);
-    status = plan_execute(plan, sink);
+    status = plan_execute(plan, 1, sink);
+    if (status == HLO_OK) status = plan_seconds(plan, 0, sink, &plan->seconds);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     if (status == HLO_OK) status = fetch_outputs(plan, sink, *out, staging);
     free(staging);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
     *out = NULL;
+    return status;
+}
+
+hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
+                         double *out_seconds) {
+    if (!plan->runs || count >= UINT32_MAX) return HLO_INVALID_USAGE;
+    hlo_status status = plan_execute(plan, count, sink);
+    for (size_t i = 0; i < count && status == HLO_OK; i++)
+        status = plan_seconds(plan, (uint32_t)i, sink, &out_seconds[i]);
     return status;
 }
 

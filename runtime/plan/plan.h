@@ -117,10 +117,13 @@ struct hlo_plan {
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
-/* execute.c: runs the entry on plan->arguments, to plan->results. */
-hlo_status plan_execute(hlo_plan *plan, const hlo_diag_sink *sink);
-/* execute.c: waits until the device is done, and reports its errors. NULL is allowed. */
-hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink, double *out_seconds);
+/* execute.c: runs the entry `count` times on plan->arguments, to plan->results; the n-th run is
+ * between the marks n and n + 1. */
+hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink);
+/* execute.c: waits until the device is done, and reports its errors. */
+hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink);
+/* execute.c: writes the seconds of the n-th run of the last plan_execute(), which has finished. */
+hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink, double *out_seconds);
 /* execute.c: binds every job to its memory. */
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 /* runtime/exec/command_buffer.c: records a run, if the backend records. */

@@ -39,10 +39,11 @@ typedef struct cuda_device {
     /* used by device.c and cuda.c */
     int ordinal;
     bool graph, host_fallback, recording;
-    void *begun, *ended; /* CUevents before and after a run */
-    int failed;          /* first CUresult other than 0 since the last finish() */
-    char message[256];   /* buffer for a `why` */
-    void *host;          /* the cpu backend's device, with host_fallback */
+    struct cuda_event **marks; /* NULL: not made yet */
+    uint32_t mark_capacity;
+    int failed;        /* first CUresult other than 0 since the last finish() */
+    char message[256]; /* buffer for a `why` */
+    void *host;        /* the cpu backend's device, with host_fallback */
 } cuda_device;
 
 /* A way to run jobs. Of the functions that return a status, HLO_INVALID_INPUT comes with `why`: a
@@ -95,8 +96,9 @@ void cuda_copy_in(void *device, void *to, const void *host, size_t size);
 void cuda_copy_out(void *device, void *host, const void *from, size_t size);
 void cuda_copy_within(void *device, void *to, const void *from, size_t size);
 void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
-void cuda_start(void *device);
-hlo_status cuda_finish(void *device, double *out_seconds, const char **why);
+void cuda_mark(void *device, uint32_t index);
+hlo_status cuda_finish(void *device, const char **why);
+hlo_status cuda_seconds_after(void *device, uint32_t index, double *out_seconds, const char **why);
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);

@@ -13,6 +13,7 @@ enum {
     ATTRIBUTE_MAJOR = 75,
     ATTRIBUTE_MINOR = 76,
     STREAM_NON_BLOCKING = 1,
+    OUT_OF_MEMORY = 2, /* a status */
     CAPTURE_THREAD_LOCAL = 1
 };
 
@@ -122,6 +123,19 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
                            lib->cublasLtGetStatusName(result));
 }
 
+/* Makes the event of a mark, unless there is one. */
+static int make_mark(cuda_device *d, uint32_t index) {
+    if (index >= d->mark_capacity) {
+        const uint32_t capacity = index < 8 ? 16 : 2 * index;
+        cuda_event **marks = realloc(d->marks, capacity * sizeof *marks);
+        if (!marks) return OUT_OF_MEMORY;
+        memset(marks + d->mark_capacity, 0, (capacity - d->mark_capacity) * sizeof *marks);
+        d->marks = marks;
+        d->mark_capacity = capacity;
+    }
+    return d->marks[index] ? 0 : d->lib->cuEventCreate(&d->marks[index], 0);
+}
+
 static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     cuda_context *context = NULL;
@@ -131,11 +145,7 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     cuda_stream *stream = NULL;
     if (!result) result = lib->cuStreamCreate(&stream, STREAM_NON_BLOCKING);
     device->stream = stream;
-    cuda_event *begun = NULL, *ended = NULL;
-    if (!result) result = lib->cuEventCreate(&begun, 0);
-    device->begun = begun;
-    if (!result) result = lib->cuEventCreate(&ended, 0);
-    device->ended = ended;
+    for (uint32_t i = 0; i < 2 && !result; i++) result = make_mark(device, i);
     if (result) return refuse(device, sink, "the CUDA device cannot be used", result);
     return start_cublaslt(device, sink);
 }
@@ -199,8 +209,9 @@ void cuda_device_close(void *closed) {
     if (device->context) lib->cuCtxSetCurrent(device->context);
     release_owned(device);
     if (device->lt) lib->cublasLtDestroy(device->lt);
-    if (device->ended) lib->cuEventDestroy(device->ended);
-    if (device->begun) lib->cuEventDestroy(device->begun);
+    for (uint32_t i = 0; i < device->mark_capacity; i++)
+        if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);
+    free(device->marks);
     if (device->stream) lib->cuStreamDestroy(device->stream);
     if (device->context) lib->cuDevicePrimaryCtxRelease(device->ordinal);
     if (lib) cuda_library_unload((cuda_library *)lib);
@@ -267,19 +278,26 @@ void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
 
 /* ----------------------------------------------------------------------------------------- time */
 
-void cuda_start(void *device) {
+void cuda_mark(void *device, uint32_t index) {
     cuda_device *d = device;
     note(d, d->lib->cuCtxSetCurrent(d->context));
-    note(d, d->lib->cuEventRecord(d->begun, d->stream));
+    const int result = make_mark(d, index);
+    note(d, result ? result : d->lib->cuEventRecord(d->marks[index], d->stream));
 }
 
-hlo_status cuda_finish(void *device, double *out_seconds, const char **why) {
+hlo_status cuda_seconds_after(void *device, uint32_t index, double *out_seconds, const char **why) {
     cuda_device *d = device;
     float milliseconds = 0;
-    note(d, d->lib->cuEventRecord(d->ended, d->stream));
-    note(d, d->lib->cuEventSynchronize(d->ended));
-    note(d, d->lib->cuEventElapsedTime(&milliseconds, d->begun, d->ended));
+    const int result =
+        d->lib->cuEventElapsedTime(&milliseconds, d->marks[index], d->marks[index + 1]);
     *out_seconds = milliseconds * 1e-3;
+    return result ? cuda_fails(d, "tell the time", result, why) : HLO_OK;
+}
+
+hlo_status cuda_finish(void *device, const char **why) {
+    cuda_device *d = device;
+    note(d, d->lib->cuCtxSetCurrent(d->context));
+    note(d, d->lib->cuStreamSynchronize(d->stream));
     int failed = d->failed;
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;

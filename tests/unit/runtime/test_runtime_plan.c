@@ -1,4 +1,4 @@
-/* Plans for a device that is not there. */
+/* Plans for a device that is not there, and for the cpu. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,11 +152,36 @@ static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     hlo_module_free(module);
 }
 
+static void a_run_is_timed_again_and_changes_nothing(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_arrays *inputs, *first = NULL, *second = NULL;
+    double seconds[40];
+    assert_int_equal(hlo_plan_new(module, NULL, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
+    assert_int_equal(hlo_plan_time(plan, 1, &sink, seconds), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &first), HLO_OK);
+    assert_int_equal(hlo_plan_time(plan, UINT32_MAX, &sink, seconds), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_plan_time(plan, 0, &sink, seconds), HLO_OK);
+    assert_int_equal(hlo_plan_time(plan, 40, &sink, seconds), HLO_OK);
+    for (int i = 0; i < 40; i++) assert_true(seconds[i] > 0);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &second), HLO_OK);
+    assert_memory_equal(hlo_arrays_at(first, 0)->data, hlo_arrays_at(second, 0)->data,
+                        hlo_arrays_at(first, 0)->size);
+    hlo_arrays_free(second);
+    hlo_arrays_free(first);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_described_without_a_device),
         cmocka_unit_test(a_constant_is_read_in_the_layout_of_its_instruction),
         cmocka_unit_test(what_is_only_described_does_not_run),
+        cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
         cmocka_unit_test(a_device_keeps_no_bounds),
         cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
         cmocka_unit_test(without_the_libraries_there_is_one_error),
