@@ -205,9 +205,10 @@ static const char *check_bias(const hlo_matmul *m) {
     return "the bias is not a vector along n";
 }
 
-static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t size, int64_t k) {
-    int64_t dims[2];
-    uint32_t rank = hlo_scale_dims(mode, size, k, dims);
+static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t batch, int64_t size,
+                       int64_t k) {
+    int64_t dims[3];
+    uint32_t rank = hlo_scale_dims(mode, batch, size, k, dims);
     if (!rank) return true;
     const hlo_shape *shape = scale->shape;
     return shape->type == hlo_scale_modes[mode].type && shape->rank == rank &&
@@ -223,9 +224,10 @@ static const char *check_scales(const hlo_matmul *m) {
         return "scales per block are for one contracting dimension";
     if (hlo_matmul_is_tiled(m) && m->a_mode != m->b_mode)
         return "tiled scales are of one mode on both sides";
-    if (size.batch != 1) return "scales that are no scalar are for one matrix, not for a batch";
-    if (!scales_fit(m->a_scale, m->a_mode, size.m, size.k) ||
-        !scales_fit(m->b_scale, m->b_mode, size.n, size.k))
+    if (size.batch != 1 && !hlo_matmul_is_tiled(m))
+        return "scales that are no scalar are for one matrix, not for a batch";
+    if (!scales_fit(m->a_scale, m->a_mode, size.batch, size.m, size.k) ||
+        !scales_fit(m->b_scale, m->b_mode, size.batch, size.n, size.k))
         return "a scale is not as its scale mode says";
     return NULL;
 }

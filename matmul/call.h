@@ -74,12 +74,15 @@ extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
 hlo_scale_mode hlo_scale_mode_find(const char *name);
 
 /* Computes the dimensions of the scales, row-major, of an operand with `size` rows (of B:
- * columns) and `k` elements in each. Returns the rank. SCALAR: []. OUTER_VEC: [size]. VEC128:
- * [k/128, size]. BLK128: [size/128, k/128 up to a multiple of 4]; scales after k/128 are not read.
- * Tiled: [size up to a multiple of 128, k/along up to a multiple of 4], in the order that
- * hlo_scale_index() tells. Quotients are rounded up. */
-uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]);
-/* Returns the index, among these scales, of the scale of element `at` of row `row`. */
+ * columns) and `k` elements in each, in each matrix of a batch. Returns the rank. SCALAR: [].
+ * OUTER_VEC: [size]. VEC128: [k/128, size]. BLK128: [size/128, k/128 up to a multiple of 4]; scales
+ * after k/128 are not read. Tiled: [size up to a multiple of 128, k/along up to a multiple of 4],
+ * in the order that hlo_scale_index() tells, and with `batch` before them if that is not 1.
+ * Quotients are rounded up. */
+uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
+                        int64_t out_dims[3]);
+/* Returns the index, among these scales, of the scale of element `at` of row `row`, which counts
+ * through all matrices. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
 
 /* The target of the rewritten module. */
@@ -127,7 +130,7 @@ typedef struct hlo_matmul {
 } hlo_matmul;
 
 /* Alignment in elements: cuBLASLt requires n and k of an FP8 matmul to be multiples (16 bytes); XLA
- * also pads m. */
+ * also pads m. hlo_matmul_alignment() says where it is more. */
 enum { HLO_MATMUL_ALIGNMENT = 16 };
 
 /* The matmul's extents, each the product of the dimensions of its kind. */
@@ -173,6 +176,11 @@ bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
 /* True if the scales are tiled. */
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
+
+/* Returns what m and n have to be multiples of, or with `contracting` k. With tiled scales a row is
+ * 16 bytes of the narrowest type and a whole block of the widest; each matrix of a batch has whole
+ * tiles of scales, so that those of the next one follow without a gap. */
+int64_t hlo_matmul_alignment(const hlo_matmul *matmul, bool contracting);
 
 /* Returns the part that another part of the matmul requires and that is absent; NULL: none. Only a
  * complete matmul may be checked and encoded. */

@@ -127,6 +127,15 @@ const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target)
     return NULL;
 }
 
+int64_t hlo_matmul_alignment(const hlo_matmul *matmul, bool contracting) {
+    enum { TILED_K = 32, TILE_ROWS = 128, TILE_STEPS = 4 };
+    const bool tiled = hlo_matmul_is_tiled(matmul);
+    const bool several = tiled && hlo_matmul_extents(matmul).batch > 1;
+    if (several)
+        return contracting ? TILE_STEPS * hlo_scale_modes[matmul->a_mode].along : TILE_ROWS;
+    return tiled && contracting ? TILED_K : HLO_MATMUL_ALIGNMENT;
+}
+
 /* True if the operand has the layout of a row-major transpose: batch dimensions first. */
 static bool lies_plainly(const hlo_shape *shape, const hlo_ints *batch) {
     for (uint32_t i = 0; i < batch->count; i++)

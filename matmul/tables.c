@@ -74,7 +74,8 @@ static int64_t parts(int64_t size, int64_t each) {
 
 /* Scales of whole blocks have rows of a multiple of 4 elements, scales of single rows are
  * contiguous. */
-uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t out_dims[2]) {
+uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
+                        int64_t out_dims[3]) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     if (!info->across) return 0;
     if (!info->along) {
@@ -83,9 +84,11 @@ uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ou
     }
     int64_t rows = parts(size, info->across), steps = parts(k, info->along);
     if (info->tiled) {
-        out_dims[0] = TILE_ROWS * parts(rows, TILE_ROWS);
-        out_dims[1] = TILE_STEPS * parts(steps, TILE_STEPS);
-        return 2;
+        const uint32_t first = batch != 1;
+        out_dims[0] = batch;
+        out_dims[first] = TILE_ROWS * parts(rows, TILE_ROWS);
+        out_dims[first + 1] = TILE_STEPS * parts(steps, TILE_STEPS);
+        return first + 2;
     }
     bool block = info->across > 1;
     out_dims[0] = block ? rows : steps;
@@ -95,9 +98,10 @@ uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ou
 
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
-    int64_t dims[2];
-    uint32_t rank = hlo_scale_dims(mode, size, k, dims);
+    int64_t dims[3];
+    uint32_t rank = hlo_scale_dims(mode, 1, size, k, dims);
     if (!rank) return 0;
+    if (info->tiled) row = row / size * dims[0] + row % size;
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;

@@ -70,67 +70,58 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
 
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
-    int64_t dims[2];
+    int64_t dims[3];
     *out = b ? m->b_scale : m->a_scale;
-    hlo_scale_dims(b ? m->b_mode : m->a_mode, hlo_size_aligned(b ? size.n : size.m),
-                   hlo_size_aligned(size.k), dims);
+    hlo_scale_dims(b ? m->b_mode : m->a_mode, size.batch,
+                   hlo_size_aligned(b ? size.n : size.m, hlo_matmul_alignment(m, false)),
+                   hlo_size_aligned(size.k, hlo_matmul_alignment(m, true)), dims);
     return !*out || !(*out)->shape->rank || hlo_pad_zeros(env, *out, dims, out);
 }
 
 /* --------------------------------------------------------------------------------- block-scaled */
 
-enum { K_ALIGNMENT = 32 };
-
-hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, int64_t size, int64_t k,
+hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *at,
                           hlo_scale_mode mode) {
-    int64_t dims[2];
-    hlo_scale_dims(mode, size, k, dims);
-    if (!hlo_pad_zeros(env, scales, dims, &scales)) return NULL;
-    const int64_t apart[] = {dims[0] / 128, 4, 32, dims[1] / 4, 4};
-    const int64_t turned[] = {dims[0] / 128, dims[1] / 4, 32, 4, 4};
+    const hlo_shape *shape = scales->shape, *x = at->shape;
+    int64_t order[HLO_RULE_ARGS], turned[HLO_RULE_ARGS], lie[] = {1, 0, 0}, dims[3];
+    uint32_t count = 0;
+    for (; count < at->batch->count; count++) {
+        order[count] = at->batch->v[count];
+        lie[0] *= x->dims[order[count]];
+    }
+    order[count++] = at->row;
+    order[count++] = at->k;
+    for (uint32_t i = 0; i < count; i++) turned[i] = shape->dims[order[i]];
+    lie[1] = shape->dims[at->row];
+    lie[2] = shape->dims[at->k];
+    const int64_t along = hlo_scale_modes[mode].along;
+    const int64_t kept[] = {lie[0], x->dims[at->row], (x->dims[at->k] + along - 1) / along};
+    const uint32_t one = lie[0] == 1; /* matrix, without a batch dimension */
+    hlo_module *module = env->context->module;
+    hlo_scale_dims(mode, lie[0], kept[1], x->dims[at->k], dims);
+    scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, count, turned, count, order);
+    scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 3 - one, lie + one, 0, NULL);
+    if (!scales ||
+        !hlo_slice_prefix(env, scales, hlo_shape_array(module, shape->type, 3 - one, kept + one),
+                          &scales) ||
+        !hlo_pad_zeros(env, scales, dims, &scales))
+        return NULL;
+    const int64_t rows = lie[0] * dims[!one] / 128, steps = dims[2 - one] / 4;
+    const int64_t apart[] = {rows, 4, 32, steps, 4}, tiles[] = {rows, steps, 32, 4, 4};
     scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 5, apart, 0, NULL);
-    if (scales)
-        scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, 5, turned, 5,
-                                      (int64_t[]){0, 3, 2, 1, 4});
-    return scales ? hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 2, dims, 0, NULL) : NULL;
-}
-
-bool hlo_block_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_instr **out) {
-    hlo_block_dot d;
-    int64_t dims[HLO_RULE_ARGS];
-    if (hlo_block_dot_read(dot, &d)) return false;
-    hlo_instr *value = b ? d.b : d.a;
-    if (value->shape->rank > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < value->shape->rank; i++) dims[i] = value->shape->dims[i];
-    int64_t *k = &dims[(b ? d.b_contracting : d.a_contracting)->v[0]];
-    *k = (*k + K_ALIGNMENT - 1) / K_ALIGNMENT * K_ALIGNMENT;
-    return hlo_pad_zeros(env, value, dims, out);
+    scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, 5, tiles, 5,
+                                  (int64_t[]){0, 3, 2, 1, 4});
+    return hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 3 - one, dims, 0, NULL);
 }
 
 bool hlo_block_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
                       hlo_instr **out) {
     hlo_block_dot d;
     if (hlo_block_dot_read(dot, &d) || !hlo_block_dot_fits(&d, mode)) return false;
-    const hlo_shape *x = b ? d.b->shape : d.a->shape;
-    const hlo_ints *batch = b ? d.b_batch : d.a_batch;
-    const int64_t k = (b ? d.b_contracting : d.a_contracting)->v[0];
-    hlo_instr *scales = b ? d.b_scale : d.a_scale;
-    *out = scales;
-    int64_t row = 0;
-    while (row == k || hlo_ints_contain(batch, row)) row++;
-    if (batch->count && x->dims[batch->v[0]] != 1) return true;
-    const int64_t rows = scales->shape->dims[row], steps = scales->shape->dims[k];
-    const int64_t lie[] = {rows, steps}, apart[] = {row < k ? rows : steps, row < k ? steps : rows};
-    scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 2, apart, 0, NULL);
-    if (scales && row > k)
-        scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, 2, lie, 2, (int64_t[]){1, 0});
-    const int64_t along = hlo_scale_modes[mode].along;
-    const int64_t kept[] = {x->dims[row], (x->dims[k] + along - 1) / along};
-    if (!scales ||
-        !hlo_slice_prefix(env, scales,
-                          hlo_shape_array(env->context->module, scales->shape->type, 2, kept),
-                          &scales))
-        return false;
-    *out = hlo_block_tile(env, scales, kept[0], x->dims[k], mode);
+    hlo_block_side at = {.shape = b ? d.b->shape : d.a->shape,
+                         .batch = b ? d.b_batch : d.a_batch,
+                         .k = (b ? d.b_contracting : d.a_contracting)->v[0]};
+    while (at.row == at.k || hlo_ints_contain(at.batch, at.row)) at.row++;
+    *out = hlo_block_tile(env, b ? d.b_scale : d.a_scale, &at, mode);
     return *out != NULL;
 }

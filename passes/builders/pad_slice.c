@@ -3,8 +3,8 @@
 
 #include "ir/module/known.h"
 
-int64_t hlo_size_aligned(int64_t size) {
-    return (size + HLO_MATMUL_ALIGNMENT - 1) / HLO_MATMUL_ALIGNMENT * HLO_MATMUL_ALIGNMENT;
+int64_t hlo_size_aligned(int64_t size, int64_t to) {
+    return (size + to - 1) / to * to;
 }
 
 bool hlo_pad_zeros(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out) {
@@ -25,15 +25,6 @@ bool hlo_pad_zeros(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo
     *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
     if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3 * old->rank, padding);
     return *out != NULL;
-}
-
-bool hlo_pad_aligned(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out) {
-    const hlo_shape *old = value->shape;
-    int64_t dims[HLO_RULE_ARGS];
-    if (old->rank > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < old->rank; i++) dims[i] = hlo_size_aligned(old->dims[i]);
-    for (uint32_t i = 0; batch && i < batch->count; i++) dims[batch->v[i]] = old->dims[batch->v[i]];
-    return hlo_pad_zeros(env, value, dims, out);
 }
 
 static const hlo_shape *with_size(hlo_rule_env *env, const hlo_shape *shape, uint32_t dim,
@@ -67,12 +58,13 @@ bool hlo_pad_repeating(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batc
     if (old->rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < old->rank; i++) {
         bool padded = zeros && hlo_ints_contain(zeros, i);
-        dims[i] = padded ? hlo_size_aligned(old->dims[i]) : old->dims[i];
+        dims[i] = padded ? hlo_size_aligned(old->dims[i], HLO_MATMUL_ALIGNMENT) : old->dims[i];
     }
     if (!hlo_pad_zeros(env, value, dims, out)) return false;
     for (uint32_t i = 0; *out && i < old->rank; i++)
         if (!(batch && hlo_ints_contain(batch, i)))
-            *out = repeated(env, *out, i, hlo_size_aligned((*out)->shape->dims[i]));
+            *out = repeated(env, *out, i,
+                            hlo_size_aligned((*out)->shape->dims[i], HLO_MATMUL_ALIGNMENT));
     return *out != NULL;
 }
 

@@ -5,18 +5,16 @@
 
 #include "passes/engine/engine.h"
 
-/* Returns the next multiple of HLO_MATMUL_ALIGNMENT. */
-int64_t hlo_size_aligned(int64_t size);
+/* Returns the size or the next multiple of `to`. */
+int64_t hlo_size_aligned(int64_t size, int64_t to);
 
 /* Pads with zeros behind the elements, up to `dims`; f8e8m0fnu, which has no zero, with its least
  * number, whose code is 0. */
 bool hlo_pad_zeros(hlo_rule_env *env, hlo_instr *value, const int64_t *dims, hlo_instr **out);
 
-/* Pads with zeros up to aligned sizes, except in the `batch` dimensions (NULL: none). */
-bool hlo_pad_aligned(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch, hlo_instr **out);
-
-/* Pads to aligned sizes by repeating the elements from their beginning on, or with zeros in the
- * dimensions `zeros` (NULL: none). */
+/* Pads to multiples of HLO_MATMUL_ALIGNMENT, except in the `batch` dimensions (NULL: none), by
+ * repeating the elements from their beginning on, or with zeros in the dimensions `zeros` (NULL:
+ * none). */
 bool hlo_pad_repeating(hlo_rule_env *env, hlo_instr *value, const hlo_ints *batch,
                        const hlo_ints *zeros, hlo_instr **out);
 

@@ -349,14 +349,17 @@ static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *di
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
-    int64_t row = free_dim(dot, side), dims[2];
+    int64_t row = free_dim(dot, side), dims[3];
     if (row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
     int64_t k = hlo_dot_contracting(dot, side)->v[0];
     if (!compact_scale(env, dot, side, mode, out)) return false;
-    uint32_t rank = hlo_scale_dims(mode, shape->dims[row], shape->dims[k], dims);
+    uint32_t rank = hlo_scale_dims(mode, 1, shape->dims[row], shape->dims[k], dims);
     if (!*out && mode == HLO_SCALE_SCALAR) return true;
-    const bool tiled = hlo_scale_modes[mode].tiled;
-    if (!*out) return !tiled && (*out = ones(env, rank, dims)) != NULL;
+    if (hlo_scale_modes[mode].tiled) {
+        const hlo_block_side place = {shape, hlo_dot_batch(dot, side), row, k};
+        return *out && (*out = hlo_block_tile(env, *out, &place, mode)) != NULL;
+    }
+    if (!*out) return (*out = ones(env, rank, dims)) != NULL;
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
@@ -365,15 +368,14 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
         return (*out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) !=
                NULL;
     }
-    bool rows_first = tiled || mode == HLO_SCALE_BLK128;
+    bool rows_first = mode == HLO_SCALE_BLK128;
     int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
     int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
     int64_t lie[] = {rows_first ? rows : steps, rows_first ? steps : rows};
     *out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, 2, apart, 0, NULL);
     if (*out && (row < k) != rows_first)
         *out = hlo_granularity_make(env, HLO_OP_TRANSPOSE, *out, 2, lie, 2, (int64_t[]){1, 0});
-    if (*out && tiled) *out = hlo_block_tile(env, *out, shape->dims[row], shape->dims[k], mode);
-    if (*out && rows_first && !tiled) *out = widened(env, *out, dims);
+    if (*out && rows_first) *out = widened(env, *out, dims);
     return *out != NULL;
 }
 

@@ -78,21 +78,23 @@ static hlo_instr *reshaped(speller *s, hlo_instr *x, uint32_t rank, const int64_
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* Puts tiled scales in the order of rows and steps. */
+/* Puts tiled scales in the order of rows and steps, those of a batch one below the other. */
 static hlo_instr *lines(speller *s, hlo_instr *scale) {
-    const int64_t *dims = scale->shape->dims;
-    const int64_t tiles[] = {dims[0] / 128, dims[1] / 4, 32, 4, 4};
-    const int64_t turned[] = {dims[0] / 128, 4, 32, dims[1] / 4, 4};
+    const int64_t steps = scale->shape->dims[scale->shape->rank - 1],
+                  rows = hlo_shape_count(scale->shape) / steps;
+    const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
+    const int64_t turned[] = {rows / 128, 4, 32, steps / 4, 4};
     hlo_instr *apart = reshaped(s, scale, 5, tiles);
     hlo_instr *made = make(s, HLO_OP_TRANSPOSE,
                            hlo_shape_array(s->module, scale->shape->type, 5, turned), 1, &apart);
     hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, 5, (const int64_t[]){0, 3, 2, 1, 4});
-    return reshaped(s, made, 2, (const int64_t[]){dims[0], dims[1]});
+    return reshaped(s, made, 2, (const int64_t[]){rows, steps});
 }
 
-/* Repeats the scales of blocks for each element of the operand as a matrix: f32[size,k]. */
-static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t size,
-                              int64_t k) {
+/* Repeats the scales of blocks for each element of the operand as matrices: f32[batch,size,k], or
+ * f32[size,k] of one. */
+static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t batch,
+                              int64_t size, int64_t k) {
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
     if (hlo_scale_modes[mode].tiled)
         scale = converted(s, lines(s, scale), HLO_TYPE_F32);
@@ -106,30 +108,38 @@ static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode,
     const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
     scale = spread(s, scale, hlo_shape_array(s->module, HLO_TYPE_F32, 4, each), 2,
                    (const int64_t[]){0, 2});
-    scale = reshaped(s, scale, 2, all);
-    if (all[0] == size && all[1] == k) return scale;
-    const int64_t kept[] = {size, k};
-    scale = make(s, HLO_OP_SLICE, hlo_shape_array(s->module, HLO_TYPE_F32, 2, kept), 1, &scale);
-    hlo_instr_set_ints(scale, HLO_ATTR_SLICE, 6, (const int64_t[]){0, size, 1, 0, k, 1});
+    const uint32_t one = batch == 1; /* matrix, without a batch dimension */
+    const int64_t apart[] = {batch, all[0] / batch, all[1]}, kept[] = {batch, size, k};
+    const int64_t cut[] = {0, batch, 1, 0, size, 1, 0, k, 1};
+    scale = reshaped(s, reshaped(s, scale, 2, all), 3 - one, apart + one);
+    if (apart[1] == size && apart[2] == k) return scale;
+    const hlo_shape *shape = hlo_shape_array(s->module, HLO_TYPE_F32, 3 - one, kept + one);
+    scale = make(s, HLO_OP_SLICE, shape, 1, &scale);
+    hlo_instr_set_ints(scale, HLO_ATTR_SLICE, 9 - 3 * one, cut + 3 * one);
     return scale;
 }
 
-/* Gives a matrix [size,k] the dimensions of the operand, of which `at` is the contracting one. */
-static hlo_instr *placed(speller *s, hlo_instr *matrix, const hlo_shape *like, int64_t at) {
+/* Gives matrices [batch,size,k], or one, the dimensions of the operand, of which `at` is the
+ * contracting one. */
+static hlo_instr *placed(speller *s, hlo_instr *matrices, const hlo_shape *like,
+                         const hlo_ints *batch, int64_t at) {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < like->rank; i++) {
-        order[i] = i < at ? i : i - 1;
-        if (i != at) dims[count++] = like->dims[i];
-    }
+    bool same = true;
+    for (; count < batch->count; count++) order[batch->v[count]] = count;
+    for (uint32_t i = 0; i < like->rank; i++)
+        if (i != at && !hlo_ints_contain(batch, i)) order[i] = count++;
     order[at] = count;
-    dims[count] = like->dims[at];
-    matrix = reshaped(s, matrix, like->rank, dims);
-    if (order[at] == at) return matrix;
-    matrix = make(s, HLO_OP_TRANSPOSE,
-                  hlo_shape_array(s->module, HLO_TYPE_F32, like->rank, like->dims), 1, &matrix);
-    hlo_instr_set_ints(matrix, HLO_ATTR_DIMENSIONS, like->rank, order);
-    return matrix;
+    for (uint32_t i = 0; i < like->rank; i++) {
+        dims[order[i]] = like->dims[i];
+        same &= order[i] == i;
+    }
+    matrices = reshaped(s, matrices, like->rank, dims);
+    if (same) return matrices;
+    matrices = make(s, HLO_OP_TRANSPOSE,
+                    hlo_shape_array(s->module, HLO_TYPE_F32, like->rank, like->dims), 1, &matrices);
+    hlo_instr_set_ints(matrices, HLO_ATTR_DIMENSIONS, like->rank, order);
+    return matrices;
 }
 
 /* f32 has every fp8 value; XLA's CPU backend executes no transposed dot of bf16 to f32. */
@@ -142,9 +152,10 @@ static hlo_instr *operand(speller *s, bool b) {
     if (!hlo_scale_modes[mode].along) return x;
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
     hlo_instr *scale =
-        every_scale(s, b ? m->b_scale : m->a_scale, mode, b ? size.n : size.m, size.k);
+        every_scale(s, b ? m->b_scale : m->a_scale, mode, size.batch, b ? size.n : size.m, size.k);
     const int64_t at = (b ? m->b_contracting : m->a_contracting)->v[0];
-    return binary(s, HLO_OP_MULTIPLY, x, placed(s, scale, x->shape, at));
+    scale = placed(s, scale, x->shape, b ? m->b_batch : m->a_batch, at);
+    return binary(s, HLO_OP_MULTIPLY, x, scale);
 }
 
 /* ---------------------------------------------------------------------------------- the product */

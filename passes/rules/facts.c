@@ -23,8 +23,9 @@ bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out) {
 
 int64_t hlo_call_misaligned_sizes(const hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
-    return (size.m % HLO_MATMUL_ALIGNMENT != 0) + (size.n % HLO_MATMUL_ALIGNMENT != 0) +
-           (size.k % HLO_MATMUL_ALIGNMENT != 0);
+    const int64_t each = hlo_matmul_alignment(m, false);
+    return (size.m % each != 0) + (size.n % each != 0) +
+           (size.k % hlo_matmul_alignment(m, true) != 0);
 }
 
 /* True if the caller gives up the parameter's memory: for parameter 2 the module header has `{0}:

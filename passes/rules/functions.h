@@ -26,7 +26,7 @@
 /* Reads the fused FP8 call `call`. False: it is none, or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
-/* Counts the sizes among m, n and k of a call that are no multiples of HLO_MATMUL_ALIGNMENT. */
+/* Counts the sizes among m, n and k of a call that are no multiples of hlo_matmul_alignment(). */
 int64_t hlo_call_misaligned_sizes(const hlo_matmul *m);
 
 /* True if the result of the call can take the memory of its addend: the addend has no other user,

@@ -137,7 +137,10 @@ MAKE(scales) {
 }
 
 MAKE(block_values) {
-    return hlo_block_values(env, args->instr, args[1].number != 0, out);
+    hlo_block_dot dot;
+    if (hlo_block_dot_read(args->instr, &dot)) return false;
+    *out = args[1].number != 0 ? dot.b : dot.a;
+    return true;
 }
 
 MAKE(block_scales) {
@@ -271,10 +274,18 @@ MAKE(transpose_source) {
  * along the contracting dimension is 0 in both operands, and so is its product. */
 static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
                 const hlo_ints *contracting, hlo_instr **out) {
+    int64_t dims[HLO_RULE_ARGS];
     *out = value;
     if (!value) return true;
-    return m->amax ? hlo_pad_repeating(env, value, batch, contracting, out)
-                   : hlo_pad_aligned(env, value, batch, out);
+    if (m->amax) return hlo_pad_repeating(env, value, batch, contracting, out);
+    if (value->shape->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < value->shape->rank; i++) {
+        const bool k = contracting && hlo_ints_contain(contracting, i);
+        dims[i] = value->shape->dims[i];
+        if (!batch || !hlo_ints_contain(batch, i))
+            dims[i] = hlo_size_aligned(dims[i], hlo_matmul_alignment(m, k));
+    }
+    return hlo_pad_zeros(env, value, dims, out);
 }
 
 MAKE(padded) {

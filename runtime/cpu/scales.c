@@ -19,7 +19,8 @@ static float at(const float *values, int64_t index, float absent) {
 
 cpu_scale cpu_scale_at(const cpu_scales *s, int64_t element, int64_t along) {
     int64_t a = hlo_scale_index(s->a_mode, s->size.m, s->size.k, element / s->size.n, along);
-    int64_t b = hlo_scale_index(s->b_mode, s->size.n, s->size.k, element % s->size.n, along);
+    int64_t column = element / (s->size.m * s->size.n) * s->size.n + element % s->size.n;
+    int64_t b = hlo_scale_index(s->b_mode, s->size.n, s->size.k, column, along);
     double x = (double)at(s->a, a, 1), y = (double)at(s->b, b, 1);
     double x_sigma = (double)at(s->a_sigma, a, 0), y_sigma = (double)at(s->b_sigma, b, 0);
     const bool narrow = hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32;

@@ -119,7 +119,8 @@ static double scalar(const problem *p, int attribute) {
     return at ? (double)*at : 1;
 }
 
-/* The power of two of element `at` of row `i`: a byte of a tile of 128 rows by 4 steps of 32. */
+/* The power of two of element `at` of row `i`: a byte of a tile of 128 rows by 4 steps of 32.
+ * Matrices of a batch follow one another. */
 static double power(const unsigned char *codes, int64_t i, int64_t at, int64_t k) {
     int64_t step = at / 32, tiles = ((k + 31) / 32 + 3) / 4;
     int code =
@@ -128,12 +129,12 @@ static double power(const unsigned char *codes, int64_t i, int64_t at, int64_t k
 }
 
 /* The scale of element `at` along K of row `i` of op(A), or column of op(B), of `size` of them. */
-static double scale(const problem *p, int attribute, int mode, int64_t i, int64_t size, int64_t at,
-                    int64_t k) {
+static double scale(const problem *p, int attribute, int mode, int64_t batch, int64_t i,
+                    int64_t size, int64_t at, int64_t k) {
     const float *scales = pointer(p, attribute);
     int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
     switch (p->desc.at.value[mode]) {
-    case 2: return power(pointer(p, attribute), i, at, k);
+    case 2: return power(pointer(p, attribute), batch * ((size + 127) / 128 * 128) + i, at, k);
     case 3: return (double)scales[i];
     case 4: return (double)scales[at / 128 * size + i];
     case 5: return (double)scales[i / 128 * padded + at / 128];
@@ -156,7 +157,7 @@ static double *gather(const problem *p, bool b, int64_t batch, int64_t size, int
     double *out = malloc((size_t)(size * k) * sizeof *out);
     for (int64_t i = 0; out && i < size; i++)
         for (int64_t l = 0; l < k; l++)
-            out[i * k + l] = whole * scale(p, pointer_at, mode, i, size, l, k) *
+            out[i * k + l] = whole * scale(p, pointer_at, mode, batch, i, size, l, k) *
                              element(data, layout, transposed, batch, b ? l : i, b ? i : l);
     return out;
 }

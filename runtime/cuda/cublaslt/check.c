@@ -9,11 +9,21 @@ typedef struct facts {
                                  none */
     int64_t ld;               /* the largest of the four */
     int64_t aux_ld;           /* 0: no aux */
+    int64_t tile_k;           /* elements of a tile of scales, along k, in a batch; 0: no batch of
+                                 such scales */
 } facts;
 
 static int64_t setting(const cuda_matmul *p, int attribute) {
     for (uint32_t i = 0; i < p->setting_count; i++)
         if (p->settings[i].attribute == attribute) return p->settings[i].value;
+    return 0;
+}
+
+static int64_t tile_k(const cuda_matmul *p) {
+    for (int mode = 0; p->batch > 1 && mode < HLO_SCALE_MODE_COUNT; mode++)
+        if (hlo_scale_modes[mode].tiled &&
+            hlo_scale_modes[mode].value == setting(p, LT_DESC_A_SCALE_MODE))
+            return 4 * hlo_scale_modes[mode].along;
     return 0;
 }
 
@@ -24,6 +34,7 @@ static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options
         .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
               setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
+        .tile_k = tile_k(p),
     };
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];

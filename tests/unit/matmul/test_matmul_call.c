@@ -153,11 +153,11 @@ static hlo_matmul unbatched(fixture *f) {
 
 static void set_scales(fixture *f, hlo_matmul *m, hlo_scale_mode a, hlo_scale_mode b) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
-    int64_t dims[2];
-    uint32_t rank = hlo_scale_dims(a, size.m, size.k, dims);
+    int64_t dims[3];
+    uint32_t rank = hlo_scale_dims(a, size.batch, size.m, size.k, dims);
     m->a_mode = a;
     m->a_scale = parameter(f, hlo_shape_array(f->module, hlo_scale_modes[a].type, rank, dims));
-    rank = hlo_scale_dims(b, size.n, size.k, dims);
+    rank = hlo_scale_dims(b, size.batch, size.n, size.k, dims);
     m->b_mode = b;
     m->b_scale = parameter(f, hlo_shape_array(f->module, hlo_scale_modes[b].type, rank, dims));
     const hlo_type type = a == HLO_SCALE_VEC16 ? HLO_TYPE_F4E2M1FN : HLO_TYPE_F8E4M3FN;
@@ -202,12 +202,20 @@ static void scales_lie_as_cublaslt_wants(void **state) {
         {HLO_SCALE_VEC16, 2, {256, 40}, (1 * 10 + 4) * 512 + 8 * 16 + 2 * 4 + 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int64_t dims[2];
-        uint32_t rank = hlo_scale_dims(cases[i].mode, 256, 640, dims);
+        int64_t dims[3];
+        uint32_t rank = hlo_scale_dims(cases[i].mode, 1, 256, 640, dims);
         assert_int_equal(rank, cases[i].rank);
         for (uint32_t d = 0; d < rank; d++) assert_int_equal(dims[d], cases[i].dims[d]);
         assert_int_equal(hlo_scale_index(cases[i].mode, 256, 640, 200, 300), cases[i].index);
     }
+    /* Row 200 of the third of three matrices of 300 rows, each with whole tiles: 3 by 128 rows. */
+    int64_t dims[3];
+    assert_int_equal(hlo_scale_dims(HLO_SCALE_VEC32, 3, 300, 640, dims), 3);
+    assert_int_equal(dims[0], 3);
+    assert_int_equal(dims[1], 384);
+    assert_int_equal(dims[2], 20);
+    assert_int_equal(hlo_scale_index(HLO_SCALE_VEC32, 300, 640, 800, 300),
+                     2 * 384 * 20 + (1 * 5 + 2) * 512 + 8 * 16 + 2 * 4 + 1);
     assert_int_equal(hlo_scale_mode_find("BLK128x128_32F"), HLO_SCALE_BLK128);
     assert_int_equal(hlo_scale_mode_find("VEC128"), HLO_SCALE_MODE_COUNT);
 }
