@@ -2,12 +2,19 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
 #include "options.h"
 #include "output.h"
+
+/* The line of a terminal that shows the progress of a run. */
+typedef struct progress_line {
+    double next; /* seconds at which it is to be shown again */
+    bool shown;
+} progress_line;
 
 typedef struct run_job {
     options options;
@@ -18,6 +25,7 @@ typedef struct run_job {
     hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
+    progress_line progress;
     hlo_arrays *judges[2]; /* NULL, or expected or outputs: borrowed */
 } run_job;
 
@@ -57,9 +65,26 @@ static const hlo_module *first_judge(const run_job *job) {
     return job->reference ? job->reference : job->before;
 }
 
+static void show_progress(void *user, const hlo_progress *progress) {
+    progress_line *line = user;
+    if (progress->done == 0) line->next = 1;
+    if (progress->seconds < line->next) return;
+    line->next = progress->seconds + 0.1;
+    line->shown = true;
+    fprintf(stderr, "\r\033[K%.1f s", progress->seconds);
+    if (progress->total > 0) fprintf(stderr, ", %.0f %%", 100 * progress->done / progress->total);
+    hlo_print_plain(stderr, ": %.60s", progress->instruction);
+    fflush(stderr);
+}
+
+static void clear_progress(progress_line *line) {
+    if (line->shown) fputs("\r\033[K", stderr);
+    fflush(stderr);
+}
+
 /* Returns the options of the executed plan. Only the cpu backend keeps bounds, for an array to be
  * compared with. */
-static hlo_plan_options plan_options(const run_job *job) {
+static hlo_plan_options plan_options(run_job *job) {
     const option_value *values = job->options.values;
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
@@ -75,6 +100,11 @@ static hlo_plan_options plan_options(const run_job *job) {
     plan.autotune_cache = values[OPTION_AUTOTUNE_CACHE].text;
     plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
+    plan.values = values[OPTION_DUMP_VALUES].text;
+    plan.check_finite = values[OPTION_CHECK_NAN].given;
+    plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;
+    if (!values[OPTION_PLAN].given && isatty(STDERR_FILENO)) plan.progress = show_progress;
+    plan.progress_user = &job->progress;
     return plan;
 }
 
@@ -200,6 +230,7 @@ static hlo_status execute(run_job *job) {
     double *seconds = calloc(count + 1, sizeof *seconds);
     hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK && count) status = run_times(job, seconds, count);
+    clear_progress(&job->progress);
     if (status == HLO_OK) {
         printf("%zu outputs:", hlo_arrays_count(job->outputs));
         for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
@@ -278,17 +309,49 @@ static hlo_status compare(run_job *job) {
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
-/* Opens the output first: a file that cannot be written is refused before anything runs. */
-static hlo_status execute_to(run_job *job, const char *path) {
-    output out = {.name = path};
-    if (path && !output_open(&out, path, stdout)) return complain("open", path);
-    hlo_status status = execute(job), written = HLO_OK;
+/* The files that an execution writes, and what goes there. */
+static const option_id written[] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE};
+enum { WRITTEN = sizeof written / sizeof *written };
+
+static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
+    if (id == OPTION_OUTPUTS) return hlo_arrays_write(job->outputs, out);
+    if (id == OPTION_VALUES) return hlo_arrays_write(hlo_plan_values(job->plan), out);
+    hlo_plan_print_trace(job->plan, out);
+    return HLO_OK;
+}
+
+static hlo_status execute_all(run_job *job) {
+    const option_value *values = job->options.values;
+    hlo_status status = execute(job);
+    if (status == HLO_OK && values[OPTION_PROFILE].given) hlo_plan_print_profile(job->plan, stdout);
     if (status == HLO_OK) status = compare(job);
+    const bool found = job->plan && hlo_plan_nonfinite(job->plan);
+    return status == HLO_OK && found ? HLO_MISMATCH : status;
+}
+
+/* Opens the files first: one that cannot be written is refused before anything runs. All are
+ * written, or none. */
+static hlo_status execute_to(run_job *job) {
+    output files[WRITTEN] = {0};
+    const char *names[WRITTEN];
+    hlo_status status = HLO_OK, ended = HLO_OK;
+    for (int i = 0; i < WRITTEN; i++) {
+        names[i] = job->options.values[written[i]].text;
+        if (names[i] && status == HLO_OK && !output_open(&files[i], names[i], stdout))
+            status = complain("open", names[i]);
+    }
+    if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
-    if (path && keep) written = hlo_arrays_write(job->outputs, out.file);
-    keep &= written == HLO_OK;
-    if (path && !output_close(&out, keep) && keep) written = complain("write", path);
-    return written == HLO_OK ? status : written;
+    for (int i = 0; i < WRITTEN && keep; i++) {
+        if (!names[i]) continue;
+        ended = write_file(job, written[i], files[i].file);
+        if (ended == HLO_OK && !output_end(&files[i])) ended = complain("write", names[i]);
+        keep = ended == HLO_OK;
+    }
+    for (int i = 0; i < WRITTEN; i++)
+        if (names[i] && files[i].name && !output_close(&files[i], keep) && keep)
+            ended = complain("write", names[i]);
+    return ended == HLO_OK ? status : ended;
 }
 
 /* Returns the plugin that --backend names; NULL: it names none. */
@@ -312,7 +375,7 @@ static hlo_status run(run_job *job) {
         return HLO_OK;
     }
     if (status == HLO_OK) status = prepare(job);
-    return status == HLO_OK ? execute_to(job, values[OPTION_OUTPUTS].text) : status;
+    return status == HLO_OK ? execute_to(job) : status;
 }
 
 static void free_all(run_job *job) {
@@ -328,6 +391,31 @@ static void free_all(run_job *job) {
     hlo_module_free(job->reference);
     hlo_module_free(job->before);
     hlo_module_free(job->module);
+}
+
+/* True if no file to be written is standard output, an input, or another one of them. */
+static bool spares_files(const options *given) {
+    const option_value *values = given->values;
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,  values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_OUTPUTS].text, values[OPTION_VALUES].text};
+    enum { READ = 4 };
+    for (int w = 0; w < WRITTEN; w++) {
+        const char *path = values[written[w]].text;
+        if (path && output_is_standard(path)) {
+            options_refuse(PROGRAM_RUN, "--%s takes a file; standard output has the text",
+                           options_name(written[w]));
+            return false;
+        }
+        for (int i = 0; path && i < READ + w; i++)
+            if (inputs[i] &&
+                (i < READ ? !output_spares(path, inputs[i]) : !strcmp(path, inputs[i]))) {
+                options_refuse(PROGRAM_RUN, "the output %s would replace the %s %s", path,
+                               i < READ ? "input" : "output", inputs[i]);
+                return false;
+            }
+    }
+    return true;
 }
 
 int main(int argc, char **argv) {
@@ -349,6 +437,7 @@ int main(int argc, char **argv) {
         modes |= MODE_PLUGIN;
     else if (values[OPTION_BACKEND].number)
         modes |= MODE_DEVICE;
+    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
     if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
     if (plugin_of(values) && values[OPTION_PLAN].given)
         return options_refuse(PROGRAM_RUN, "--plan has no use with a plugin");
@@ -367,19 +456,16 @@ int main(int argc, char **argv) {
                                   "bad argument '%.*s' of --xla, which takes KEY=VALUE",
                                   (int)length, at);
     }
-    const char *compare_with = values[OPTION_COMPARE].text, *outputs = values[OPTION_OUTPUTS].text;
+    const char *compare_with = values[OPTION_COMPARE].text;
     if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
         strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
         return options_refuse(PROGRAM_RUN, "--compare=before has no use without --optimize or "
                                            "--backend=cuda");
-    if (outputs && output_is_standard(outputs))
-        return options_refuse(PROGRAM_RUN, "--outputs takes a file; standard output has the text");
-    const char *inputs[] = {job.options.files[0], values[OPTION_INPUTS].text, compare_with,
-                            values[OPTION_RULES].text};
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        if (!output_spares(outputs, inputs[i]))
-            return options_refuse(PROGRAM_RUN, "the output %s would replace the input %s", outputs,
-                                  inputs[i]);
+    if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
+        return options_refuse(PROGRAM_RUN, values[OPTION_VALUES].given
+                                               ? "--values has no use without --dump-values"
+                                               : "--dump-values needs --values=FILE.npz");
+    if (!spares_files(&job.options)) return 2;
     if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
         return options_refuse(PROGRAM_RUN, "--seed has no use with --inputs");
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;

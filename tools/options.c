@@ -125,6 +125,10 @@ static void print_help(program_id program, FILE *out) {
 #include "program.def"
 }
 
+const char *options_name(option_id id) {
+    return rows[id].name;
+}
+
 int options_refuse(program_id program, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -353,6 +357,7 @@ static const char *no_use(int wanted, int modes) {
     if (wanted == MODE_COMPARE) return "without --compare";
     if (wanted == MODE_DEVICE) return "without --backend=cuda";
     if (wanted == MODE_PLUGIN) return "without --backend=pjrt:PLUGIN";
+    if (wanted == MODE_LOOK && modes & MODE_EXECUTE) return "with a plugin";
     if (modes & MODE_FOLDER) return "with a folder";
     if (modes & MODE_DIFF) return "with --diff";
     if (modes & MODE_PLAN) return modes & MODE_PLUGIN ? "with --compile-only" : "with --plan";

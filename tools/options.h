@@ -14,7 +14,7 @@ typedef enum option_id {
 
 /* Modes of a program: hlo-fp8-opt rewrites modules, reports on a folder of dumps or compares two
  * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes first, compare
- * outputs, and do this on a GPU, or in a plugin. */
+ * outputs, and do this on a GPU, or in a plugin, or without one and look into the run. */
 typedef enum program_mode {
     MODE_MODULES = 1,
     MODE_FOLDER = 2,
@@ -24,13 +24,14 @@ typedef enum program_mode {
     MODE_OPTIMIZE = 32,
     MODE_COMPARE = 64,
     MODE_DEVICE = 128,
-    MODE_PLUGIN = 256
+    MODE_PLUGIN = 256,
+    MODE_LOOK = 512
 } program_mode;
 
 typedef enum program_id {
     PROGRAM_OPT = MODE_MODULES | MODE_FOLDER | MODE_DIFF,
-    PROGRAM_RUN =
-        MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE | MODE_COMPARE | MODE_DEVICE | MODE_PLUGIN
+    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE | MODE_COMPARE | MODE_DEVICE |
+                  MODE_PLUGIN | MODE_LOOK
 } program_id;
 
 /* The words of options.def's columns. */
@@ -55,6 +56,7 @@ enum {
     COMPARING = MODE_COMPARE,
     DEVICE = MODE_DEVICE,
     PLUGIN = MODE_PLUGIN,
+    LOOK = MODE_LOOK,
     OPT = PROGRAM_OPT,
     RUN = PROGRAM_RUN,
     BOTH = OPT | RUN
@@ -78,6 +80,9 @@ typedef struct options {
  * wrong usage (one line on standard error; usage and examples when there are no arguments at all).
  */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
+
+/* The long name of an option; NULL: it has none. */
+const char *options_name(option_id id);
 
 /* Reports an argument that only the library can check, and returns 2. */
 int options_refuse(program_id program, const char *format, ...)

@@ -42,6 +42,7 @@ typedef struct hlo_array {
      * difference / root mean square of the elements, over the elements whose bound is infinite.
      * Negative: not sampled. */
     double noise[2];
+    const char *name; /* of a value that a plan kept (hlo_plan_values); NULL: it has none */
 } hlo_array;
 
 /* A list of arrays; owns everything in them. */
@@ -66,15 +67,17 @@ hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank
 typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
 
 /* Reads the inputs or the outputs of `module` from an .npz file, whose arrays are called 0, 1, 2
- * ..., or arr_0, arr_1 ... Element types are the module's: one that numpy does not have (bf16, fp8)
- * is read from raw bytes of its width (`<V2`, `|V1`), as numpy stores ml_dtypes. Fortran order is
- * converted to row-major. On HLO_OK the caller frees *out_arrays with hlo_arrays_free().
- * HLO_INVALID_INPUT, with an error in `sink`: the file cannot be read or is no .npz, an array is
- * missing, or its type or dimensions are not the module's. HLO_OUT_OF_MEMORY. */
+ * ..., or arr_0, arr_1 ..., or, inputs, as the parameters (hlo_plan_values). Element types are the
+ * module's: one that numpy does not have (bf16, fp8) is read from raw bytes of its width (`<V2`,
+ * `|V1`), as numpy stores ml_dtypes. Fortran order is converted to row-major. On HLO_OK the caller
+ * frees *out_arrays with hlo_arrays_free(). HLO_INVALID_INPUT, with an error in `sink`: the file
+ * cannot be read or is no .npz, an array is missing, or its type or dimensions are not the
+ * module's. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
-/* Writes an .npz file that numpy reads (numpy.load), arrays called 0, 1, 2 ..., the same bytes for
- * the same arrays. HLO_INVALID_INPUT: `out` cannot be written to. HLO_OUT_OF_MEMORY. */
+/* Writes an .npz file that numpy reads (numpy.load), arrays called by their names, those without
+ * one 0, 1, 2 ... by their index; the same bytes for the same arrays. HLO_INVALID_INPUT: `out`
+ * cannot be written to. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 
 /* Draws the inputs of `module` with the generator of numpy.random.default_rng(seed) (PCG64,
@@ -90,6 +93,14 @@ hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_di
 
 /* A module prepared for a backend. It borrows the module. */
 typedef struct hlo_plan hlo_plan;
+
+/* The progress of a run. */
+typedef struct hlo_progress {
+    double seconds;          /* since the run began */
+    double done, total;      /* instructions executed, and those of the whole run; total 0: not
+                                known, as a loop's trip count is not */
+    const char *instruction; /* the name of the one that is next; borrowed from the module */
+} hlo_progress;
 
 /* Options of a plan. Initialise with hlo_plan_options_init(), then change fields. */
 typedef struct hlo_plan_options {
@@ -118,6 +129,18 @@ typedef struct hlo_plan_options {
     const char *kernel_cache; /* the folder that keeps compiled kernels; borrowed while the plan is
                                  made. Default NULL: none */
     size_t workspace;         /* bytes that each matmul may use. Default 0: by the architecture */
+    /* For any backend. With `values` or `check_finite` each instruction is executed by itself, in
+     * no group and no CUDA graph, with equal results; with `profile` or `progress` in no graph. */
+    const char *values; /* names of instructions, or globs (fnmatch(3)), separated by commas: runs
+                           keep their values (hlo_plan_values). Borrowed while the plan is made.
+                           Default NULL: none */
+    bool check_finite;  /* runs look for the first instruction that makes a NaN, and for the first
+                           that makes an infinity (hlo_plan_nonfinite). Default false */
+    bool profile; /* runs take the time of every step (hlo_plan_print_profile). Default false */
+    /* Called on the running thread before each instruction; NULL: not. `progress_user` is handed to
+     * it as it is */
+    void (*progress)(void *user, const hlo_progress *progress);
+    void *progress_user;
 } hlo_plan_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */
@@ -132,7 +155,8 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
  * NULL: the defaults. On HLO_OK the caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE:
  * options->struct_size, or there is no backend of that name, or it keeps no bounds.
  * HLO_INVALID_INPUT: the module does not verify, the backend is not available on this machine, or
- * it does not run an instruction, with one error in `sink` for each, at its place in the text.
+ * it does not run an instruction, with one error in `sink` for each, at its place in the text; or a
+ * name in `values` is that of no instruction that runs.
  * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
@@ -161,6 +185,25 @@ hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink
 void hlo_plan_print(const hlo_plan *plan, FILE *out);
 /* The seconds of the last run, without copies of inputs and outputs; 0 before the first run. */
 double hlo_plan_seconds(const hlo_plan *plan);
+
+/* The values that hlo_plan_options.values names, of the last run, in the order in which they were
+ * first computed: hlo_array.name is the instruction's name; an element of a tuple is called
+ * `NAME{0}`, `NAME{1}`..., its leaves counted through all tuples. An instruction that ran several
+ * times, in a loop or through several calls, has the value of the last time; one that did not run,
+ * in a branch not taken, has none, and the run gave a warning about it. Borrowed until the next run
+ * or until the plan is freed; NULL: no values were asked for, or none was run. */
+const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
+/* After a run with `check_finite`: the number of its warnings. One is about the first instruction,
+ * in the order of execution, that made a NaN of operands without one; another about the first that
+ * made an infinity of operands that are all finite; each names the element and its operands. An
+ * input with a NaN counts as made by its parameter. */
+unsigned hlo_plan_nonfinite(const hlo_plan *plan);
+/* Writes the time and the bytes of all runs with `profile`, as two tables: by instruction and by
+ * op_name, in descending order of time. Write errors show in `out` (ferror). */
+void hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
+/* Writes the first million steps of these runs as JSON in the Trace Event Format, which Perfetto
+ * and chrome://tracing open. Write errors show in `out` (ferror). */
+void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
 
 /* ----------------------------------------------------------------------------------- comparison */
 

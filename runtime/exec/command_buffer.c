@@ -160,7 +160,8 @@ hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step) {
 }
 
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
-    if (!plan->backend->record || !plan->backend->record(plan->device)) return HLO_OK;
+    const bool observed = plan_looks(plan) || plan->options.profile || plan->options.progress;
+    if (observed || !plan->backend->record || !plan->backend->record(plan->device)) return HLO_OK;
     uint64_t stream = 0;
     plan_command_buffer *buffer = hlo_arena_zero(plan->arena, sizeof *buffer);
     plan_run r = {

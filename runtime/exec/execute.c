@@ -1,4 +1,5 @@
 /* Execution of a plan's steps. */
+#include <math.h>
 #include <string.h>
 
 #include "ir/module/trip_count.h"
@@ -62,6 +63,15 @@ static hlo_status bind_job(const plan_run *r, plan_step *step) {
     return plan_failed(r, step, status, why);
 }
 
+/* Calls options.progress before a job. */
+static void tell(const plan_run *r, const plan_step *step) {
+    const hlo_plan_options *options = &r->plan->options;
+    const double total = r->plan->entry->jobs;
+    const hlo_progress progress = {plan_trace_clock() - r->start, (*r->done)++,
+                                   isnan(total) ? 0 : total, step->instr->name};
+    options->progress(options->progress_user, &progress);
+}
+
 static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *step) {
     hlo_job *job = step->job;
     for (uint32_t i = 0; i < step->operand_count; i++) {
@@ -78,6 +88,7 @@ static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *s
     if (r->mode == PLAN_BIND) return bind_job(r, step);
     if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
     if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
+    if (r->plan->options.progress && r->done) tell(r, step);
     job->stream = *r->stream;
     *r->stream += job->result_count;
     const char *why = "failed";
@@ -203,6 +214,7 @@ static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *
         copy(r, to->place, comp->slots[step->operands[0]].place, to);
         return HLO_OK;
     }
+    case STEP_LOOK: return r->mode == PLAN_EXECUTE ? plan_look_at(r, comp, step) : HLO_OK;
     case STEP_CALL: break;
     }
     lend(comp, step);
@@ -210,11 +222,22 @@ static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *
                          step->lent);
 }
 
+/* Waits for the device, and takes the time of a step. */
+static hlo_status end_step(const plan_run *r, plan_step *step, double start) {
+    const hlo_status status = plan_finish(r->plan, r->sink);
+    plan_trace_step(r->plan->trace, step, start);
+    return status;
+}
+
 hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
                          const plan_place *arguments, const plan_place *results) {
     bind(r->plan, comp, frame, arguments, results);
+    const bool timed = r->mode == PLAN_EXECUTE && r->plan->trace;
     for (uint32_t i = 0; i < comp->step_count; i++) {
-        hlo_status status = run_step(r, comp, &comp->steps[i]);
+        plan_step *step = &comp->steps[i];
+        const double start = timed ? plan_trace_clock() : 0;
+        hlo_status status = run_step(r, comp, step);
+        if (status == HLO_OK && timed && step->kind != STEP_LOOK) status = end_step(r, step, start);
         if (status != HLO_OK) return status;
     }
     for (uint32_t i = 0; i < comp->result_count; i++)
@@ -247,8 +270,12 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
     plan->backend->mark(plan->device, 0);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         uint64_t stream = plan->runs++ << 40;
-        const plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
+        double done = 0;
+        const double start = plan_trace_clock();
+        const plan_run r = {
+            .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = start};
         status = run_entry(&r);
+        if (plan->trace) plan_trace_run(plan->trace, start);
         plan->backend->mark(plan->device, (uint32_t)i + 1);
     }
     hlo_status finished = plan_finish(plan, sink);

@@ -1,10 +1,10 @@
 /* Plans: making, running, printing, freeing. */
-#include "runtime/plan/plan.h"
 #include "ir/module/trip_count.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "matmul/block_scaled.h"
+#include "runtime/exec/run.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -63,6 +63,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     for (const hlo_computation *c = module->last; c; c = c->prev)
         for (const hlo_instr *i = c->first; i && wanted[c->id]; i = hlo_instr_next(i))
             want_called(plan, i, wanted);
+    if (!plan_find_kept(plan, wanted, sink)) return false;
     bool good = true;
     for (const hlo_computation *c = module->first; c; c = c->next) {
         if (!wanted[c->id]) continue;
@@ -135,6 +136,8 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     if (status == HLO_OK) measure(plan);
     if (status != HLO_OK || plan->options.describe) return status;
     status = allocate(plan, sink);
+    if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
+    if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
     if (status == HLO_OK) status = plan_bind(plan, sink);
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
@@ -195,6 +198,8 @@ void hlo_plan_free(hlo_plan *plan) {
     if (!plan) return;
     if (plan->memory) plan->backend->release(plan->device, plan->memory);
     if (plan->device) plan->backend->close(plan->device);
+    plan_look_free(plan->look);
+    plan_trace_free(plan->trace);
     hlo_leaves_free(&plan->inputs);
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);
@@ -209,8 +214,7 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
     return hlo_leaves_check(&plan->inputs, plan->module, inputs, sink);
 }
 
-/* Copies a leaf between the device and the host's row-major order, through `staging` of its size.
- */
+/* Copies a leaf to the device, from row-major order, through `staging` of its size. */
 static void put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
     const void *host = array->data;
@@ -219,13 +223,6 @@ static void put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *st
         host = staging;
     }
     plan->backend->copy_in(plan->device, plan->arguments[i].data, host, array->size);
-}
-
-static void fetch(hlo_plan *plan, const hlo_shape *shape, size_t width, void *out, const void *from,
-                  size_t size, void *staging) {
-    bool plain = hlo_shape_is_row_major(shape);
-    plan->backend->copy_out(plan->device, plain ? out : staging, from, size);
-    if (!plain) plan_to_row_major(shape, width, out, staging);
 }
 
 static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
@@ -237,10 +234,10 @@ static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_a
             hlo_arrays_add(out, shape->type, shape->rank, shape->dims, place.bound != NULL);
         if (!array) return HLO_OUT_OF_MEMORY;
         size_t width = hlo_types[shape->type].bytes;
-        fetch(plan, shape, width, array->data, place.data, array->size, staging);
+        plan_fetch(plan, shape, width, array->data, place.data, array->size, staging);
         if (array->bound)
-            fetch(plan, shape, sizeof(float), array->bound, place.bound,
-                  array->size / width * sizeof(float), staging);
+            plan_fetch(plan, shape, sizeof(float), array->bound, place.bound,
+                       array->size / width * sizeof(float), staging);
     }
     return plan_finish(plan, sink);
 }
@@ -268,8 +265,10 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     void *staging = malloc(staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < inputs->count; i++) put_input(plan, i, &inputs->items[i], staging);
+    if (plan->look) plan_look_start(plan);
     status = plan_execute(plan, 1, sink);
     if (status == HLO_OK) status = plan_seconds(plan, 0, sink, &plan->seconds);
+    if (status == HLO_OK && plan->look) plan_look_end(plan, sink);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     if (status == HLO_OK) status = fetch_outputs(plan, sink, *out, staging);
     free(staging);
@@ -320,6 +319,8 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
 static void print_name(const plan_step *step, FILE *out) {
     if (step->job && step->job->group.instr_count == 0)
         fputs("copy", out);
+    else if (step->kind == STEP_LOOK)
+        fputs("look", out);
     else if (step->job && step->job->group.instr_count > 1)
         fprintf(out, "group of %u", step->job->group.instr_count);
     else

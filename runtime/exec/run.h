@@ -17,6 +17,8 @@ typedef struct plan_run {
     plan_mode mode;
     plan_command_buffer *buffer; /* for PLAN_RECORD */
     uint64_t *stream;            /* stream of the next job */
+    double *done;                /* jobs executed, for options.progress */
+    double start;                /* by plan_trace_clock() */
 } plan_run;
 
 /* Runs the computation on `arguments`, to `results`. */
@@ -30,6 +32,26 @@ uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void
 /* Reports that the step failed, or the whole run if `step` is NULL. Returns `status`. */
 hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status status,
                        const char *why);
+
+/* look.c: sets plan->look; HLO_OUT_OF_MEMORY. */
+hlo_status plan_look_new(hlo_plan *plan);
+void plan_look_free(plan_look *look); /* NULL is allowed */
+/* Forgets the last run. */
+void plan_look_start(hlo_plan *plan);
+/* Looks at the values of a STEP_LOOK. HLO_OUT_OF_MEMORY. */
+hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step);
+/* Warns of values that were not computed. */
+void plan_look_end(const hlo_plan *plan, const hlo_diag_sink *sink);
+
+/* profile.c: sets plan->trace; HLO_OUT_OF_MEMORY. */
+hlo_status plan_trace_new(hlo_plan *plan);
+void plan_trace_free(plan_trace *trace); /* NULL is allowed */
+/* Returns seconds from some moment on. */
+double plan_trace_clock(void);
+/* Adds a step that began at `start`. */
+void plan_trace_step(plan_trace *trace, plan_step *step, double start);
+/* Adds a run that began at `start`. */
+void plan_trace_run(plan_trace *trace, double start);
 
 /* command_buffer.c: records a job that is executed between graphs. */
 hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);

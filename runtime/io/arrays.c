@@ -15,12 +15,17 @@ static void free_array(hlo_array *array) {
     free((void *)array->dims);
     free(array->data);
     free(array->bound);
+    free((void *)array->name);
+}
+
+void hlo_arrays_clear(hlo_arrays *arrays) {
+    for (size_t i = 0; i < arrays->count; i++) free_array(&arrays->items[i]);
+    free(arrays->items);
+    *arrays = (hlo_arrays){0};
 }
 
 void hlo_arrays_free(hlo_arrays *arrays) {
-    if (!arrays) return;
-    for (size_t i = 0; i < arrays->count; i++) free_array(&arrays->items[i]);
-    free(arrays->items);
+    if (arrays) hlo_arrays_clear(arrays);
     free(arrays);
 }
 
@@ -144,6 +149,11 @@ hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
         return HLO_INVALID_INPUT;
     }
     return HLO_OK;
+}
+
+int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size) {
+    const bool array = hlo_shape_is_array(instr->shape);
+    return snprintf(out, size, array ? "%s" : "%s{%zu}", instr->name, leaf);
 }
 
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size) {

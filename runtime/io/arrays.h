@@ -10,6 +10,8 @@ struct hlo_arrays {
     size_t count, capacity;
 };
 
+/* Removes all arrays. */
+void hlo_arrays_clear(hlo_arrays *arrays);
 /* Adds an array of zeros; NULL when memory runs out or the size overflows. */
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
@@ -44,6 +46,10 @@ void hlo_leaves_free(hlo_leaves *leaves);
  * their number, or a type or the dimensions of one, differ. */
 hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink);
+
+/* Writes the name of leaf `leaf` of an instruction's value: the instruction's own, or of a tuple
+ * `NAME{0}`. Returns its length, as snprintf() does. */
+int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size);
 
 /* Writes "parameter 3" or "output 3", for messages. */
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size);

@@ -10,7 +10,7 @@
 #include "ir/text/print.h"
 #include "runtime/io/arrays.h"
 
-enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64 };
+enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64, MAX_NAME = 1024 };
 
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_SIZE = sizeof magic - 1 };
@@ -237,26 +237,37 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_sh
     return HLO_OK;
 }
 
-/* Finds a file: arrays are named by number, or as numpy.savez names unnamed ones. */
-static zip_int64_t find_member(const npz_reader *r, size_t index) {
+/* Finds a file: arrays are named by number, as numpy.savez names unnamed ones, or, of inputs, as
+ * the parameter: like the value that a plan keeps of it. Writes the last of these names. */
+static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, size_t index,
+                               char name[MAX_NAME + 16]) {
+    const uint32_t owner = leaves->owners[index];
+    const hlo_instr *parameter = r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
+    size_t first = index;
+    while (first > 0 && leaves->owners[first - 1] == owner) first--;
     zip_int64_t place = -1;
-    for (int i = 0; i < 2 && place < 0; i++) {
-        char name[32];
-        snprintf(name, sizeof name, i ? "arr_%zu.npy" : "%zu.npy", index);
-        place = zip_name_locate(r->archive, name, 0);
+    for (int i = 0; i < 2 + (parameter != NULL) && place < 0; i++) {
+        if (i < 2)
+            snprintf(name, MAX_NAME, i ? "arr_%zu" : "%zu", index);
+        else
+            hlo_leaf_name(parameter, index - first, name, MAX_NAME);
+        char file[MAX_NAME + 32];
+        snprintf(file, sizeof file, "%s.npy", name);
+        place = zip_name_locate(r->archive, file, 0);
     }
     return place;
 }
 
-static hlo_status read_member(const npz_reader *r, const hlo_shape *shape, size_t index,
+static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, size_t index,
                               hlo_arrays *out) {
     errno = 0;
-    zip_int64_t place = find_member(r, index);
-    char wanted[256];
+    const hlo_shape *shape = leaves->shapes[index];
+    char wanted[256], name[MAX_NAME + 16];
+    zip_int64_t place = find_member(r, leaves, index, name);
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     if (place < 0)
-        return fail(r, index, true, "there is no `%zu` or `arr_%zu` for the module's %s", index,
-                    index, wanted);
+        return fail(r, index, true, "there is no `%zu` or `%.200s` for the module's %s", index,
+                    name, wanted);
     zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
     if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
     hlo_status status = read_array(r, file, shape, index, out);
@@ -292,7 +303,7 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
     status = hlo_leaves_of(module, role, &leaves);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     for (size_t i = 0; i < leaves.count && status == HLO_OK; i++)
-        status = read_member(&reader, leaves.shapes[i], i, *out);
+        status = read_member(&reader, &leaves, i, *out);
     hlo_leaves_free(&leaves);
     zip_discard(reader.archive);
     if (status == HLO_OK) return HLO_OK;
@@ -343,9 +354,13 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
 enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can represent */
 
 /* Adds `file`, a whole .npy file, which the caller frees when the archive is closed. */
-static bool add_member(zip_t *archive, const char *file, size_t size, size_t index) {
-    char name[32];
-    snprintf(name, sizeof name, "%zu.npy", index);
+static bool add_member(zip_t *archive, const char *file, size_t size, const hlo_array *array,
+                       size_t index) {
+    char name[MAX_NAME + 8];
+    if (array->name)
+        snprintf(name, sizeof name, "%.*s.npy", MAX_NAME, array->name);
+    else
+        snprintf(name, sizeof name, "%zu.npy", index);
     zip_source_t *source = zip_source_buffer(archive, file, size, 0);
     zip_int64_t place = source ? zip_file_add(archive, name, source, 0) : -1;
     if (place < 0) {
@@ -379,7 +394,7 @@ static bool fill_archive(zip_t *archive, const hlo_arrays *arrays, char **files)
     for (size_t i = 0; i < arrays->count && added; i++) {
         size_t size;
         files[i] = make_npy(&arrays->items[i], &size);
-        added = files[i] && add_member(archive, files[i], size, i);
+        added = files[i] && add_member(archive, files[i], size, &arrays->items[i], i);
     }
     if (added && zip_close(archive) == 0) return true;
     zip_discard(archive);

@@ -68,6 +68,9 @@ void build_group(build *b, const build_unit *unit);
 /* schedule.c: orders the units to run, each after the units that it reads. */
 build_unit *build_order(build *b, uint32_t *out_count);
 
+/* look.c: adds the step that looks at the value of an instruction, if one is wanted. */
+void build_look(build *b, const hlo_instr *instr);
+
 /* calls.c: makes the steps of call, fusion, while and conditional, whose callees are built. */
 build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called);
 build_value build_while(build *b, const hlo_instr *instr);

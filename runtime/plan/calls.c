@@ -99,7 +99,8 @@ build_value build_while(build *b, const hlo_instr *instr) {
     step->spare = spare.slots;
     finish(b, step, 2, callee);
     step->predicate = result_slots(b, callee[0]).slots[0];
-    step->trip_count = hlo_while_trip_count(instr);
+    /* With a known trip count the condition is not run, which may have a value that is kept. */
+    step->trip_count = b->plan->kept ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
     step->unrolls = step->trip_count != HLO_TRIP_COUNT_UNKNOWN &&
                     step->trip_count * (body->weight + 1) <= UNROLLED;
     return build_adapt(b, instr, v, body->result_shapes, build_leaves(b, instr->shape));

@@ -45,7 +45,8 @@ typedef enum plan_step_kind {
     STEP_COPY, /* a copy of one leaf, byte by byte */
     STEP_CALL, /* call, fusion */
     STEP_WHILE,
-    STEP_CONDITIONAL
+    STEP_CONDITIONAL,
+    STEP_LOOK /* the value of an instruction, and those of its operands, are looked at */
 } plan_step_kind;
 
 #define PLAN_NONE UINT32_MAX
@@ -53,6 +54,9 @@ typedef enum plan_step_kind {
 /* A recorded run: graphs that the backend replays, and between them control flow that depends on
  * data. */
 typedef struct plan_command_buffer plan_command_buffer;
+/* Values that a run keeps, what it found in them, and its times: runtime/exec/. */
+typedef struct plan_look plan_look;
+typedef struct plan_trace plan_trace;
 
 typedef struct plan_step {
     plan_step_kind kind;
@@ -75,6 +79,12 @@ typedef struct plan_step {
     uint32_t *branch_operands;    /* STEP_CONDITIONAL: first operand of each branch */
     plan_place *arguments, *lent; /* places of a callee's arguments and results, filled for each
                                      run */
+    const hlo_shape **shapes;     /* STEP_LOOK: of `operands`: the leaves of the value, then those
+                                     of the instruction's operands */
+    uint32_t own;                 /* STEP_LOOK: leaves of the value */
+    bool keeps, checks;           /* STEP_LOOK: the value is kept; it is checked for NaNs */
+    uint64_t runs;                /* in runs with options.profile */
+    double seconds;               /* of these, callees included */
 } plan_step;
 
 typedef struct plan_comp {
@@ -88,6 +98,7 @@ typedef struct plan_comp {
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
     uint64_t weight; /* estimated number of jobs of a run; loops of unknown length count once */
+    double jobs;     /* number of jobs of a run, of the larger branch; NaN: not known */
 } plan_comp;
 
 struct hlo_plan {
@@ -103,6 +114,9 @@ struct hlo_plan {
      * layouts on both sides of a call. NULL: the computation's own. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
+    bool *kept;        /* by instruction id: its value is kept; NULL: none is */
+    plan_look *look;   /* NULL: no value is looked at */
+    plan_trace *trace; /* NULL: no times are taken */
     hlo_leaves inputs, outputs;
     plan_place *arguments, *results; /* of the entry */
     void *memory;                    /* all memory of a run */
@@ -115,6 +129,18 @@ struct hlo_plan {
 /* steps.c, calls.c: makes the steps and slots of one computation, whose callees are planned, and
  * their live ranges. False when an instruction cannot run, after an error in `sink`. */
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
+/* look.c: finds the instructions that options.values names, among those of the computations that
+ * are run by themselves (`runs`, by computation id). False, with an error in `sink`: a name has
+ * none. */
+bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink);
+/* True if a value is looked at. */
+static inline bool plan_looks(const hlo_plan *plan) {
+    return plan->kept || plan->options.check_finite;
+}
+/* True if the instruction's value is kept. */
+static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
+    return plan->kept && plan->kept[instr->id];
+}
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
 /* execute.c: runs the entry `count` times on plan->arguments, to plan->results; the n-th run is
@@ -143,5 +169,9 @@ size_t plan_align(const hlo_plan *plan, size_t size);
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
 /* relayout.c: copies elements of `width` bytes from the shape's layout to row-major. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
+/* relayout.c: copies an array of `size` bytes and elements of `width` bytes from the device, in the
+ * shape's layout, to row-major order at `out`, through `staging` of its size. */
+void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
+                const void *from, size_t size, void *staging);
 
 #endif

@@ -46,3 +46,10 @@ void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, co
     row_major_strides(shape, logical);
     reorder(width, shape->rank, shape->dims, row_major, logical, from, physical);
 }
+
+void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
+                const void *from, size_t size, void *staging) {
+    bool plain = hlo_shape_is_row_major(shape);
+    plan->backend->copy_out(plan->device, plain ? out : staging, from, size);
+    if (!plain) plan_to_row_major(shape, width, out, staging);
+}

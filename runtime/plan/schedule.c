@@ -48,7 +48,7 @@ static bool *find_live(const order *o) {
     live[place_of(o, comp->root)] = true;
     for (const hlo_instr *i = comp->last; i; i = i->prev) {
         uint32_t place = place_of(o, i);
-        if (hlo_op_is(i->op, HLO_SIDE_EFFECT)) live[place] = true;
+        if (hlo_op_is(i->op, HLO_SIDE_EFFECT) || plan_keeps(o->b->plan, i)) live[place] = true;
         if (!live[place]) continue;
         for (uint32_t k = 0; k < i->operand_count; k++)
             live[place_of(o, hlo_instr_operand(i, k))] = true;
@@ -83,8 +83,9 @@ static void find_groups(order *o, const bool *live) {
         if (live[i] && build_is_static(o->instrs[i]->shape)) instrs[live_count++] = o->instrs[i];
     const hlo_backend *backend = plan->backend;
     uint32_t groups =
-        backend->group ? backend->group(plan->device, instrs, live_count, plan->arena, &o->groups)
-                       : 0;
+        backend->group && !plan_looks(plan)
+            ? backend->group(plan->device, instrs, live_count, plan->arena, &o->groups)
+            : 0;
     uint32_t *seen = hlo_arena_zero(plan->arena, o->instr_count * sizeof *seen);
     o->unit_count = o->instr_count + groups;
     o->maker = hlo_arena_array(plan->arena, o->instr_count, sizeof *o->maker);
@@ -108,7 +109,8 @@ static void find_wanted(order *o) {
     uint32_t waiting = 0;
     want(o, o->maker[place_of(o, comp->root)], &waiting);
     for (uint32_t i = 0; i < o->instr_count; i++)
-        if (hlo_op_is(o->instrs[i]->op, HLO_SIDE_EFFECT)) want(o, o->maker[i], &waiting);
+        if (hlo_op_is(o->instrs[i]->op, HLO_SIDE_EFFECT) || plan_keeps(o->b->plan, o->instrs[i]))
+            want(o, o->maker[i], &waiting);
     while (waiting) {
         build_unit unit = unit_at(o, o->waiting[--waiting]);
         for (uint32_t i = 0; i < input_count(unit); i++)

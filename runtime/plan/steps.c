@@ -1,7 +1,9 @@
 /* From a computation to steps and slots, and the slots' live ranges. */
+#include <math.h>
 #include <string.h>
 
 #include "ir/device_list.h"
+#include "ir/module/trip_count.h"
 #include "runtime/plan/build.h"
 
 /* -------------------------------------------------------------------------------------- layouts */
@@ -231,6 +233,18 @@ static uint64_t weight_of(const plan_step *step) {
     return step->kind == STEP_WHILE && step->unrolls ? weight * step->trip_count : weight;
 }
 
+/* Counts the jobs of a run of the step. */
+static double jobs_of(const plan_step *step) {
+    double most = step->kind == STEP_JOB;
+    if (step->kind == STEP_WHILE)
+        return step->trip_count == HLO_TRIP_COUNT_UNKNOWN
+                   ? (double)NAN
+                   : step->called[1]->jobs * (double)step->trip_count;
+    for (uint32_t i = 0; i < step->called_count; i++)
+        if (!(step->called[i]->jobs <= most)) most = step->called[i]->jobs;
+    return most;
+}
+
 static void count_places(build *b) {
     const hlo_computation *comp = b->comp->comp;
     uint32_t last_id = 0, count = 0;
@@ -274,8 +288,10 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     for (uint32_t i = 0; i < count; i++)
         if (units[i].group)
             build_group(&b, &units[i]);
-        else
+        else {
             *build_value_of(&b, units[i].instr) = value_for(&b, units[i].instr);
+            build_look(&b, units[i].instr);
+        }
     if (b.failed) return false;
     build_value results = build_adapt(&b, root, *build_value_of(&b, root),
                                       build_leaves(&b, root->shape), comp->result_shapes);
@@ -284,6 +300,9 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     lend_results(comp);
     find_lifetimes(comp);
     drop_untouched(comp);
-    for (uint32_t i = 0; i < comp->step_count; i++) comp->weight += weight_of(&comp->steps[i]);
+    for (uint32_t i = 0; i < comp->step_count; i++) {
+        comp->weight += weight_of(&comp->steps[i]);
+        comp->jobs += jobs_of(&comp->steps[i]);
+    }
     return true;
 }

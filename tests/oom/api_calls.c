@@ -228,6 +228,23 @@ static hlo_status call_optimize(hlo_module *module) {
     return status;
 }
 
+/* Looks into a run: values, NaNs, times. */
+static hlo_status call_look(hlo_module *module, const hlo_arrays *inputs) {
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    hlo_arrays *outputs = NULL;
+    hlo_plan_options_init(&options);
+    options.values = "*";
+    options.check_finite = options.profile = true;
+    hlo_status status = hlo_plan_new(module, &options, &sink, &plan);
+    if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
+    if (status == HLO_OK) hlo_plan_print_profile(plan, nowhere);
+    if (status == HLO_OK) hlo_plan_print_trace(plan, nowhere);
+    hlo_arrays_free(outputs);
+    hlo_plan_free(plan);
+    return status;
+}
+
 static hlo_status call_runtime(hlo_module *module) {
     static const float value = 1;
     hlo_plan_options options;
@@ -249,6 +266,7 @@ static hlo_status call_runtime(hlo_module *module) {
     if (status == HLO_OK) hlo_plan_print(plan, nowhere);
     if (status == HLO_OK) status = hlo_arrays_new(&others);
     if (status == HLO_OK) status = hlo_arrays_append(others, "f32", 0, NULL, &value);
+    if (status == HLO_OK) status = call_look(module, inputs);
     hlo_arrays_free(others);
     hlo_arrays_free(outputs);
     hlo_arrays_free(inputs);

@@ -13,7 +13,7 @@ from ._explain import Explanation, assert_fp8, explain
 from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
 from ._module import ModuleLike, Rewritten, Verdict, rewrite
-from ._run import Comparison, compare, draw, run
+from ._run import Comparison, compare, draw, run, values
 
 if TYPE_CHECKING:
     from ._jax import Jitted, export, jit
@@ -39,6 +39,7 @@ __all__ = [
     "model_explorer",
     "rewrite",
     "run",
+    "values",
 ]
 
 

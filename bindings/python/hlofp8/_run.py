@@ -102,6 +102,12 @@ def draw(module: ModuleLike, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     return [_numpy(lib.hlo_arrays_at(arrays, i)) for i in range(lib.hlo_arrays_count(arrays))]
 
 
+def _backend(name: str) -> bytes:
+    if name not in ("cpu", "cuda"):
+        raise Error(f"no such backend: {name!r}; there are cpu, cuda", "invalid usage")
+    return name.encode()
+
+
 def run(module: ModuleLike, args: Any = None, *, seed: int = 0, backend: str = "cpu") -> list[np.ndarray[Any, Any]]:
     """Executes the entry computation of a module, FP8 calls included.
 
@@ -116,14 +122,46 @@ def run(module: ModuleLike, args: Any = None, *, seed: int = 0, backend: str = "
     Raises:
       Error: the arguments are not what the module has, or an instruction cannot be run.
     """
-    name = ffi.new("char[]", backend.encode())
-    if backend not in ("cpu", "cuda"):
-        raise Error(f"no such backend: {backend!r}; there are cpu, cuda", "invalid usage")
+    name = ffi.new("char[]", _backend(backend))
     with sink() as told:
         made = read(module, None, told)
         inputs = _drawn(made, seed, told) if args is None else _arrays(args, told)
         outputs = _execute(made, inputs, _plan_options(backend=name), told)
     return [_numpy(lib.hlo_arrays_at(outputs, i)) for i in range(lib.hlo_arrays_count(outputs))]
+
+
+def values(
+    module: ModuleLike, names: str | Sequence[str], args: Any = None, *, seed: int = 0, backend: str = "cpu"
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The values of instructions in a run of the module: of one in a loop, that of the last time.
+
+    Args:
+      module, args, seed, backend: as for ``run``.
+      names: of instructions, or globs such as ``"dot*"``.
+
+    Returns:
+      The arrays by the instructions' names, as they were first computed; ``NAME{0}`` is an element of a tuple.
+      An instruction in a branch that was not taken is missing, with a RewriteWarning.
+
+    Raises:
+      Error: no instruction that runs has one of the names.
+    """
+    words = ffi.new("char[]", ",".join([names] if isinstance(names, str) else names).encode())
+    name = ffi.new("char[]", _backend(backend))
+    with sink() as told:
+        made = read(module, None, told)
+        inputs = _drawn(made, seed, told) if args is None else _arrays(args, told)
+        plan, outputs = ffi.new("hlo_plan **"), ffi.new("hlo_arrays **")
+        how = _plan_options(backend=name, values=words)
+        told.check(lib.hlo_plan_new(made, how, told.pointer, plan))
+        try:
+            told.check(lib.hlo_plan_run(plan[0], inputs, told.pointer, outputs))
+            lib.hlo_arrays_free(outputs[0])
+            kept = lib.hlo_plan_values(plan[0])
+            arrays = [lib.hlo_arrays_at(kept, i) for i in range(lib.hlo_arrays_count(kept))]
+            return {string(array.name) or "": _numpy(array) for array in arrays}
+        finally:
+            lib.hlo_plan_free(plan[0])
 
 
 @dataclass(frozen=True)

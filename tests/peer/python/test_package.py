@@ -88,6 +88,16 @@ def runs(args):
     assert hlofp8.run(ADD, [np.arange(4, dtype=np.float32)[::2]])[0].tolist() == [0, 4]
 
 
+def has_values(args):
+    """Values of a run by name, and what names nothing."""
+    import hlofp8
+    found = hlofp8.values(ADD, ['a', 'b'], [np.array([1, 2], np.float32)])
+    assert list(found) == ['a', 'b'] and found['b'].tolist() == [2, 4]
+    assert sorted(hlofp8.values(ADD, '?')) == ['a', 'b']
+    _cases.refused("did you mean 'b'", hlofp8.values, ADD, 'bb')
+    _cases.refused('backend', hlofp8.values, ADD, 'b', backend='tpu')
+
+
 def compares(args):
     """Before and after agree, and a value that is wrong is named."""
     import hlofp8

@@ -176,10 +176,56 @@ static void a_run_is_timed_again_and_changes_nothing(void **state) {
     hlo_module_free(module);
 }
 
+static void note(void *user, const hlo_progress *progress) {
+    hlo_progress *last = user;
+    assert_true(progress->seconds >= last->seconds);
+    assert_true(progress->done == last->done + 1);
+    *last = *progress;
+}
+
+/* Progress counts the executed instructions, those of loops each time. */
+static void progress_counts_what_is_executed(void **state) {
+    (void)state;
+    static const char text[] =
+        "HloModule m\n"
+        "c { s = (s32[], f32[2]) parameter(0)\n"
+        "  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(5)\n"
+        "  ROOT l = pred[] compare(i, n), direction=LT }\n"
+        "b { s = (s32[], f32[2]) parameter(0)\n"
+        "  i = s32[] get-tuple-element(s), index=0\n  o = s32[] constant(1)\n"
+        "  j = s32[] add(i, o)\n  v = f32[2] get-tuple-element(s), index=1\n"
+        "  w = f32[2] cosine(v)\n  ROOT t = (s32[], f32[2]) tuple(j, w) }\n"
+        "ENTRY e { p = f32[2] parameter(0)\n  z = s32[] constant(0)\n"
+        "  s = (s32[], f32[2]) tuple(z, p)\n"
+        "  w = (s32[], f32[2]) while(s), condition=c, body=b\n"
+        "  v = f32[2] get-tuple-element(w), index=1\n  ROOT last = f32[2] sine(v) }\n";
+    hlo_progress last = {.done = -1};
+    hlo_module *module = NULL;
+    hlo_plan *plan = NULL;
+    hlo_arrays *inputs = NULL, *outputs = NULL;
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.progress = note;
+    options.progress_user = &last;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "m.hlo", &sink, &module), HLO_OK);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_OK);
+    assert_int_equal(last.done, 10);
+    assert_int_equal(last.total, 11);
+    assert_string_equal(last.instruction, "last");
+    assert_null(hlo_plan_values(plan));
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_described_without_a_device),
         cmocka_unit_test(a_constant_is_read_in_the_layout_of_its_instruction),
+        cmocka_unit_test(progress_counts_what_is_executed),
         cmocka_unit_test(what_is_only_described_does_not_run),
         cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
         cmocka_unit_test(a_device_keeps_no_bounds),

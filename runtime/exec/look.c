@@ -1,0 +1,255 @@
+/* Values of a run: kept, and checked for NaNs and infinities. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/float/float.h"
+#include "ir/text/diag.h"
+#include "runtime/exec/run.h"
+
+enum { FOUND_NAN, FOUND_INFINITY, FOUND_KINDS };
+
+struct plan_look {
+    hlo_arrays values;
+    uint32_t *places; /* by instruction id: one above the index of its first value; 0: not computed
+                         in this run */
+    bool reported[FOUND_KINDS];
+    void *staging[2]; /* a value in row-major order, and in its own */
+    size_t staged;
+};
+
+hlo_status plan_look_new(hlo_plan *plan) {
+    plan->look = calloc(1, sizeof *plan->look);
+    if (plan->look)
+        plan->look->places = calloc(plan->module->next_id + 1, sizeof *plan->look->places);
+    return plan->look && plan->look->places ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+void plan_look_free(plan_look *look) {
+    if (!look) return;
+    hlo_arrays_clear(&look->values);
+    free(look->places);
+    free(look->staging[0]);
+    free(look->staging[1]);
+    free(look);
+}
+
+void plan_look_start(hlo_plan *plan) {
+    hlo_arrays_clear(&plan->look->values);
+    memset(plan->look->places, 0, plan->module->next_id * sizeof *plan->look->places);
+    memset(plan->look->reported, 0, sizeof plan->look->reported);
+}
+
+static bool reserve(plan_look *look, size_t size) {
+    if (size <= look->staged) return true;
+    for (int i = 0; i < 2; i++) {
+        void *memory = realloc(look->staging[i], size);
+        if (!memory) return false;
+        look->staging[i] = memory;
+    }
+    look->staged = size;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------- kept */
+
+/* Adds arrays for the value of an instruction that had none in this run. */
+static bool add_arrays(plan_look *look, const plan_step *step) {
+    look->places[step->instr->id] = (uint32_t)look->values.count + 1;
+    for (uint32_t i = 0; i < step->own; i++) {
+        const hlo_shape *shape = step->shapes[i];
+        hlo_array *array =
+            hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
+        const int length = hlo_leaf_name(step->instr, i, NULL, 0);
+        char *name = array ? malloc((size_t)length + 1) : NULL;
+        if (!name) return false;
+        hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
+        array->name = name;
+    }
+    return true;
+}
+
+static hlo_status keep(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    plan_look *look = r->plan->look;
+    uint32_t *place = &look->places[step->instr->id];
+    if (!*place && !add_arrays(look, step)) return HLO_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < step->own; i++) {
+        hlo_array *array = &look->values.items[*place - 1 + i];
+        const hlo_shape *shape = step->shapes[i];
+        if (!reserve(look, array->size)) return HLO_OUT_OF_MEMORY;
+        plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, array->data,
+                   comp->slots[step->operands[i]].place.data, array->size, look->staging[1]);
+    }
+    return HLO_OK;
+}
+
+/* -------------------------------------------------------------------------------------- checked */
+
+/* The first elements of an array, in row-major order, that are NaN and infinite; -1: none is. */
+typedef struct nonfinite {
+    int64_t first[FOUND_KINDS];
+} nonfinite;
+
+/* Widens up to `count` elements, or parts of complex ones, to doubles. */
+static void widen(hlo_type type, const char *from, size_t width, size_t count, double *out) {
+    const bool complex = hlo_types[type].class == HLO_CLASS_COMPLEX;
+    const hlo_type part = !complex ? type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+    float narrow[256];
+    if (hlo_types[part].bits <= 16) {
+        hlo_float_decode_row(part, from, (int64_t)width, (int64_t)count, narrow);
+        for (size_t i = 0; i < count; i++) out[i] = (double)narrow[i];
+        return;
+    }
+    for (size_t i = 0; i < count; i++) out[i] = hlo_number_load(part, from + i * width);
+}
+
+static nonfinite find(const hlo_shape *shape, const char *data) {
+    enum { CHUNK = 256 };
+    nonfinite found = {{-1, -1}};
+    const hlo_type_class class = (hlo_type_class)hlo_types[shape->type].class;
+    const bool complex = class == HLO_CLASS_COMPLEX;
+    if (!complex && !hlo_type_is_float(shape->type)) return found;
+    const size_t parts = complex ? 2 : 1, width = hlo_types[shape->type].bytes / parts;
+    const size_t count = (size_t)hlo_shape_count(shape) * parts;
+    for (size_t at = 0; at < count; at += CHUNK) {
+        double x[CHUNK];
+        const size_t more = count - at < CHUNK ? count - at : CHUNK;
+        widen(shape->type, data + at * width, width, more, x);
+        for (size_t i = 0; i < more; i++) {
+            const int kind = isnan(x[i]) ? FOUND_NAN : FOUND_INFINITY;
+            if (!isfinite(x[i]) && found.first[kind] < 0)
+                found.first[kind] = (int64_t)((at + i) / parts);
+        }
+    }
+    return found;
+}
+
+/* Returns leaf `leaf` of a look in row-major order, in the staging memory. */
+static const char *stage(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                         uint32_t leaf) {
+    plan_look *look = r->plan->look;
+    const hlo_shape *shape = step->shapes[leaf];
+    const size_t size = (size_t)hlo_shape_bytes(shape);
+    if (!reserve(look, size)) return NULL;
+    plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, look->staging[0],
+               comp->slots[step->operands[leaf]].place.data, size, look->staging[1]);
+    return look->staging[0];
+}
+
+/* Appends `[1,3]`, the index of an element, or nothing for a scalar. */
+static void put_index(const hlo_shape *shape, int64_t element, FILE *out) {
+    int64_t below = hlo_shape_count(shape);
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        below /= shape->dims[d];
+        fprintf(out, "%s%lld", d ? "," : " at [", (long long)(element / below % shape->dims[d]));
+    }
+    if (shape->rank) fputs("]", out);
+}
+
+/* Writes the operands, with their values at that element where they have it. */
+static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                               const hlo_shape *result, int64_t element, FILE *out) {
+    enum { MOST = 4 };
+    const hlo_instr *instr = step->instr;
+    uint32_t leaf = step->own;
+    for (uint32_t o = 0; o < instr->operand_count && o < MOST; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        const hlo_shape *shape = operand->shape;
+        fprintf(out, "%s%%%s", o ? ", " : " of ", operand->name);
+        const bool scalar = hlo_shape_is_array(shape) && hlo_shape_count(shape) == 1;
+        const bool alike = hlo_op_is(instr->op, HLO_ELEMENTWISE) && hlo_shape_is_array(shape) &&
+                           hlo_shape_same_dims(shape, result);
+        const uint32_t place = leaf;
+        leaf += hlo_shape_leaf_count(shape);
+        if ((!scalar && !alike) || hlo_types[shape->type].class == HLO_CLASS_COMPLEX) continue;
+        const char *data = stage(r, comp, step, place);
+        if (!data) return HLO_OUT_OF_MEMORY;
+        const size_t at = scalar ? 0 : (size_t)element * hlo_types[shape->type].bytes;
+        fprintf(out, " = %.9g", hlo_number_load(shape->type, data + at));
+    }
+    if (instr->operand_count > MOST) fputs(", ...", out);
+    return HLO_OK;
+}
+
+static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                         uint32_t leaf, int kind, int64_t element) {
+    static const char *const made[] = {"a NaN", "an infinity"};
+    const hlo_instr *instr = step->instr;
+    const char *op_name = hlo_instr_op_name(instr);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    const bool input = instr->op == HLO_OP_PARAMETER;
+    fprintf(out, "`%s` %s %s", hlo_ops[instr->op].name, input ? "has" : "makes", made[kind]);
+    if (!hlo_shape_is_array(instr->shape)) fprintf(out, " in {%u}", leaf);
+    put_index(step->shapes[leaf], element, out);
+    hlo_status status = put_operands(r, comp, step, step->shapes[leaf], element, out);
+    if (op_name) fprintf(out, " (%s)", op_name);
+    if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK)
+        hlo_diag_emit(r->plan->module, r->sink, HLO_WARNING, instr->offset, strlen(instr->name),
+                      "%s", text);
+    free(text);
+    r->plan->look->reported[kind] = true;
+    return status;
+}
+
+/* Sets what the operands have already. */
+static bool find_in_operands(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                             bool *out_has) {
+    for (uint32_t i = step->own; i < step->operand_count; i++) {
+        const char *data = stage(r, comp, step, i);
+        if (!data) return false;
+        const nonfinite found = find(step->shapes[i], data);
+        for (int kind = 0; kind < FOUND_KINDS; kind++) out_has[kind] |= found.first[kind] >= 0;
+    }
+    return true;
+}
+
+/* Reports a NaN that the value has and no operand, and an infinity where all operands are finite.
+ */
+static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    const bool *reported = r->plan->look->reported;
+    for (uint32_t leaf = 0; leaf < step->own; leaf++) {
+        if (step->operands[leaf] == PLAN_NONE) continue;
+        const char *data = stage(r, comp, step, leaf);
+        if (!data) return HLO_OUT_OF_MEMORY;
+        const nonfinite found = find(step->shapes[leaf], data);
+        const bool input = step->instr->op == HLO_OP_PARAMETER;
+        bool news = false, has[FOUND_KINDS] = {false, input};
+        for (int kind = 0; kind < FOUND_KINDS; kind++)
+            news |= found.first[kind] >= 0 && !reported[kind];
+        if (!news) continue;
+        if (!find_in_operands(r, comp, step, has)) return HLO_OUT_OF_MEMORY;
+        has[FOUND_INFINITY] |= has[FOUND_NAN];
+        for (int kind = 0; kind < FOUND_KINDS; kind++) {
+            if (found.first[kind] < 0 || reported[kind] || has[kind]) continue;
+            hlo_status status = report(r, comp, step, leaf, kind, found.first[kind]);
+            if (status != HLO_OK) return status;
+        }
+    }
+    return HLO_OK;
+}
+
+hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    hlo_status status = step->checks ? check(r, comp, step) : HLO_OK;
+    return status == HLO_OK && step->keeps ? keep(r, comp, step) : status;
+}
+
+void plan_look_end(const hlo_plan *plan, const hlo_diag_sink *sink) {
+    for (const hlo_computation *c = plan->module->first; c; c = c->next)
+        for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
+            if (plan_keeps(plan, i) && !plan->look->places[i->id])
+                hlo_diag_emit(plan->module, sink, HLO_WARNING, i->offset, strlen(i->name),
+                              "`%s` has no value: it did not run", i->name);
+}
+
+const hlo_arrays *hlo_plan_values(const hlo_plan *plan) {
+    return plan->kept && plan->look && plan->runs ? &plan->look->values : NULL;
+}
+
+unsigned hlo_plan_nonfinite(const hlo_plan *plan) {
+    const plan_look *look = plan->look;
+    return look ? (unsigned)look->reported[FOUND_NAN] + look->reported[FOUND_INFINITY] : 0;
+}

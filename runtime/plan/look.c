@@ -1,0 +1,96 @@
+/* The instructions whose values a run keeps or checks, and the steps that look at them. */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/argument.h"
+#include "hlo/suggest.h"
+#include "ir/text/diag.h"
+#include "runtime/plan/build.h"
+
+static bool is_glob(const char *word) {
+    return strpbrk(word, "*?[") != NULL;
+}
+
+/* Marks the instructions of that name, or of that glob, in computations that are run by themselves.
+ * Returns one of that name in another computation, or of no array; NULL. */
+static const hlo_instr *mark(hlo_plan *plan, const bool *runs, const char *word, uint32_t *found,
+                             hlo_suggestion *near) {
+    const hlo_instr *elsewhere = NULL;
+    const bool glob = is_glob(word);
+    for (const hlo_computation *c = plan->module->first; c; c = c->next)
+        for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
+            if (glob ? fnmatch(word, i->name, 0) != 0 : strcmp(word, i->name) != 0) {
+                if (runs[c->id]) hlo_suggest_offer(near, i->name);
+                continue;
+            }
+            if (runs[c->id] && build_is_static(i->shape) && hlo_shape_leaf_count(i->shape)) {
+                plan->kept[i->id] = true;
+                ++*found;
+            } else {
+                elsewhere = i;
+            }
+        }
+    return elsewhere;
+}
+
+bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink) {
+    const char *at = plan->options.values, *word;
+    const hlo_module *module = plan->module;
+    bool good = true;
+    size_t length;
+    if (at) plan->kept = hlo_arena_zero(plan->arena, module->next_id * sizeof *plan->kept);
+    while ((word = hlo_next_word(&at, &length))) {
+        const char *name = hlo_arena_format(plan->arena, "%.*s", (int)length, word);
+        if (*name == '%') name++;
+        uint32_t found = 0;
+        hlo_suggestion near = hlo_suggest(name);
+        const hlo_instr *elsewhere = mark(plan, runs, name, &found, &near);
+        if (found) continue;
+        good = false;
+        if (elsewhere && !is_glob(name))
+            hlo_diag_emit(module, sink, HLO_ERROR, elsewhere->offset, strlen(name),
+                          runs[elsewhere->parent->id]
+                              ? "`%s` has no array whose value could be kept"
+                              : "`%s` has no value to keep: its computation is run for single "
+                                "elements, inside an instruction, or never",
+                          name);
+        else
+            hlo_diag_refuse(sink, module->file, 0, 0, "no instruction that runs is called `%s`%s",
+                            name, hlo_suggest_meant(&near));
+    }
+    return good;
+}
+
+/* True if the last step computes the value of the instruction. */
+static bool is_computed(const build *b, const hlo_instr *instr) {
+    const plan_comp *comp = b->comp;
+    const plan_step *last = comp->step_count ? &comp->steps[comp->step_count - 1] : NULL;
+    return last && last->kind == STEP_JOB && last->job->instr == instr &&
+           last->job->group.instr_count == 1;
+}
+
+void build_look(build *b, const hlo_instr *instr) {
+    const hlo_plan *plan = b->plan;
+    const bool keeps = plan_keeps(plan, instr), computed = is_computed(b, instr);
+    const bool input =
+        instr->op == HLO_OP_PARAMETER && instr->parent == instr->parent->module->entry;
+    const bool checks = plan->options.check_finite && (computed || input);
+    if (b->failed || (!keeps && !checks)) return;
+    const build_value own = *build_value_of(b, instr);
+    const build_value others = checks ? build_operands(b, instr) : build_new_value(b, 0);
+    const int untouched = computed ? b->comp->steps[b->comp->step_count - 1].job->untouched : -1;
+    build_value all = build_new_value(b, own.count + others.count);
+    memcpy(all.slots, own.slots, own.count * sizeof *all.slots);
+    memcpy(all.slots + own.count, others.slots, others.count * sizeof *all.slots);
+    if (untouched >= 0 && !keeps) all.slots[untouched] = PLAN_NONE;
+    plan_step *step = build_step(b, STEP_LOOK, instr, all, build_new_value(b, 0));
+    const hlo_shape **end = step->shapes =
+        hlo_arena_array(plan->arena, all.count + 1, sizeof *step->shapes);
+    build_leaf_shapes(instr->shape, &end);
+    for (uint32_t i = 0; checks && i < instr->operand_count; i++)
+        build_leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
+    step->own = own.count;
+    step->keeps = keeps;
+    step->checks = checks;
+}
