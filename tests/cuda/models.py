@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Every module of testdata/models on the cuda backend agrees with the cpu backend, as it is and after --optimize.
 
-usage: models.py --bin DIR --models DIR --work DIR [--standin FILE [--long]] [--only NAME,...]
+usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--long] [--only NAME,...]
 
 Each output lies within the bound that the cpu backend derives for it (hlo-fp8-run --compare). Runs are replayed from
-CUDA graphs; some modules run without as well, and must give the same bytes. With --standin, CUDA's libraries are that
-file (tests/cuda/README.md), whose kernels and matmuls run on the host; without, a device is needed, and where there
-is none the exit status is 77. On the stand-in a few cases take minutes: --long runs those as well.
+CUDA graphs; some modules run without as well, and must give the same bytes. CUDA's libraries are the file of --standin
+(tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu does the same on a device. A few cases take
+minutes: --long runs those as well.
 """
 import argparse
 import concurrent.futures
@@ -14,7 +14,7 @@ import pathlib
 import subprocess
 import sys
 
-import _device
+import _standin
 
 # Modules whose run without graphs is looked at as well: a matmul, an epilogue, loops, a training step.
 WITHOUT_GRAPH = {"seed_relu_damax", "scan_layers", "mlp_qdq_train"}
@@ -27,9 +27,9 @@ def run(program, arguments, environment):
     return done.returncode, done.stdout + done.stderr
 
 
-def check(program, model, optimize, work, environment):
+def check(program, model, optimize, work, environment, *options):
     """What is wrong with the module; nothing when all is well."""
-    how = ["--backend=cuda", f"--compare={model}"] + (["--optimize"] if optimize else [])
+    how = ["--backend=cuda", f"--compare={model}", *options] + (["--optimize"] if optimize else [])
     name = model.stem + (".optimized" if optimize else "")
     status, said = run(program, [*how, f"--outputs={work}/{name}.npz", model], environment)
     if status or "agree" not in said:
@@ -48,17 +48,17 @@ def main():
     args.add_argument("--bin", type=pathlib.Path, required=True)
     args.add_argument("--models", type=pathlib.Path, required=True)
     args.add_argument("--work", type=pathlib.Path, required=True)
-    args.add_argument("--standin")
+    args.add_argument("--standin", required=True)
     args.add_argument("--long", action="store_true")
     args.add_argument("--only")
     a = args.parse_args()
-    environment = _device.environment(a.standin)
+    environment = _standin.environment(a.standin)
     names = [m for m in sorted(a.models.glob("*.hlo")) if m.name.count(".") == 1]
     if a.only:
         names = [m for m in names if m.stem in a.only.split(",")]
     cases = [(m, optimize) for m in names for optimize in (False, True)
-             if not a.standin or a.long or (m.stem, optimize) not in LONG]
-    with concurrent.futures.ThreadPoolExecutor(2 if a.standin else 1) as pool:
+             if a.long or (m.stem, optimize) not in LONG]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
         faults = pool.map(lambda case: check(a.bin / "hlo-fp8-run", *case, a.work, environment), cases)
     faults = [fault for found in faults for fault in found]
     for fault in faults:
@@ -67,4 +67,5 @@ def main():
     return 1 if faults or not cases else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

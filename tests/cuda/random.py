@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Random modules (tests/random) on the cuda backend agree with the cpu backend, as they are and after --optimize.
 
-usage: random.py --bin DIR --work DIR [--standin FILE] [--first SEED] [--count N]
+usage: random.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]
 
-With --standin CUDA's libraries are that file (tests/cuda/README.md); without, a device is needed, and where there is
-none the exit status is 77. What the cpu backend refuses is passed over; what only the
-cuda backend refuses is counted.
+CUDA's libraries are the file of --standin (tests/cuda/README.md); tests/gpu does the same on a device. What the cpu
+backend refuses is passed over; what only the cuda backend refuses is counted.
 """
 import argparse
 import concurrent.futures
@@ -13,13 +12,12 @@ import pathlib
 import subprocess
 import sys
 
-import _device
+import _standin
 
 
 class Cases:
-    def __init__(self, a):
-        self.a = a
-        self.environment = _device.environment(a.standin)
+    def __init__(self, a, environment):
+        self.a, self.environment = a, environment
 
     def run(self, *command):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=self.environment)
@@ -50,11 +48,11 @@ def main():
     args = argparse.ArgumentParser()
     args.add_argument("--bin", type=pathlib.Path, required=True)
     args.add_argument("--work", type=pathlib.Path, required=True)
-    args.add_argument("--standin")
+    args.add_argument("--standin", required=True)
     args.add_argument("--first", type=int, default=1)
     args.add_argument("--count", type=int, default=40)
     a = args.parse_args()
-    cases = Cases(a)
+    cases = Cases(a, _standin.environment(a.standin))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = [one for both in pool.map(cases.check, range(a.first, a.first + a.count)) for one in both]
     counts = {what: found.count(what) for what in ("agrees", "refused", "passed over")}
@@ -65,4 +63,5 @@ def main():
     return 1 if faults or counts["agrees"] < len(found) / 2 else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,7 +20,7 @@ import re
 import subprocess
 import sys
 
-import _device
+import _standin
 
 # The calls of a run between the first copy of an input and the last of an output.
 ALWAYS = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuEventRecord", "cuEventSynchronize",
@@ -256,7 +256,7 @@ def many(count):
 class Runs:
     def __init__(self, a):
         self.program, self.work, self.faults = a.bin / "hlo-fp8-run", a.work, []
-        self.environment = _device.environment(a.standin)
+        self.environment = _standin.environment(a.standin)
         self.cache = a.work / "kernels"
         self.cache.mkdir(exist_ok=True)
 

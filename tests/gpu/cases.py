@@ -1,4 +1,4 @@
-"""What `tools/dev bench --gpu` runs: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
+"""What speeds.py measures: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
 import dataclasses
 import re
 

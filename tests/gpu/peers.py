@@ -1,23 +1,20 @@
 #!/usr/bin/env python3
-"""Seconds that others take for what `tools/dev bench --gpu` runs; each in a process of its own.
+"""Seconds that others take for what speeds.py measures; each in a process of its own.
 
-usage: gpu_peers.py torch M N K [--no-fast] [--repeat N]
-       gpu_peers.py xla FILE.hlo [--platform gpu|cpu] [--repeat N]
+usage: peers.py torch M N K [--no-fast] [--repeat N]
+       peers.py xla FILE.hlo [--platform gpu|cpu] [--repeat N]
 
-torch: torch._scaled_mm of random normal fp8 operands to bf16, captured in a CUDA graph, the best of N replays between
-events. xla: the module compiled by JAX's XLA from the same text, on inputs drawn alike: N calls are queued one after
-the other, and the time is that of all by N. Prints one JSON object: seconds and versions, or error. Exit status 1 when
-there is no such package or device.
+torch: torch._scaled_mm of random normal fp8 operands to bf16, captured in a CUDA graph; the median of N replays, each
+queued behind the one before, between the events after them. xla: the module compiled by JAX's XLA from the same text, on
+inputs drawn alike; the median of five batches of N calls, each queued behind the one before, the time of a batch by N.
+Prints one JSON object: seconds and versions, or error. Exit status 1 when there is no such package or device.
 """
 import argparse
 import json
 import os
+import statistics
 import sys
 import time
-
-
-def best_of(repeat, work):
-    return min(work() for _ in range(repeat))
 
 
 def torch_seconds(a):
@@ -38,15 +35,15 @@ def torch_seconds(a):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         multiply()
-    begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def replay():
-        begun.record()
-        graph.replay()
-        ended.record()
-        ended.synchronize()
-        return begun.elapsed_time(ended) * 1e-3
-    return {"seconds": best_of(a.repeat, replay), "torch": torch.__version__, "cuda": torch.version.cuda}
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(a.repeat + 1)]
+    graph.replay()
+    for at, mark in enumerate(marks):
+        if at:
+            graph.replay()
+        mark.record()
+    torch.cuda.synchronize()
+    seconds = statistics.median(marks[i].elapsed_time(marks[i + 1]) for i in range(a.repeat)) * 1e-3
+    return {"seconds": seconds, "torch": torch.__version__, "cuda": torch.version.cuda}
 
 
 def draw(jax, numpy, shape):
@@ -86,7 +83,7 @@ def xla_seconds(a):
             result[0].block_until_ready()
         return (time.perf_counter() - begun) / times
     call(3)
-    return {"seconds": best_of(3, lambda: call(a.repeat)), "jax": jax.__version__, "device": device.device_kind}
+    return {"seconds": statistics.median(call(a.repeat) for _ in range(5)), "jax": jax.__version__, "device": device.device_kind}
 
 
 def main():

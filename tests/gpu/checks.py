@@ -1,0 +1,91 @@
+"""The stages smoke and correct: (name, function) pairs; stages.py has what a function returns."""
+import argparse
+import importlib.util
+import re
+import shutil
+import sys
+
+from machine import ROOT, run
+
+FIRST = "seed_relu_damax"
+SANITIZED = (FIRST, "mlp_qdq_fwd", "scan_layers", "rowwise_before")
+RANDOM = 100
+FEW = {FIRST, "scan_layers"}  # on the stand-in
+
+
+def script(name):
+    """A script of tests/cuda as a module; the folder comes last, where its random.py hides nothing."""
+    folder = ROOT / "tests/cuda"
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    spec = importlib.util.spec_from_file_location(f"cuda_{name}", folder / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names_of(here):
+    names = sorted(path.stem for path in here.models.glob("*.hlo") if path.name.count(".") == 1)
+    return [name for name in names if not here.a.standin or name in FEW]
+
+
+def row_of(status, said, errors, **more):
+    row = {**more, "said": errors[-2000:]} if errors else more
+    return {**row, "error": f"status {status}: {(errors or said)[-300:]}"} if status else row
+
+
+def compared(here, name, *options):
+    return row_of(*here.ours("--optimize", "--compare=before", *options, here.models / f"{name}.hlo"))
+
+
+def executed(here, name):
+    """Plans the model, which asks cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept."""
+    status, said, errors = here.ours("--optimize", "--time=3", here.models / f"{name}.hlo",
+                                     environment={"CUBLASLT_LOG_LEVEL": "1"})
+    seconds = re.search(r"median ([0-9.]+) s", said)
+    return row_of(status, said, errors, seconds=float(seconds[1]) if seconds else None)
+
+
+def sanitized(here, tool, name):
+    if here.a.standin or not shutil.which("compute-sanitizer"):
+        return {"left_out": "there is no compute-sanitizer"}
+    command = ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", here.a.bin / "hlo-fp8-run",
+               "--backend=cuda", "--graph=0", "--optimize", here.models / f"{name}.hlo"]
+    return row_of(*run(command, here.environment, 120))
+
+
+def smoke(here, a):
+    def case(name, function, *arguments):
+        return name, lambda: function(here, *arguments)
+    names = names_of(here)
+    return [case(f"{FIRST} without graphs", compared, FIRST, "--graph=0"), case(FIRST, compared, FIRST),
+            *(case(f"run {name}", executed, name) for name in names),
+            *(case(f"{tool} {name}", sanitized, tool, name) for tool in ("memcheck", "racecheck")
+              for name in SANITIZED if name in names)]
+
+
+def model_agrees(here, models, name, optimize):
+    work = here.a.out / "correct"
+    work.mkdir(exist_ok=True)
+    path = here.models / f"{name}.hlo"
+    faults = models.check(here.a.bin / "hlo-fp8-run", path, optimize, work, here.environment,
+                          f"--kernel-cache={here.kernels}")
+    for written in work.glob(f"{name}.*npz"):
+        written.unlink()
+    return {"error": "; ".join(faults)} if faults else {}
+
+
+def random_agrees(cases, seed):
+    found = cases.check(seed)
+    faults = [one for one in found if one not in ("agrees", "refused", "passed over")]
+    return {"error": "; ".join(faults)} if faults else {"found": ", ".join(found)}
+
+
+def correct(here, a):
+    models, random = script("models"), script("random")
+    cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.out), here.environment)
+    found = [(f"{name}{' optimised' * optimize}",
+              lambda name=name, optimize=optimize: model_agrees(here, models, name, optimize))
+             for name in names_of(here) for optimize in (False, True)]
+    return found + [(f"random {seed}", lambda seed=seed: random_agrees(cases, seed))
+                    for seed in range(1, (4 if a.standin else RANDOM) + 1)]

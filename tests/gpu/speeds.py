@@ -1,0 +1,101 @@
+"""The stages matmul, models and profile: (name, function) pairs; stages.py has what a function returns."""
+import csv
+import io
+import re
+import shutil
+
+import cases
+from machine import run
+
+MODELS = ("encoder_qdq_train", "mlp_qdq_train", "encoder_qdq_fwd", "mlp_qdq_fwd")
+HOTTEST = 5
+METRICS = "gpu__time_duration.sum,dram__bytes.sum,launch__registers_per_thread,sm__warps_active.avg.pct_of_peak_sustained_active"
+
+
+def write(here, case):
+    path = here.a.out / f"{re.sub('[^a-z0-9]+', '-', case.name.lower())}.hlo"
+    path.write_text(case.text)
+    return path
+
+
+def seconds_of(here, path, *options):
+    """Median seconds of queued runs."""
+    status, said, errors = here.ours("--optimize", f"--time={here.a.repeat}", *options, path)
+    found = re.search(r"median ([0-9.]+) s", said)
+    if status or not found:
+        raise RuntimeError((errors or said)[-300:])
+    return float(found[1])
+
+
+def measure(here, case, fast=True):
+    """The row of a case: seconds of each, and TFLOP/s."""
+    path = write(here, case)
+    row = {"flops": case.flops, "ours": seconds_of(here, path)}
+    if here.a.autotune:
+        tuned = (f"--autotune={here.a.autotune}", f"--autotune-cache={here.a.out / 'autotune.json'}")
+        row["tuned"] = seconds_of(here, path, *tuned)
+    if not here.a.no_peers:
+        peers = {"xla": ("xla", path, "--platform=" + ("cpu" if here.a.standin else "gpu"))}
+        if case.sizes:
+            peers["torch"] = ("torch", *case.sizes, *(() if fast else ("--no-fast",)))
+        for name, arguments in peers.items():
+            said = here.peer(*arguments)
+            row[name] = said.get("seconds")
+            if row[name] is None:
+                row[f"{name}_error"] = said["error"]
+    path.unlink()
+    best = min(row["ours"], row.get("tuned", row["ours"]))
+    row["tflops"] = round(case.flops / best * 1e-12, 1)
+    return row
+
+
+def matmuls(here, a):
+    small = bool(a.standin)
+    plain = [*cases.squares((64, 128) if small else cases.SQUARES), *cases.fused(64 if small else 8192),
+             cases.matmul_case("regression", 260, 520, 3)]
+    return [(case.name, lambda case=case: measure(here, case)) for case in plain] + \
+           [(case.name, lambda case=case: measure(here, case, "fast" in case.name))
+            for case in cases.questions(64 if small else 8192)]
+
+
+def flops_of(here, text):
+    path = here.a.out / "count.hlo"
+    path.write_text(text)
+    _, _, said = run([here.a.bin / "hlo-fp8-opt", "--stats", path, "-o", "/dev/null"])
+    path.unlink()
+    found = sum(int(n) for n in re.findall(r"FLOPs of (?:dots|library calls|convolutions)\s+(\d+)", said))
+    if not found:
+        raise RuntimeError("hlo-fp8-opt --stats counts no FLOPs of matmuls")
+    return found
+
+
+def scaled(here, name):
+    sizes = {"sizes": {}} if here.a.standin else {}
+    return cases.model_case(name, (here.models / f"{name}.hlo").read_text(), lambda text: flops_of(here, text), **sizes)
+
+
+def models(here, a):
+    names = MODELS[-1:] if a.standin else MODELS
+    layers = cases.llama(64, 64)[:1] if a.standin else cases.llama()
+    return [(name, lambda name=name: measure(here, scaled(here, name))) for name in names] + \
+           [(case.name, lambda case=case: measure(here, case)) for case in layers]
+
+
+def profiled(here, name):
+    """The kernels that take longest: seconds and bytes of each launch, by Nsight Compute."""
+    if here.a.standin or not shutil.which("ncu"):
+        return {"left_out": "there is no Nsight Compute (ncu)"}
+    path = write(here, scaled(here, name))
+    status, said, errors = run(["ncu", "--csv", "--page=raw", f"--metrics={METRICS}", here.a.bin / "hlo-fp8-run",
+                                "--backend=cuda", "--graph=0", "--optimize", path], here.environment, 170)
+    path.unlink()
+    if status:
+        raise RuntimeError((errors or said)[-300:])
+    table = list(csv.DictReader(io.StringIO(said[said.index('"ID"'):])))[1:]
+    table.sort(key=lambda row: -float(row["gpu__time_duration.sum"].replace(",", "")))
+    return {"kernels": len(table), "hottest": [{key: row[key] for key in ("Kernel Name", *METRICS.split(","))}
+                                               for row in table[:HOTTEST]]}
+
+
+def profile(here, a):
+    return [(f"profile {name}", lambda name=name: profiled(here, name)) for name in MODELS[:2]]

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""The stages that a machine with a GPU runs, on the stand-in.
+
+usage: test_stages.py --bin DIR --work DIR --standin FILE
+
+Each stage does all its cases; called again it does none again, and those alone that failed; one without time left
+begins none; the page has a row for each measured case; without a device a stage says so.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import report
+
+STAGES = ("smoke", "correct", "matmul", "models", "profile")
+LEASE = pathlib.Path(__file__).parent / "lease.sh"
+
+
+class Test:
+    def __init__(self, a):
+        self.a, self.faults = a, []
+        shutil.rmtree(a.work, ignore_errors=True)
+        a.work.mkdir(parents=True)
+
+    def check(self, good, text):
+        if not good:
+            self.faults.append(text)
+
+    def stage(self, stage, *options, standin=True):
+        command = [LEASE, stage, "--bin", self.a.bin, "--out", self.a.work, "--repeat=2", "--autotune=2", "--no-peers",
+                   *(("--standin", self.a.standin) if standin else ()), *options]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("HLO_CUDA")}
+        if not standin:
+            environment["HLO_CUDA_DRIVER"] = "/nowhere/libcuda.so.1"
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
+        return done.returncode, done.stdout, done.stderr
+
+    def rows(self, stage):
+        return [json.loads(line) for line in (self.a.work / f"{stage}.jsonl").read_text().splitlines()]
+
+    def runs(self, stage):
+        status, said, errors = self.stage(stage, "--minutes=0")
+        self.check(status == 75 and "0 of" in said, f"{stage} without time: status {status}: {said}{errors}")
+        status, said, errors = self.stage(stage)
+        first, *cases = self.rows(stage)
+        self.check(status == 0 and "0 failed" in said, f"{stage}: status {status}: {said}{errors}")
+        self.check(first["stage"] == stage and len(cases) > 1, f"{stage}: {first}, {len(cases)} cases")
+
+    def goes_on(self):
+        *kept, last = self.rows("models")
+        broken = {"case": last["case"], "error": "broken off"}
+        (self.a.work / "models.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*kept, broken)))
+        status, said, _ = self.stage("models")
+        again = self.rows("models")
+        self.check(status == 0 and len(again) == len(kept) + 2 and again[-1]["case"] == last["case"],
+                   f"a case that failed is not run again, or others are: status {status}: {said}")
+
+    def fills_the_page(self):
+        page = self.a.work / "page.md"
+        page.write_text(f"before\n{report.BEGIN}old\n{report.END}after\n")
+        found = report.fill(self.a.work, page)
+        text = page.read_text()
+        self.check(found == 0 and "old" not in text and text.startswith("before") and text.endswith("after\n"), text)
+        for stage in ("matmul", "models"):
+            for row in self.rows(stage)[1:]:
+                self.check(f"| {row['case']} | " in text, f"{row['case']} is not in the page")
+        report.fill(self.a.work / "nothing", page)
+        self.check(report.NOTHING in page.read_text(), "without results the page does not say so")
+        page.write_text("no marks\n")
+        self.check(report.fill(self.a.work, page) == 1, "a page without marks is taken")
+
+    def misses_the_device(self):
+        status, _, errors = self.stage("smoke", standin=False)
+        self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no device: {status}: {errors}")
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--work", type=pathlib.Path, required=True)
+    args.add_argument("--standin", required=True)
+    test = Test(args.parse_args())
+    for stage in STAGES:
+        test.runs(stage)
+    test.goes_on()
+    test.fills_the_page()
+    test.misses_the_device()
+    for fault in test.faults:
+        print("FAILED", fault)
+    return 1 if test.faults else 0
+
+
+sys.exit(main())
