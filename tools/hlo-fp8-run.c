@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bisect.h"
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
@@ -50,7 +51,7 @@ static hlo_status load_modules(run_job *job) {
     bool with_before = compare && strcmp(compare, "before") == 0;
     bool other = values[OPTION_OPTIMIZE].given || strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
-    if (status == HLO_OK && compare && (with_before || other))
+    if (status == HLO_OK && ((compare && (with_before || other)) || values[OPTION_BISECT].given))
         status = hlo_module_clone(job->module, &job->before);
     if (status == HLO_OK && compare && !with_before && !is_npz(compare))
         status = load(compare, &job->reference);
@@ -323,7 +324,15 @@ static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     hlo_status status = execute(job);
-    if (status == HLO_OK && values[OPTION_PROFILE].given) hlo_plan_print_profile(job->plan, stdout);
+    if (status == HLO_OK && values[OPTION_PROFILE].given)
+        status = hlo_plan_print_profile(job->plan, stdout);
+    if (status == HLO_OK && values[OPTION_BISECT].given) {
+        hlo_plan_options how = plan_options(job);
+        how.values = NULL;
+        how.check_finite = how.profile = how.bounds = false;
+        how.progress = NULL;
+        status = bisect(job->before, &job->pass, &how, job->inputs);
+    }
     if (status == HLO_OK) status = compare(job);
     const bool found = job->plan && hlo_plan_nonfinite(job->plan);
     return status == HLO_OK && found ? HLO_MISMATCH : status;
@@ -465,6 +474,8 @@ int main(int argc, char **argv) {
         return options_refuse(PROGRAM_RUN, values[OPTION_VALUES].given
                                                ? "--values has no use without --dump-values"
                                                : "--dump-values needs --values=FILE.npz");
+    if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
+        return options_refuse(PROGRAM_RUN, "--bisect has no use without --optimize");
     if (!spares_files(&job.options)) return 2;
     if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
         return options_refuse(PROGRAM_RUN, "--seed has no use with --inputs");

@@ -389,6 +389,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     long most = values[OPTION_MAX_ERRORS].number;
     out->max_errors = most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
+    out->wide = values[OPTION_WIDE].text;
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
     out->emit = (hlo_emit_form)values[OPTION_EMIT].number;

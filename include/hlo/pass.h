@@ -101,6 +101,9 @@ typedef struct hlo_pass_options {
     const hlo_user_pass *const *user_passes;
     size_t user_pass_count;
     hlo_ragged_form ragged; /* default HLO_RAGGED_AUTO */
+    const char *wide;       /* names of matmuls of the input (hlo_verdict.input_instr), or globs
+                               (fnmatch(3)), separated by commas: they stay wide. A name that is no glob
+                               and that of no matmul is an error. Default NULL: none does */
 } hlo_pass_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */
@@ -168,10 +171,10 @@ typedef struct hlo_report hlo_report;
  * is made (and nothing is done at all without passes and with verify_none). HLO_INVALID_INPUT: the
  * module, which is verified if it has not been, does not verify; or operands, results and config of
  * a cuBLASLt matmul call contradict each other (hlo_module_verify() does not look inside custom
- * calls); or a rule of options->rules is wrong. HLO_INVALID_USAGE as for hlo_pass_options_check().
- * HLO_INTERNAL: the result failed to verify, a bug of the library (after a pass of one's own,
- * HLO_INVALID_INPUT); diagnostics give the place. HLO_OUT_OF_MEMORY. On failure the module may only
- * be freed. */
+ * calls); or a rule of options->rules is wrong, or a name in options->wide. HLO_INVALID_USAGE as
+ * for hlo_pass_options_check(). HLO_INTERNAL: the result failed to verify, a bug of the library
+ * (after a pass of one's own, HLO_INVALID_INPUT); diagnostics give the place. HLO_OUT_OF_MEMORY. On
+ * failure the module may only be freed. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 

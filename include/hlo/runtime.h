@@ -199,8 +199,8 @@ const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
  * input with a NaN counts as made by its parameter. */
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 /* Writes the time and the bytes of all runs with `profile`, as two tables: by instruction and by
- * op_name, in descending order of time. Write errors show in `out` (ferror). */
-void hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
+ * op_name, in descending order of time. HLO_OUT_OF_MEMORY. Write errors show in `out` (ferror). */
+hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
 /* Writes the first million steps of these runs as JSON in the Trace Event Format, which Perfetto
  * and chrome://tracing open. Write errors show in `out` (ferror). */
 void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
@@ -228,6 +228,10 @@ typedef struct hlo_difference {
  * exceeds its limit. HLO_INVALID_USAGE: types or dimensions differ. */
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
+/* Computes the distance of two arrays of one type: the norm of the difference over that of `from`;
+ * 0 if they are equal, infinity if one has an infinity or a NaN where the other has not, or if
+ * `from` is 0. HLO_INVALID_USAGE: types or dimensions differ. */
+hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out_distance);
 /* Two executions and the judges between them. Initialise with hlo_comparison_init(), then set
  * `found` and `expected`. All pointers are borrowed. */
 typedef struct hlo_comparison {

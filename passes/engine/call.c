@@ -159,8 +159,8 @@ hlo_instr *hlo_rule_build_call(hlo_rule_env *env, const hlo_rule_action *action)
     const char *reason;
     if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
     const bool block = hlo_matmul_from_block(source, &m);
-    if ((block || source->op == HLO_OP_DOT) && hlo_remark_kept_wide(env->context, source))
-        return hlo_rule_refuse(env, "gain-below-minimum", NULL), NULL;
+    reason = block || source->op == HLO_OP_DOT ? hlo_remark_kept_wide(env->context, source) : NULL;
+    if (reason) return hlo_rule_refuse(env, reason, NULL), NULL;
     if (source->op == HLO_OP_DOT)
         hlo_matmul_from_dot(source, &m);
     else if (!block &&

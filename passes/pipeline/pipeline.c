@@ -105,7 +105,7 @@ typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;           /* the copy that the lints analyse; NULL */
     hlo_module *rules;            /* holds context.rules; NULL */
-    bool reports;                 /* the report is requested, or --min-gain needs it */
+    bool reports;                 /* the report is requested, or min_gain or wide needs it */
     uint64_t committed;           /* changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
@@ -267,7 +267,11 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
     hlo_status status = HLO_OK;
-    if (r->reports) hlo_report_open(context);
+    if (r->reports) {
+        hlo_report_open(context);
+        status = hlo_report_check_wide(context);
+        if (status != HLO_OK) return status;
+    }
     if (*options->passes || options->emit != HLO_EMIT_CUBLAS)
         hlo_pin_module(context->module, context->scratch);
     if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
@@ -460,7 +464,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
-             .reports = out_report || options->min_gain > 0};
+             .reports = out_report || options->min_gain > 0 || options->wide};
     hlo_status status = load_rules(&r);
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;

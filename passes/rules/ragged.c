@@ -339,8 +339,8 @@ static hlo_instr *densified(hlo_rule_env *env, const hlo_instr *ragged, const sh
  * Operands of a ragged-dot that is fp8 are converted to its type first: they must be of it. */
 static bool is_taken_apart(hlo_rule_env *env, const hlo_instr *ragged, shape_of *s,
                            hlo_instr *values[2]) {
-    if (hlo_remark_kept_wide(env->context, ragged))
-        return hlo_rule_refuse(env, "gain-below-minimum", NULL);
+    const char *kept = hlo_remark_kept_wide(env->context, ragged);
+    if (kept) return hlo_rule_refuse(env, kept, NULL);
     for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
         if (hlo_instr_operand(ragged, side)->shape->type != ragged->shape->type) return false;
     return read(ragged, s) && values_of(env, ragged, s, values);

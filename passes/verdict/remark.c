@@ -1,8 +1,12 @@
 /* Slots: the instruction that stands for each matmul of the original module, and its facts. */
 #include "passes/verdict/remark.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
+#include "hlo/argument.h"
+#include "hlo/suggest.h"
+#include "ir/text/diag.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
@@ -114,11 +118,45 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     found->blocker = NULL;
 }
 
-bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
+/* True if a list of names and globs has a word for `name`. */
+static bool is_listed(const char *list, const char *name) {
+    char word[1024];
+    size_t length;
+    for (const char *at; (at = hlo_next_word(&list, &length));) {
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (fnmatch(word, name, 0) == 0) return true;
+    }
+    return false;
+}
+
+const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
     const hlo_report *report = context->report;
-    const slot *found = report->kept ? find_slot(report, dot) : NULL;
-    uint32_t index = found ? (uint32_t)(found - report->slots) : 0;
-    return found && index < report->kept_count && report->kept[index];
+    const char *wide = context->options->wide;
+    const slot *found = report->kept || wide ? find_slot(report, dot) : NULL;
+    if (!found) return NULL;
+    const uint32_t index = (uint32_t)(found - report->slots);
+    if (wide && is_listed(wide, found->was.instr)) return "wide-by-option";
+    return index < report->kept_count && report->kept[index] ? "gain-below-minimum" : NULL;
+}
+
+hlo_status hlo_report_check_wide(const hlo_pass_context *context) {
+    const hlo_report *report = context->report;
+    const char *list = context->options->wide;
+    hlo_status status = HLO_OK;
+    size_t length;
+    for (const char *at; (at = hlo_next_word(&list, &length));) {
+        const char *word = hlo_arena_format(report->arena, "%.*s", (int)length, at);
+        hlo_suggestion near = hlo_suggest(word);
+        bool found = strpbrk(word, "*?[") != NULL;
+        for (uint32_t i = 0; i < report->count; i++) {
+            found |= strcmp(report->slots[i].was.instr, word) == 0;
+            hlo_suggest_offer(&near, report->slots[i].was.instr);
+        }
+        if (!found)
+            status = hlo_diag_refuse(context->sink, context->module->file, 0, 0,
+                                     "no matmul is called `%s`%s", word, hlo_suggest_meant(&near));
+    }
+    return status;
 }
 
 static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {

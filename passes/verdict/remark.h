@@ -31,8 +31,9 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
 void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* True if `dot` is to stay wide because FP8 gains too little. */
-bool hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
+/* Returns why `dot` is to stay wide, the name of a reason: FP8 gains too little, or options->wide
+ * names it; NULL: it is not. */
+const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
 
 /* Adds to the times of hlo_report_print_times(): a rule's firings, a pass's duration. */
 void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
@@ -49,6 +50,8 @@ bool hlo_report_is_slow(const hlo_report *report);
 hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover);
 /* Gives every matmul of context->module its slot. */
 void hlo_report_open(hlo_pass_context *context);
+/* Checks the names of options->wide. HLO_INVALID_INPUT, with an error: one is that of no matmul. */
+hlo_status hlo_report_check_wide(const hlo_pass_context *context);
 /* Makes the verdicts. Nothing can be added afterwards, and the module is no longer used. */
 void hlo_report_close(hlo_pass_context *context);
 

@@ -15,6 +15,24 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
+hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out) {
+    if (!same_kind(from, to)) return HLO_INVALID_USAGE;
+    const hlo_type type = hlo_type_find(from->type, strlen(from->type));
+    const bool complex = hlo_types[type].class == HLO_CLASS_COMPLEX;
+    const size_t parts = complex ? 2 : 1, width = hlo_types[type].bytes / parts;
+    const hlo_type part = !complex ? type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+    double size = 0, moved = 0;
+    for (size_t at = 0; at < from->size; at += width) {
+        const double x = hlo_number_load(part, (const char *)from->data + at);
+        const double y = hlo_number_load(part, (const char *)to->data + at);
+        const double d = x == y || (isnan(x) && isnan(y)) ? 0 : x - y;
+        moved = isfinite(d) ? moved + d * d : (double)INFINITY;
+        if (isfinite(x)) size += x * x;
+    }
+    *out = moved > 0 ? sqrt(moved / size) : 0;
+    return HLO_OK;
+}
+
 /* Views all elements in one dimension: both arrays have one order. */
 static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};

@@ -225,8 +225,7 @@ static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *
 /* Waits for the device, and takes the time of a step. */
 static hlo_status end_step(const plan_run *r, plan_step *step, double start) {
     const hlo_status status = plan_finish(r->plan, r->sink);
-    plan_trace_step(r->plan->trace, step, start);
-    return status;
+    return status == HLO_OK ? plan_trace_step(r->plan->trace, step, start) : status;
 }
 
 hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
@@ -275,7 +274,7 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
         const plan_run r = {
             .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = start};
         status = run_entry(&r);
-        if (plan->trace) plan_trace_run(plan->trace, start);
+        if (status == HLO_OK && plan->trace) status = plan_trace_run(plan->trace, start);
         plan->backend->mark(plan->device, (uint32_t)i + 1);
     }
     hlo_status finished = plan_finish(plan, sink);

@@ -38,32 +38,32 @@ double plan_trace_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Adds an event, if there is room for it. */
-static void add(plan_trace *trace, const plan_step *step, double start, double seconds) {
+/* Adds an event, unless there are enough. HLO_OUT_OF_MEMORY. */
+static hlo_status add(plan_trace *trace, const plan_step *step, double start, double seconds) {
     if (trace->count == trace->capacity) {
         const size_t capacity = trace->capacity ? 2 * trace->capacity : 1024;
-        event *events = trace->capacity < MOST_EVENTS
-                            ? realloc(trace->events, capacity * sizeof *events)
-                            : NULL;
-        if (!events) return;
+        if (trace->capacity >= MOST_EVENTS) return HLO_OK;
+        event *events = realloc(trace->events, capacity * sizeof *events);
+        if (!events) return HLO_OUT_OF_MEMORY;
         trace->events = events;
         trace->capacity = capacity;
     }
     if (trace->count < MOST_EVENTS) trace->events[trace->count++] = (event){step, start, seconds};
+    return HLO_OK;
 }
 
-void plan_trace_step(plan_trace *trace, plan_step *step, double start) {
+hlo_status plan_trace_step(plan_trace *trace, plan_step *step, double start) {
     const double seconds = plan_trace_clock() - start;
     step->runs++;
     step->seconds += seconds;
-    add(trace, step, start, seconds);
+    return add(trace, step, start, seconds);
 }
 
-void plan_trace_run(plan_trace *trace, double start) {
+hlo_status plan_trace_run(plan_trace *trace, double start) {
     const double seconds = plan_trace_clock() - start;
     if (!trace->runs++) trace->first = start;
     trace->seconds += seconds;
-    add(trace, NULL, start, seconds);
+    return add(trace, NULL, start, seconds);
 }
 
 /* --------------------------------------------------------------------------------------- tables */
@@ -167,12 +167,12 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, bool na
                 100 * rest / trace->seconds, "", count - SHOWN);
 }
 
-void hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
+hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     const plan_trace *trace = plan->trace;
-    if (!trace || !trace->runs) return;
+    if (!trace || !trace->runs) return HLO_OK;
     size_t count = collect(plan, NULL);
     row *rows = calloc(count + 1, sizeof *rows);
-    if (!rows) return;
+    if (!rows) return HLO_OUT_OF_MEMORY;
     collect(plan, rows);
     double all = 0;
     for (size_t i = 0; i < count; i++) all += rows[i].seconds;
@@ -183,6 +183,7 @@ void hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     fputc('\n', out);
     print_rows(trace, rows, join(rows, count), true, out);
     free(rows);
+    return HLO_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- trace */

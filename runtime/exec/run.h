@@ -48,10 +48,10 @@ hlo_status plan_trace_new(hlo_plan *plan);
 void plan_trace_free(plan_trace *trace); /* NULL is allowed */
 /* Returns seconds from some moment on. */
 double plan_trace_clock(void);
-/* Adds a step that began at `start`. */
-void plan_trace_step(plan_trace *trace, plan_step *step, double start);
-/* Adds a run that began at `start`. */
-void plan_trace_run(plan_trace *trace, double start);
+/* Adds a step that began at `start`. HLO_OUT_OF_MEMORY. */
+hlo_status plan_trace_step(plan_trace *trace, plan_step *step, double start);
+/* Adds a run that began at `start`. HLO_OUT_OF_MEMORY. */
+hlo_status plan_trace_run(plan_trace *trace, double start);
 
 /* command_buffer.c: records a job that is executed between graphs. */
 hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);

@@ -238,7 +238,7 @@ static hlo_status call_look(hlo_module *module, const hlo_arrays *inputs) {
     options.check_finite = options.profile = true;
     hlo_status status = hlo_plan_new(module, &options, &sink, &plan);
     if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
-    if (status == HLO_OK) hlo_plan_print_profile(plan, nowhere);
+    if (status == HLO_OK) status = hlo_plan_print_profile(plan, nowhere);
     if (status == HLO_OK) hlo_plan_print_trace(plan, nowhere);
     hlo_arrays_free(outputs);
     hlo_plan_free(plan);

@@ -67,7 +67,7 @@ def commands(work, model, other):
     yield "wrong-names", run, [f"--inputs={work}/out.npz", model], [], 1
     yield "run", run, [model, f"--outputs={out}"], [out], 0
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
-    yield "look", run, [f"--values={out}", "--dump-values=*", "--check-nan", "--profile", f"--trace={work}/t.json", model], [out], 0
+    yield "look", run, [f"--values={out}", "--dump-values=*", "--check-nan", f"--trace={work}/t.json", model], [out], 0
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimised-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0

@@ -356,6 +356,7 @@ def jit(
     target: str | int | None = None,
     cuda: str | None = None,
     min_gain: float | None = None,
+    wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
     merge_dots: bool | None = None,
@@ -373,7 +374,7 @@ def jit(
       function: the function; without one, a decorator is returned.
       emit: "qdq", which XLA's GPU compiler makes FP8 calls of, the default there; "dq", for any platform, the default
         elsewhere; "ffi", calls of this package's own handlers.
-      target, cuda, min_gain, rules, allow_bias_rounding, merge_dots, ragged: as for ``rewrite``.
+      target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged: as for ``rewrite``.
       fallback: "error" raises Error where the function cannot be rewritten, "warn" runs it as jax.jit would and says
         why in a RewriteWarning.
       **jit_options: of ``jax.jit``: static_argnums, donate_argnums, in_shardings, ...
@@ -387,6 +388,7 @@ def jit(
         "target": target,
         "cuda": cuda,
         "min_gain": min_gain,
+        "wide": wide,
         "rules": rules,
         "allow_bias_rounding": allow_bias_rounding,
         "merge_dots": merge_dots,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Union, runtime_checkable
@@ -207,6 +207,8 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if value not in ("all", "used"):
             raise Error(f"no such scale operands: {value!r}; there are all, used", "invalid usage")
         return {"scales_used": value == "used"}
+    if key == "wide" and not isinstance(value, str):
+        value = ",".join(value)
     return {key: _bytes(value) if isinstance(value, (str, os.PathLike)) else value}
 
 
@@ -245,6 +247,7 @@ def rewrite(
     passes: str = "default",
     scale_operands: str = "all",
     min_gain: float = 0.0,
+    wide: str | Sequence[str] | None = None,
     rules: str | os.PathLike[str] | None = None,
     allow_bias_rounding: bool = False,
     merge_dots: bool = False,
@@ -263,6 +266,7 @@ def rewrite(
       passes: names separated by commas; "" for none, which reads, verifies and prints.
       scale_operands: "all", or "used" for XLA of 2026.
       min_gain: leaves wide what FP8 does not speed up by that factor.
+      wide: names of matmuls, or globs, that stay wide.
       rules: a file of further rules (docs/rules.md).
       allow_bias_rounding: an f32 bias may be rounded to bf16.
       merge_dots: makes one matmul of several that share an operand and a scale.
@@ -285,6 +289,7 @@ def rewrite(
             passes=passes,
             scale_operands=scale_operands,
             min_gain=min_gain,
+            wide=wide,
             rules=rules,
             allow_bias_rounding=allow_bias_rounding,
             merge_dots=merge_dots,
