@@ -85,6 +85,10 @@ typedef struct hlo_backend {
     /* Allocates memory of the device; NULL when memory runs out. */
     void *(*allocate)(void *device, size_t size);
     void (*release)(void *device, void *memory);
+    /* Writes the bytes that can be allocated; false: they are not known. NULL: they never are. */
+    bool (*available)(void *device, size_t *out_bytes);
+    /* Prints a line about the device and one about each library that it uses. */
+    void (*identify)(void *device, FILE *out);
     /* Returns memory of the device with these bytes of the host, which do not change; may be the
      * bytes themselves. NULL when memory runs out. Lives until the device is closed. */
     const void *(*import)(void *device, const void *bytes, size_t size);

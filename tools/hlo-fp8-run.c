@@ -427,13 +427,24 @@ static bool spares_files(const options *given) {
     return true;
 }
 
+/* Prints the backend that --version is asked with. */
+static int identify_backend(const options *given) {
+    const option_value *values = given->values;
+    if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || plugin_of(values))
+        return 0;
+    hlo_status status = hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout);
+    if (fflush(stdout) != 0 && status == HLO_OK) status = complain("write", "standard output");
+    return hlo_status_exit(status);
+}
+
 int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write for each line, not for each character of
                                               a caret line */
-    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) return exit_status;
+    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status))
+        return exit_status ? exit_status : identify_backend(&job.options);
     if (job.options.file_count != 1)
         return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
                                                                   : "no input file");

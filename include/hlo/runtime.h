@@ -150,6 +150,11 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
     hlo_plan_options_init_sized(options, sizeof *options);
 }
 
+/* Opens the backend's device and writes what it is, with the versions of the libraries that it
+ * uses, a line each. HLO_INVALID_USAGE: there is no backend of that name. HLO_INVALID_INPUT, with
+ * an error in `sink`: it is not available on this machine. HLO_OUT_OF_MEMORY. */
+hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FILE *out);
+
 /* Makes a plan for the entry computation, with all allocation and look-up that its runs need.
  * `module` must outlive the plan, unchanged; it is verified if it has not been. `options`
  * NULL: the defaults. On HLO_OK the caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE:

@@ -229,6 +229,11 @@ static void *cpu_allocate(void *device, size_t size) {
     return aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
 }
 
+static void cpu_identify(void *device, FILE *out) {
+    (void)device;
+    fprintf(out, "BLAS: %s\n", openblas_get_config());
+}
+
 static void cpu_release(void *device, void *memory) {
     (void)device;
     free(memory);
@@ -294,6 +299,7 @@ const hlo_backend cpu_backend = {
     .execute = cpu_execute,
     .allocate = cpu_allocate,
     .release = cpu_release,
+    .identify = cpu_identify,
     .import = cpu_import,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,

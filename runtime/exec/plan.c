@@ -25,6 +25,19 @@ static const hlo_backend *find_backend(const char *name) {
     return NULL;
 }
 
+hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *out) {
+    const hlo_backend *backend = find_backend(name);
+    hlo_plan_options options;
+    void *device;
+    if (!backend) return HLO_INVALID_USAGE;
+    hlo_plan_options_init(&options);
+    hlo_status status = backend->open(&options, sink, &device);
+    if (status != HLO_OK) return status;
+    backend->identify(device, out);
+    backend->close(device);
+    return HLO_OK;
+}
+
 /* Marks the computations that an instruction runs, and sets the layouts of their arguments and
  * results: a loop's state has the layout of the body's parameter; the branches of a conditional all
  * return its own layout. */
@@ -109,15 +122,28 @@ static void measure(hlo_plan *plan) {
         plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
 }
 
+/* Says what the memory was for, and, where the backend knows, how much there is. */
+static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink) {
+    size_t inputs = 0, outputs = 0, available = 0;
+    char there[64] = "";
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        inputs += leaf_size(plan, plan->inputs.shapes[i], false);
+    for (size_t i = 0; i < plan->outputs.count; i++)
+        outputs += leaf_size(plan, plan->outputs.shapes[i], true);
+    if (plan->backend->available && plan->backend->available(plan->device, &available))
+        snprintf(there, sizeof there, ", of which %zu are free", available);
+    hlo_diag_emit(
+        plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
+        "the %s backend has no %zu bytes of memory to run this%s: inputs take %zu, outputs "
+        "%zu, what lies between %zu",
+        plan->backend->name, plan->memory_size, there, inputs, outputs, plan->entry->frame_size);
+    return HLO_OUT_OF_MEMORY;
+}
+
 static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
     size_t size = plan->memory_size;
     plan->memory = plan->backend->allocate(plan->device, size ? size : 1);
-    if (!plan->memory) {
-        hlo_diag_emit(plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
-                      "the %s backend has no %zu bytes of memory to run this", plan->backend->name,
-                      size);
-        return HLO_OUT_OF_MEMORY;
-    }
+    if (!plan->memory) return refuse_memory(plan, sink);
     size_t at = plan->entry->frame_size;
     plan->arguments = hlo_arena_array(plan->arena, plan->inputs.count + 1, sizeof *plan->arguments);
     plan->results = hlo_arena_array(plan->arena, plan->outputs.count + 1, sizeof *plan->results);

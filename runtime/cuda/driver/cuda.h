@@ -91,6 +91,8 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
                               cuda_device *out_device);
 void *cuda_allocate(void *device, size_t size);
 void cuda_release(void *device, void *memory);
+bool cuda_available(void *device, size_t *out_bytes);
+void cuda_identify(void *device, FILE *out);
 const void *cuda_import(void *device, const void *bytes, size_t size);
 void cuda_copy_in(void *device, void *to, const void *host, size_t size);
 void cuda_copy_out(void *device, void *host, const void *from, size_t size);

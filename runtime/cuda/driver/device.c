@@ -238,6 +238,26 @@ void cuda_release(void *device, void *memory) {
     d->lib->cuMemFree(address(memory));
 }
 
+bool cuda_available(void *device, size_t *out_bytes) {
+    const cuda_device *d = device;
+    size_t total;
+    return !d->lib->cuMemGetInfo(out_bytes, &total);
+}
+
+void cuda_identify(void *device, FILE *out) {
+    const cuda_device *d = device;
+    size_t available = 0, total = 0;
+    int driver = 0, major = 0, minor = 0;
+    const bool known = !d->lib->cuMemGetInfo(&available, &total);
+    fprintf(out, "device: %s, sm_%d", d->name, d->sm);
+    if (known) fprintf(out, ", %zu of %zu MiB free", available >> 20, total >> 20);
+    fputc('\n', out);
+    if (!d->lib->cuDriverGetVersion(&driver))
+        fprintf(out, "CUDA driver: %d.%d\n", driver / 1000, driver % 1000 / 10);
+    fprintf(out, "cuBLASLt: %d\n", d->cublaslt);
+    if (!d->lib->nvrtcVersion(&major, &minor)) fprintf(out, "NVRTC: %d.%d\n", major, minor);
+}
+
 static void release_import(cuda_device *device, void *memory) {
     cuda_release(device, memory);
 }

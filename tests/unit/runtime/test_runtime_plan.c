@@ -221,6 +221,19 @@ static void progress_counts_what_is_executed(void **state) {
     hlo_module_free(module);
 }
 
+static void only_backends_of_this_build_are_told_of(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(hlo_backend_print("gpu", &sink, out), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_backend_print("cpu", NULL, out), HLO_OK);
+    fclose(out);
+    assert_memory_equal(text, "BLAS: ", 6);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_described_without_a_device),
@@ -228,6 +241,7 @@ int main(void) {
         cmocka_unit_test(progress_counts_what_is_executed),
         cmocka_unit_test(what_is_only_described_does_not_run),
         cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
+        cmocka_unit_test(only_backends_of_this_build_are_told_of),
         cmocka_unit_test(a_device_keeps_no_bounds),
         cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
         cmocka_unit_test(without_the_libraries_there_is_one_error),
