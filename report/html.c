@@ -1,5 +1,6 @@
 /* Verdicts as one page of HTML that needs nothing else: no network. Its script only sorts and
  * filters. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,10 @@ static void print_facts(FILE *out, const hlo_verdict *v) {
     print_fact(out, "now", v->instr);
     print_fact(out, "operands", v->operands);
     print_fact(out, "result", v->shape);
+    if (v->groups) {
+        snprintf(text, sizeof text, "%" PRId64, v->groups);
+        print_fact(out, "groups", text);
+    }
     print_fact(out, "op_name", v->op_name);
     snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
     element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");

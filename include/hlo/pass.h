@@ -160,6 +160,7 @@ typedef struct hlo_verdict {
     double input_bytes, bytes;
     double input_seconds, seconds;
     double fp8_seconds; /* wide: the seconds it would take in FP8, quantising included; else 0 */
+    int64_t groups;     /* of a ragged-dot, as it was in the input; 0: it was none */
 } hlo_verdict;
 
 /* The verdicts of one run of passes. It borrows nothing from the module. */

@@ -7,6 +7,7 @@
 
 #include "cost/run_count.h"
 #include "hlo/argument.h"
+#include "ir/module/ragged.h"
 #include "ir/text/print.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"
@@ -108,6 +109,8 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
         verdict.operands = hlo_arena_format(arena, "%s %s", shape_text(arena, product.a->shape),
                                             shape_text(arena, product.b->shape));
         verdict.flops = product.flops;
+        hlo_ragged ragged;
+        if (hlo_ragged_read(instr, &ragged)) verdict.groups = ragged.groups;
         if (instr->op == HLO_OP_CUSTOM_CALL)
             verdict.operation = copy_text(arena, hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
         if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul))

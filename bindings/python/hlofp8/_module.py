@@ -49,6 +49,7 @@ class Verdict:
     input_seconds: float  #: by a roofline for the target, before; 0: not known
     seconds: float  #: and after
     fp8_seconds: float  #: wide: the time it would take in FP8, quantising included
+    groups: int  #: of a ragged-dot, as it was in the input; 0: it was none
 
     @property
     def is_fp8(self) -> bool:
