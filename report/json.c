@@ -46,8 +46,8 @@ static json_t *json_of(const hlo_verdict *v) {
         number_value(v->source_line), "file", writer_string(v->file), "line", number_value(v->line),
         "column", number_value(v->column), "runs", v->runs, "flops", v->flops, "input_bytes",
         v->input_bytes, "bytes", v->bytes, "input_seconds", seconds_value(v->input_seconds),
-        "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds), "groups",
-        number_value(v->groups));
+        "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
+        "groups", number_value(v->groups));
 }
 
 static json_t *json_of_lint(const hlo_verdict *v) {

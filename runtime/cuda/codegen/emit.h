@@ -260,6 +260,9 @@ bool emit_update(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
 /* True if rows are so few and long that several blocks share each. */
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);
+void emit_ragged(emit *e, cuda_code *code);
+/* Returns why kernels cannot run the ragged-dot; NULL: they can. */
+const char *cuda_ragged_refusal(const hlo_instr *instr);
 void emit_scatter(emit *e, cuda_code *code);
 void emit_sort(emit *e, cuda_code *code);
 /* Returns why kernels cannot run the scatter or sort; NULL: they can. */

@@ -24,6 +24,7 @@ static group_class class_of(const hlo_instr *instr) {
     case HLO_OP_REDUCE: return GROUP_REDUCE;
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return GROUP_ALONE;
     case HLO_OP_REDUCE_WINDOW:
+    case HLO_OP_RAGGED_DOT:
     case HLO_OP_SORT:
     case HLO_OP_SCATTER: return GROUP_OTHER;
     default: return GROUP_PULL;

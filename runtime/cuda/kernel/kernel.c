@@ -41,6 +41,7 @@ const char *cuda_kernel_refusal(const hlo_instr *instr) {
             return "has no kernel for its element type";
     switch (instr->op) {
     case HLO_OP_REDUCE: return cuda_reduce_refusal(instr);
+    case HLO_OP_RAGGED_DOT: return cuda_ragged_refusal(instr);
     case HLO_OP_SCATTER:
     case HLO_OP_SORT: return cuda_applied_refusal(instr);
     default:

@@ -17,6 +17,8 @@ static void emit_group(emit *e, cuda_code *code) {
         emit_sort(e, code);
     else if (op == HLO_OP_SCATTER)
         emit_scatter(e, code);
+    else if (op == HLO_OP_RAGGED_DOT)
+        emit_ragged(e, code);
     else if (has(group, HLO_OP_REDUCE))
         emit_reduce(e, code);
     else if (op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code))

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""ragged-dot on the CPU backend is what its definition says, bit for bit on whole numbers.
+"""ragged-dot on the CPU backend, or with --cuda on that one, is what its definition says, bit for bit on whole numbers.
 
 XLA's CPU does not run the opcode, so the reference is written here: a mask that says which group each index of
 the ragged dimension belongs to, and one sum in f64. Modules are drawn: all three modes, any order of
 dimensions, sizes as a vector or for each index before the ragged dimension, sums below and above its extent.
 Then the operands are fp8 values times factors that do not vary along what is summed: each ragged-dot must become
 FP8, dense and kept, and compute the same; factors of rows, batches and groups that are in no product are NaN.
+
+--cuda takes fewer of the modules, on a device, or with --standin on that library (tests/cuda/README.md).
 """
 import os
 import subprocess
@@ -52,7 +54,7 @@ def masks(sizes, extent):
 
 
 class Case:
-    def __init__(self, number, large=False, quantised=False):
+    def __init__(self, number, large=0, quantised=False):
         self.mode = 'MKB'[number % 3]
         names = iter('abcdefhijklmnopqrstuvwxyz')
         counts = [RNG.integers(0, 3), RNG.integers(1, 3), RNG.integers(0, 3), RNG.integers(0, 3)]
@@ -69,7 +71,7 @@ class Case:
         size[self.ragged] = int(RNG.integers(1, 14))
         size['g'] = int(RNG.integers(1, 5))
         if large:
-            size = dict.fromkeys(size, 200) | {self.ragged: 700, 'g': 5}
+            size = dict.fromkeys(size, large) | {self.ragged: 7 * large // 2, 'g': 5}
         left = ''.join(RNG.permutation(batch + summed + rows)) if not large else ''.join(rows + summed)
         right = ''.join(RNG.permutation(batch + summed + columns + ['g'] * (self.mode == 'M')))
         rows, columns = sorted(rows, key=left.index), sorted(columns, key=right.index)
@@ -197,12 +199,21 @@ def quantised(args):
 
 
 def main():
-    args = _script.parser().parse_args()
-    cases = [Case(i) for i in range(600)] + [Case(0, True), Case(1, True)]
+    parser = _script.parser()
+    parser.add_argument('--cuda', action='store_true')
+    parser.add_argument('--standin')
+    args = parser.parse_args()
+    if args.cuda:
+        sys.path.append(os.path.join(os.path.dirname(__file__), '../../cuda'))
+        import _device
+    environment = _device.environment(args.standin) if args.cuda else os.environ
+    cases = [Case(i) for i in range(120 if args.cuda else 600)] + [Case(i, 40 if args.standin else 200) for i in range(2)]
+    if args.cuda:
+        cases = [case for case in cases if case.types[2] != 'c64']
     path, inputs = write(args.work, cases)
     outputs = os.path.join(args.work, 'ragged_out.npz')
-    subprocess.run([os.path.join(args.bin, 'hlo-fp8-run'), path, '--inputs=' + inputs, '--outputs=' + outputs],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([os.path.join(args.bin, 'hlo-fp8-run'), path, '--inputs=' + inputs, '--outputs=' + outputs,
+                    *['--backend=cuda'] * args.cuda], check=True, stdout=subprocess.DEVNULL, env=environment)
     found, failures = np.load(outputs), 0
     for i, case in enumerate(cases):
         got = found[str(i)]
@@ -214,7 +225,7 @@ def main():
               f'  sizes {case.inputs[2].tolist()}\n  got {got.tolist()}\n  want {case.want.tolist()}'[:3000])
     print(f'{len(cases)} ragged-dots, {failures} differ; sizes of modes and types: '
           f'{len({(c.mode, c.types) for c in cases})}')
-    return failures + quantised(args) != 0
+    return failures + (0 if args.cuda else quantised(args)) != 0
 
 
 if __name__ == '__main__':

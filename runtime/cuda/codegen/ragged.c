@@ -1,0 +1,361 @@
+/* Kernels for ragged-dots. A block has a tile of the result, and reads of the group sizes where
+ * groups begin and end: it sums for the groups that its rows are in, or over the terms that its
+ * group has, and nothing else. The grid depends on shapes alone, so that a graph can hold it. */
+#include <string.h>
+
+#include "ir/kernel/kernel.h"
+#include "ir/module/ragged.h"
+#include "runtime/cuda/codegen/emit.h"
+
+/* Threads of a block as a square, and terms that are in shared memory at once. */
+enum { SIDE = 16, DEPTH = 16 };
+_Static_assert(SIDE *SIDE == CUDA_BLOCK, "a thread for each position in the square");
+
+/* Dimensions of an operand that are counted as one. */
+typedef struct dims_of {
+    uint32_t count, order[HLO_EVAL_MAX_RANK]; /* from the fastest to the slowest */
+    int64_t size;
+} dims_of;
+
+/* One side of the tile: its rows, or its columns. */
+typedef struct side {
+    const hlo_instr *operand;
+    const hlo_ints *summed;
+    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension; -1: none; and the next */
+    dims_of open;                         /* dimensions that the tile divides */
+    int each;                             /* rows or columns of a thread */
+    const char *base;                     /* the tile's first row or column */
+    const char *shared; /* the operand's part in shared memory, [DEPTH][each * SIDE] */
+    const char *at[HLO_EVAL_MAX_RANK];
+} side;
+
+typedef struct ragging {
+    emit *e;
+    const hlo_instr *instr;
+    hlo_ragged r;
+    hlo_type type;
+    const char *sum_type; /* of sums; integers wrap */
+    side side[2];
+    dims_of summed;   /* of the left operand: what one loop runs over */
+    dims_of apart;    /* CONTRACTING: the other contracting dimensions */
+    const char *sums; /* of a thread, [rows][columns] */
+    const char *result[HLO_EVAL_MAX_RANK];
+} ragging;
+
+/* ----------------------------------------------------------------------------------- supporting */
+
+const char *cuda_ragged_refusal(const hlo_instr *instr) {
+    hlo_ragged r;
+    if (!hlo_ragged_read(instr, &r)) return "has no kernel";
+    const hlo_type type = instr->shape->type;
+    for (uint32_t i = 0; i < 3; i++) {
+        const hlo_type of = hlo_instr_operand(instr, i)->shape->type;
+        if (!cuda_types[of].cell) return "has no kernel for its element type";
+        if (i == 2 ? !hlo_type_is_integer(of) : hlo_type_is_float(of) != hlo_type_is_float(type))
+            return "has no kernel for operands of other kinds of numbers";
+    }
+    return cuda_types[type].cell && type != HLO_TYPE_PRED ? NULL
+                                                          : "has no kernel for its element type";
+}
+
+/* Counts dimensions as one: from the last of those that `chosen` has. */
+static dims_of joined(const hlo_shape *shape, const bool *chosen) {
+    dims_of d = {.size = 1};
+    for (uint32_t i = 0, rank = shape->rank; i < rank; i++) {
+        const uint32_t dim =
+            shape->layout ? (uint32_t)shape->layout->minor_to_major[i] : rank - 1 - i;
+        if (!chosen[dim]) continue;
+        d.order[d.count++] = dim;
+        d.size *= shape->dims[dim];
+    }
+    return d;
+}
+
+/* Sets the result's dimension of each of an operand's, and which of these the tile divides. */
+static void read_side(ragging *g, unsigned number) {
+    const hlo_ragged *r = &g->r;
+    side *s = &g->side[number];
+    const hlo_dot_dims dot = hlo_dot_dims_of(g->instr);
+    const hlo_ints *batch = number ? dot.rhs_batch : dot.lhs_batch;
+    const int64_t first = r->mode == HLO_RAGGED_CONTRACTING;
+    int64_t next = number ? g->side[0].after : first + batch->count;
+    bool open[HLO_EVAL_MAX_RANK] = {0};
+    s->operand = hlo_instr_operand(g->instr, number);
+    s->summed = number ? dot.rhs_contracting : dot.lhs_contracting;
+    for (uint32_t d = 0; d < s->operand->shape->rank; d++) {
+        s->to[d] = -1;
+        for (uint32_t i = 0; i < batch->count; i++)
+            if (batch->v[i] == d) s->to[d] = first + i;
+        const bool rows = r->mode == HLO_RAGGED_FREE;
+        if (s->to[d] >= 0 || hlo_ints_contain(s->summed, d) || (number && rows && d == r->partner))
+            continue;
+        s->to[d] = next++;
+        open[d] = number || !rows || d == r->dim;
+    }
+    s->after = next;
+    s->open = joined(s->operand->shape, open);
+    int64_t typical = s->open.size;
+    if (!number && r->mode == HLO_RAGGED_FREE && r->groups) typical /= r->groups;
+    for (s->each = 1; s->each < 4 && s->each * SIDE < typical;) s->each *= 2;
+}
+
+static void read_summed(ragging *g) {
+    const side *s = &g->side[0];
+    bool one[HLO_EVAL_MAX_RANK] = {0}, other[HLO_EVAL_MAX_RANK] = {0};
+    for (uint32_t i = 0; i < s->summed->count; i++) {
+        const int64_t d = s->summed->v[i];
+        *(g->r.mode == HLO_RAGGED_CONTRACTING && d != g->r.dim ? &other[d] : &one[d]) = true;
+    }
+    g->summed = joined(s->operand->shape, one);
+    g->apart = joined(s->operand->shape, other);
+}
+
+/* -------------------------------------------------------------------------------------- indices */
+
+static void split(ragging *g, const char *linear, const side *s, const dims_of *d,
+                  const char **at) {
+    emit_split(g->e, linear, s->operand->shape->dims, d->order, d->count, at);
+}
+
+/* Sets the right operand's indices of contracting dimensions to those of the left. */
+static void pair_summed(ragging *g) {
+    for (uint32_t i = 0; i < g->side[0].summed->count; i++)
+        g->side[1].at[g->side[1].summed->v[i]] = g->side[0].at[g->side[0].summed->v[i]];
+}
+
+static bool is_open(const side *s, uint32_t dim) {
+    for (uint32_t i = 0; i < s->open.count; i++)
+        if (s->open.order[i] == dim) return true;
+    return false;
+}
+
+/* Computes the place of the block: its tile, and the index of each dimension that no tile divides.
+ * Returns the number of blocks. */
+static int64_t find_place(ragging *g) {
+    emit *e = g->e;
+    const uint32_t rank = g->instr->shape->rank;
+    int64_t dims[HLO_EVAL_MAX_RANK + 2], blocks = 1;
+    uint32_t order[HLO_EVAL_MAX_RANK + 2];
+    const char *at[HLO_EVAL_MAX_RANK + 2];
+    bool divided[HLO_EVAL_MAX_RANK] = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        const side *s = &g->side[i];
+        const int64_t width = (int64_t)s->each * SIDE;
+        dims[!i] = (s->open.size + width - 1) / width;
+        for (uint32_t d = 0; d < s->operand->shape->rank; d++)
+            if (is_open(s, d)) divided[s->to[d]] = true;
+    }
+    for (uint32_t d = 0; d < rank; d++) dims[2 + d] = divided[d] ? 1 : g->instr->shape->dims[d];
+    for (uint32_t i = 0; i < rank + 2; i++) {
+        order[i] = i;
+        blocks *= dims[i];
+    }
+    emit_split(e, "(int)blockIdx.x", dims, order, rank + 2, at);
+    memcpy(g->result, at + 2, rank * sizeof *at);
+    for (uint32_t i = 0; i < 2; i++) {
+        side *s = &g->side[i];
+        s->base = emit_offset(e, "%s * %d", at[!i], s->each * SIDE);
+        for (uint32_t d = 0; d < s->operand->shape->rank; d++)
+            if (s->to[d] >= 0 && !is_open(s, d)) s->at[d] = g->result[s->to[d]];
+    }
+    return blocks;
+}
+
+/* Opens a loop over groups, behind whose first line `start` and `end` are where the group is. */
+static void open_groups(ragging *g, const char *below, const char *which, const char *start,
+                        const char *end) {
+    emit *e = g->e;
+    const hlo_instr *sizes = hlo_instr_operand(g->instr, 2);
+    const char *at[HLO_EVAL_MAX_RANK];
+    emit_text(e, "%s %s = 0, %s = 0;", e->offset, start, end);
+    emit_open(e, "for (%s %s = 0; %s < %s; %s++) {", e->offset, which, which, below, which);
+    for (uint32_t i = 0; i < g->r.prefix_count; i++) at[i] = g->side[0].at[g->r.prefix[i]];
+    at[sizes->shape->rank - 1] = which;
+    const char *size = emit_pull(
+        e, sizes, emit_index_new(e, sizes->shape->rank, sizes->shape->dims, at, NULL, NULL), false);
+    emit_text(e, "%s = %s;", start, end);
+    emit_text(e, "%s = (%s)place(%s + place(%s, %lld), %lld);", end, e->offset, start, size,
+              (long long)g->r.extent, (long long)g->r.extent);
+}
+
+/* ----------------------------------------------------------------------------------------- sums */
+
+/* Returns an element of an operand, as a number of the result's type. */
+static const char *element(ragging *g, const side *s) {
+    emit *e = g->e;
+    const hlo_shape *shape = s->operand->shape;
+    const char *value = emit_pull(
+        e, s->operand, emit_index_new(e, shape->rank, shape->dims, s->at, NULL, NULL), false);
+    const bool holds = hlo_type_is_float(shape->type) && hlo_types[shape->type].bits == 8 &&
+                       hlo_types[g->type].bits >= 16;
+    return holds ? value : emit_cast(e, shape->type, g->type, false, value, false);
+}
+
+/* Brings DEPTH terms of an operand to shared memory: rows in [first, last), and terms from `step`
+ * up to `end`; 0 elsewhere. */
+static void load_tile(ragging *g, unsigned number, const char *first, const char *last,
+                      const char *step, const char *end) {
+    emit *e = g->e;
+    side *s = &g->side[number];
+    const int width = s->each * SIDE;
+    int64_t strides[HLO_EVAL_MAX_RANK];
+    hlo_shape_strides(s->operand->shape, strides);
+    /* Threads of a warp read neighbours. */
+    const bool by_terms = !s->open.count || strides[s->open.order[0]] != 1;
+    const char *t = emit_name(e, "i");
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int %s = threadIdx.x; %s < %d; %s += %d) {", t, t, width * DEPTH, t,
+              CUDA_BLOCK);
+    const int fast = by_terms ? DEPTH : width;
+    const char *low = emit_offset(e, "%s %% %d", t, fast),
+               *high = emit_offset(e, "%s / %d", t, fast);
+    const char *term = by_terms ? low : high, *row = by_terms ? high : low;
+    const char *k = emit_offset(e, "%s + %s", step, term);
+    const char *at = emit_offset(e, "%s + %s", s->base, row), *value = emit_name(e, "v");
+    emit_text(e, "%s %s = 0;", g->sum_type, value);
+    emit_open(e, "if (%s < %s && %s >= %s && %s < %s) {", k, end, at, first, at, last);
+    split(g, at, s, &s->open, s->at);
+    split(g, k, &g->side[0], &g->summed, g->side[0].at);
+    pair_summed(g);
+    emit_text(e, "%s = (%s)%s;", value, g->sum_type, element(g, s));
+    emit_close(e);
+    emit_text(e, "%s[%s][%s] = %s;", s->shared, term, row, value);
+    emit_close(e);
+}
+
+/* Adds the terms from `start` to `end`, for rows in [first, last). `guarded`: others keep their
+ * sums, whatever the right operand has there. */
+static void add_terms(ragging *g, const char *start, const char *end, const char *first,
+                      const char *last, bool guarded) {
+    emit *e = g->e;
+    const int rows = g->side[0].each, columns = g->side[1].each;
+    const char *step = emit_name(e, "i"),
+               *most = hlo_arena_format(e->arena, "%lld", (long long)g->side[1].open.size);
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, start, step, end, step,
+              DEPTH);
+    emit_text(e, "__syncthreads();");
+    load_tile(g, 0, first, last, step, end);
+    load_tile(g, 1, "0", most, step, end);
+    emit_text(e, "__syncthreads();");
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int k = 0; k < %d; k++) {", DEPTH);
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int r = 0; r < %d; r++) {", rows);
+    emit_text(e, "const int row = threadIdx.x / %d + r * %d;", SIDE, SIDE);
+    if (guarded)
+        emit_text(e, "if (%s + row < %s || %s + row >= %s) continue;", g->side[0].base, first,
+                  g->side[0].base, last);
+    emit_text(e, "#pragma unroll");
+    emit_text(e, "for (int c = 0; c < %d; c++)", columns);
+    emit_text(e, "  %s[r][c] += %s[k][row] * %s[k][threadIdx.x %% %d + c * %d];", g->sums,
+              g->side[0].shared, g->side[1].shared, SIDE, SIDE);
+    emit_close(e);
+    emit_close(e);
+    emit_close(e);
+}
+
+static const char *count_text(ragging *g, int64_t count) {
+    return hlo_arena_format(g->e->arena, "%lld", (long long)count);
+}
+
+/* Sums for each group that a row of the tile is in. */
+static void sum_rows(ragging *g) {
+    emit *e = g->e;
+    const side *s = &g->side[0];
+    const char *which = emit_name(e, "i"), *start = emit_name(e, "i"), *end = emit_name(e, "i");
+    open_groups(g, count_text(g, g->r.groups), which, start, end);
+    emit_text(e, "if (%s >= %s + %d) break;", start, s->base, s->each * SIDE);
+    emit_text(e, "if (%s <= %s || %s >= %s) continue;", end, s->base, start, end);
+    g->side[1].at[g->r.partner] = which;
+    add_terms(g, "0", count_text(g, g->summed.size), start, end, true);
+    emit_close(e);
+}
+
+/* Sums the terms that the block's group has. */
+static void sum_group(ragging *g) {
+    emit *e = g->e;
+    const char *apart = emit_name(e, "i"), *which = emit_name(e, "i"), *start = emit_name(e, "i"),
+               *end = emit_name(e, "i"), *below = emit_offset(e, "%s + 1", g->result[g->r.place]);
+    emit_open(e, "for (%s %s = 0; %s < %lld; %s++) {", e->offset, apart, apart,
+              (long long)g->apart.size, apart);
+    split(g, apart, &g->side[0], &g->apart, g->side[0].at);
+    open_groups(g, below, which, start, end);
+    emit_close(e);
+    add_terms(g, start, end, "0", count_text(g, g->side[0].open.size), false);
+    emit_close(e);
+}
+
+/* Sums if the block's batch item is in a group. */
+static void sum_batch(ragging *g) {
+    emit *e = g->e;
+    const char *which = emit_name(e, "i"), *start = emit_name(e, "i"), *end = emit_name(e, "i");
+    open_groups(g, count_text(g, g->r.groups), which, start, end);
+    emit_close(e);
+    emit_open(e, "if (%s < %s) {", g->result[g->r.place], end);
+    add_terms(g, "0", count_text(g, g->summed.size), "0", count_text(g, g->side[0].open.size),
+              false);
+    emit_close(e);
+}
+
+/* ---------------------------------------------------------------------------------- the results */
+
+static void store_sums(ragging *g) {
+    emit *e = g->e;
+    const hlo_shape *shape = g->instr->shape;
+    const char *names[] = {"r", "c"}, *index[2];
+    for (int i = 0; i < 2; i++) {
+        side *s = &g->side[i];
+        emit_text(e, "#pragma unroll");
+        emit_open(e, "for (int %s = 0; %s < %d; %s++) {", names[i], names[i], s->each, names[i]);
+        index[i] =
+            emit_value(e, "i", e->offset,
+                       i ? "%s + threadIdx.x %% %d + %s * %d" : "%s + threadIdx.x / %d + %s * %d",
+                       s->base, SIDE, names[i], SIDE);
+        emit_text(e, "if (%s >= %lld) continue;", index[i], (long long)s->open.size);
+        split(g, index[i], s, &s->open, s->at);
+        for (uint32_t d = 0; d < s->operand->shape->rank; d++)
+            if (is_open(s, d)) g->result[s->to[d]] = s->at[d];
+    }
+    const char *sum = emit_value(e, "v", cuda_types[g->type].compute, "(%s)%s[r][c]",
+                                 cuda_types[g->type].compute, g->sums);
+    emit_store(e, 0, emit_index_new(e, shape->rank, shape->dims, g->result, NULL, NULL),
+               emit_cell(e, g->type, sum));
+    emit_close(e);
+    emit_close(e);
+}
+
+void emit_ragged(emit *e, cuda_code *code) {
+    ragging g = {.e = e, .instr = e->job->group.results[0]};
+    const char *why = cuda_ragged_refusal(g.instr);
+    if (why) {
+        emit_refuse(e, "%s", why);
+        return;
+    }
+    hlo_ragged_read(g.instr, &g.r);
+    g.type = g.instr->shape->type;
+    const char *compute = cuda_types[g.type].compute;
+    g.sum_type = hlo_type_is_float(g.type)      ? compute
+                 : hlo_types[g.type].bits == 64 ? "uint64"
+                                                : "uint";
+    if (hlo_shape_count(g.instr->shape) == 0) return;
+    emit_lines lines = {0};
+    emit_restart(e, &lines);
+    e->width = 1;
+    for (unsigned i = 0; i < 2; i++) read_side(&g, i);
+    read_summed(&g);
+    e->offset = emit_offset_type(e, g.summed.size);
+    const int64_t blocks = find_place(&g);
+    g.sums = emit_name(e, "a");
+    emit_text(e, "%s %s[%d][%d] = {};", g.sum_type, g.sums, g.side[0].each, g.side[1].each);
+    for (int i = 0; i < 2; i++) {
+        g.side[i].shared = emit_name(e, "s");
+        emit_text(e, "__shared__ %s %s[%d][%d];", g.sum_type, g.side[i].shared, DEPTH,
+                  g.side[i].each * SIDE + 1);
+    }
+    static void (*const sum[])(ragging *) = {[HLO_RAGGED_FREE] = sum_rows,
+                                             [HLO_RAGGED_CONTRACTING] = sum_group,
+                                             [HLO_RAGGED_BATCH] = sum_batch};
+    sum[g.r.mode](&g);
+    store_sums(&g);
+    emit_add_launch(e, code, emit_launch(e, "ragged", &lines, blocks, 0, NULL));
+}
