@@ -14,5 +14,5 @@ set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # and a script that calls ldconfig
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libjansson-dev, libopenblas-dev, libprotobuf-c-dev, libxxhash-dev, libzip-dev, zlib1g-dev")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libjansson-dev, libprotobuf-c-dev, libxxhash-dev, libzip-dev, zlib1g-dev")
 include(CPack)

@@ -11,7 +11,6 @@ config.test_exec_root = config.hlo_binary_dir + "/testdata"
 # A sanitizer's report must not look like a refused module (status 1) or a gate (status 3).
 config.environment["ASAN_OPTIONS"] = "exitcode=99:detect_leaks=1"
 config.environment["UBSAN_OPTIONS"] = "exitcode=99:print_stacktrace=1"
-config.environment["OPENBLAS_NUM_THREADS"] = "1"
 
 for name in ("filecheck", "not"):
     if not getattr(config, "hlo_" + name):

@@ -10,42 +10,7 @@ hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
                           hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS)};
 }
 
-/* --------------------------------------------------------------------- the plain matrix product */
-
-enum { PANEL_ROWS = 64, PANEL_COLUMNS = 256 };
-
-/* Computes rows [begin, end) of c, panel by panel of b. */
-static void multiply_rows(void *arg, int64_t begin, int64_t end) {
-    const hlo_product *p = arg;
-    const float *a = p->a, *b = p->b;
-    float panel[PANEL_ROWS][PANEL_COLUMNS], *rows_of_c = p->c;
-    memset(rows_of_c + begin * p->n, 0, (size_t)((end - begin) * p->n) * sizeof(float));
-    for (int64_t j0 = 0; j0 < p->n; j0 += PANEL_COLUMNS) {
-        int64_t columns = p->n - j0 < PANEL_COLUMNS ? p->n - j0 : PANEL_COLUMNS;
-        for (int64_t l0 = 0; l0 < p->k; l0 += PANEL_ROWS) {
-            int64_t rows = p->k - l0 < PANEL_ROWS ? p->k - l0 : PANEL_ROWS;
-            for (int64_t l = 0; l < rows; l++)
-                for (int64_t j = 0; j < columns; j++)
-                    panel[l][j] = b[(l0 + l) * p->b_row + (j0 + j) * p->b_col];
-            for (int64_t i = begin; i < end; i++) {
-                float *c = rows_of_c + i * p->n + j0;
-                for (int64_t l = 0; l < rows; l++) {
-                    float x = a[i * p->a_row + (l0 + l) * p->a_col];
-                    for (int64_t j = 0; j < columns; j++) c[j] += x * panel[l][j];
-                }
-            }
-        }
-    }
-}
-
-static void multiply_f32(const hlo_eval_env *env, hlo_product p) {
-    if (env->parallel && p.m * p.n * p.k > 1 << 18)
-        env->parallel(env->user, p.m, multiply_rows, &p);
-    else
-        multiply_rows(&p, 0, p.m);
-}
-
-/* ------------------------------------------------------------------------------------ any lanes */
+/* ---------------------------------------------------------------------------------- other lanes */
 
 typedef struct inner {
     int64_t n, k;
@@ -65,7 +30,6 @@ typedef struct inner {
                 ((T *)p->c)[i * p->n + j] = sum;                                                   \
             }                                                                                      \
     }
-INNER(inner_f64, double)
 INNER(inner_u64, uint64_t)
 INNER(inner_c128, double _Complex)
 
@@ -77,7 +41,6 @@ typedef struct operand {
     hlo_view view;
     uint32_t batch, open; /* dimensions in the first group, and in the second */
     int64_t size[3], stride[3];
-    const void *data;
 } operand;
 
 static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
@@ -87,8 +50,7 @@ static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
     o->open = view->rank - batch->count - contracting->count;
 }
 
-/* True if each group can be traversed with one stride, not backwards, and one of the last two
- * strides is 1. */
+/* True if each group can be traversed with one stride, not backwards. */
 static bool as_matrices(operand *o) {
     uint32_t ends[] = {o->batch, o->batch + o->open, o->view.rank}, d = 0;
     bool plain = true;
@@ -103,9 +65,7 @@ static bool as_matrices(operand *o) {
             o->stride[g] = o->strides.v[d];
         }
     }
-    if (o->size[2] == 1 && o->stride[1] != 1) o->stride[2] = 1;
-    if (o->size[1] == 1 && o->stride[2] != 1) o->stride[1] = 1;
-    return plain && (o->stride[1] == 1 || o->stride[2] == 1);
+    return plain;
 }
 
 static bool is_dense(const hlo_view *view) {
@@ -116,34 +76,11 @@ static bool is_dense(const hlo_view *view) {
     return true;
 }
 
-/* True if the elements lie together, but not in row-major order. */
-static bool is_permuted(const hlo_view *view) {
-    int64_t extent = 1;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        if (view->strides[d] == 0 && view->dims[d] != 1) return false;
-        extent += (view->dims[d] - 1) * view->strides[d];
-    }
-    return extent == hlo_view_count(view) && !is_dense(view);
-}
-
-/* Uses the operand in place if it has `type` and its strides satisfy `strided`; otherwise packs it.
- */
-static void pack(const hlo_eval_env *env, operand *o, hlo_type type, bool strided,
-                 hlo_arena *scratch) {
-    bool plain = as_matrices(o);
-    o->data = o->view.data;
-    if (plain && strided && o->view.type == type) return;
-    hlo_view dense = hlo_view_scratch(scratch, type, &o->view), from = o->view;
-    if (o->view.type != type && is_permuted(&o->view)) {
-        /* Converted in the order of memory, and then turned, which is what copies are fast at. */
-        int64_t count = hlo_view_count(&o->view), one = 1;
-        const hlo_view in = {from.type, 1, &count, &one, from.data};
-        from.type = type;
-        from.data = hlo_arena_array(scratch, (size_t)count, hlo_types[type].bytes);
-        hlo_view_convert(env, &in, &(hlo_view){type, 1, &count, &one, from.data});
-    }
-    hlo_view_convert(env, &from, &dense);
-    o->data = dense.data;
+/* Copies the operand to a dense array of `type`. */
+static void pack(const hlo_eval_env *env, operand *o, hlo_type type, hlo_arena *scratch) {
+    hlo_view dense = hlo_view_scratch(scratch, type, &o->view);
+    hlo_view_convert(env, &o->view, &dense);
+    o->view = dense;
     o->stride[2] = 1;
     o->stride[1] = o->size[2];
     o->stride[0] = o->size[1] * o->size[2];
@@ -158,42 +95,36 @@ static hlo_type lane_type(hlo_lane lane) {
     return types[lane];
 }
 
-/* True if the host's matrix product computes it. */
-static bool is_lent(const hlo_eval_env *env, hlo_lane lane) {
-    return env->gemm && (lane == HLO_LANE_F32 || lane == HLO_LANE_F64);
+static bool is_float_lane(hlo_lane lane) {
+    return lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
 }
 
-static void multiply_batches(const hlo_eval_env *env, hlo_lane lane, const operand *a,
-                             const operand *b, void *c) {
+/* True if a product reads the operand where it is. */
+static bool is_factor(hlo_lane lane, const operand *o, bool plain) {
+    const hlo_lane own = hlo_lane_of(o->view.type);
+    return plain && is_float_lane(lane) && (own == HLO_LANE_F32 || own == lane);
+}
+
+static hlo_factor factor_of(const operand *o) {
+    return (hlo_factor){o->view.type, o->view.data, o->stride[0], o->stride[1], o->stride[2]};
+}
+
+static void multiply_floats(const hlo_eval_env *env, hlo_lane lane, const operand *a,
+                            const operand *b, void *c, hlo_arena *scratch) {
+    const hlo_product product = {lane_type(lane), a->size[0],   a->size[1],   b->size[1],
+                                 a->size[2],      factor_of(a), factor_of(b), c};
+    hlo_product_run(env, &product, scratch);
+}
+
+static void multiply_others(const hlo_eval_env *env, hlo_lane lane, const operand *a,
+                            const operand *b, void *c) {
     int64_t m = a->size[1], n = b->size[1], k = a->size[2];
     int64_t size = (int64_t)hlo_lane_size(lane);
+    void (*body)(void *, int64_t, int64_t) = lane == HLO_LANE_C128 ? inner_c128 : inner_u64;
     for (int64_t batch = 0; batch < a->size[0]; batch++) {
-        const char *left = (const char *)a->data + batch * a->stride[0] * size;
-        const char *right = (const char *)b->data + batch * b->stride[0] * size;
-        char *out = (char *)c + batch * m * n * size;
-        const hlo_product product = {.type = lane_type(lane),
-                                     .m = m,
-                                     .n = n,
-                                     .k = k,
-                                     .a = left,
-                                     .a_row = a->stride[1],
-                                     .a_col = a->stride[2],
-                                     .b = right,
-                                     .b_row = b->stride[2],
-                                     .b_col = b->stride[1],
-                                     .c = out};
-        if (is_lent(env, lane)) {
-            env->gemm(env, &product);
-            continue;
-        }
-        if (lane == HLO_LANE_F32) {
-            multiply_f32(env, product);
-            continue;
-        }
-        inner p = {n, k, left, right, out};
-        void (*body)(void *, int64_t, int64_t) = lane == HLO_LANE_F64    ? inner_f64
-                                                 : lane == HLO_LANE_C128 ? inner_c128
-                                                                         : inner_u64;
+        inner p = {n, k, (const char *)a->view.data + batch * a->stride[0] * size,
+                   (const char *)b->view.data + batch * b->stride[0] * size,
+                   (char *)c + batch * m * n * size};
         if (env->parallel && m * n * k > 1 << 18)
             env->parallel(env->user, m, body, &p);
         else
@@ -217,16 +148,16 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
     arrange(&a, lhs, dims.lhs_batch, dims.lhs_contracting);
     arrange(&b, rhs, dims.rhs_batch, dims.rhs_contracting);
     hlo_type type = lane_type(lane);
-    bool strided = lane == HLO_LANE_F32 || is_lent(env, lane);
-    pack(env, &a, type, strided, scratch);
-    pack(env, &b, type, strided, scratch);
-    if (result->type == type && is_dense(result)) {
-        multiply_batches(env, lane, &a, &b, result->data);
-    } else {
-        hlo_view dense = hlo_view_scratch(scratch, type, result);
-        multiply_batches(env, lane, &a, &b, dense.data);
-        hlo_view_convert(env, &dense, result);
-    }
+    if (!is_factor(lane, &a, as_matrices(&a))) pack(env, &a, type, scratch);
+    if (!is_factor(lane, &b, as_matrices(&b))) pack(env, &b, type, scratch);
+    hlo_view c = *result;
+    const bool in_place = result->type == type && is_dense(result);
+    if (!in_place) c = hlo_view_scratch(scratch, type, result);
+    if (is_float_lane(lane))
+        multiply_floats(env, lane, &a, &b, c.data, scratch);
+    else
+        multiply_others(env, lane, &a, &b, c.data);
+    if (!in_place) hlo_view_convert(env, &c, result);
     hlo_arena_release(scratch, mark);
     return HLO_OK;
 }

@@ -227,6 +227,29 @@ static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
     return (char *)view->data + offset * hlo_types[view->type].bytes;
 }
 
+/* ------------------------------------------------------------------------------------- products */
+
+/* An operand of a product: lines, which are rows of the left one and columns of the right one, of
+ * terms. Distances are in elements. */
+typedef struct hlo_factor {
+    hlo_type type;
+    const void *data;
+    int64_t batch, line, term; /* from one to the next */
+} hlo_factor;
+
+/* Products of matrices: c[i][j] = sum over l of a.data[i * a.line + l * a.term] * b.data[j *
+ * b.line + l * b.term], for i < m, j < n, l < k, and so for each batch. c is dense, of `type`: f32,
+ * of floats of at most 32 bits, or f64. */
+typedef struct hlo_product {
+    hlo_type type;
+    int64_t batches, m, n, k;
+    hlo_factor a, b;
+    void *c;
+} hlo_product;
+/* Names the processors that the inner loop chosen here is for. */
+const char *hlo_product_processor(void);
+void hlo_product_run(const hlo_eval_env *env, const hlo_product *product, hlo_arena *scratch);
+
 /* -------------------------------------------------------------------------------------- windows */
 
 /* One dimension of a window, from `window={size=.. stride=.. ...}`; of pairs the first. */

@@ -22,30 +22,14 @@ hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape);
 /* Dimensions that an array may have here. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 
-/* A product of matrices of f32, or all three of f64: c[i*n + j] = sum over l of
- * a[i*a_row + l*a_col] * b[l*b_row + j*b_col] for i < m, j < n, l < k. Of a_row and a_col one is 1,
- * likewise of b_row and b_col. */
-typedef struct hlo_product {
-    hlo_type type;
-    int64_t m, n, k;
-    const void *a;
-    int64_t a_row, a_col;
-    const void *b;
-    int64_t b_row, b_col;
-    void *c;
-} hlo_product;
-
-/* Functions that the host lends to kernels. A NULL env, or a NULL member: the kernel does without.
- */
-typedef struct hlo_eval_env hlo_eval_env;
-struct hlo_eval_env {
+/* Lends the host's threads to kernels. A NULL env, or a NULL member: the kernel does without. */
+typedef struct hlo_eval_env {
     void *user; /* passed to parallel() */
     /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads, and
      * returns when all are done. */
     void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                      void *arg);
-    void (*gemm)(const hlo_eval_env *env, const hlo_product *product);
-};
+} hlo_eval_env;
 
 /* Dimension numbers of a dot: lists of equal length per pair. */
 typedef struct hlo_dot_dims {

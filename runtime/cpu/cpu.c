@@ -1,7 +1,6 @@
-/* The CPU backend: memory is the host's, opcodes run in ir/eval, matrix products in the BLAS. */
+/* The CPU backend: memory is the host's, opcodes run in ir/eval. */
 #include "runtime/cpu/cpu.h"
 
-#include <cblas.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,74 +13,6 @@
 
 enum { ALIGN = 64 };
 
-/* Products above this size are divided by the BLAS among threads of its own, which slows matrices
- * of a few hundred rows down and can be switched off for the whole process only. (OpenBLAS,
- * interface/gemm.c: SMP_THRESHOLD_MIN * GEMM_MULTITHREAD_THRESHOLD.) */
-#define BLAS_SERIAL (INT64_C(1) << 18)
-/* Up to this size, blocks below the BLAS's limit are faster, in turn or on the device's own
- * threads. */
-#define BLOCKS_SERIAL (INT64_C(1) << 20)
-#define BLOCKS_MOST (INT64_C(1) << 23)
-enum { BLOCK_ROWS = 32, BLOCK_COLUMNS = 16 };
-
-typedef struct blocks {
-    const hlo_product *product;
-    int64_t rows, columns; /* sizes of a block of c */
-} blocks;
-
-/* Multiplies `m` rows and `n` columns of c, from `row` and `column` on. A matrix has its rows or
- * its columns contiguous, and a leading dimension, which BLAS requires to be at least a row even if
- * there is only one. */
-static void multiply(const hlo_product *p, int64_t row, int64_t m, int64_t column, int64_t n) {
-    int64_t k = p->k;
-    bool a_plain = p->a_col == 1 && p->a_row >= k, b_plain = p->b_col == 1 && p->b_row >= n;
-    if (p->a_col == 1 && m == 1) a_plain = true;
-    if (p->b_col == 1 && k == 1) b_plain = true;
-    int64_t lda = a_plain ? p->a_row : p->a_col, ldb = b_plain ? p->b_row : p->b_col;
-    int64_t a_least = a_plain ? k : m, b_least = b_plain ? n : k;
-    if (lda < a_least) lda = a_least;
-    if (ldb < b_least) ldb = b_least;
-    CBLAS_TRANSPOSE a_turned = a_plain ? CblasNoTrans : CblasTrans;
-    CBLAS_TRANSPOSE b_turned = b_plain ? CblasNoTrans : CblasTrans;
-    int64_t a = row * p->a_row, b = column * p->b_col, c = row * p->n + column;
-    if (p->type == HLO_TYPE_F64)
-        cblas_dgemm(CblasRowMajor, a_turned, b_turned, (int)m, (int)n, (int)k, 1,
-                    (const double *)p->a + a, (int)lda, (const double *)p->b + b, (int)ldb, 0,
-                    (double *)p->c + c, (int)p->n);
-    else
-        cblas_sgemm(CblasRowMajor, a_turned, b_turned, (int)m, (int)n, (int)k, 1,
-                    (const float *)p->a + a, (int)lda, (const float *)p->b + b, (int)ldb, 0,
-                    (float *)p->c + c, (int)p->n);
-}
-
-static void multiply_blocks(void *arg, int64_t begin, int64_t end) {
-    const blocks *b = arg;
-    const hlo_product *p = b->product;
-    int64_t across = (p->n + b->columns - 1) / b->columns;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t row = i / across * b->rows, column = i % across * b->columns;
-        int64_t m = p->m - row < b->rows ? p->m - row : b->rows;
-        int64_t n = p->n - column < b->columns ? p->n - column : b->columns;
-        multiply(p, row, m, column, n);
-    }
-}
-
-/* Implements hlo_eval_env.gemm. Blocks, and so results, do not depend on the number of threads. */
-static void gemm(const hlo_eval_env *env, const hlo_product *p) {
-    blocks b = {p, BLOCK_ROWS, 0};
-    if (p->k > 0) b.columns = BLAS_SERIAL / (BLOCK_ROWS * p->k) / BLOCK_COLUMNS * BLOCK_COLUMNS;
-    double size = (double)p->m * (double)p->n * (double)p->k;
-    if (b.columns == 0 || size <= (double)BLAS_SERIAL || size > (double)BLOCKS_MOST) {
-        multiply(p, 0, p->m, 0, p->n);
-        return;
-    }
-    int64_t count = ((p->m + b.rows - 1) / b.rows) * ((p->n + b.columns - 1) / b.columns);
-    if (size > (double)BLOCKS_SERIAL)
-        env->parallel(env->user, count, multiply_blocks, &b);
-    else
-        multiply_blocks(&b, 0, count);
-}
-
 static void cpu_close(void *device) {
     cpu_device *cpu = device;
     cpu_pool_free(cpu->pool);
@@ -91,7 +22,7 @@ static void cpu_close(void *device) {
 }
 
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel) {
-    *cpu = (cpu_device){.scratch = scratch, .env = {user, parallel, gemm}};
+    *cpu = (cpu_device){.scratch = scratch, .env = {user, parallel}};
 }
 
 static hlo_status cpu_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
@@ -230,8 +161,9 @@ static void *cpu_allocate(void *device, size_t size) {
 }
 
 static void cpu_identify(void *device, FILE *out) {
-    (void)device;
-    fprintf(out, "BLAS: %s\n", openblas_get_config());
+    const cpu_device *cpu = device;
+    fprintf(out, "matrix products: for %s, %d threads\n", hlo_product_processor(),
+            cpu_pool_threads(cpu->pool));
 }
 
 static void cpu_release(void *device, void *memory) {

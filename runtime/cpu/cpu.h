@@ -54,6 +54,8 @@ void cpu_loop_finish(cpu_loop *loop);
 /* pool.c: makes a pool with a thread for each processor that the process may use, or fewer if the
  * system refuses them. NULL when there is no memory. */
 cpu_pool *cpu_pool_new(void);
+/* Counts the threads, the caller's among them. */
+int cpu_pool_threads(const cpu_pool *pool);
 /* Ends the threads. */
 void cpu_pool_free(cpu_pool *pool);
 /* Divides a loop among the threads: hlo_eval_env.parallel; `user` is the pool. */

@@ -90,6 +90,10 @@ cpu_pool *cpu_pool_new(void) {
     return pool;
 }
 
+int cpu_pool_threads(const cpu_pool *pool) {
+    return pool->thread_count + 1;
+}
+
 void cpu_pool_free(cpu_pool *pool) {
     if (!pool) return;
     pthread_mutex_lock(&pool->loop.lock);

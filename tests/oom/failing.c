@@ -22,10 +22,8 @@ void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *memory);
 
-/* OpenBLAS asks for its buffers again until it gets them, and ends the process when it cannot start
- * its threads; it has no way to say so. The dynamic linker does likewise with the memory of a
- * thread. */
-static const char *const exempt[] = {"libopenblas", "libgfortran", "libgomp", "ld-linux", NULL};
+/* The dynamic linker ends the process when it has no memory for a thread. */
+static const char *const exempt[] = {"ld-linux", NULL};
 
 /* When zip_close() does not get one block it does not free another. */
 static const char *const leaky[] = {"libzip", NULL};

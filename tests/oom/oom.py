@@ -129,7 +129,7 @@ class Command:
         for path in [*self.outputs, self.tell]:
             path.unlink(missing_ok=True)
         environment = {"LD_PRELOAD": str(self.failing), "FAIL_AT": str(at), "FAIL_ON": str(on), "FAIL_TELL": str(self.tell),
-                       "OPENBLAS_NUM_THREADS": "1", "PATH": "/nowhere", "ASAN_OPTIONS": "detect_leaks=0"}
+                       "PATH": "/nowhere", "ASAN_OPTIONS": "detect_leaks=0"}
         ran = subprocess.run(self.line, env=environment, capture_output=True, timeout=60)
         count, left = map(int, self.tell.read_text().split()) if self.tell.exists() else (0, 0)
         return ran, count, left, {path: path.read_bytes() for path in self.outputs if path.exists()}

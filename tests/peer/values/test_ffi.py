@@ -18,7 +18,6 @@ import sys
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8 --xla_allow_excess_precision=false'
-os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # of tables that a call alone does not have
 
 import jax  # noqa: E402
