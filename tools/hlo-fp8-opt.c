@@ -9,6 +9,7 @@
 #include "graphviz.h"
 #include "heap.h"
 #include "hlo/dump.h"
+#include "hlo/ir.h"
 #include "hlo/proto.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
@@ -39,6 +40,19 @@ static bool wants_reports(const option_value *values) {
            values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given;
 }
 
+/* Reduces the module to one matmul, and tells where its inputs come from. */
+static hlo_status extract(hlo_module *module, const char *name) {
+    const hlo_status status = hlo_module_extract(module, name, &options_sink);
+    if (status != HLO_OK) return status;
+    const hlo_computation *entry = hlo_module_entry(module);
+    fputs("its inputs: hlo-fp8-run --values=in.npz --dump-values=", stderr);
+    for (size_t i = 0; i < hlo_computation_parameter_count(entry); i++)
+        hlo_print_plain(stderr, i ? ",%s" : "%s",
+                        hlo_instruction_name(hlo_computation_parameter(entry, i)));
+    fputc('\n', stderr);
+    return HLO_OK;
+}
+
 static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
     const option_value *values = job->options.values;
     hlo_status status = HLO_OK;
@@ -47,6 +61,8 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     if (!values[OPTION_NO_VERIFY].given)
         status = hlo_module_verify(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
+    if (values[OPTION_EXTRACT].given) status = extract(module, values[OPTION_EXTRACT].text);
+    if (status != HLO_OK) return status;
     status = hlo_module_optimize(module, &job->pass, wants_reports(values) ? out_report : NULL);
     if (status != HLO_OK) return status;
     if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
@@ -405,6 +421,7 @@ int main(int argc, char **argv) {
     if (values[OPTION_EXPLAIN].given) return explain(values[OPTION_EXPLAIN].text);
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
+    if (values[OPTION_EXTRACT].given && !values[OPTION_PASSES].given) job.pass.passes = "";
     program_mode mode = mode_of(&job.options);
     if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
     /* Evaluates the gates on no reports, so that wrong ones are refused before any work. */

@@ -179,6 +179,15 @@ typedef struct hlo_report hlo_report;
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
+/* Reduces the module to one matmul, the instruction `name` of any computation: with what quantises
+ * and dequantises its operands, its scales as far as they are computed from scalars, and with the
+ * elementwise operations, movements and reductions behind it up to the next matmul, quantised value
+ * or instruction of another kind. Values that it reads from elsewhere are its parameters, called by
+ * the names of the instructions, so that values kept of a run (hlo_plan_values) are its inputs.
+ * HLO_INVALID_INPUT, with an error in `sink`: there is no such matmul. HLO_OUT_OF_MEMORY; the
+ * module may only be freed then. */
+hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_diag_sink *sink);
+
 void hlo_report_free(hlo_report *report); /* NULL is allowed */
 
 /* The verdicts, in text order: one for each instruction of the input that multiplies matrices and

@@ -1,0 +1,257 @@
+/* One matmul of a module, with what quantises its operands and with its epilogue, as a module. */
+#include <setjmp.h>
+#include <string.h>
+
+#include "hlo/suggest.h"
+#include "ir/text/diag.h"
+#include "ir/verify/verify.h"
+#include "matmul/product.h"
+
+/* Users that are followed from the matmul's result. */
+enum { EPILOGUE_MOST = 64 };
+
+/* The place of a value above the matmul: what dequantises an operand, what quantises it, the wide
+ * value, which is an input of the extract, and what a scale or a bound is made of. */
+typedef enum stage { DEQUANTISING, QUANTISING, WIDE, SCALE } stage;
+
+typedef struct extraction {
+    hlo_module *module;
+    hlo_computation *comp;
+    hlo_instr *matmul;
+    uint32_t ids;        /* above those of the instructions that the module had */
+    bool *in;            /* by id: the instruction is a part of the extract */
+    hlo_instr **results; /* the matmul and the followed users, in order of discovery */
+    uint32_t result_count;
+    hlo_instr **inputs; /* by id: the parameter that stands for a value that is no part */
+} extraction;
+
+/* --------------------------------------------------------------------------------------- choice */
+
+static bool is_cheap_call(const hlo_instr *instr);
+
+/* True for what an extract may have around the matmul. */
+static bool is_cheap(const hlo_instr *instr) {
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) || instr->op == HLO_OP_CONSTANT ||
+           instr->op == HLO_OP_IOTA || is_cheap_call(instr);
+}
+
+/* True for a call of a computation of elementwise operations on arrays, as jax makes of clip(). */
+static bool is_cheap_call(const hlo_instr *instr) {
+    const hlo_computation *called =
+        instr->op == HLO_OP_CALL     ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)
+        : instr->op == HLO_OP_FUSION ? hlo_instr_comp(instr, HLO_ATTR_CALLS)
+                                     : NULL;
+    if (!called || !hlo_shape_is_array(instr->shape)) return false;
+    for (const hlo_instr *i = called->first; i; i = hlo_instr_next(i))
+        if (i->op != HLO_OP_PARAMETER ? !is_cheap(i) : !hlo_shape_is_array(i->shape)) return false;
+    return true;
+}
+
+static bool is_scalar(const hlo_instr *instr) {
+    return hlo_shape_is_array(instr->shape) && hlo_shape_count(instr->shape) == 1;
+}
+
+/* True for a value that is the same along some dimension: a scale, a bound. */
+static bool is_factor(const hlo_instr *instr) {
+    return is_scalar(instr) || instr->op == HLO_OP_BROADCAST || instr->op == HLO_OP_CONSTANT ||
+           instr->op == HLO_OP_IOTA;
+}
+
+static bool is_scaling(const hlo_instr *instr) {
+    return instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
+}
+
+/* True if a value at that stage, which is no factor, is a part of the extract. */
+static bool is_part(const hlo_instr *instr, stage at) {
+    if (instr->op == HLO_OP_CONVERT) return true;
+    if (is_scaling(instr))
+        return at != WIDE &&
+               (is_factor(hlo_instr_operand(instr, 0)) || is_factor(hlo_instr_operand(instr, 1)));
+    if (at == DEQUANTISING) return hlo_op_is(instr->op, HLO_MOVEMENT) || is_cheap_call(instr);
+    return at == QUANTISING && (instr->op == HLO_OP_CLAMP || instr->op == HLO_OP_MAXIMUM ||
+                                instr->op == HLO_OP_MINIMUM || is_cheap_call(instr));
+}
+
+static stage next_stage(const hlo_instr *instr, stage at) {
+    if (at == DEQUANTISING && instr->op == HLO_OP_CONVERT && hlo_type_is_fp8(instr->shape->type))
+        return QUANTISING;
+    return at == QUANTISING && is_scaling(instr) ? WIDE : at;
+}
+
+/* Takes a value and what it is made of, as far as these belong to the matmul. */
+static void take(extraction *e, hlo_instr *instr, stage at) {
+    if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) return;
+    const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
+    const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
+    if (!factor && !is_part(instr, at)) return;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (!hlo_shape_is_array(hlo_instr_operand(instr, i)->shape)) return;
+    e->in[instr->id] = true;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        take(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
+}
+
+/* True if the user of a result belongs to the epilogue: what follows an fp8 value is of the next
+ * matmul. */
+static bool follows(const hlo_instr *value, const hlo_instr *user) {
+    if (value->op == HLO_OP_REDUCE || user->op == HLO_OP_TUPLE) return false;
+    if (user->op == HLO_OP_GET_TUPLE_ELEMENT) return true;
+    if (!hlo_shape_is_array(value->shape)) return false;
+    if (hlo_type_is_fp8(value->shape->type)) return hlo_op_is(user->op, HLO_MOVEMENT);
+    if (!hlo_shape_is_array(user->shape)) return false;
+    return is_cheap(user) || user->op == HLO_OP_REDUCE;
+}
+
+static void take_users(extraction *e) {
+    for (uint32_t at = 0; at < e->result_count; at++)
+        for (const hlo_use *use = e->results[at]->uses; use; use = use->next) {
+            hlo_instr *user = use->user;
+            if (e->in[user->id] || !follows(e->results[at], user)) continue;
+            if (e->result_count == EPILOGUE_MOST) return;
+            e->in[user->id] = true;
+            e->results[e->result_count++] = user;
+        }
+    /* Other operands of these, once it is known which of them follow from the matmul. */
+    for (uint32_t at = 1; at < e->result_count; at++)
+        for (uint32_t i = 0; i < e->results[at]->operand_count; i++)
+            take(e, hlo_instr_operand(e->results[at], i), DEQUANTISING);
+}
+
+/* ------------------------------------------------------------------------------------- building */
+
+/* Makes parameters of what the extract reads and is no part of it. */
+static void make_inputs(extraction *e) {
+    hlo_computation *comp = e->comp;
+    hlo_instr *first = comp->first;
+    comp->parameter_count = comp->parameter_capacity = 0;
+    comp->parameters = NULL;
+    int64_t count = 0;
+    for (hlo_instr *instr = first; instr; instr = hlo_instr_next(instr))
+        for (uint32_t i = 0; instr->id < e->ids && e->in[instr->id] && i < instr->operand_count;
+             i++) {
+            hlo_instr *value = hlo_instr_operand(instr, i), **input = &e->inputs[value->id];
+            if (e->in[value->id]) continue;
+            if (!*input) {
+                *input = hlo_instr_new(comp, first, HLO_OP_PARAMETER, value->shape, 0, NULL, NULL);
+                hlo_instr_set_parameter(*input, count++);
+                (*input)->offset = value->offset;
+            }
+            hlo_instr_set_operand(instr, i, *input);
+        }
+}
+
+static bool is_result(const extraction *e, const hlo_instr *value) {
+    bool outside = value == e->comp->root || !value->uses;
+    for (const hlo_use *use = value->uses; use; use = use->next) outside |= !e->in[use->user->id];
+    return outside && hlo_shape_is_array(value->shape);
+}
+
+static void make_root(extraction *e) {
+    hlo_instr *roots[EPILOGUE_MOST], *root;
+    const hlo_shape *shapes[EPILOGUE_MOST];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->result_count; i++) {
+        if (!is_result(e, e->results[i])) continue;
+        roots[count] = e->results[i];
+        shapes[count++] = e->results[i]->shape;
+    }
+    root = count == 1 ? roots[0] : e->matmul;
+    if (count > 1)
+        root = hlo_instr_new(e->comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(e->module, count, shapes),
+                             count, roots, NULL);
+    hlo_computation_set_root(e->comp, root);
+}
+
+/* Removes all else from the computation; the parameters get the names of what they stand for. */
+static void remove_rest(extraction *e) {
+    for (hlo_instr *instr = e->comp->last, *before; instr; instr = before) {
+        before = hlo_instr_prev(instr);
+        if (instr->id >= e->ids || e->in[instr->id]) {
+            hlo_instr_drop_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            continue;
+        }
+        hlo_instr *input = e->inputs[instr->id];
+        hlo_instr_remove(instr);
+        if (input) input->name = instr->name;
+    }
+}
+
+/* Removes the computations that the extract does not call, and what the header says of the old
+ * entry. */
+static void remove_others(extraction *e, hlo_arena *scratch) {
+    hlo_module *module = e->module;
+    bool *called = hlo_arena_zero(scratch, module->next_computation_id);
+    called[e->comp->id] = true;
+    module->entry = e->comp;
+    for (hlo_computation *comp = module->last, *before; comp; comp = before) {
+        before = comp->prev;
+        if (!called[comp->id]) {
+            hlo_computation_remove(comp);
+            continue;
+        }
+        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            hlo_instr_visit_called(i, hlo_mark_called, called);
+    }
+    hlo_attr *kept = hlo_arena_array(module->arena, module->attr_count, sizeof *kept);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < module->attr_count; i++) {
+        const hlo_attr_id id = module->attrs[i].id;
+        if (id != HLO_ATTR_ENTRY_COMPUTATION_LAYOUT && id != HLO_ATTR_INPUT_OUTPUT_ALIAS &&
+            id != HLO_ATTR_BUFFER_DONOR)
+            kept[count++] = module->attrs[i];
+    }
+    module->attrs = kept;
+    module->attr_count = count;
+    module->verified = false;
+}
+
+static void extract(extraction *e, hlo_arena *scratch) {
+    e->ids = e->module->next_id;
+    e->in = hlo_arena_zero(scratch, e->ids * sizeof *e->in);
+    e->inputs = hlo_arena_zero(scratch, e->ids * sizeof *e->inputs);
+    e->results = hlo_arena_array(scratch, EPILOGUE_MOST, sizeof(hlo_instr *));
+    e->results[e->result_count++] = e->matmul;
+    e->in[e->matmul->id] = true;
+    for (uint32_t i = 0; i < e->matmul->operand_count; i++)
+        take(e, hlo_instr_operand(e->matmul, i), DEQUANTISING);
+    take_users(e);
+    make_root(e);
+    make_inputs(e);
+    remove_rest(e);
+    remove_others(e, scratch);
+}
+
+/* Finds the matmul of that name. */
+static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *near) {
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            if (hlo_product_kind_of(i) == HLO_PRODUCT_NONE) continue;
+            if (strcmp(i->name, name) == 0) return i;
+            hlo_suggest_offer(near, i->name);
+        }
+    return NULL;
+}
+
+hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_diag_sink *sink) {
+    jmp_buf recover;
+    if (*name == '%') name++;
+    hlo_status status = hlo_module_ensure_verified(module, 0, sink);
+    if (status != HLO_OK) return status;
+    hlo_suggestion near = hlo_suggest(name);
+    extraction e = {.module = module, .matmul = find(module, name, &near)};
+    if (!e.matmul)
+        return hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is called `%s`%s", name,
+                               hlo_suggest_meant(&near));
+    e.comp = e.matmul->parent;
+    hlo_arena *scratch = hlo_arena_new(NULL);
+    if (!scratch) return HLO_OUT_OF_MEMORY;
+    jmp_buf *outer = hlo_arena_set_recover(module->arena, &recover);
+    hlo_arena_set_recover(scratch, &recover);
+    if (setjmp(recover))
+        status = HLO_OUT_OF_MEMORY;
+    else
+        extract(&e, scratch);
+    hlo_arena_set_recover(module->arena, outer);
+    hlo_arena_free(scratch);
+    return status == HLO_OK ? hlo_module_verify(module, NULL, sink) : status;
+}
