@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/module/known.h"
 #include "matmul/json.h"
 
 static const struct {
@@ -35,6 +36,11 @@ bool hlo_block_any(const hlo_module *module) {
 static bool is_float_array(const hlo_shape *shape) {
     return hlo_shape_is_array(shape) && hlo_type_is_float(shape->type) && !shape->dynamic &&
            hlo_shape_count(shape) > 0;
+}
+
+/* True for the types of values that calls with tiled scales multiply. */
+static bool is_narrow(hlo_type type) {
+    return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
 
 /* Reads the block size of a config; 0: it has none, and -1: one that is no positive integer. Other
@@ -165,31 +171,48 @@ const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     }
 }
 
-static bool side_fits(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
-    const hlo_scale_info *info = &hlo_scale_modes[mode];
-    const hlo_shape *x = b ? dot->b->shape : dot->a->shape;
-    const hlo_instr *scale = b ? dot->b_scale : dot->a_scale;
-    const hlo_ints *batch = b ? dot->b_batch : dot->a_batch;
-    const int64_t k = (b ? dot->b_contracting : dot->a_contracting)->v[0];
-    const bool fp4 = x->type == HLO_TYPE_F4E2M1FN;
-    if (fp4 != (mode == HLO_SCALE_VEC16) ||
-        (!fp4 && x->type != HLO_TYPE_F8E4M3FN && x->type != HLO_TYPE_F8E5M2) || !scale ||
-        scale->shape->type != info->type || batch->count > 1 || x->rank != batch->count + 2)
-        return false;
-    if (dot->block) return dot->block == info->along;
-    for (int64_t i = 0; i < x->rank; i++) {
-        const int64_t each = i == k ? info->along : 1;
-        const bool padded = dot->rows_padded && i == (int64_t)x->rank - 2;
-        if (!padded && scale->shape->dims[i] * each != x->dims[i]) return false;
-    }
-    return true;
+hlo_instr *hlo_block_values(hlo_instr *operand) {
+    if (operand->op != HLO_OP_CONVERT || operand->pin) return operand;
+    hlo_instr *from = hlo_instr_operand(operand, 0);
+    const hlo_type type = from->shape->type, to = operand->shape->type;
+    const bool wide = to == HLO_TYPE_F32 || to == HLO_TYPE_BF16 || to == HLO_TYPE_F16;
+    return wide && is_narrow(type) ? from : operand;
 }
 
-bool hlo_block_dot_fits(const hlo_block_dot *dot, hlo_scale_mode mode) {
+hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
+    hlo_instr *scale = b ? dot->b_scale : dot->a_scale;
+    double number;
+    return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
+}
+
+/* Returns the reason for which an operand has no scales of the mode; NULL: it has, or they are 1.
+ */
+static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
+    const hlo_scale_info *info = &hlo_scale_modes[mode];
+    const hlo_instr *scale = hlo_block_scale(dot, b);
+    const hlo_shape *x = hlo_block_values(b ? dot->b : dot->a)->shape;
+    const hlo_ints *batch = b ? dot->b_batch : dot->a_batch;
+    const int64_t k = (b ? dot->b_contracting : dot->a_contracting)->v[0], size = x->dims[k];
+    if (!is_narrow(x->type)) return "block-operand-wide";
+    if (mode == HLO_SCALE_VEC16 && x->type != HLO_TYPE_F4E2M1FN) return "block-scale-types";
+    if (x->rank != batch->count + 2) return "not-one-free-dimension";
+    if (!scale) return NULL;
+    if (scale->shape->type != info->type) return "block-scale-types";
+    const int64_t each = dot->block ? dot->block : size / scale->shape->dims[k];
+    return each < size && each % info->along ? "block-size" : NULL;
+}
+
+hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why) {
+    const hlo_instr *a = hlo_block_scale(dot, false), *b = hlo_block_scale(dot, true);
+    const bool e4m3 =
+        (a && a->shape->type == HLO_TYPE_F8E4M3FN) || (b && b->shape->type == HLO_TYPE_F8E4M3FN);
+    const hlo_scale_mode mode = e4m3 ? HLO_SCALE_VEC16 : HLO_SCALE_VEC32;
+    *why = side_misfit(dot, false, mode);
+    if (!*why) *why = side_misfit(dot, true, mode);
     /* A call dequantises in the type of its result, of which f16 does not hold every scale. */
-    const bool rounds = dot->rows_padded && dot->d->type == HLO_TYPE_F16;
-    return !(rounds && mode == HLO_SCALE_VEC32) && side_fits(dot, false, mode) &&
-           side_fits(dot, true, mode);
+    if (!*why && dot->rows_padded && dot->d->type == HLO_TYPE_F16 && mode == HLO_SCALE_VEC32)
+        *why = "block-scales-f16";
+    return *why ? HLO_SCALE_MODE_COUNT : mode;
 }
 
 /* Checks values, one scale for each block of the last dimension, and the wide type. */

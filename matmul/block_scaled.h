@@ -42,9 +42,17 @@ typedef struct hlo_block_dot {
 /* Reads a product. Returns NULL, or the fault (static). */
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
 
-/* True if the product has the element types and blocks of a tiled mode, with one contracting, one
- * free and at most one batch dimension, and a result that it need not round scales for. */
-bool hlo_block_dot_fits(const hlo_block_dot *dot, hlo_scale_mode mode);
+/* Returns the values of an operand as they are stored: what it is converted from, if that is
+ * narrow. */
+hlo_instr *hlo_block_values(hlo_instr *operand);
+/* Returns the scale of operand a, or `b`; NULL: it has none, or is 1. */
+hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b);
+
+/* Returns the tiled mode whose element types and blocks the product has, or blocks of several of
+ * them, with one free dimension, and a result that it need not round scales for. An operand without
+ * scales has scales of 1; f4e2m1fn values with f8e8m0fnu scales are f8e4m3fn values too.
+ * HLO_SCALE_MODE_COUNT: none; `*why` is the name of the reason. */
+hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why);
 
 /* Returns why an instruction of any kind of the notation cannot be read (static); NULL: it can, or
  * it is none. */

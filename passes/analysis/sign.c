@@ -41,6 +41,8 @@ static hlo_sign reduced(const hlo_instr *value, unsigned *budget) {
 
 static hlo_sign sign_of(hlo_instr *value, unsigned *budget) {
     double number;
+    const hlo_instr *from = hlo_handed_on(value, NULL);
+    if (from) return *budget ? (--*budget, sign_of((hlo_instr *)from, budget)) : HLO_SIGN_ANY;
     if (hlo_known_number(value, &number))
         return number > 0 ? HLO_SIGN_PLUS : number == 0 ? HLO_SIGN_ZERO : HLO_SIGN_ANY;
     if (!*budget || !hlo_shape_is_array(value->shape) || !hlo_type_is_float(value->shape->type))

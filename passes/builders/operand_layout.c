@@ -1,22 +1,23 @@
 /* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 
-#include "passes/builders/granularity.h"
+#include "ir/module/known.h"
+#include "passes/builders/move_chain.h"
 #include "passes/builders/pad_slice.h"
 
 /* One operand of a call, and the order of its dimensions that has the contracting one last. */
-typedef struct side {
+typedef struct placing {
     hlo_instr *value;
     const hlo_ints *batch, *contracting;
     uint32_t rank;
     int64_t order[HLO_RULE_ARGS];
     bool placed;
-} side;
+} placing;
 
-static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, side *out) {
-    *out = (side){.value = b ? m->b : m->a,
-                  .batch = b ? m->b_batch : m->a_batch,
-                  .contracting = b ? m->b_contracting : m->a_contracting};
+static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, placing *out) {
+    *out = (placing){.value = b ? m->b : m->a,
+                     .batch = b ? m->b_batch : m->a_batch,
+                     .contracting = b ? m->b_contracting : m->a_contracting};
     const hlo_shape *shape = out->value->shape;
     if (shape->rank > HLO_RULE_ARGS || out->contracting->count != 1) return false;
     bool taken[HLO_RULE_ARGS] = {false};
@@ -33,7 +34,7 @@ static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, side *
 }
 
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b) {
-    side s;
+    placing s;
     return side_of(env, m, b, &s) && !s.placed;
 }
 
@@ -55,7 +56,7 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
 
 /* Makes a row-major operand: the layout of a call's operand follows its dimensions. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
-    side s;
+    placing s;
     if (!side_of(env, m, b, &s)) return false;
     int64_t dims[HLO_RULE_ARGS];
     for (uint32_t i = 0; i < s.rank; i++) dims[i] = s.value->shape->dims[s.order[i]];
@@ -78,34 +79,84 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
     return !*out || !(*out)->shape->rank || hlo_pad_zeros(env, *out, dims, out);
 }
 
-/* --------------------------------------------------------------------------------- block-scaled */
+/* ----------------------------------------------------------------------------- scales of 8 bits */
 
-hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *at,
-                          hlo_scale_mode mode) {
-    const hlo_shape *shape = scales->shape, *x = at->shape;
-    int64_t order[HLO_RULE_ARGS], turned[HLO_RULE_ARGS], lie[] = {1, 0, 0}, dims[3];
+hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
+    if (value->shape->type == type) return value;
+    if (value->pin || !value->operand_count) return NULL;
+    hlo_instr *from = hlo_instr_operand(value, 0);
+    const bool f16 = value->shape->type == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
+    if (value->op == HLO_OP_CONVERT)
+        return hlo_type_is_wide(value->shape->type) && !f16 ? hlo_block_narrowed(env, from, type)
+                                                            : NULL;
+    if (!hlo_instr_moves(value) || value->op == HLO_OP_PAD) return NULL;
+    from = hlo_block_narrowed(env, from, type);
+    return from ? hlo_link_clone_onto(env, value, from) : NULL;
+}
+
+/* Finds the granularity of the scales of a side. */
+static hlo_granularity granularity_of(const hlo_block_side *side) {
+    hlo_granularity granularity;
+    for (uint32_t i = 0; i < side->shape->rank; i++) granularity.v[i] = 1;
+    granularity.v[side->k] = hlo_scale_modes[side->mode].along;
+    return granularity;
+}
+
+hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
+    const hlo_granularity granularity = granularity_of(side);
+    const hlo_type type = hlo_scale_modes[side->mode].type;
+    int64_t dims[HLO_RULE_ARGS];
+    hlo_granularity_dims(side->shape, &granularity, dims);
+    return hlo_rule_splat(env, hlo_rule_number(env, type, 1),
+                          hlo_shape_array(env->context->module, type, side->shape->rank, dims));
+}
+
+/* True if scales may be below 0, or are of a type that has such numbers and nothing is known. */
+static bool may_be_negative(hlo_instr *scales) {
+    return scales->shape->type != HLO_TYPE_F8E8M0FNU && hlo_sign_least(scales) == HLO_SIGN_ANY;
+}
+
+hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
+                            const hlo_block_side *side) {
+    if (!values || !scales || !may_be_negative(scales)) return values;
+    const hlo_granularity granularity = granularity_of(side);
+    hlo_module *module = env->context->module;
+    hlo_instr *zero =
+        hlo_rule_splat(env, hlo_rule_number(env, scales->shape->type, 0), scales->shape);
+    hlo_instr *pair[] = {scales, zero};
+    hlo_instr *below =
+        zero ? hlo_rule_new(env, HLO_OP_COMPARE,
+                            hlo_shape_retype(module, scales->shape, HLO_TYPE_PRED), 2, pair)
+             : NULL;
+    if (!below) return NULL;
+    hlo_instr_set_str(below, HLO_ATTR_DIRECTION, "LT");
+    below = hlo_granularity_expand(env, below, side->shape, &granularity);
+    hlo_instr *opposite = hlo_rule_new(env, HLO_OP_NEGATE, values->shape, 1, &values);
+    hlo_instr *choice[] = {below, opposite, values};
+    return below && opposite ? hlo_rule_new(env, HLO_OP_SELECT, values->shape, 3, choice) : NULL;
+}
+
+hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side) {
+    const hlo_shape *x = side->shape;
+    int64_t order[HLO_RULE_ARGS], turned[HLO_RULE_ARGS], lie[3] = {1}, dims[3];
     uint32_t count = 0;
-    for (; count < at->batch->count; count++) {
-        order[count] = at->batch->v[count];
+    if (!scales) return NULL;
+    if (may_be_negative(scales)) scales = hlo_rule_new(env, HLO_OP_ABS, scales->shape, 1, &scales);
+    if (!scales) return NULL;
+    for (; count < side->batch->count; count++) {
+        order[count] = side->batch->v[count];
         lie[0] *= x->dims[order[count]];
     }
-    order[count++] = at->row;
-    order[count++] = at->k;
-    for (uint32_t i = 0; i < count; i++) turned[i] = shape->dims[order[i]];
-    lie[1] = shape->dims[at->row];
-    lie[2] = shape->dims[at->k];
-    const int64_t along = hlo_scale_modes[mode].along;
-    const int64_t kept[] = {lie[0], x->dims[at->row], (x->dims[at->k] + along - 1) / along};
+    order[count++] = side->row;
+    order[count++] = side->k;
+    for (uint32_t i = 0; i < count; i++) turned[i] = scales->shape->dims[order[i]];
+    lie[1] = scales->shape->dims[side->row];
+    lie[2] = scales->shape->dims[side->k];
     const uint32_t one = lie[0] == 1; /* matrix, without a batch dimension */
-    hlo_module *module = env->context->module;
-    hlo_scale_dims(mode, lie[0], kept[1], x->dims[at->k], dims);
+    hlo_scale_dims(side->mode, lie[0], x->dims[side->row], x->dims[side->k], dims);
     scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, count, turned, count, order);
     scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 3 - one, lie + one, 0, NULL);
-    if (!scales ||
-        !hlo_slice_prefix(env, scales, hlo_shape_array(module, shape->type, 3 - one, kept + one),
-                          &scales) ||
-        !hlo_pad_zeros(env, scales, dims, &scales))
-        return NULL;
+    if (!scales || !hlo_pad_zeros(env, scales, dims, &scales)) return NULL;
     const int64_t rows = lie[0] * dims[!one] / 128, steps = dims[2 - one] / 4;
     const int64_t apart[] = {rows, 4, 32, steps, 4}, tiles[] = {rows, steps, 32, 4, 4};
     scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 5, apart, 0, NULL);
@@ -114,14 +165,72 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     return hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 3 - one, dims, 0, NULL);
 }
 
-bool hlo_block_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
-                      hlo_instr **out) {
-    hlo_block_dot d;
-    if (hlo_block_dot_read(dot, &d) || !hlo_block_dot_fits(&d, mode)) return false;
-    hlo_block_side at = {.shape = b ? d.b->shape : d.a->shape,
-                         .batch = b ? d.b_batch : d.a_batch,
-                         .k = (b ? d.b_contracting : d.a_contracting)->v[0]};
-    while (at.row == at.k || hlo_ints_contain(at.batch, at.row)) at.row++;
-    *out = hlo_block_tile(env, b ? d.b_scale : d.a_scale, &at, mode);
+/* ----------------------------------------------------------------------------- scales of 8 bits */
+
+/* Cuts scales to those of the side, one for each run of equal elements, and makes those of the
+ * mode: one for each row, and for its number of elements along k. */
+static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_dot *dot,
+                          const hlo_block_side *side) {
+    const hlo_shape *x = side->shape, *s = scales->shape;
+    const hlo_granularity wanted = granularity_of(side);
+    hlo_granularity runs;
+    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
+    hlo_granularity_dims(x, &wanted, dims);
+    for (int64_t i = 0; i < x->rank; i++) {
+        const bool padded = dot->rows_padded && i == side->row;
+        int64_t each = padded ? 1 : x->dims[i] / s->dims[i];
+        if (i == side->k && dot->block) each = dot->block;
+        kept[i] = (x->dims[i] - 1) / each + 1;
+        runs.v[i] = kept[i] == 1 ? dims[i] : each / wanted.v[i];
+    }
+    hlo_module *module = env->context->module;
+    if (!hlo_slice_prefix(env, scales, hlo_shape_array(module, s->type, s->rank, kept), &scales))
+        return NULL;
+    const hlo_shape *shape = hlo_shape_array(module, s->type, s->rank, dims);
+    return hlo_shape_same_dims(scales->shape, shape)
+               ? scales
+               : hlo_granularity_expand(env, scales, shape, &runs);
+}
+
+/* Reads an operand: its values as they are stored, and compact scales. */
+static bool read_side(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
+                      hlo_block_side *out, hlo_instr **values, hlo_instr **scales) {
+    hlo_block_dot dot;
+    const char *why;
+    if (hlo_block_dot_read(instr, &dot)) return false;
+    const hlo_scale_mode has = hlo_block_dot_mode(&dot, &why);
+    if (has == HLO_SCALE_MODE_COUNT) return hlo_rule_refuse(env, why, instr);
+    *values = hlo_block_values(b ? dot.b : dot.a);
+    *out = (hlo_block_side){.shape = (*values)->shape,
+                            .batch = b ? dot.b_batch : dot.a_batch,
+                            .k = (b ? dot.b_contracting : dot.a_contracting)->v[0],
+                            .mode = mode};
+    if (has != mode || out->shape->rank > HLO_RULE_ARGS) return false;
+    while (out->row == out->k || hlo_ints_contain(out->batch, out->row)) out->row++;
+    *scales = hlo_block_scale(&dot, b);
+    *scales = *scales ? regular(env, *scales, &dot, out) : hlo_block_ones(env, out);
+    return *scales != NULL;
+}
+
+bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
+                          hlo_instr **out) {
+    hlo_block_side side;
+    hlo_instr *values, *scales;
+    if (!read_side(env, dot, b, mode, &side, &values, &scales)) return false;
+    *out = hlo_block_signed(env, values, scales, &side);
+    if (mode == HLO_SCALE_VEC32 && values->shape->type == HLO_TYPE_F4E2M1FN) {
+        const hlo_shape *fp8 =
+            hlo_shape_retype(env->context->module, values->shape, HLO_TYPE_F8E4M3FN);
+        *out = hlo_rule_new(env, HLO_OP_CONVERT, fp8, 1, &values);
+    }
+    return *out != NULL;
+}
+
+bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
+                          hlo_instr **out) {
+    hlo_block_side side;
+    hlo_instr *values, *scales;
+    if (!read_side(env, dot, b, mode, &side, &values, &scales)) return false;
+    *out = hlo_block_tile(env, scales, &side);
     return *out != NULL;
 }

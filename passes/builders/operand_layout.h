@@ -4,7 +4,7 @@
 #define HLO_PASSES_OPERAND_LAYOUT_H
 
 #include "matmul/block_scaled.h"
-#include "passes/engine/engine.h"
+#include "passes/builders/granularity.h"
 
 /* True if the operand lacks the layout that the target wants, and can be given it. */
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
@@ -19,22 +19,36 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
  * made. */
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 
-/* An operand with one scale for each block: its shape, and which dimensions are rows and k. */
+/* Finds the value of `type` that `value` is converted from without rounding, moved as `value` is.
+ * NULL: there is none, or it cannot be made. */
+hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type);
+
+/* An operand's shape, which of its dimensions are rows and k, and the mode of its scales. */
 typedef struct hlo_block_side {
     const hlo_shape *shape;
     const hlo_ints *batch;
     int64_t row, k;
+    hlo_scale_mode mode;
 } hlo_block_side;
 
-/* Puts scales, in the order of the operand's dimensions, in the tiles of hlo_scale_dims(). Those
- * beyond the operand are cut off; what is added is 0, or the least number of a type without it.
- * NULL: it cannot be made. */
-hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *at,
-                          hlo_scale_mode mode);
+/* Makes the compact scales (granularity.h) of a side whose scales are all 1. */
+hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side);
 
-/* Makes the scales of operand a, or `b`, of block-scaled notation, if hlo_block_dot_fits(). False:
- * they cannot be made. */
-bool hlo_block_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
-                      hlo_instr **out);
+/* Puts compact scales in the tiles of hlo_scale_dims(); what is added is 0, or the least number of
+ * a type without it. The tiles hold magnitudes: cuBLASLt ignores the sign of e4m3 scales. NULL: it
+ * cannot be made. */
+hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side);
+
+/* Makes the values with the signs of the compact scales, unless these are sure to have none. NULL:
+ * it cannot be made. */
+hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
+                            const hlo_block_side *side);
+
+/* Makes the values, and the scales in tiles, of operand a, or `b`, of block-scaled notation with
+ * the mode. False: it has another, or none, of which env->reason tells, or they cannot be made. */
+bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
+                          hlo_instr **out);
+bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
+                          hlo_instr **out);
 
 #endif

@@ -37,6 +37,7 @@ typedef struct step {
 } step;
 
 typedef struct plan {
+    bool fp4; /* looks for f4e2m1fn values, through fp8 */
     unsigned count;
     step steps[STEP_LIMIT];
 } plan;
@@ -108,6 +109,14 @@ static bool plan_link(plan *p, step *s) {
            (link->op != HLO_OP_PAD || fills(hlo_instr_operand(link, 1), s));
 }
 
+/* True for an fp8 value that is an f4e2m1fn one, moved or not. */
+static bool is_from_fp4(const hlo_instr *value) {
+    const hlo_type from =
+        value->operand_count ? hlo_instr_operand(value, 0)->shape->type : HLO_TYPE_INVALID;
+    return value->shape->type == HLO_TYPE_F8E4M3FN &&
+           (value->op == HLO_OP_CONVERT ? from == HLO_TYPE_F4E2M1FN : from == HLO_TYPE_F8E4M3FN);
+}
+
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
     if (p->count == STEP_LIMIT) return NULL;
     step *s = &p->steps[p->count++];
@@ -116,8 +125,10 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
         value->shape->rank > HLO_RULE_ARGS || hlo_shape_count(value->shape) < 1)
         return NULL;
     *s = (step){.value = value, .granularity = *granularity, .type = type};
-    if (hlo_type_is_fp8_operand(type)) return s;
-    if (!hlo_type_is_wide(type) || value->pin) return NULL;
+    if (p->fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8_operand(type)) return s;
+    if (value->pin) return NULL;
+    if (p->fp4 && is_from_fp4(value)) return plan_link(p, s) ? s : NULL;
+    if (!hlo_type_is_wide(type)) return NULL;
     switch (value->op) {
     case HLO_OP_MULTIPLY:
     case HLO_OP_DIVIDE: return plan_factor(p, s) ? s : NULL;
@@ -134,6 +145,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
     if (value->shape->rank > HLO_RULE_ARGS) return NULL;
     hlo_granularity granularity = wanted(dot, side, mode);
     p->count = 0;
+    p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
     return plan_value(p, value, &granularity);
 }
 
@@ -155,20 +167,6 @@ static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
     hlo_module *module = env->context->module;
     return hlo_rule_splat(env, hlo_rule_number(env, HLO_TYPE_F32, 1),
                           hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
-}
-
-/* Finds the value of `type` that `value` is converted from without rounding, moved as `value` is.
- * NULL: there is none, or it cannot be made. */
-static hlo_instr *narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
-    if (value->shape->type == type) return value;
-    if (value->pin || !value->operand_count) return NULL;
-    hlo_instr *from = hlo_instr_operand(value, 0);
-    const bool f16 = value->shape->type == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
-    if (value->op == HLO_OP_CONVERT)
-        return hlo_type_is_wide(value->shape->type) && !f16 ? narrowed(env, from, type) : NULL;
-    if (!hlo_instr_moves(value) || value->op == HLO_OP_PAD) return NULL;
-    from = narrowed(env, from, type);
-    return from ? hlo_link_clone_onto(env, value, from) : NULL;
 }
 
 static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
@@ -214,32 +212,57 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-static bool make_scale(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **out);
+/* The product of the factors, and its type. Beside a scale of another type than f32, which is one
+ * factor alone, there may be scalars. */
+typedef struct factors {
+    hlo_type type;
+    bool scalars;      /* allowed */
+    hlo_instr *scalar; /* their product, f32[]; NULL: none */
+} factors;
 
-/* A scale of another type than f32 is one factor alone. */
-static bool scale_by_factor(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **scale) {
-    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
-    factor = hlo_granularity_compact(env, factor, &s->granularity);
+static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out);
+
+/* Multiplies with a factor of f32, or divides by it. */
+static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
     if (!factor) return false;
-    if (type != HLO_TYPE_F32) {
-        if (*scale || s->value->op == HLO_OP_DIVIDE) return false;
-        return (*scale = narrowed(env, factor, type)) != NULL;
-    }
-    factor = as_f32(env, factor);
-    if (!*scale && s->value->op == HLO_OP_DIVIDE)
+    if (!*scale && op == HLO_OP_DIVIDE)
         *scale = ones(env, factor->shape->rank, factor->shape->dims);
-    *scale = *scale ? multiplied(env, s->value->op, *scale, factor) : factor;
+    *scale = *scale ? multiplied(env, op, *scale, factor) : factor;
     return *scale != NULL;
 }
 
+/* Takes a factor of all elements of a value. */
+static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
+    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
+    hlo_granularity whole;
+    for (uint32_t i = 0; i < factor->shape->rank; i++) whole.v[i] = factor->shape->dims[i];
+    if (!f->scalars || !hlo_granularity_holds(factor, &whole)) return false;
+    factor = hlo_granularity_compact(env, factor, &whole);
+    factor = as_f32(env, hlo_granularity_make(env, HLO_OP_RESHAPE, factor, 0, NULL, 0, NULL));
+    return multiply_by(env, s->value->op, factor, &f->scalar);
+}
+
+static bool scale_by_factor(hlo_rule_env *env, const step *s, factors *f, hlo_instr **scale) {
+    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
+    factor = hlo_granularity_compact(env, factor, &s->granularity);
+    if (!factor) return false;
+    if (f->type == HLO_TYPE_F32) return multiply_by(env, s->value->op, as_f32(env, factor), scale);
+    hlo_instr *narrow =
+        *scale || s->value->op == HLO_OP_DIVIDE ? NULL : hlo_block_narrowed(env, factor, f->type);
+    if (!narrow) return take_scalar(env, s, f);
+    *scale = narrow;
+    return true;
+}
+
 /* Joins the factors of the parts; pad values have none. */
-static bool join_scales(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **out) {
+static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     const hlo_instr *value = s->value;
     hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
     bool apart = s->granularity.v[dim] < value->shape->dims[dim], any = false, alike = true;
     for (const step *part = s->below; part; part = part->next)
-        if (!make_scale(env, part, type, &scales[part->index])) return false;
+        if (!make_scale(env, part, f, &scales[part->index])) return false;
+    if (f->scalar) return false;
     *out = scales[s->below->index];
     for (const step *part = s->below; part; part = part->next) {
         hlo_instr *scale = scales[part->index];
@@ -247,7 +270,7 @@ static bool join_scales(hlo_rule_env *env, const step *s, hlo_type type, hlo_ins
         alike &= scale && *out ? same(scale, *out, SAME_DEPTH) : scale == *out;
     }
     if (!any || (!apart && alike)) return true;
-    if (!apart || type != HLO_TYPE_F32) return false;
+    if (!apart || f->type != HLO_TYPE_F32) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
         if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
@@ -262,46 +285,39 @@ static bool join_scales(hlo_rule_env *env, const step *s, hlo_type type, hlo_ins
 }
 
 /* Makes the compact product of the factors; `*out` NULL: there is none. */
-static bool make_scale(hlo_rule_env *env, const step *s, hlo_type type, hlo_instr **out) {
+static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     hlo_op op = s->value->op;
     *out = NULL;
     if (!s->below) return true;
-    if (op == HLO_OP_CONCATENATE) return join_scales(env, s, type, out);
-    if (!make_scale(env, s->below, type, out)) return false;
-    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, type, out);
+    if (op == HLO_OP_CONCATENATE) return join_scales(env, s, f, out);
+    if (!make_scale(env, s->below, f, out)) return false;
+    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, f, out);
     if (!*out || op == HLO_OP_SELECT || op == HLO_OP_CONVERT) return true;
     *out = hlo_granularity_carry(env, s->value, &s->granularity, *out);
     return *out != NULL;
-}
-
-hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                                     hlo_scale_mode mode) {
-    plan p;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
-    return s ? make_fp8(env, s) : NULL;
 }
 
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out) {
     plan p;
     const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
-    return s && make_scale(env, s, hlo_scale_modes[mode].type, out);
+    factors made = {.type = hlo_scale_modes[mode].type};
+    return s && make_scale(env, s, &made, out);
 }
 
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity) {
-    plan p;
-    p.count = 0;
+    plan p = {.count = 0};
     const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
     return s ? make_fp8(env, s) : NULL;
 }
 
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out) {
-    plan p;
-    p.count = 0;
+    plan p = {.count = 0};
     const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
-    return s && make_scale(env, s, HLO_TYPE_F32, out);
+    factors made = {.type = HLO_TYPE_F32};
+    return s && make_scale(env, s, &made, out);
 }
 
 bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
@@ -346,19 +362,72 @@ static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *di
     return made;
 }
 
+/* Makes the compact scales of an operand that matches a tiled mode, and the product of the scalars
+ * beside them; NULL: none. `out_scalar` NULL: there may be no scalars. */
+static bool compact_tiled(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                          hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
+    plan p;
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    factors made = {.type = hlo_scale_modes[mode].type, .scalars = out_scalar != NULL};
+    if (!s || !make_scale(env, s, &made, out)) return false;
+    if (out_scalar) *out_scalar = made.scalar;
+    return true;
+}
+
+static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hlo_block_side *out) {
+    *out = (hlo_block_side){.shape = hlo_instr_operand(dot, side)->shape,
+                            .batch = hlo_dot_batch(dot, side),
+                            .row = free_dim(dot, side),
+                            .mode = mode};
+    if (out->row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
+    out->k = hlo_dot_contracting(dot, side)->v[0];
+    return true;
+}
+
+/* Makes scales in tiles; an operand without them has scales of 1, if the other one has some. */
+static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
+                  hlo_instr **out_scalar, hlo_instr **out) {
+    hlo_block_side place;
+    hlo_instr *other, *scalar;
+    if (!side_of(dot, side, mode, &place) || !compact_tiled(env, dot, side, mode, out_scalar, out))
+        return false;
+    if (!*out) {
+        const hlo_rule_mark mark = hlo_rule_here(env);
+        const bool any = compact_tiled(env, dot, !side, mode, &scalar, &other) && other;
+        hlo_rule_back(env, mark);
+        if (!any) return false;
+        *out = hlo_block_ones(env, &place);
+    }
+    return (*out = hlo_block_tile(env, *out, &place)) != NULL;
+}
+
+bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                              hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
+    return hlo_scale_modes[mode].tiled && tiles(env, dot, side, mode, out_scalar, out);
+}
+
+hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                                     hlo_scale_mode mode) {
+    plan p;
+    hlo_block_side place;
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    hlo_instr *values = s ? make_fp8(env, s) : NULL, *scales, *scalar;
+    if (!values || !p.fp4) return values;
+    return side_of(dot, side, mode, &place) && compact_tiled(env, dot, side, mode, &scalar, &scales)
+               ? hlo_block_signed(env, values, scales, &place)
+               : NULL;
+}
+
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
     int64_t row = free_dim(dot, side), dims[3];
     if (row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
     int64_t k = hlo_dot_contracting(dot, side)->v[0];
+    if (hlo_scale_modes[mode].tiled) return tiles(env, dot, side, mode, NULL, out);
     if (!compact_scale(env, dot, side, mode, out)) return false;
     uint32_t rank = hlo_scale_dims(mode, 1, shape->dims[row], shape->dims[k], dims);
     if (!*out && mode == HLO_SCALE_SCALAR) return true;
-    if (hlo_scale_modes[mode].tiled) {
-        const hlo_block_side place = {shape, hlo_dot_batch(dot, side), row, k};
-        return *out && (*out = hlo_block_tile(env, *out, &place, mode)) != NULL;
-    }
     if (!*out) return (*out = ones(env, rank, dims)) != NULL;
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)

@@ -14,7 +14,8 @@ hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product,
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out);
 
-/* Makes the fp8 value of operand `side` (0 or 1) of `dot`, moved as the operand is. NULL: it cannot
+/* Makes the fp8 value, or of a mode for those the f4e2m1fn value, of operand `side` (0 or 1) of
+ * `dot`, moved as the operand is. NULL: it cannot
  * be made, or the operand does not match the mode: it is no fp8 value times factors of the mode's
  * granularity. */
 hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
@@ -25,6 +26,13 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
  * the operand does not match, or the product cannot be made. */
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out);
+
+/* Makes the scales of an operand that matches a tiled mode, in tiles, beside scalars that multiply
+ * all of it: `*out_scalar`, f32[]; NULL: none. An operand without scales has scales of 1, if the
+ * other one has some; hlo_scaled_operand_scales() does so too, and takes no scalars. The sign of a
+ * scale is with the values that hlo_scaled_operand_values() makes. False: as above. */
+bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                              hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out);
 
 /* Returns the type of the fp8 value that operand `side` is, times factors that are equal for
  * `along` elements of the contracting dimension; HLO_TYPE_INVALID: it is none. */

@@ -136,17 +136,37 @@ MAKE(scales) {
            hlo_scaled_operand_scales(env, args[0].instr, (unsigned)args[1].number, mode, out);
 }
 
+MAKE(tile_scales) {
+    hlo_instr *scalar;
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
+    return mode != HLO_SCALE_MODE_COUNT &&
+           hlo_scaled_operand_tiles(env, args->instr, (unsigned)args[1].number, mode, &scalar, out);
+}
+
+MAKE(times_scalar) {
+    hlo_instr *scale, *scalar;
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[3].word);
+    *out = args->instr;
+    if (mode == HLO_SCALE_MODE_COUNT ||
+        !hlo_scaled_operand_tiles(env, args[1].instr, (unsigned)args[2].number, mode, &scalar,
+                                  &scale))
+        return false;
+    if (!scalar) return true;
+    hlo_instr *factors[] = {args->instr, hlo_rule_splat(env, scalar, args->instr->shape)};
+    *out = hlo_rule_new(env, HLO_OP_MULTIPLY, args->instr->shape, 2, factors);
+    return *out != NULL;
+}
+
 MAKE(block_values) {
-    hlo_block_dot dot;
-    if (hlo_block_dot_read(args->instr, &dot)) return false;
-    *out = args[1].number != 0 ? dot.b : dot.a;
-    return true;
+    const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
+    return mode != HLO_SCALE_MODE_COUNT &&
+           hlo_block_dot_values(env, args->instr, args[1].number != 0, mode, out);
 }
 
 MAKE(block_scales) {
     const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
     return mode != HLO_SCALE_MODE_COUNT &&
-           hlo_block_scales(env, args->instr, args[1].number != 0, mode, out);
+           hlo_block_dot_scales(env, args->instr, args[1].number != 0, mode, out);
 }
 
 MAKE(globally_scaled) {

@@ -198,39 +198,109 @@ static void ragged(others *o) {
         emit(o, "%s ragged-dot(%%v%d, %%v%d, %%v%d), %s", shape, a, b, sizes, attributes[mode]));
 }
 
-/* Values times a scale for each 32 of a row, in blocks or repeated. */
-static int in_blocks(others *o, int value, int scale, int rows) {
-    const bool apart = dice_chance(o->dice, 50);
-    if (apart) value = emit(o, "f8e4m3fn[%d,2,32] reshape(%%v%d)", rows, value);
-    value = apart ? emit(o, "%s[%d,2,32] convert(%%v%d)", o->wide, rows, value)
-                  : emit(o, "%s[%d,64] convert(%%v%d)", o->wide, rows, value);
-    scale = emit(o, "%s[%d,2] convert(%%v%d)", o->wide, rows, scale);
-    scale = emit(o, "%s[%d,2,32] broadcast(%%v%d), dimensions={0,1}", o->wide, rows, scale);
-    if (!apart) scale = emit(o, "%s[%d,64] reshape(%%v%d)", o->wide, rows, scale);
-    value =
-        emit(o, apart ? "%s[%d,2,32] multiply(%%v%d, %%v%d)" : "%s[%d,64] multiply(%%v%d, %%v%d)",
-             o->wide, rows, value, scale);
-    return apart ? emit(o, "%s[%d,64] reshape(%%v%d)", o->wide, rows, value) : value;
+/* A matmul with a scale of 8 bits for each block: MXFP8 or NVFP4, or what is neither. */
+typedef struct scaled {
+    bool written; /* as plain HLO */
+    int batch;    /* 0: matrices */
+    const char *types[2], *scale;
+    int k, each; /* elements that share a scale */
+} scaled;
+
+/* Writes an array of such an operand: rows, and `columns` after them. */
+static void block_shape(const scaled *b, const char *type, int rows, const char *columns,
+                        char out[64]) {
+    char batch[8] = "";
+    if (b->batch) snprintf(batch, sizeof batch, "%d,", b->batch);
+    snprintf(out, 64, "%s[%s%d,%s]", type, batch, rows, columns);
 }
 
-static void scaled(others *o) {
-    const bool fp4 = dice_chance(o->dice, 30), written = !fp4 && dice_chance(o->dice, 30);
-    const char *type = fp4 ? "f4e2m1fn" : "f8e4m3fn", *scales = fp4 ? "f8e4m3fn" : "f8e8m0fnu";
-    int a = parameter2(o, fp4 || written ? type : some_fp8(o), o->m, 64),
-        b = parameter2(o, type, o->n, 64);
-    int s = parameter2(o, scales, o->m, fp4 ? 4 : 2), t = parameter2(o, scales, o->n, fp4 ? 4 : 2);
-    if (written) {
-        a = in_blocks(o, a, s, o->m);
-        add_dot(o, a, in_blocks(o, b, t, o->n));
+/* Makes values times the scales of their rows, in blocks or repeated, and perhaps times a scalar.
+ */
+static int dequantised_blocks(others *o, const scaled *b, const char *type, int value, int scale,
+                              int rows) {
+    const bool apart = dice_chance(o->dice, 50);
+    const char *along = b->batch ? "0,1,2" : "0,1";
+    char columns[16], blocks[24], steps[16], whole[64], parts[64], few[64], stored[64];
+    snprintf(columns, sizeof columns, "%d", b->k);
+    snprintf(blocks, sizeof blocks, "%d,%d", b->k / b->each, b->each);
+    snprintf(steps, sizeof steps, "%d", b->k / b->each);
+    block_shape(b, o->wide, rows, columns, whole);
+    block_shape(b, o->wide, rows, blocks, parts);
+    block_shape(b, o->wide, rows, steps, few);
+    block_shape(b, type, rows, blocks, stored);
+    if (apart) value = emit(o, "%s reshape(%%v%d)", stored, value);
+    value = emit(o, "%s convert(%%v%d)", apart ? parts : whole, value);
+    if (scale >= 0) {
+        scale = emit(o, "%s convert(%%v%d)", few, scale);
+        scale = emit(o, "%s broadcast(%%v%d), dimensions={%s}", parts, scale, along);
+        if (!apart) scale = emit(o, "%s reshape(%%v%d)", whole, scale);
+        value = emit(o, "%s multiply(%%v%d, %%v%d)", apart ? parts : whole, value, scale);
+    }
+    if (apart) value = emit(o, "%s reshape(%%v%d)", whole, value);
+    if (dice_chance(o->dice, 50)) return value;
+    scale = emit(o, "%s[] parameter(%d)", o->wide, o->parameters++);
+    scale = emit(o, "%s broadcast(%%v%d), dimensions={}", whole, scale);
+    return emit(o, "%s %s(%%v%d, %%v%d)", whole, dice_chance(o->dice, 50) ? "multiply" : "divide",
+                value, scale);
+}
+
+static scaled draw_scaled(others *o) {
+    static const char *const narrow[] = {"f8e4m3fn", "f8e4m3fn", "f8e4m3fn", "f8e5m2", "f4e2m1fn"};
+    static const int blocks[] = {32, 32, 64, 16};
+    const bool fp4 = dice_chance(o->dice, 35);
+    scaled b = {.written = dice_chance(o->dice, 50),
+                .batch = dice_chance(o->dice, 25) ? 3 : 0,
+                .types = {"f4e2m1fn", "f4e2m1fn"},
+                .scale = "f8e4m3fn",
+                .k = 64,
+                .each = 16};
+    if (fp4) return b;
+    for (int i = 0; i < 2; i++) b.types[i] = DICE_PICK(o->dice, narrow);
+    if (!b.written && dice_chance(o->dice, 8)) b.types[1] = "bf16";
+    b.scale = dice_chance(o->dice, 95) ? "f8e8m0fnu" : "f8e4m3fn";
+    b.each = DICE_PICK(o->dice, blocks);
+    return b;
+}
+
+static void scaled_product(others *o) {
+    const scaled b = draw_scaled(o);
+    const int rows[] = {o->m, o->n}, bare = dice_chance(o->dice, 20) || *b.types[1] == 'b';
+    const char *batched = b.batch ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "";
+    char columns[16], steps[16], shape[64];
+    int v[4] = {0}, count = 0;
+    snprintf(columns, sizeof columns, "%d", b.k);
+    for (int i = 0; i < 2; i++, count++) {
+        block_shape(&b, b.types[i], rows[i], columns, shape);
+        v[count] = emit(o, "%s parameter(%d)", shape, o->parameters++);
+    }
+    snprintf(steps, sizeof steps, "%d", b.k / b.each);
+    for (int i = 0; i < 2 - bare; i++, count++) {
+        block_shape(&b, b.scale, rows[i], steps, shape);
+        v[count] = emit(o, "%s parameter(%d)", shape, o->parameters++);
+    }
+    snprintf(columns, sizeof columns, "%d", o->n);
+    const char *type = b.written || dice_chance(o->dice, 90) ? o->wide : "f16";
+    block_shape(&b, type, o->m, columns, shape);
+    if (!b.written && (bare || dice_chance(o->dice, 50))) {
+        char scales[40] = "";
+        if (!bare) snprintf(scales, sizeof scales, ", %%v%d", v[3]);
+        add_result(o, shape,
+                   emit(o,
+                        "%s custom-call(%%v%d, %%v%d, %%v%d%s), "
+                        "custom_call_target=\"__op$block_scaled_dot\"",
+                        shape, v[0], v[1], v[2], scales));
         return;
     }
-    const bool call = dice_chance(o->dice, 50);
-    const char *op = call ? "custom-call" : "scaled-dot";
-    const char *attrs = call ? "custom_call_target=\"__op$block_scaled_dot\""
-                             : "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
-    add_matrix(o, o->wide,
-               emit(o, "%s[%d,%d] %s(%%v%d, %%v%d, %%v%d, %%v%d), %s", o->wide, o->m, o->n, op, a,
-                    b, s, t, attrs));
+    if (b.written)
+        for (int i = 0; i < 2; i++)
+            v[i] = dequantised_blocks(o, &b, b.types[i], v[i], i && bare ? -1 : v[2 + i], rows[i]);
+    char operands[48];
+    snprintf(operands, sizeof operands, b.written ? "%%v%d, %%v%d" : "%%v%d, %%v%d, %%v%d, %%v%d",
+             v[0], v[1], v[2], v[3]);
+    const int last = b.batch ? 2 : 1;
+    add_result(o, shape,
+               emit(o, "%s %s(%s), %slhs_contracting_dims={%d}, rhs_contracting_dims={%d}", shape,
+                    b.written ? "dot" : "scaled-dot", operands, batched, last, last));
 }
 
 /* Windows of one element, of all, side by side, that overlap, and with padding; of fp8 values or
@@ -315,9 +385,9 @@ char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
-        quantised, narrow,      blocks,  fusion,
-        ragged,    convolution, scaled,  scaled, /* which run here */
-        cpu_call,  attention,   library, dynamic /* and do not */};
+        quantised, narrow,      blocks,         fusion,
+        ragged,    convolution, scaled_product, scaled_product, /* which run here */
+        cpu_call,  attention,   library,        dynamic /* and do not */};
     const size_t all = sizeof kinds / sizeof *kinds, running = 8;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];
