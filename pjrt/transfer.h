@@ -2,7 +2,7 @@
 #ifndef HLO_PJRT_TRANSFER_H
 #define HLO_PJRT_TRANSFER_H
 
-#include "passes/sharding/device_groups.h"
+#include "ir/devices/device_groups.h"
 #include "pjrt/plugin.h"
 #include "runtime/io/arrays.h"
 

@@ -9,6 +9,7 @@
 #include "hlo/runtime.h"
 #include "ir/eval/eval.h"
 #include "ir/ir.h"
+#include "runtime/world.h"
 
 /* Instructions of one computation that run as one job. */
 typedef struct hlo_group {
@@ -62,9 +63,11 @@ typedef struct hlo_backend {
     const char *name;  /* as --backend names it */
     size_t alignment;  /* alignment of every buffer; a power of two */
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
-    /* HLO_INVALID_INPUT, with an error in `sink`: no such device here. */
-    hlo_status (*open)(const hlo_plan_options *options, const hlo_diag_sink *sink,
-                       void **out_device);
+    bool simulates;    /* opens any number of devices, which run in threads of their own */
+    /* Opens the device of a seat. HLO_INVALID_INPUT, with an error in `sink`: no such device here.
+     */
+    hlo_status (*open)(const hlo_plan_options *options, const hlo_seat *seat,
+                       const hlo_diag_sink *sink, void **out_device);
     void (*close)(void *device);
     /* Groups a computation's instructions (`count`, in order) that run together. Returns the number
      * of groups, and writes their members and results, not their inputs, in the arena. An

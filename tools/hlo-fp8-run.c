@@ -83,6 +83,19 @@ static void clear_progress(progress_line *line) {
     fflush(stderr);
 }
 
+/* Returns the plugin that --backend names; NULL: it names none. */
+static const char *plugin_of(const option_value *values) {
+    static const char word[] = "pjrt:";
+    const char *backend = values[OPTION_BACKEND].text;
+    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
+}
+
+/* Returns the number of simulated devices. */
+static uint32_t device_count(const run_job *job) {
+    const option_value *values = job->options.values;
+    return plugin_of(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
+}
+
 /* Returns the options of the executed plan. Only the cpu backend keeps bounds, for an array to be
  * compared with. */
 static hlo_plan_options plan_options(run_job *job) {
@@ -106,6 +119,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;
     if (!values[OPTION_PLAN].given && isatty(STDERR_FILENO)) plan.progress = show_progress;
     plan.progress_user = &job->progress;
+    plan.devices = device_count(job);
     return plan;
 }
 
@@ -114,6 +128,7 @@ static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
+    plan.devices = device_count(job);
     plan.roundings_may_be_dropped = first_judge(job) != NULL;
     return plan;
 }
@@ -182,9 +197,12 @@ static hlo_status show_compiled(run_job *job) {
 static hlo_status get_inputs(run_job *job) {
     const option_value *values = job->options.values;
     const char *path = values[OPTION_INPUTS].text;
-    if (path) return hlo_arrays_read(path, job->module, HLO_INPUTS, &options_sink, &job->inputs);
-    return hlo_arrays_draw(job->module, (uint64_t)values[OPTION_SEED].number, &options_sink,
-                           &job->inputs);
+    const uint32_t devices = device_count(job);
+    if (path)
+        return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
+                                    &job->inputs);
+    return hlo_arrays_draw_each(job->module, (uint64_t)values[OPTION_SEED].number, devices,
+                                &options_sink, &job->inputs);
 }
 
 static void print_array(const hlo_array *array) {
@@ -253,7 +271,8 @@ static hlo_status prepare(run_job *job) {
     hlo_status status = get_inputs(job);
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
-        status = hlo_arrays_read(path, job->module, HLO_OUTPUTS, &options_sink, &job->expected);
+        status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS, device_count(job),
+                                      &options_sink, &job->expected);
     if (status != HLO_OK || !first_judge(job)) return status;
     status = make_plan(first_judge(job), &how, &job->judge_plan);
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
@@ -292,12 +311,13 @@ static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
     const hlo_module *judge = first_judge(job);
+    const bool alone = device_count(job) == 1; /* else an output's origin is not computed again */
     hlo_comparison comparison = {.struct_size = sizeof comparison,
                                  .found = job->outputs,
                                  .expected = job->expected,
                                  .judges = (const hlo_arrays *const *)job->judges,
-                                 .found_module = job->module,
-                                 .expected_module = is_npz(path) ? NULL : judge,
+                                 .found_module = alone ? job->module : NULL,
+                                 .expected_module = is_npz(path) || !alone ? NULL : judge,
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
@@ -361,13 +381,6 @@ static hlo_status execute_to(run_job *job) {
         if (names[i] && files[i].name && !output_close(&files[i], keep) && keep)
             ended = complain("write", names[i]);
     return ended == HLO_OK ? status : ended;
-}
-
-/* Returns the plugin that --backend names; NULL: it names none. */
-static const char *plugin_of(const option_value *values) {
-    static const char word[] = "pjrt:";
-    const char *backend = values[OPTION_BACKEND].text;
-    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
 }
 
 static hlo_status run(run_job *job) {
@@ -437,6 +450,25 @@ static int identify_backend(const options *given) {
     return hlo_status_exit(status);
 }
 
+/* True if --devices suits the other options; otherwise complains. */
+static bool suits_devices(const run_job *job) {
+    static const option_id looks[] = {OPTION_DUMP_VALUES, OPTION_CHECK_NAN, OPTION_BISECT,
+                                      OPTION_PROFILE, OPTION_TRACE};
+    const option_value *values = job->options.values;
+    const bool plugin = plugin_of(values) != NULL;
+    const int most = plugin ? HLO_PJRT_MOST_DEVICES : HLO_MOST_DEVICES;
+    const char *why = NULL;
+    if (values[OPTION_DEVICES].number > most)
+        return options_refuse(PROGRAM_RUN, "--devices takes at most %d", most), false;
+    if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
+        why = "--devices has no use with --backend=cuda";
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        if (device_count(job) > 1 && values[looks[i]].given)
+            why = "what looks into a run has no use with --devices";
+    if (why) options_refuse(PROGRAM_RUN, "%s", why);
+    return !why;
+}
+
 int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
@@ -461,8 +493,7 @@ int main(int argc, char **argv) {
     if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
     if (plugin_of(values) && values[OPTION_PLAN].given)
         return options_refuse(PROGRAM_RUN, "--plan has no use with a plugin");
-    if (values[OPTION_DEVICES].number > HLO_PJRT_MOST_DEVICES)
-        return options_refuse(PROGRAM_RUN, "--devices takes at most %d", HLO_PJRT_MOST_DEVICES);
+    if (!suits_devices(&job)) return 2;
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return options_refuse(PROGRAM_RUN, "--topology has no use without --compile-only");
     if (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given)

@@ -75,6 +75,11 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
  * module's. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
+/* Reads those of several devices, device after device. Of inputs, those of one device are enough:
+ * every device gets them. `devices` 1: as hlo_arrays_read(). */
+hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
+                                uint32_t devices, const hlo_diag_sink *sink,
+                                hlo_arrays **out_arrays);
 /* Writes an .npz file that numpy reads (numpy.load), arrays called by their names, those without
  * one 0, 1, 2 ... by their index; the same bytes for the same arrays. HLO_INVALID_INPUT: `out`
  * cannot be written to. HLO_OUT_OF_MEMORY. */
@@ -89,7 +94,16 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
                            hlo_arrays **out_arrays);
 
+/* Draws the inputs of several devices, device after device: those of device d with the seed `seed`
+ * + d, but a parameter's are equal on devices that have equal parts of it by its sharding, or if it
+ * has none, or if the module is not partitioned. `devices` 1: as hlo_arrays_draw(). */
+hlo_status hlo_arrays_draw_each(const hlo_module *module, uint64_t seed, uint32_t devices,
+                                const hlo_diag_sink *sink, hlo_arrays **out_arrays);
+
 /* ---------------------------------------------------------------------------------------- plans */
+
+/* The largest number of devices that are simulated. */
+enum { HLO_MOST_DEVICES = 1024 };
 
 /* A module prepared for a backend. It borrows the module. */
 typedef struct hlo_plan hlo_plan;
@@ -141,6 +155,12 @@ typedef struct hlo_plan_options {
      * it as it is */
     void (*progress)(void *user, const hlo_progress *progress);
     void *progress_user;
+    /* For "cpu": */
+    uint32_t devices; /* simulated devices, a thread each, on which collectives are executed: as
+                         many as the module's header has replicas and partitions. With more than
+                         one, a run takes the inputs of each, device after device, or those of one
+                         for all, and returns outputs device after device; `values`,
+                         `check_finite`, `profile` and `progress` are for one. Default 1 */
 } hlo_plan_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */

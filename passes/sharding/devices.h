@@ -6,8 +6,8 @@
 #ifndef HLO_PASSES_DEVICES_H
 #define HLO_PASSES_DEVICES_H
 
+#include "ir/devices/device_groups.h"
 #include "passes/context.h"
-#include "passes/sharding/device_groups.h"
 
 /* Returns the number of replicas in the module header; 1: it has none. */
 int64_t hlo_devices_replicas(const hlo_module *module);

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "ir/device_list.h"
 #include "passes/sharding/devices.h"
 
 /* Bit n of a set is depth n, DEEPEST also every greater depth. Empty: constants and the like, which
@@ -25,19 +24,6 @@ struct hlo_manual {
     bool changes, any;
 };
 
-static bool calls(const hlo_instr *instr, const char *name) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, name);
-}
-
-bool hlo_manual_enters(const hlo_instr *instr) {
-    return calls(instr, "xla.sdy.GlobalToLocalShape") || calls(instr, "SPMDFullToShardShape");
-}
-
-bool hlo_manual_leaves(const hlo_instr *instr) {
-    return calls(instr, "xla.sdy.LocalToGlobalShape") || calls(instr, "SPMDShardToFullShape");
-}
-
 /* --------------------------------------------------------------------------------------- depths */
 
 static uint8_t deeper(uint8_t depths) {
@@ -48,7 +34,7 @@ static uint8_t deeper(uint8_t depths) {
  * leave several, and the sharding of its result shows whether it is still in one. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
-    bool older = calls(leaves, "SPMDShardToFullShape");
+    bool older = hlo_boundary_calls(leaves, "SPMDShardToFullShape");
     if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
     if (!(depths & DEPTHS)) return BY_DEVICE; /* the region has no operand */
     uint8_t left = (uint8_t)((depths & DEPTHS) >> 1 | (depths & DEEPEST));
@@ -104,17 +90,10 @@ static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     return true;
 }
 
-/* True for the name of a partitioned module. */
-static bool called_spmd(const hlo_computation *comp) {
-    static const char ending[] = "_spmd";
-    size_t length = strlen(comp->name), size = sizeof ending - 1;
-    return length >= size && !strcmp(comp->name + length - size, ending);
-}
-
 /* True if the partitioner, which gives each device parts of the entry's values, may not have run
  * yet: neither header nor name excludes it. */
 static bool may_be_global(const hlo_module *module) {
-    return hlo_devices_replicas(module) == 1 && !called_spmd(module->entry) &&
+    return hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
            module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
 }
 
@@ -139,72 +118,4 @@ const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena) {
 
 bool hlo_manual_outside(const hlo_manual *manual, const hlo_instr *value) {
     return value->id < manual->count && manual->depths[value->id] == OUTSIDE;
-}
-
-/* ---------------------------------------------------------------------------------------- parts */
-
-/* True if each device has the whole operand: its shape stays, and a part would be smaller. A
- * dimension of one element proves nothing: one device may have all of it. */
-static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
-    const hlo_shape *all = hlo_instr_operand(enters, index)->shape, *part = enters->shape;
-    if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
-    if (!hlo_shape_is_array(all) || !hlo_shape_compatible(all, part)) return false;
-    for (uint32_t i = 0; i < all->rank; i++)
-        if (all->dims[i] < 2) return false;
-    return true;
-}
-
-/* Returns the value of a frontend attribute; NULL: there is none. */
-static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
-    const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
-    return entries ? hlo_value_entry(arena, entries, name) : NULL;
-}
-
-static const char *meshes_of(hlo_arena *arena, const hlo_module *module) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES)
-            return hlo_value_entry(arena, module->attrs[i].u.str, "xla.sdy.meshes");
-    return NULL;
-}
-
-const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
-                                          uint32_t index) {
-    const hlo_instr *from = hlo_instr_operand(enters, index);
-    const hlo_sharding *sharding = hlo_instr_sharding(from);
-    const char *shardings = frontend_value(arena, enters, "xla.sdy.in_shardings");
-    if (shardings) {
-        hlo_module *module = enters->parent->module;
-        const char *meshes = meshes_of(arena, module);
-        return meshes ? hlo_device_groups_of_shardy(arena, module, meshes, shardings, index) : NULL;
-    }
-    if (sharding && calls(enters, "SPMDFullToShardShape"))
-        return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
-    return cannot_be_parts(enters, index) ? &hlo_device_groups_whole : NULL;
-}
-
-const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves) {
-    const char *axes = frontend_value(arena, leaves, "xla.sdy.manual_axes");
-    const char *shardings = frontend_value(arena, leaves, "xla.sdy.out_shardings");
-    hlo_module *module = leaves->parent->module;
-    const char *meshes = meshes_of(arena, module);
-    if (!axes || !shardings || !meshes) return NULL;
-    return hlo_device_groups_of_axes(arena, module, meshes, shardings, axes);
-}
-
-/* ------------------------------------------------------------------------------ the partitioner */
-
-bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
-    const hlo_instr *marked = NULL;
-    bool collective = false, manual = false;
-    *out_marked = NULL;
-    if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-            const hlo_sharding *sharding = hlo_instr_sharding(i);
-            collective |= hlo_op_is(i->op, HLO_COLLECTIVE);
-            manual |= hlo_manual_enters(i);
-            if (!marked && sharding && hlo_sharding_has(sharding, HLO_SHARDING_TILED)) marked = i;
-        }
-    *out_marked = marked;
-    return marked && !called_spmd(module->entry) && (manual || !collective);
 }

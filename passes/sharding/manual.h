@@ -8,7 +8,7 @@
 #ifndef HLO_PASSES_MANUAL_H
 #define HLO_PASSES_MANUAL_H
 
-#include "passes/sharding/device_groups.h"
+#include "ir/devices/boundary.h"
 
 /* Depths of a module's values in manual regions. Lives in the arena that it was made in.
  * Instructions made later have no depth. */
@@ -18,23 +18,5 @@ const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena);
 
 /* True if `value` is outside of all regions, in a module that has some. */
 bool hlo_manual_outside(const hlo_manual *manual, const hlo_instr *value);
-
-/* True if `instr` passes its operands, in parts, into a region. */
-bool hlo_manual_enters(const hlo_instr *instr);
-
-/* Groups the devices to which an instruction that enters a region passes the same part of operand
- * `index`, whatever its value. NULL: not known. */
-const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
-                                          uint32_t index);
-
-/* True if `instr` joins the parts of a region's result into a value outside. */
-bool hlo_manual_leaves(const hlo_instr *instr);
-
-/* Groups the devices whose parts are joined: all of them get one result. NULL: not known. */
-const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves);
-
-/* True if XLA's partitioner has not run: values are marked as sharded, but there is no collective,
- * or only in manual regions. `*out_marked` is a marked value. */
-bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

@@ -9,6 +9,7 @@
 #include "ir/eval/eval.h"
 #include "ir/kernel/kernel.h"
 #include "matmul/call.h"
+#include "runtime/cpu/collective.h"
 #include "runtime/cpu/tile.h"
 
 enum { ALIGN = 64 };
@@ -22,17 +23,20 @@ static void cpu_close(void *device) {
 }
 
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel) {
-    *cpu = (cpu_device){.scratch = scratch, .env = {user, parallel}};
+    *cpu = (cpu_device){.scratch = scratch,
+                        .env = {user, parallel},
+                        .seat = {.replicas = 1, .partitions = 1}};
 }
 
-static hlo_status cpu_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
-                           void **out_device) {
+static hlo_status cpu_open(const hlo_plan_options *options, const hlo_seat *seat,
+                           const hlo_diag_sink *sink, void **out_device) {
     (void)sink;
     cpu_device *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return HLO_OUT_OF_MEMORY;
-    cpu_pool *pool = cpu_pool_new();
+    cpu_pool *pool = cpu_pool_new(seat->world ? 1 : INT_MAX);
     cpu_device_init(cpu, hlo_arena_new(NULL), pool, cpu_pool_run);
     cpu->pool = pool;
+    cpu->seat = *seat;
     cpu->wants_every_value = options->bounds || options->perturbed;
     if (!cpu->scratch || !pool) {
         cpu_close(cpu);
@@ -47,8 +51,11 @@ static bool is_matmul(const hlo_instr *instr) {
 }
 
 static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why) {
-    (void)device;
     const char *reason = NULL;
+    if (cpu_is_collective(instr)) {
+        *why = cpu_collective_refusal(device, instr, arena);
+        return !*why;
+    }
     if (is_matmul(instr)) return cpu_matmul_supports(instr, arena, why);
     if (instr->op == HLO_OP_CUSTOM_CALL) {
         const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
@@ -90,12 +97,13 @@ static uint32_t cpu_group(void *device, const hlo_instr *const *live, uint32_t c
 }
 
 static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, const char **why) {
-    (void)device;
     (void)why;
     if (job->group.instr_count > 1)
         cpu_tile_prepare(job, arena);
     else if (job->group.instr_count && is_matmul(job->instr))
         cpu_matmul_prepare(job, arena);
+    else if (job->group.instr_count && cpu_is_collective(job->instr))
+        cpu_collective_prepare(device, job, arena);
     else if (job->group.instr_count)
         job->overwrites = find_overwritten(job);
     return HLO_OK;
@@ -118,6 +126,7 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
         return HLO_OK;
     }
     if (is_matmul(job->instr)) return cpu_matmul_execute(cpu, job, why);
+    if (cpu_is_collective(job->instr)) return cpu_collective_execute(cpu, job, why);
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
@@ -223,6 +232,7 @@ const hlo_backend cpu_backend = {
     .name = "cpu",
     .alignment = ALIGN,
     .keeps_bounds = true,
+    .simulates = true,
     .open = cpu_open,
     .close = cpu_close,
     .group = cpu_group,

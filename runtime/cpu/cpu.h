@@ -19,6 +19,7 @@ typedef struct cpu_device {
     double *marks;          /* seconds on a clock */
     uint32_t mark_capacity;
     bool unmarked; /* there was no memory for a mark */
+    hlo_seat seat;
 } cpu_device;
 
 extern const hlo_backend cpu_backend;
@@ -51,9 +52,9 @@ void cpu_loop_take(cpu_loop *loop);
 /* Does that, and waits for the other threads. */
 void cpu_loop_finish(cpu_loop *loop);
 
-/* pool.c: makes a pool with a thread for each processor that the process may use, or fewer if the
- * system refuses them. NULL when there is no memory. */
-cpu_pool *cpu_pool_new(void);
+/* pool.c: makes a pool with a thread for each processor that the process may use, at most `most`
+ * with the caller's, or fewer if the system refuses them. NULL when there is no memory. */
+cpu_pool *cpu_pool_new(int most);
 /* Counts the threads, the caller's among them. */
 int cpu_pool_threads(const cpu_pool *pool);
 /* Ends the threads. */

@@ -78,12 +78,12 @@ static int processor_count(void) {
     return count < MAX_THREADS ? count : MAX_THREADS;
 }
 
-cpu_pool *cpu_pool_new(void) {
+cpu_pool *cpu_pool_new(int most) {
     cpu_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return NULL;
     cpu_loop_init(&pool->loop);
     pthread_cond_init(&pool->work, NULL);
-    int wanted = processor_count() - 1;
+    const int processors = processor_count(), wanted = (processors < most ? processors : most) - 1;
     while (pool->thread_count < wanted &&
            pthread_create(&pool->threads[pool->thread_count], NULL, thread_main, pool) == 0)
         pool->thread_count++;

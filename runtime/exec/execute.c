@@ -29,6 +29,10 @@ hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status stat
                        const char *why) {
     const hlo_module *module = r->plan->module;
     if (status != HLO_INVALID_INPUT) return status;
+    if (!r->plan->failure) {
+        r->plan->failed_at = step ? step->instr : NULL;
+        r->plan->failure = why;
+    }
     if (step)
         hlo_diag_emit(module, r->sink, HLO_ERROR, step->instr->offset, strlen(step->instr->name),
                       "`%s` %s", hlo_ops[step->instr->op].name, why);
@@ -266,6 +270,7 @@ static hlo_status run_entry(const plan_run *r) {
 
 hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     hlo_status status = HLO_OK;
+    plan->failure = NULL;
     plan->backend->mark(plan->device, 0);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         uint64_t stream = plan->runs++ << 40;

@@ -10,33 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const hlo_plan_options default_options = {
-    .struct_size = sizeof default_options, .backend = "cpu", .cuda = 1208, .graph = true};
-
-void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) {
-    hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
-}
-
 /* --------------------------------------------------------------------------------------- making */
-
-static const hlo_backend *find_backend(const char *name) {
-    for (const hlo_backend *const *b = hlo_backends; *b; b++)
-        if (strcmp((*b)->name, name) == 0) return *b;
-    return NULL;
-}
-
-hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *out) {
-    const hlo_backend *backend = find_backend(name);
-    hlo_plan_options options;
-    void *device;
-    if (!backend) return HLO_INVALID_USAGE;
-    hlo_plan_options_init(&options);
-    hlo_status status = backend->open(&options, sink, &device);
-    if (status != HLO_OK) return status;
-    backend->identify(device, out);
-    backend->close(device);
-    return HLO_OK;
-}
 
 /* Marks the computations that an instruction runs, and sets the layouts of their arguments and
  * results: a loop's state has the layout of the body's parameter; the branches of a conditional all
@@ -44,6 +18,7 @@ hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *
 static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     switch (instr->op) {
     case HLO_OP_CALL: wanted[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true; break;
+    case HLO_OP_ASYNC_START:
     case HLO_OP_FUSION: wanted[hlo_instr_comp(instr, HLO_ATTR_CALLS)->id] = true; break;
     case HLO_OP_WHILE: {
         const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
@@ -155,7 +130,7 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
 }
 
 static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
-    hlo_status status = plan->backend->open(&plan->options, sink, &plan->device);
+    hlo_status status = plan->backend->open(&plan->options, &plan->seat, sink, &plan->device);
     if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_INPUTS, &plan->inputs);
     if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_OUTPUTS, &plan->outputs);
     if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
@@ -185,17 +160,9 @@ static hlo_status expand_and_make(hlo_plan *plan, jmp_buf *recover, const hlo_di
     return status == HLO_OK ? make(plan, sink) : status;
 }
 
-hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
-                        const hlo_diag_sink *sink, hlo_plan **out) {
-    *out = NULL;
-    hlo_plan_options own = default_options;
-    if (hlo_options_take("hlo_plan_options", &own, sizeof own, sizeof own, options, sink) != HLO_OK)
-        return HLO_INVALID_USAGE;
-    const hlo_backend *backend = find_backend(own.backend);
-    if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds))
-        return HLO_INVALID_USAGE;
-    const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
-    if (verified != HLO_OK) return verified;
+hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
+                    const hlo_plan_options *options, const hlo_seat *seat,
+                    const hlo_diag_sink *sink, hlo_plan **out) {
     jmp_buf recover;
     hlo_plan *plan = calloc(1, sizeof *plan);
     if (!plan || !(plan->arena = hlo_arena_new(&recover))) {
@@ -204,7 +171,8 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     }
     plan->module = module;
     plan->backend = backend;
-    plan->options = own;
+    plan->options = *options;
+    plan->seat = *seat;
     /* Reading calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     const hlo_status status =
@@ -213,15 +181,14 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     if (plan->expanded) hlo_arena_set_recover(plan->expanded->arena, NULL);
     hlo_arena_set_recover(module->arena, before);
     if (status != HLO_OK) {
-        hlo_plan_free(plan);
+        plan_free(plan);
         return status;
     }
     *out = plan;
     return HLO_OK;
 }
 
-void hlo_plan_free(hlo_plan *plan) {
-    if (!plan) return;
+void plan_free(hlo_plan *plan) {
     if (plan->memory) plan->backend->release(plan->device, plan->memory);
     if (plan->device) plan->backend->close(plan->device);
     plan_look_free(plan->look);
@@ -230,18 +197,14 @@ void hlo_plan_free(hlo_plan *plan) {
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);
     hlo_arena_free(plan->arena);
+    free(plan->devices);
     free(plan);
 }
 
 /* -------------------------------------------------------------------------------------- running */
 
-hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
-                          const hlo_diag_sink *sink) {
-    return hlo_leaves_check(&plan->inputs, plan->module, inputs, sink);
-}
-
 /* Copies a leaf to the device, from row-major order, through `staging` of its size. */
-static void put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
+void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
     const void *host = array->data;
     if (!hlo_shape_is_row_major(shape)) {
@@ -251,8 +214,8 @@ static void put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *st
     plan->backend->copy_in(plan->device, plan->arguments[i].data, host, array->size);
 }
 
-static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
-                                void *staging) {
+hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
+                              void *staging) {
     for (size_t i = 0; i < plan->outputs.count; i++) {
         const hlo_shape *shape = plan->outputs.shapes[i];
         plan_place place = plan->results[i];
@@ -269,7 +232,7 @@ static hlo_status fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_a
 }
 
 /* Returns the bytes of the largest input or output, sigmas included. */
-static size_t staging_size(const hlo_plan *plan) {
+size_t plan_staging_size(const hlo_plan *plan) {
     size_t most = 1;
     for (size_t i = 0; i < plan->inputs.count; i++) {
         size_t size = leaf_size(plan, plan->inputs.shapes[i], true);
@@ -280,41 +243,6 @@ static size_t staging_size(const hlo_plan *plan) {
         if (size > most) most = size;
     }
     return most;
-}
-
-hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
-                        hlo_arrays **out) {
-    *out = NULL;
-    if (!plan->memory) return HLO_INVALID_USAGE;
-    hlo_status status = hlo_plan_check(plan, inputs, sink);
-    if (status != HLO_OK) return status;
-    void *staging = malloc(staging_size(plan));
-    if (!staging) return HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < inputs->count; i++) put_input(plan, i, &inputs->items[i], staging);
-    if (plan->look) plan_look_start(plan);
-    status = plan_execute(plan, 1, sink);
-    if (status == HLO_OK) status = plan_seconds(plan, 0, sink, &plan->seconds);
-    if (status == HLO_OK && plan->look) plan_look_end(plan, sink);
-    if (status == HLO_OK) status = hlo_arrays_new(out);
-    if (status == HLO_OK) status = fetch_outputs(plan, sink, *out, staging);
-    free(staging);
-    if (status == HLO_OK) return HLO_OK;
-    hlo_arrays_free(*out);
-    *out = NULL;
-    return status;
-}
-
-hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
-                         double *out_seconds) {
-    if (!plan->runs || count >= UINT32_MAX) return HLO_INVALID_USAGE;
-    hlo_status status = plan_execute(plan, count, sink);
-    for (size_t i = 0; i < count && status == HLO_OK; i++)
-        status = plan_seconds(plan, (uint32_t)i, sink, &out_seconds[i]);
-    return status;
-}
-
-double hlo_plan_seconds(const hlo_plan *plan) {
-    return plan->seconds;
 }
 
 /* ------------------------------------------------------------------------------------- printing */

@@ -52,6 +52,18 @@ double plan_trace_clock(void);
 hlo_status plan_trace_step(plan_trace *trace, plan_step *step, double start);
 /* Adds a run that began at `start`. HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_run(plan_trace *trace, double start);
+/* plan.c: makes the plan of one device. */
+hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
+                    const hlo_plan_options *options, const hlo_seat *seat,
+                    const hlo_diag_sink *sink, hlo_plan **out);
+void plan_free(hlo_plan *plan);
+/* Returns the bytes of the largest input or output, with its sigmas. */
+size_t plan_staging_size(const hlo_plan *plan);
+/* Copies an input to the device, through `staging` of that size. */
+void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging);
+/* Appends the outputs of the last run to `out`. */
+hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
+                              void *staging);
 
 /* command_buffer.c: records a job that is executed between graphs. */
 hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);

@@ -240,7 +240,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_sh
 /* Finds a file: arrays are named by number, as numpy.savez names unnamed ones, or, of inputs, as
  * the parameter: like the value that a plan keeps of it. Writes the last of these names. */
 static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, size_t index,
-                               char name[MAX_NAME + 16]) {
+                               size_t number, char name[MAX_NAME + 16]) {
     const uint32_t owner = leaves->owners[index];
     const hlo_instr *parameter = r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
     size_t first = index;
@@ -248,7 +248,7 @@ static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, si
     zip_int64_t place = -1;
     for (int i = 0; i < 2 + (parameter != NULL) && place < 0; i++) {
         if (i < 2)
-            snprintf(name, MAX_NAME, i ? "arr_%zu" : "%zu", index);
+            snprintf(name, MAX_NAME, i ? "arr_%zu" : "%zu", number);
         else
             hlo_leaf_name(parameter, index - first, name, MAX_NAME);
         char file[MAX_NAME + 32];
@@ -258,15 +258,28 @@ static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, si
     return place;
 }
 
+/* True if there are arrays of more than one device, `count` each. */
+static bool has_more(const npz_reader *r, size_t count) {
+    zip_int64_t place = -1;
+    for (int i = 0; i < 2 && place < 0; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i ? "arr_%zu.npy" : "%zu.npy", count);
+        place = zip_name_locate(r->archive, name, 0);
+    }
+    return place >= 0;
+}
+
+/* Reads leaf `index` of a device. */
 static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, size_t index,
-                              hlo_arrays *out) {
+                              size_t device, hlo_arrays *out) {
+    const size_t number = device * leaves->count + index;
     errno = 0;
     const hlo_shape *shape = leaves->shapes[index];
     char wanted[256], name[MAX_NAME + 16];
-    zip_int64_t place = find_member(r, leaves, index, name);
+    zip_int64_t place = find_member(r, leaves, index, number, name);
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     if (place < 0)
-        return fail(r, index, true, "there is no `%zu` or `%.200s` for the module's %s", index,
+        return fail(r, index, true, "there is no `%zu` or `%.200s` for the module's %s", number,
                     name, wanted);
     zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
     if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
@@ -293,8 +306,8 @@ static hlo_status open_archive(npz_reader *r) {
     return status;
 }
 
-hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
-                           const hlo_diag_sink *sink, hlo_arrays **out) {
+hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
+                                uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
     *out = NULL;
     npz_reader reader = {.module = module, .sink = sink, .path = path, .role = role};
     hlo_status status = open_archive(&reader);
@@ -302,14 +315,21 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
     hlo_leaves leaves = {0};
     status = hlo_leaves_of(module, role, &leaves);
     if (status == HLO_OK) status = hlo_arrays_new(out);
-    for (size_t i = 0; i < leaves.count && status == HLO_OK; i++)
-        status = read_member(&reader, &leaves, i, *out);
+    const bool shared = role == HLO_INPUTS && !has_more(&reader, leaves.count);
+    for (uint32_t d = 0; d < (shared ? 1 : devices); d++)
+        for (size_t i = 0; i < leaves.count && status == HLO_OK; i++)
+            status = read_member(&reader, &leaves, i, d, *out);
     hlo_leaves_free(&leaves);
     zip_discard(reader.archive);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
     *out = NULL;
     return status;
+}
+
+hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
+                           const hlo_diag_sink *sink, hlo_arrays **out) {
+    return hlo_arrays_read_each(path, module, role, 1, sink, out);
 }
 
 /* -------------------------------------------------------------------------------------- writing */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/devices/boundary.h"
 #include "ir/float/float.h"
 #include "ir/text/diag.h"
 #include "runtime/io/arrays.h"
@@ -57,17 +58,69 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
     return HLO_OK;
 }
 
-hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
-                           hlo_arrays **out) {
+/* Returns the sharding of leaf `index` of a parameter; NULL: it has none. */
+static const hlo_sharding *sharding_of(const hlo_instr *parameter, size_t index) {
+    const hlo_sharding *sharding = hlo_instr_sharding(parameter);
+    if (!sharding || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
+    return index < sharding->count ? sharding->v[index] : NULL;
+}
+
+/* Finds the device whose inputs each device shares, leaf by leaf: [device * leaves + leaf]. */
+static void find_sources(const hlo_module *module, const hlo_leaves *leaves, uint32_t devices,
+                         hlo_arena *arena, uint32_t *out) {
+    const hlo_instr *marked;
+    const bool whole = hlo_devices_unpartitioned(module, &marked);
+    for (size_t i = 0, first = 0; i < leaves->count; i++) {
+        if (i && leaves->owners[i - 1] != leaves->owners[i]) first = i;
+        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
+        const hlo_sharding *sharding = whole ? NULL : sharding_of(parameter, i - first);
+        const hlo_device_groups *groups =
+            sharding ? hlo_device_groups_of_sharding(arena, sharding, HLO_GET) : NULL;
+        for (uint32_t d = 0; d < devices; d++)
+            out[d * leaves->count + i] =
+                groups && d < groups->count && groups->of[d] < devices ? groups->of[d] : 0;
+    }
+}
+
+/* Draws the inputs of each device, and lets the devices share. */
+static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
+                            uint32_t devices, const hlo_diag_sink *sink, hlo_arrays *out) {
+    jmp_buf recover;
+    hlo_status status = HLO_OK;
+    for (uint32_t d = 0; d < devices && status == HLO_OK; d++)
+        status = draw_all(module, leaves, seed + d, sink, out);
+    if (status != HLO_OK || devices == 1) return status;
+    hlo_arena *arena = hlo_arena_new(&recover);
+    if (!arena || setjmp(recover)) {
+        hlo_arena_free(arena);
+        return HLO_OUT_OF_MEMORY;
+    }
+    uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
+    find_sources(module, leaves, devices, arena, sources);
+    for (size_t i = 0; i < devices * leaves->count; i++) {
+        const hlo_array *from = &out->items[sources[i] * leaves->count + i % leaves->count];
+        if (from != &out->items[i]) memcpy(out->items[i].data, from->data, from->size);
+    }
+    hlo_arena_free(arena);
+    return HLO_OK;
+}
+
+hlo_status hlo_arrays_draw_each(const hlo_module *module, uint64_t seed, uint32_t devices,
+                                const hlo_diag_sink *sink, hlo_arrays **out) {
     *out = NULL;
     hlo_leaves leaves;
     hlo_status status = hlo_leaves_of(module, HLO_INPUTS, &leaves);
     if (status != HLO_OK) return status;
     status = hlo_arrays_new(out);
-    if (status == HLO_OK) status = draw_all(module, &leaves, seed, sink, *out);
+    if (status == HLO_OK) status = draw_each(module, &leaves, seed, devices, sink, *out);
     hlo_leaves_free(&leaves);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
     *out = NULL;
     return status;
+}
+
+hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
+                           hlo_arrays **out) {
+    return hlo_arrays_draw_each(module, seed, 1, sink, out);
 }

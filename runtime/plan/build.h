@@ -60,9 +60,9 @@ plan_step *build_step(build *b, plan_step_kind kind, const hlo_instr *instr, bui
 build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
                         const hlo_shape *const *from, const hlo_shape *const *to);
 
-/* jobs.c: makes the job of an instruction that the backend runs by itself, or of a group, whose
- * values are set. */
-build_value build_job(build *b, const hlo_instr *instr);
+/* jobs.c: makes the job of an instruction that the backend runs by itself, whose results have the
+ * given shape, or of a group, whose values are set. */
+build_value build_job(build *b, const hlo_instr *instr, const hlo_shape *shape);
 void build_group(build *b, const build_unit *unit);
 
 /* schedule.c: orders the units to run, each after the units that it reads. */
@@ -72,7 +72,8 @@ build_unit *build_order(build *b, uint32_t *out_count);
 void build_look(build *b, const hlo_instr *instr);
 
 /* calls.c: makes the steps of call, fusion, while and conditional, whose callees are built. */
-build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called);
+build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called,
+                       const hlo_shape *shape);
 build_value build_while(build *b, const hlo_instr *instr);
 build_value build_conditional(build *b, const hlo_instr *instr);
 

@@ -54,8 +54,10 @@ static build_value result_slots(build *b, const plan_comp *callee) {
     return v;
 }
 
-/* Makes a call's results: leaves that the callee only forwards keep their slots here. */
-build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called) {
+/* Makes a call's results, of a shape: leaves that the callee only forwards keep their slots here.
+ */
+build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called,
+                       const hlo_shape *shape) {
     plan_comp **callee = callees(b, 1);
     callee[0] = b->plan->comps[called->id];
     build_value operands = arguments(b, instr, callee[0]);
@@ -74,7 +76,7 @@ build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called
             b->comp->slots[v.slots[i]] = *slot;
     }
     finish(b, build_step(b, STEP_CALL, instr, operands, own), 1, callee);
-    return build_adapt(b, instr, v, callee[0]->result_shapes, build_leaves(b, instr->shape));
+    return build_adapt(b, instr, v, callee[0]->result_shapes, build_leaves(b, shape));
 }
 
 /* Makes a loop's state: leaves that the body only forwards have one slot; each other leaf has two,

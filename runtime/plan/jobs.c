@@ -59,34 +59,35 @@ static void add_step(build *b, hlo_job *job, build_value operands, build_value r
     if (job->scratch_size) step->work = build_work(b, job->scratch_size);
 }
 
-/* Adds the step of a group whose results have slots. */
-static void add_job(build *b, const hlo_instr *instr, hlo_group group) {
+/* Adds the step of a group whose results have slots; `shape`: of the results, if not the group's.
+ */
+static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo_shape *shape,
+                    build_value results) {
     hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
     build_value operands = slots_of_all(b, group.inputs, group.input_count);
-    build_value results = slots_of_all(b, group.results, group.result_count);
     job->instr = instr;
     job->group = group;
     job->operand_count = operands.count;
     job->result_count = results.count;
     job->operands = views_of_all(b, group.inputs, group.input_count);
-    job->results = views_of_all(b, group.results, group.result_count);
+    job->results = shape ? views_of(b, build_leaves(b, shape), results.count)
+                         : views_of_all(b, group.results, group.result_count);
     add_step(b, job, operands, results);
 }
 
-build_value build_job(build *b, const hlo_instr *instr) {
+build_value build_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
     const char *why;
-    build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
+    build_value v = build_new_slots(b, SLOT_BUFFER, shape);
     if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
         build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
         return v;
     }
-    *build_value_of(b, instr) = v;
     hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};
     group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof(hlo_instr *));
     group.inputs = hlo_arena_array(b->plan->arena, instr->operand_count, sizeof(hlo_instr *));
     for (uint32_t i = 0; i < instr->operand_count; i++)
         group.inputs[i] = hlo_instr_operand(instr, i);
-    add_job(b, instr, group);
+    add_job(b, instr, group, shape, v);
     return v;
 }
 
@@ -95,7 +96,7 @@ void build_group(build *b, const build_unit *unit) {
     for (uint32_t i = 0; i < group->result_count; i++)
         *build_value_of(b, group->results[i]) =
             build_new_slots(b, SLOT_BUFFER, group->results[i]->shape);
-    add_job(b, unit->instr, *group);
+    add_job(b, unit->instr, *group, NULL, slots_of_all(b, group->results, group->result_count));
 }
 
 /* Copies one leaf from one layout to another, in a new slot. */

@@ -124,6 +124,13 @@ struct hlo_plan {
     plan_command_buffer *buffer; /* replayed by a run; NULL: a run executes the steps */
     double seconds;
     uint64_t runs;
+    hlo_seat seat;
+    /* The first failure of the last run; `failed_at` NULL: of the whole run. */
+    const hlo_instr *failed_at;
+    const char *failure;
+    /* Of the plan for device 0: the plans of all devices, itself among them; NULL: it is alone. */
+    hlo_plan **devices;
+    uint32_t device_count;
 };
 
 /* steps.c, calls.c: makes the steps and slots of one computation, whose callees are planned, and

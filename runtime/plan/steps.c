@@ -38,17 +38,20 @@ static bool is_annotation(const hlo_instr *call) {
 }
 
 /* True if the instruction's value is its first operand, unchanged in memory. */
-static bool is_alias(const hlo_instr *instr) {
+static bool is_alias(const build *b, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_OPT_BARRIER:
     case HLO_OP_DOMAIN:
+    case HLO_OP_ALL_REDUCE_DONE:
+    case HLO_OP_ASYNC_UPDATE:
     case HLO_OP_ADD_DEPENDENCY: return true;
     case HLO_OP_ALL_GATHER:
     case HLO_OP_ALL_REDUCE:
+    case HLO_OP_ALL_REDUCE_START:
     case HLO_OP_REDUCE_SCATTER:
     case HLO_OP_ALL_TO_ALL:
     case HLO_OP_COLLECTIVE_BROADCAST:
-        if (!is_single_device(instr)) return false;
+        if (b->plan->seat.world || !is_single_device(instr)) return false;
         break;
     case HLO_OP_CUSTOM_CALL:
         if (!is_annotation(instr)) return false;
@@ -59,9 +62,10 @@ static bool is_alias(const hlo_instr *instr) {
     return hlo_shape_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
-static build_value element_of(build *b, const hlo_instr *instr) {
+/* Forwards element `index` of the operand. */
+static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) {
     const hlo_instr *tuple = hlo_instr_operand(instr, 0);
-    uint32_t index = (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0), start = 0;
+    uint32_t start = 0;
     for (uint32_t i = 0; i < index; i++) start += hlo_shape_leaf_count(tuple->shape->elements[i]);
     build_value v = {build_value_of(b, tuple)->slots + start, hlo_shape_leaf_count(instr->shape)};
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
@@ -154,6 +158,34 @@ static bool runs_failed(build *b, const hlo_instr *instr) {
     return failed;
 }
 
+/* Makes the value of an asynchronous start: its operands, its results, and what other devices keep
+ * beside them, which has no memory here. The results come first in a copy's. */
+static build_value start_value(build *b, const hlo_instr *instr) {
+    const bool copies = instr->op == HLO_OP_COPY_START;
+    const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
+    build_value v = build_new_slots(b, SLOT_NOWHERE, shape), result;
+    build_value operands = build_operands(b, instr);
+    const hlo_shape **given = hlo_arena_array(b->plan->arena, operands.count + 1, sizeof *given);
+    const hlo_shape **end = given;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        build_leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
+    const hlo_shape *const *kept = build_leaves(b, from);
+    operands = build_adapt(b, instr, operands, given, kept);
+    if (copies)
+        result = build_adapt(b, instr, operands, kept, build_leaves(b, shape->elements[0]));
+    else if (instr->op == HLO_OP_ASYNC_START)
+        result = build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), shape->elements[1]);
+    else
+        result = build_job(b, instr, shape->elements[1]);
+    const build_value *parts[] = {copies ? &result : &operands, copies ? &operands : &result};
+    uint32_t at = 0;
+    for (int i = 0; i < 2; i++) {
+        memcpy(v.slots + at, parts[i]->slots, parts[i]->count * sizeof *v.slots);
+        at += parts[i]->count;
+    }
+    return v;
+}
+
 static build_value value_for(build *b, const hlo_instr *instr) {
     if (!build_is_static(instr->shape)) {
         build_refuse(b, instr, "`%s` has a shape that no plan can be made for",
@@ -166,15 +198,26 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_CONSTANT: return constant_value(b, instr, instr->shape, instr->u.literal);
     case HLO_OP_TUPLE: return tuple_value(b, instr);
     case HLO_OP_AFTER_ALL: return build_new_value(b, 0);
-    case HLO_OP_GET_TUPLE_ELEMENT: return element_of(b, instr);
-    case HLO_OP_CALL: return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    case HLO_OP_FUSION: return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS));
+    case HLO_OP_GET_TUPLE_ELEMENT:
+        return element_of(b, instr, (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0));
+    case HLO_OP_ALL_GATHER_DONE:
+    case HLO_OP_COLLECTIVE_PERMUTE_DONE:
+    case HLO_OP_ASYNC_DONE: return element_of(b, instr, 1);
+    case HLO_OP_COPY_DONE: return element_of(b, instr, 0);
+    case HLO_OP_ALL_GATHER_START:
+    case HLO_OP_COLLECTIVE_PERMUTE_START:
+    case HLO_OP_ASYNC_START:
+    case HLO_OP_COPY_START: return start_value(b, instr);
+    case HLO_OP_CALL:
+        return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), instr->shape);
+    case HLO_OP_FUSION:
+        return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), instr->shape);
     case HLO_OP_WHILE: return build_while(b, instr);
     case HLO_OP_CONDITIONAL: return build_conditional(b, instr);
     case HLO_OP_BITCAST: return bitcast_value(b, instr);
     default: break;
     }
-    if (!is_alias(instr)) return build_job(b, instr);
+    if (!is_alias(b, instr)) return build_job(b, instr, instr->shape);
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     build_value v = *build_value_of(b, operand);
     if (hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return v;

@@ -269,7 +269,8 @@ static void open_device(tester *t) {
         exit(1);
     hlo_plan_options options;
     hlo_plan_options_init(&options);
-    if (hlo_backends[0]->open(&options, &sink, &t->cpu) != HLO_OK || t->lib.cuInit(0) ||
+    const hlo_seat alone = {.replicas = 1, .partitions = 1};
+    if (hlo_backends[0]->open(&options, &alone, &sink, &t->cpu) != HLO_OK || t->lib.cuInit(0) ||
         t->lib.cuDevicePrimaryCtxRetain(&context, 0) || t->lib.cuCtxSetCurrent(context) ||
         t->lib.cuStreamCreate(&stream, 0) || t->lib.cublasLtCreate(&handle))
         fail("no device");

@@ -63,15 +63,18 @@ class Runner:
         results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
         return [np.asarray(r[0]) for r in results]
 
-    def ours(self, text, inputs, dtypes):
+    def execute(self, text, inputs, *options):
         files = {n: os.path.join(self.work, n) for n in ('case.hlo', 'in.npz', 'out.npz')}
         with open(files['case.hlo'], 'w') as out:
             out.write(text)
         np.savez(files['in.npz'], **{str(i): v.view(f'V{v.dtype.itemsize}')
                                      if v.dtype in NARROW else v for i, v in enumerate(inputs)})
         subprocess.run([self.program, files['case.hlo'], '--inputs=' + files['in.npz'],
-                        '--outputs=' + files['out.npz']], check=True, capture_output=True, text=True)
-        arrays = np.load(files['out.npz'])
+                        '--outputs=' + files['out.npz'], *options], check=True, stdout=subprocess.DEVNULL)
+        return np.load(files['out.npz'])
+
+    def ours(self, text, inputs, dtypes):
+        arrays = self.execute(text, inputs)
         return [arrays[str(i)] if arrays[str(i)].dtype == d else arrays[str(i)].view(d)
                 for i, d in enumerate(dtypes)]
 

@@ -1,6 +1,6 @@
 /* Groups of devices that a collective connects, or that have equal parts by a sharding. */
-#ifndef HLO_PASSES_DIVISION_H
-#define HLO_PASSES_DIVISION_H
+#ifndef HLO_IR_DEVICES_DEVICE_GROUPS_H
+#define HLO_IR_DEVICES_DEVICE_GROUPS_H
 
 #include "ir/device_list.h"
 
@@ -17,6 +17,10 @@ extern const hlo_device_groups hlo_device_groups_whole;
  * many as are named. NULL: too many, or out of range. */
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices);
+
+/* Lists the group of `device` in the order in which its members come. NULL: no group has it, or the
+ * notation names too many devices. */
+const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device);
 
 /* Finds the devices that source_target_pairs connect. NULL as above. */
 const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_groups *pairs,
@@ -52,6 +56,12 @@ typedef struct hlo_tiling {
  * NULL is replicated. False: the sharding is of another kind, or names too many devices. */
 bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, uint32_t rank,
                             hlo_tiling *out);
+
+/* Finds the tiles along the axes `#sdy<manual_axes{"x"}>` alone, by sharding `number` in Shardy's
+ * notation, of an array of `rank` dimensions. False as above. */
+bool hlo_tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
+                          const char *shardings, uint32_t number, const char *axes, uint32_t rank,
+                          hlo_tiling *out);
 
 /* True if each group of `a` is within a group of `b`. */
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b);

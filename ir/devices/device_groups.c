@@ -2,7 +2,7 @@
  *
  * Most notations name an array of devices, and some of its dimensions: the devices of a group have
  * the same place along all the others. */
-#include "passes/sharding/device_groups.h"
+#include "ir/devices/device_groups.h"
 
 #include <string.h>
 
@@ -165,6 +165,53 @@ const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_
     return perhaps_whole(made, devices);
 }
 
+static const hlo_ints *list_of(hlo_arena *arena, const int64_t *members, int64_t count) {
+    hlo_ints *list = hlo_arena_alloc(arena, sizeof *list + (size_t)count * sizeof *list->v);
+    list->count = (uint32_t)count;
+    memcpy(list->v, members, (size_t)count * sizeof *list->v);
+    return list;
+}
+
+/* Lists the devices along axes from that at place `first` on; the first axis changes slowest. */
+static const hlo_ints *list_along(hlo_arena *arena, const array *d, int64_t first, int64_t count) {
+    int64_t *members = hlo_arena_array(arena, (size_t)count, sizeof *members);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i, at = first;
+        for (uint32_t a = d->grouped_count; a-- > 0; rest /= d->grouped[a].size)
+            at += rest % d->grouped[a].size * d->grouped[a].step;
+        members[i] = d->at[at];
+    }
+    return list_of(arena, members, count);
+}
+
+/* Lists the group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
+static const hlo_ints *list_in_array(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
+    array d;
+    if (!place(arena, &groups->mesh.devices, &d)) return NULL;
+    for (uint32_t i = 0; i < groups->axes->count; i++)
+        if (!group_part(&d, &groups->axes->v[i])) return NULL;
+    for (int64_t place = 0; place < d.count; place++) {
+        if (d.at[place] != device) continue;
+        int64_t first = place, count = 1;
+        for (uint32_t a = 0; a < d.grouped_count; a++) {
+            const stretch *s = &d.grouped[a];
+            first -= place / s->step % s->size * s->step;
+            count *= s->size;
+        }
+        return list_along(arena, &d, first, count);
+    }
+    return NULL;
+}
+
+const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
+    if (!groups->sizes) return list_in_array(arena, groups, device);
+    const int64_t *listed = groups->mesh.devices.listed->v;
+    for (uint32_t i = 0; i < groups->sizes->count; listed += groups->sizes->v[i++])
+        for (int64_t k = 0; k < groups->sizes->v[i]; k++)
+            if (listed[k] == device) return list_of(arena, listed, groups->sizes->v[i]);
+    return NULL;
+}
+
 static uint32_t first_of(uint32_t *of, uint32_t device) {
     while (of[device] != device) device = of[device] = of[of[device]];
     return device;
@@ -260,7 +307,9 @@ static bool tiles_of_array(hlo_arena *arena, const hlo_sharding *s, uint32_t ran
     return true;
 }
 
-static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, uint32_t rank, hlo_tiling *out) {
+/* Makes the tiles along axes of a mesh; `only`: of these axes, NULL: of all. */
+static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, const hlo_axes *only,
+                          uint32_t rank, hlo_tiling *out) {
     array d;
     int64_t *counts, *places;
     if (!place(arena, &s->mesh.devices, &d) || s->count > rank ||
@@ -269,6 +318,10 @@ static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, uint32_t rank
     start_tiles(arena, rank, d.count, &counts, &places);
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t k = 0; k < s->dims[i]->count; k++) {
+            bool wanted = !only;
+            for (uint32_t j = 0; only && j < only->count; j++)
+                wanted |= only->v[j].axis == s->dims[i]->v[k].axis;
+            if (!wanted) continue;
             d.grouped_count = 0;
             if (!group_part(&d, &s->dims[i]->v[k])) return false;
             tile_along(&d, d.grouped[0], rank, i, counts, places);
@@ -283,7 +336,7 @@ bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *s, uint32_t ra
     switch (s ? s->kind : HLO_SHARDING_REPLICATED) {
     case HLO_SHARDING_REPLICATED: return true;
     case HLO_SHARDING_TILED: return tiles_of_array(arena, s, rank, out);
-    case HLO_SHARDING_NAMED: return tiles_of_mesh(arena, s, rank, out);
+    case HLO_SHARDING_NAMED: return tiles_of_mesh(arena, s, NULL, rank, out);
     default: return false;
     }
 }
@@ -377,14 +430,31 @@ const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_modul
     return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated one names a mesh */
 }
 
-const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
-                                                   const char *meshes, const char *shardings,
-                                                   const char *axes) {
+/* Reads manual axes as the sharding of one dimension, over the mesh that `shardings` name first. */
+static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const char *meshes,
+                                     const char *shardings, const char *axes) {
     const char *at = respelt(arena, axes);
     if (!at || !hlo_value_take(&at, "#sdy<manual_axes{")) return NULL;
     const char *dims = hlo_arena_format(arena, "[{%.*s}]", (int)strcspn(at, "}"), at);
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, 0, dims);
-    return s && s->count == 1 ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
+    return s && s->count == 1 ? s : NULL;
+}
+
+const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
+                                                   const char *meshes, const char *shardings,
+                                                   const char *axes) {
+    const hlo_sharding *s = read_axes(arena, module, meshes, shardings, axes);
+    return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
+}
+
+bool hlo_tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
+                          const char *shardings, uint32_t number, const char *axes, uint32_t rank,
+                          hlo_tiling *out) {
+    const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
+    const hlo_sharding *manual = read_axes(arena, module, meshes, shardings, axes);
+    *out = (hlo_tiling){0};
+    if (s && !s->mesh.devices.dims->count) return true;
+    return s && manual && tiles_of_mesh(arena, s, manual->dims[0], rank, out);
 }
 
 /* ------------------------------------------------------------------------------------ questions */

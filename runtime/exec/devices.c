@@ -1,0 +1,238 @@
+/* Plans as callers have them: one device, or several that are simulated side by side. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/text/diag.h"
+#include "ir/text/options.h"
+#include "ir/verify/verify.h"
+#include "runtime/exec/run.h"
+
+static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
+                                                 .backend = "cpu",
+                                                 .cuda = 1208,
+                                                 .graph = true,
+                                                 .devices = 1};
+
+void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) {
+    hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
+}
+
+/* --------------------------------------------------------------------------------------- making */
+
+static const hlo_seat alone = {.replicas = 1, .partitions = 1};
+
+static const hlo_backend *find_backend(const char *name) {
+    for (const hlo_backend *const *b = hlo_backends; *b; b++)
+        if (strcmp((*b)->name, name) == 0) return *b;
+    return NULL;
+}
+
+hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *out) {
+    const hlo_backend *backend = find_backend(name);
+    hlo_plan_options options;
+    void *device;
+    if (!backend) return HLO_INVALID_USAGE;
+    hlo_plan_options_init(&options);
+    hlo_status status = backend->open(&options, &alone, sink, &device);
+    if (status != HLO_OK) return status;
+    backend->identify(device, out);
+    backend->close(device);
+    return HLO_OK;
+}
+
+/* Makes the world of a module's devices. A header that has no numbers is that of a module with
+ * partitions. */
+static hlo_status make_world(const hlo_module *module, uint32_t devices, const hlo_diag_sink *sink,
+                             hlo_world **out) {
+    int64_t replicas = hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
+    int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (replicas < 1) replicas = 1;
+    if (partitions < 1) partitions = 1;
+    if (replicas == 1 && partitions == 1) partitions = devices;
+    if (replicas > devices || partitions > devices || replicas * partitions != devices) {
+        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
+                      "the module is for %lld replicas of %lld partitions, not for %u devices",
+                      (long long)replicas, (long long)partitions, devices);
+        return HLO_INVALID_INPUT;
+    }
+    *out = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
+    return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
+/* Makes the plans of all devices. Each has the same errors: those of the first are reported. */
+static hlo_status make_plans(const hlo_module *module, const hlo_backend *backend,
+                             hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
+    hlo_world *world = NULL;
+    options->progress = NULL;
+    if (options->values || options->check_finite || options->profile) return HLO_INVALID_USAGE;
+    hlo_status status = make_world(module, options->devices, sink, &world);
+    hlo_plan **plans = calloc(options->devices, sizeof(hlo_plan *));
+    if (status == HLO_OK && !plans) status = HLO_OUT_OF_MEMORY;
+    for (uint32_t d = 0; d < options->devices && status == HLO_OK; d++) {
+        const hlo_seat seat = hlo_world_seat(world, d);
+        status = plan_new(module, backend, options, &seat, d ? NULL : sink, &plans[d]);
+    }
+    if (status == HLO_OK) {
+        *out = plans[0];
+        plans[0]->devices = plans;
+        plans[0]->device_count = options->devices;
+        return HLO_OK;
+    }
+    for (uint32_t d = 0; plans && d < options->devices; d++)
+        if (plans[d]) plan_free(plans[d]);
+    free(plans);
+    hlo_world_free(world);
+    return status;
+}
+
+hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
+                        const hlo_diag_sink *sink, hlo_plan **out) {
+    *out = NULL;
+    hlo_plan_options own = default_options;
+    const size_t least = offsetof(hlo_plan_options, devices);
+    if (hlo_options_take("hlo_plan_options", &own, sizeof own, least, options, sink) != HLO_OK)
+        return HLO_INVALID_USAGE;
+    const hlo_backend *backend = find_backend(own.backend);
+    if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds) || !own.devices ||
+        own.devices > HLO_MOST_DEVICES || (own.devices > 1 && !backend->simulates))
+        return HLO_INVALID_USAGE;
+    const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
+    if (verified != HLO_OK) return verified;
+    if (own.devices > 1) return make_plans(module, backend, &own, sink, out);
+    return plan_new(module, backend, &own, &alone, sink, out);
+}
+
+void hlo_plan_free(hlo_plan *plan) {
+    if (!plan) return;
+    hlo_world *world = plan->seat.world;
+    for (uint32_t d = 1; d < plan->device_count; d++) plan_free(plan->devices[d]);
+    plan_free(plan);
+    hlo_world_free(world);
+}
+
+/* -------------------------------------------------------------------------------------- running */
+
+static uint32_t device_count(const hlo_plan *plan) {
+    return plan->devices ? plan->device_count : 1;
+}
+
+static hlo_plan *plan_of(hlo_plan *plan, uint32_t device) {
+    return plan->devices ? plan->devices[device] : plan;
+}
+
+/* Returns a device's inputs among those of all; those of one are everyone's. */
+static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint32_t device) {
+    const size_t count = plan->inputs.count;
+    if (inputs->count != count * device_count(plan)) return *inputs;
+    return (hlo_arrays){.items = inputs->items + device * count, .count = count};
+}
+
+hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
+                          const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++) {
+        const hlo_arrays own = inputs_of(plan, inputs, d);
+        status = hlo_leaves_check(&plan->inputs, plan->module, &own, sink);
+    }
+    return status;
+}
+
+typedef struct side_by_side {
+    hlo_plan *plan;
+    size_t count; /* of runs */
+    hlo_status *statuses;
+} side_by_side;
+
+static void run_device(void *arg, uint32_t device) {
+    const side_by_side *all = arg;
+    all->statuses[device] = plan_execute(plan_of(all->plan, device), all->count, NULL);
+}
+
+/* Reports the failure of one device: not that it waited in vain, if another one failed first. */
+static hlo_status report(const side_by_side *all, const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    const hlo_plan *failed = NULL;
+    for (uint32_t d = 0; d < all->plan->device_count; d++) {
+        const hlo_plan *plan = all->plan->devices[d];
+        if (all->statuses[d] == HLO_OK) continue;
+        if (status == HLO_OK || all->statuses[d] != HLO_INVALID_INPUT) status = all->statuses[d];
+        if (all->statuses[d] == HLO_INVALID_INPUT &&
+            (!failed || (failed->failure == hlo_world_stuck && plan->failure != hlo_world_stuck)))
+            failed = plan;
+    }
+    if (status != HLO_INVALID_INPUT || !failed) return status;
+    const hlo_instr *at = failed->failed_at;
+    if (at)
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, at->offset, strlen(at->name),
+                      "`%s` %s (device %u)", hlo_ops[at->op].name, failed->failure,
+                      hlo_seat_number(&failed->seat));
+    else
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, failed->module->entry->offset, 1,
+                      "the %s backend %s", failed->backend->name, failed->failure);
+    return status;
+}
+
+/* Runs the plans of all devices `count` times. */
+static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
+    if (!plan->devices) return plan_execute(plan, count, sink);
+    side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};
+    if (!all.statuses) return HLO_OUT_OF_MEMORY;
+    hlo_status status = hlo_world_run(plan->seat.world, run_device, &all);
+    if (status == HLO_OK) status = report(&all, sink);
+    free(all.statuses);
+    return status;
+}
+
+/* Returns the time of a run: the longest of all devices. */
+static hlo_status seconds_of(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink,
+                             double *out_seconds) {
+    hlo_status status = HLO_OK;
+    *out_seconds = 0;
+    for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++) {
+        double seconds = 0;
+        status = plan_seconds(plan_of(plan, d), n, sink, &seconds);
+        if (seconds > *out_seconds) *out_seconds = seconds;
+    }
+    return status;
+}
+
+hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                        hlo_arrays **out) {
+    *out = NULL;
+    if (!plan->memory) return HLO_INVALID_USAGE;
+    hlo_status status = hlo_plan_check(plan, inputs, sink);
+    if (status != HLO_OK) return status;
+    void *staging = malloc(plan_staging_size(plan));
+    if (!staging) return HLO_OUT_OF_MEMORY;
+    for (uint32_t d = 0; d < device_count(plan); d++) {
+        const hlo_arrays own = inputs_of(plan, inputs, d);
+        for (size_t i = 0; i < own.count; i++)
+            plan_put_input(plan_of(plan, d), i, &own.items[i], staging);
+    }
+    if (plan->look) plan_look_start(plan);
+    status = execute(plan, 1, sink);
+    if (status == HLO_OK) status = seconds_of(plan, 0, sink, &plan->seconds);
+    if (status == HLO_OK && plan->look) plan_look_end(plan, sink);
+    if (status == HLO_OK) status = hlo_arrays_new(out);
+    for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++)
+        status = plan_fetch_outputs(plan_of(plan, d), sink, *out, staging);
+    free(staging);
+    if (status == HLO_OK) return HLO_OK;
+    hlo_arrays_free(*out);
+    *out = NULL;
+    return status;
+}
+
+hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
+                         double *out_seconds) {
+    if (!plan->runs || count >= UINT32_MAX) return HLO_INVALID_USAGE;
+    hlo_status status = execute(plan, count, sink);
+    for (size_t i = 0; i < count && status == HLO_OK; i++)
+        status = seconds_of(plan, (uint32_t)i, sink, &out_seconds[i]);
+    return status;
+}
+
+double hlo_plan_seconds(const hlo_plan *plan) {
+    return plan->seconds;
+}

@@ -1,0 +1,170 @@
+/* Simulated devices: their threads, and where they meet. */
+#include "runtime/world.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* A device, as the others see it. */
+typedef struct visitor {
+    const void *place; /* where it waits; NULL: it runs, or is done */
+    int64_t first;     /* of the group that it waits for */
+    void *brought;
+    hlo_status status; /* of the meeting that woke it */
+    const char *why;
+} visitor;
+
+typedef struct thread {
+    pthread_t id;
+    hlo_world *world;
+    uint32_t device;
+} thread;
+
+struct hlo_world {
+    uint32_t replicas, partitions, count;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t awake; /* devices that neither wait nor are done */
+    bool open;      /* the devices may begin */
+    bool stuck;     /* some waited for each other when none was awake */
+    visitor *visitors;
+    thread *threads;
+    void (*body)(void *arg, uint32_t device); /* NULL: a thread was refused */
+    void *arg;
+};
+
+hlo_world *hlo_world_new(uint32_t replicas, uint32_t partitions) {
+    hlo_world *world = calloc(1, sizeof *world);
+    if (!world) return NULL;
+    *world =
+        (hlo_world){.replicas = replicas, .partitions = partitions, .count = replicas * partitions};
+    world->visitors = calloc(world->count, sizeof *world->visitors);
+    world->threads = calloc(world->count, sizeof *world->threads);
+    pthread_mutex_init(&world->lock, NULL);
+    pthread_cond_init(&world->changed, NULL);
+    if (world->visitors && world->threads) return world;
+    hlo_world_free(world);
+    return NULL;
+}
+
+void hlo_world_free(hlo_world *world) {
+    if (!world) return;
+    pthread_cond_destroy(&world->changed);
+    pthread_mutex_destroy(&world->lock);
+    free(world->threads);
+    free(world->visitors);
+    free(world);
+}
+
+hlo_seat hlo_world_seat(hlo_world *world, uint32_t device) {
+    return (hlo_seat){world, device / world->partitions, device % world->partitions,
+                      world->replicas, world->partitions};
+}
+
+uint32_t hlo_seat_number(const hlo_seat *seat) {
+    return seat->replica * seat->partitions + seat->partition;
+}
+
+/* -------------------------------------------------------------------------------------- meeting */
+
+const char hlo_world_stuck[] =
+    "waits for devices that never come: they are done, or wait elsewhere";
+
+/* Notes that a device waits, or is done. */
+static void fall_asleep(hlo_world *world) {
+    if (--world->awake) return;
+    for (uint32_t i = 0; i < world->count; i++) world->stuck |= world->visitors[i].place != NULL;
+    if (world->stuck) pthread_cond_broadcast(&world->changed);
+}
+
+/* True if all members wait at `place` for the group that begins with `first`. */
+static bool all_here(const hlo_world *world, const void *place, const hlo_ints *members) {
+    for (uint32_t i = 0; i < members->count; i++) {
+        const visitor *v = &world->visitors[members->v[i]];
+        if (v->place != place || v->first != members->v[0]) return false;
+    }
+    return true;
+}
+
+static hlo_status hold(hlo_world *world, const hlo_ints *members, hlo_meeting *meet,
+                       const char **why) {
+    void **brought = calloc(members->count, sizeof *brought);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    for (uint32_t i = 0; brought && i < members->count; i++)
+        brought[i] = world->visitors[members->v[i]].brought;
+    /* The others wait, so that nobody reads or writes what they have brought. */
+    pthread_mutex_unlock(&world->lock);
+    if (brought) status = meet(brought, members->count, why);
+    free(brought);
+    pthread_mutex_lock(&world->lock);
+    for (uint32_t i = 0; i < members->count; i++) {
+        visitor *v = &world->visitors[members->v[i]];
+        v->place = NULL;
+        v->status = status;
+        v->why = *why;
+    }
+    world->awake += members->count - 1;
+    pthread_cond_broadcast(&world->changed);
+    return status;
+}
+
+hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_ints *members,
+                          void *brought, hlo_meeting *meet, const char **why) {
+    hlo_world *world = seat->world;
+    if (!world) return meet(&brought, 1, why);
+    visitor *own = &world->visitors[hlo_seat_number(seat)];
+    pthread_mutex_lock(&world->lock);
+    *own = (visitor){.place = place, .first = members->v[0], .brought = brought};
+    hlo_status status = HLO_INVALID_INPUT;
+    if (all_here(world, place, members)) {
+        status = hold(world, members, meet, why);
+    } else {
+        fall_asleep(world);
+        while (own->place && !world->stuck) pthread_cond_wait(&world->changed, &world->lock);
+        if (own->place) {
+            own->place = NULL;
+            world->awake++;
+            *why = hlo_world_stuck;
+        } else {
+            status = own->status;
+            *why = own->why;
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- threads */
+
+static void *thread_main(void *user) {
+    const thread *t = user;
+    hlo_world *world = t->world;
+    pthread_mutex_lock(&world->lock);
+    while (!world->open) pthread_cond_wait(&world->changed, &world->lock);
+    pthread_mutex_unlock(&world->lock);
+    if (!world->body) return NULL;
+    world->body(world->arg, t->device);
+    pthread_mutex_lock(&world->lock);
+    fall_asleep(world);
+    pthread_mutex_unlock(&world->lock);
+    return NULL;
+}
+
+hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t device), void *arg) {
+    uint32_t made = 0;
+    world->awake = world->count;
+    world->open = world->stuck = false;
+    for (uint32_t i = 0; i < world->count; i++) world->visitors[i] = (visitor){.place = NULL};
+    for (; made < world->count; made++) {
+        world->threads[made] = (thread){.world = world, .device = made};
+        thread *t = &world->threads[made];
+        if (pthread_create(&t->id, NULL, thread_main, t) != 0) break;
+    }
+    pthread_mutex_lock(&world->lock);
+    world->body = made == world->count ? body : NULL;
+    world->arg = arg;
+    world->open = true;
+    pthread_cond_broadcast(&world->changed);
+    pthread_mutex_unlock(&world->lock);
+    for (uint32_t i = 0; i < made; i++) pthread_join(world->threads[i].id, NULL);
+    return made == world->count ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
