@@ -10,6 +10,7 @@
 #include "hlo/text.h"
 #include "options.h"
 #include "output.h"
+#include "usage.h"
 
 /* The line of a terminal that shows the progress of a run. */
 typedef struct progress_line {
@@ -83,19 +84,6 @@ static void clear_progress(progress_line *line) {
     fflush(stderr);
 }
 
-/* Returns the plugin that --backend names; NULL: it names none. */
-static const char *plugin_of(const option_value *values) {
-    static const char word[] = "pjrt:";
-    const char *backend = values[OPTION_BACKEND].text;
-    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
-}
-
-/* Returns the number of simulated devices. */
-static uint32_t device_count(const run_job *job) {
-    const option_value *values = job->options.values;
-    return plugin_of(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
-}
-
 /* Returns the options of the executed plan. Only the cpu backend keeps bounds, for an array to be
  * compared with. */
 static hlo_plan_options plan_options(run_job *job) {
@@ -119,7 +107,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;
     if (!values[OPTION_PLAN].given && isatty(STDERR_FILENO)) plan.progress = show_progress;
     plan.progress_user = &job->progress;
-    plan.devices = device_count(job);
+    plan.devices = usage_devices(&job->options);
     return plan;
 }
 
@@ -128,7 +116,7 @@ static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
-    plan.devices = device_count(job);
+    plan.devices = usage_devices(&job->options);
     plan.roundings_may_be_dropped = first_judge(job) != NULL;
     return plan;
 }
@@ -197,7 +185,7 @@ static hlo_status show_compiled(run_job *job) {
 static hlo_status get_inputs(run_job *job) {
     const option_value *values = job->options.values;
     const char *path = values[OPTION_INPUTS].text;
-    const uint32_t devices = device_count(job);
+    const uint32_t devices = usage_devices(&job->options);
     if (path)
         return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
                                     &job->inputs);
@@ -271,7 +259,7 @@ static hlo_status prepare(run_job *job) {
     hlo_status status = get_inputs(job);
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
-        status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS, device_count(job),
+        status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS, usage_devices(&job->options),
                                       &options_sink, &job->expected);
     if (status != HLO_OK || !first_judge(job)) return status;
     status = make_plan(first_judge(job), &how, &job->judge_plan);
@@ -311,7 +299,8 @@ static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
     const hlo_module *judge = first_judge(job);
-    const bool alone = device_count(job) == 1; /* else an output's origin is not computed again */
+    const bool alone =
+        usage_devices(&job->options) == 1; /* else an output's origin is not computed again */
     hlo_comparison comparison = {.struct_size = sizeof comparison,
                                  .found = job->outputs,
                                  .expected = job->expected,
@@ -329,10 +318,6 @@ static hlo_status compare(run_job *job) {
     }
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
-
-/* The files that an execution writes, and what goes there. */
-static const option_id written[] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE};
-enum { WRITTEN = sizeof written / sizeof *written };
 
 static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
     if (id == OPTION_OUTPUTS) return hlo_arrays_write(job->outputs, out);
@@ -361,23 +346,23 @@ static hlo_status execute_all(run_job *job) {
 /* Opens the files first: one that cannot be written is refused before anything runs. All are
  * written, or none. */
 static hlo_status execute_to(run_job *job) {
-    output files[WRITTEN] = {0};
-    const char *names[WRITTEN];
+    output files[USAGE_WRITTEN] = {0};
+    const char *names[USAGE_WRITTEN];
     hlo_status status = HLO_OK, ended = HLO_OK;
-    for (int i = 0; i < WRITTEN; i++) {
-        names[i] = job->options.values[written[i]].text;
+    for (int i = 0; i < USAGE_WRITTEN; i++) {
+        names[i] = job->options.values[usage_written[i]].text;
         if (names[i] && status == HLO_OK && !output_open(&files[i], names[i], stdout))
             status = complain("open", names[i]);
     }
     if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
-    for (int i = 0; i < WRITTEN && keep; i++) {
+    for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
         if (!names[i]) continue;
-        ended = write_file(job, written[i], files[i].file);
+        ended = write_file(job, usage_written[i], files[i].file);
         if (ended == HLO_OK && !output_end(&files[i])) ended = complain("write", names[i]);
         keep = ended == HLO_OK;
     }
-    for (int i = 0; i < WRITTEN; i++)
+    for (int i = 0; i < USAGE_WRITTEN; i++)
         if (names[i] && files[i].name && !output_close(&files[i], keep) && keep)
             ended = complain("write", names[i]);
     return ended == HLO_OK ? status : ended;
@@ -385,7 +370,7 @@ static hlo_status execute_to(run_job *job) {
 
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
-    const char *plugin = plugin_of(values);
+    const char *plugin = usage_plugin(values);
     hlo_status status = load_modules(job);
     hlo_plan_options how = plan_options(job);
     if (status == HLO_OK)
@@ -415,58 +400,14 @@ static void free_all(run_job *job) {
     hlo_module_free(job->module);
 }
 
-/* True if no file to be written is standard output, an input, or another one of them. */
-static bool spares_files(const options *given) {
-    const option_value *values = given->values;
-    const char *inputs[] = {
-        given->files[0],           values[OPTION_INPUTS].text,  values[OPTION_COMPARE].text,
-        values[OPTION_RULES].text, values[OPTION_OUTPUTS].text, values[OPTION_VALUES].text};
-    enum { READ = 4 };
-    for (int w = 0; w < WRITTEN; w++) {
-        const char *path = values[written[w]].text;
-        if (path && output_is_standard(path)) {
-            options_refuse(PROGRAM_RUN, "--%s takes a file; standard output has the text",
-                           options_name(written[w]));
-            return false;
-        }
-        for (int i = 0; path && i < READ + w; i++)
-            if (inputs[i] &&
-                (i < READ ? !output_spares(path, inputs[i]) : !strcmp(path, inputs[i]))) {
-                options_refuse(PROGRAM_RUN, "the output %s would replace the %s %s", path,
-                               i < READ ? "input" : "output", inputs[i]);
-                return false;
-            }
-    }
-    return true;
-}
-
 /* Prints the backend that --version is asked with. */
 static int identify_backend(const options *given) {
     const option_value *values = given->values;
-    if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || plugin_of(values))
+    if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || usage_plugin(values))
         return 0;
     hlo_status status = hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout);
     if (fflush(stdout) != 0 && status == HLO_OK) status = complain("write", "standard output");
     return hlo_status_exit(status);
-}
-
-/* True if --devices suits the other options; otherwise complains. */
-static bool suits_devices(const run_job *job) {
-    static const option_id looks[] = {OPTION_DUMP_VALUES, OPTION_CHECK_NAN, OPTION_BISECT,
-                                      OPTION_PROFILE, OPTION_TRACE};
-    const option_value *values = job->options.values;
-    const bool plugin = plugin_of(values) != NULL;
-    const int most = plugin ? HLO_PJRT_MOST_DEVICES : HLO_MOST_DEVICES;
-    const char *why = NULL;
-    if (values[OPTION_DEVICES].number > most)
-        return options_refuse(PROGRAM_RUN, "--devices takes at most %d", most), false;
-    if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
-        why = "--devices has no use with --backend=cuda";
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
-        if (device_count(job) > 1 && values[looks[i]].given)
-            why = "what looks into a run has no use with --devices";
-    if (why) options_refuse(PROGRAM_RUN, "%s", why);
-    return !why;
 }
 
 int main(int argc, char **argv) {
@@ -477,50 +418,7 @@ int main(int argc, char **argv) {
                                               a caret line */
     if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status))
         return exit_status ? exit_status : identify_backend(&job.options);
-    if (job.options.file_count != 1)
-        return options_refuse(PROGRAM_RUN, job.options.file_count ? "more than one input file"
-                                                                  : "no input file");
-    const option_value *values = job.options.values;
-    const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
-    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
-    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
-    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
-    if (plugin_of(values))
-        modes |= MODE_PLUGIN;
-    else if (values[OPTION_BACKEND].number)
-        modes |= MODE_DEVICE;
-    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
-    if (!options_suit(PROGRAM_RUN, &job.options, modes)) return 2;
-    if (plugin_of(values) && values[OPTION_PLAN].given)
-        return options_refuse(PROGRAM_RUN, "--plan has no use with a plugin");
-    if (!suits_devices(&job)) return 2;
-    if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
-        return options_refuse(PROGRAM_RUN, "--topology has no use without --compile-only");
-    if (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given)
-        return options_refuse(PROGRAM_RUN, "--compare has no use with --partitioned: the cpu "
-                                           "backend runs one device");
-    for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
-        at += strspn(at, " ");
-        const size_t length = strcspn(at, " ");
-        if (length && !memchr(at, '=', length))
-            return options_refuse(PROGRAM_RUN,
-                                  "bad argument '%.*s' of --xla, which takes KEY=VALUE",
-                                  (int)length, at);
-    }
-    const char *compare_with = values[OPTION_COMPARE].text;
-    if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
-        strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
-        return options_refuse(PROGRAM_RUN, "--compare=before has no use without --optimize or "
-                                           "--backend=cuda");
-    if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
-        return options_refuse(PROGRAM_RUN, values[OPTION_VALUES].given
-                                               ? "--values has no use without --dump-values"
-                                               : "--dump-values needs --values=FILE.npz");
-    if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
-        return options_refuse(PROGRAM_RUN, "--bisect has no use without --optimize");
-    if (!spares_files(&job.options)) return 2;
-    if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
-        return options_refuse(PROGRAM_RUN, "--seed has no use with --inputs");
+    if (!usage_is_right(&job.options)) return 2;
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);
     if (status == HLO_OUT_OF_MEMORY)

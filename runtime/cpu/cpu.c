@@ -23,9 +23,8 @@ static void cpu_close(void *device) {
 }
 
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel) {
-    *cpu = (cpu_device){.scratch = scratch,
-                        .env = {user, parallel},
-                        .seat = {.replicas = 1, .partitions = 1}};
+    *cpu = (cpu_device){
+        .scratch = scratch, .env = {user, parallel}, .seat = {.replicas = 1, .partitions = 1}};
 }
 
 static hlo_status cpu_open(const hlo_plan_options *options, const hlo_seat *seat,

@@ -1,0 +1,107 @@
+/* The command line of hlo-fp8-run as a whole. */
+#include <string.h>
+
+#include "hlo/pjrt.h"
+#include "hlo/runtime.h"
+#include "output.h"
+#include "usage.h"
+
+/* Complains; returns false. */
+#define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
+
+const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE};
+
+const char *usage_plugin(const option_value *values) {
+    static const char word[] = "pjrt:";
+    const char *backend = values[OPTION_BACKEND].text;
+    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
+}
+
+uint32_t usage_devices(const options *given) {
+    const option_value *values = given->values;
+    return usage_plugin(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
+}
+
+/* True if no file to be written is standard output, an input, or another one of them. */
+static bool spares_files(const options *given) {
+    const option_value *values = given->values;
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,  values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_OUTPUTS].text, values[OPTION_VALUES].text};
+    enum { READ = 4 };
+    for (int w = 0; w < USAGE_WRITTEN; w++) {
+        const char *path = values[usage_written[w]].text;
+        if (path && output_is_standard(path)) {
+            return refuse("--%s takes a file; standard output has the text",
+                          options_name(usage_written[w]));
+        }
+        for (int i = 0; path && i < READ + w; i++)
+            if (inputs[i] &&
+                (i < READ ? !output_spares(path, inputs[i]) : !strcmp(path, inputs[i]))) {
+                return refuse("the output %s would replace the %s %s", path,
+                              i < READ ? "input" : "output", inputs[i]);
+            }
+    }
+    return true;
+}
+
+/* True if --devices suits the other options; otherwise complains. */
+static bool suits_devices(const options *given) {
+    static const option_id looks[] = {OPTION_DUMP_VALUES, OPTION_CHECK_NAN, OPTION_BISECT,
+                                      OPTION_PROFILE, OPTION_TRACE};
+    const option_value *values = given->values;
+    const bool plugin = usage_plugin(values) != NULL;
+    const int most = plugin ? HLO_PJRT_MOST_DEVICES : HLO_MOST_DEVICES;
+    const char *why = NULL;
+    if (values[OPTION_DEVICES].number > most) return refuse("--devices takes at most %d", most);
+    if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
+        why = "--devices has no use with --backend=cuda";
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        if (usage_devices(given) > 1 && values[looks[i]].given)
+            why = "what looks into a run has no use with --devices";
+    return !why || refuse("%s", why);
+}
+
+bool usage_is_right(const options *given) {
+    if (given->file_count != 1)
+        return refuse(given->file_count ? "more than one input file" : "no input file");
+    const option_value *values = given->values;
+    const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
+    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
+    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
+    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
+    if (usage_plugin(values))
+        modes |= MODE_PLUGIN;
+    else if (values[OPTION_BACKEND].number)
+        modes |= MODE_DEVICE;
+    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
+    if (!options_suit(PROGRAM_RUN, given, modes)) return false;
+    if (usage_plugin(values) && values[OPTION_PLAN].given)
+        return refuse("--plan has no use with a plugin");
+    if (!suits_devices(given)) return false;
+    if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
+        return refuse("--topology has no use without --compile-only");
+    if (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given)
+        return refuse("--compare has no use with --partitioned: the cpu "
+                      "backend runs one device");
+    for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        const size_t length = strcspn(at, " ");
+        if (length && !memchr(at, '=', length))
+            return refuse("bad argument '%.*s' of --xla, which takes KEY=VALUE", (int)length, at);
+    }
+    const char *compare_with = values[OPTION_COMPARE].text;
+    if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
+        strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
+        return refuse("--compare=before has no use without --optimize or "
+                      "--backend=cuda");
+    if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
+        return refuse(values[OPTION_VALUES].given ? "--values has no use without --dump-values"
+                                                  : "--dump-values needs --values=FILE.npz");
+    if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
+        return refuse("--bisect has no use without --optimize");
+    if (!spares_files(given)) return false;
+    if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
+        return refuse("--seed has no use with --inputs");
+    return true;
+}
