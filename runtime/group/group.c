@@ -103,7 +103,12 @@ static void close_over(grouping *g, group_search *search, uint32_t number, const
     group_node *n = &g->nodes[i];
     bool mine = n->computed && n->group == number;
     if (!mine && !group_is_inlined(n) && !first) {
-        if (n->read != number + 1) g->groups[number].inputs++;
+        if (n->read != number + 1) {
+            g->groups[number].inputs++;
+            group_reader *reader = hlo_arena_alloc(g->arena, sizeof *reader);
+            *reader = (group_reader){n->readers, number};
+            n->readers = reader;
+        }
         n->read = number + 1;
         if (n->computed) n->outside = true;
         return;
@@ -127,20 +132,53 @@ static uint32_t new_group(grouping *g, uint32_t m) {
     return g->group_count++;
 }
 
-/* Adds a computed instruction to the first group, from the last one back, that it can join, or to a
- * new one. */
+/* Adds a group to the candidates, which are sorted; of too many the oldest is left out. */
+static void add_candidate(grouping *g, uint32_t number) {
+    uint32_t at = g->candidate_count;
+    while (at > 0 && g->candidates[at - 1] < number) at--;
+    if (at == GROUP_CANDIDATES || (at > 0 && g->candidates[at - 1] == number)) return;
+    g->candidate_count += g->candidate_count < GROUP_CANDIDATES;
+    memmove(g->candidates + at + 1, g->candidates + at,
+            (g->candidate_count - at - 1) * sizeof *g->candidates);
+    g->candidates[at] = number;
+}
+
+/* Adds the groups that compute what the instruction reads, or read it as well. */
+static void add_sharing(grouping *g, group_search *search, const hlo_instr *instr) {
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        if (!group_is_live(g, operand)) continue;
+        uint32_t i = group_place(g, operand), count = 0;
+        const group_node *n = &g->nodes[i];
+        if (search->nodes[i].visited == search->attempt) continue;
+        search->nodes[i].visited = search->attempt;
+        if (group_is_inlined(n)) add_sharing(g, search, operand);
+        if (n->computed && n->group != GROUP_NONE) add_candidate(g, n->group);
+        for (const group_reader *r = n->readers; r && count < GROUP_NEWEST; r = r->next, count++)
+            add_candidate(g, r->group);
+    }
+}
+
+/* Adds a computed instruction to the newest group that it can join, or to a new one. */
 static void place(grouping *g, group_search *search, uint32_t m) {
     group_node *n = &g->nodes[m];
-    uint32_t tried = 0, number = GROUP_NONE;
-    if (n->class != GROUP_ALONE)
-        for (uint32_t h = g->group_count; h-- > 0 && tried < 16 && number == GROUP_NONE;) {
-            if (g->groups[h].inputs + n->reads > GROUP_INPUTS) continue;
-            tried++;
-            group joined;
-            if (!group_can_join(g, search, h, m, &joined)) continue;
-            g->groups[h] = joined;
-            number = h;
-        }
+    uint32_t number = GROUP_NONE;
+    g->candidate_count = 0;
+    search->attempt++;
+    if (n->class != GROUP_ALONE) {
+        add_sharing(g, search, g->instrs[m]);
+        for (uint32_t h = g->group_count; h-- > 0 && g->group_count - h <= GROUP_NEWEST;)
+            add_candidate(g, h);
+    }
+    for (uint32_t c = 0; c < g->candidate_count && number == GROUP_NONE; c++) {
+        const uint32_t h = g->candidates[c];
+        group joined;
+        if (g->groups[h].inputs + n->reads > GROUP_INPUTS ||
+            !group_can_join(g, search, h, m, &joined))
+            continue;
+        g->groups[h] = joined;
+        number = h;
+    }
     if (number == GROUP_NONE) number = new_group(g, m);
     n->group = number;
     g->groups[number].computed++;

@@ -77,9 +77,11 @@ typedef struct trial {
 static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first);
 
 static void visit_operands(trial *t, const hlo_instr *instr, group_relation relation) {
+    const bool is_pulled = t->g->nodes[group_place(t->g, instr)].class == GROUP_PULL;
     for (uint32_t o = 0; o < instr->operand_count && t->good; o++) {
         const hlo_instr *operand = hlo_instr_operand(instr, o);
         group_relation its = relation_of_operand(t->to, instr, operand, relation);
+        if (instr->op == HLO_OP_REDUCE && is_pulled) its = relation;
         if (instr->op == HLO_OP_REDUCE && o >= instr->operand_count / 2) its = GROUP_APART;
         visit(t, operand, its, false);
     }

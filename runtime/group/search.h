@@ -6,8 +6,18 @@
 
 #define GROUP_NONE UINT32_MAX
 
+enum {
+    GROUP_CANDIDATES = 64, /* groups that an instruction is tried with */
+    GROUP_NEWEST = 16      /* of those, groups that need share nothing with it */
+};
+
 /* Relation of an instruction's elements to the space of a group. */
 typedef enum group_relation { GROUP_APART, GROUP_ROW, GROUP_FULL } group_relation;
+
+typedef struct group_reader {
+    struct group_reader *next;
+    uint32_t group;
+} group_reader;
 
 /* An instruction. */
 typedef struct group_node {
@@ -23,6 +33,7 @@ typedef struct group_node {
     uint32_t inlined;     /* number of instructions that are inlined in it */
     uint32_t group;       /* of a computed instruction */
     uint32_t read;        /* the last group that reads it from memory, plus 1 */
+    struct group_reader *readers; /* the groups that read it from memory, newest first */
 } group_node;
 
 typedef struct group {
@@ -56,6 +67,7 @@ typedef struct grouping {
     group *groups;
     uint32_t group_count;
     uint32_t *closed, closed_count;
+    uint32_t candidates[GROUP_CANDIDATES], candidate_count; /* groups, newest first */
 } grouping;
 
 /* Returns the index of `instr` in `instrs`, which must have it or an instruction with its id. */

@@ -1,10 +1,12 @@
 /* Conversions by hardware instructions, from sm_89 on, for generated kernels: from_<type>() and
  * to_<type>() as element.cuh has them for other types. */
 
+/* Two floats at once, of which the last operand is in the low half: the conversion of one is a slower
+ * instruction (F2F, not F2FP). */
 static inline unsigned short to_f16(float x) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    return bits;
+    unsigned pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0f), "f"(x));
+    return (unsigned short)pair;
 }
 static inline float from_f16(unsigned short bits) {
     float x;
@@ -12,9 +14,9 @@ static inline float from_f16(unsigned short bits) {
     return x;
 }
 static inline unsigned short to_bf16(float x) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    return bits;
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0f), "f"(x));
+    return (unsigned short)pair;
 }
 
 /* clamped_<type>() rounds to nearest; a value above the type's range becomes its largest. The

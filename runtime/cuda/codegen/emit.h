@@ -194,6 +194,9 @@ const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index);
 /* Returns why a computation cannot be a region; NULL: it can. */
 const char *cuda_region_refusal(const hlo_computation *region);
 const char *cuda_reduce_refusal(const hlo_instr *instr);
+/* True if the reduced dimensions have one element: each result is computed of one element, as any
+ * other instruction's is. */
+bool cuda_reduce_is_single(const hlo_instr *instr);
 const char *cuda_elementwise_refusal(const hlo_instr *instr);
 /* Returns why the instruction cannot be pulled, for cuda_part's `why`; NULL: it can. */
 const char *cuda_pull_refusal(const hlo_instr *instr);

@@ -340,6 +340,23 @@ static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index
     return cell ? emit_cell(e, type, acc) : acc;
 }
 
+bool cuda_reduce_is_single(const hlo_instr *instr) {
+    const hlo_shape *shape = hlo_instr_operand(instr, 0)->shape;
+    return instr->operand_count == 2 && hlo_shape_count(shape) == hlo_shape_count(instr->shape);
+}
+
+static const char *pull_single(emit *e, const hlo_instr *instr, const emit_index *index,
+                               bool cell) {
+    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    const hlo_shape *shape = operand->shape;
+    const char *in[] = {
+        emit_pull_scalar(e, hlo_instr_operand(instr, 1)),
+        emit_pull(e, operand, emit_reshape(e, index, shape->rank, shape->dims), false)};
+    const char *out;
+    emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, &out);
+    return cell ? emit_cell(e, instr->shape->type, out) : out;
+}
+
 /* ----------------------------------------------------------------------------------- the switch */
 
 static bool is_float_bits(const hlo_instr *instr) {
@@ -360,6 +377,9 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
     case HLO_OP_BITCAST_CONVERT:
         return is_float_bits(instr) ? NULL : "has no kernel for elements of different width";
     case HLO_OP_MAP: return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+    case HLO_OP_REDUCE:
+        if (!cuda_reduce_is_single(instr)) return "has no kernel";
+        return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     case HLO_OP_REDUCE_WINDOW:
         if (instr->operand_count != 2) return "has no kernel for several operands";
         return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
@@ -383,6 +403,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     case HLO_OP_PAD: return pull_pad(e, instr, index, cell);
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return pull_update(e, instr, index, cell);
     case HLO_OP_BITCAST_CONVERT: return pull_bits(e, instr, index, cell);
+    case HLO_OP_REDUCE: return pull_single(e, instr, index, cell);
     case HLO_OP_REDUCE_WINDOW: return pull_window(e, instr, index, cell);
     default: break;
     }

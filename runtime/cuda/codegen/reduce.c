@@ -53,7 +53,9 @@ static const emit_index *row_index(reduction *s) {
 }
 
 static bool is_row_result(const reduction *s, const hlo_instr *result) {
-    return result->op == HLO_OP_REDUCE || hlo_shape_count(result->shape) != s->kept * s->reduced;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->reduces[i].instr == result) return true;
+    return hlo_shape_count(result->shape) != s->kept * s->reduced;
 }
 
 static void write_rows(reduction *s) {
@@ -300,7 +302,7 @@ static void find_reduces(reduction *s) {
             uint32_t level = level_of(s, hlo_instr_operand(instr, o));
             if (level > s->levels[i]) s->levels[i] = level;
         }
-        if (instr->op != HLO_OP_REDUCE) continue;
+        if (instr->op != HLO_OP_REDUCE || cuda_reduce_is_single(instr)) continue;
         const char *why = cuda_reduce_refusal(instr);
         if (why) emit_refuse(e, "%s", why);
         s->reduces[s->count++] = (reducing){.instr = instr,

@@ -21,7 +21,7 @@ static group_class class_of(const hlo_instr *instr) {
     case HLO_OP_COPY:
         return hlo_shape_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape) ? GROUP_ALIAS
                                                                                        : GROUP_PULL;
-    case HLO_OP_REDUCE: return GROUP_REDUCE;
+    case HLO_OP_REDUCE: return cuda_reduce_is_single(instr) ? GROUP_PULL : GROUP_REDUCE;
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return GROUP_ALONE;
     case HLO_OP_REDUCE_WINDOW:
     case HLO_OP_RAGGED_DOT:

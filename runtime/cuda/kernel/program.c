@@ -4,9 +4,10 @@
 
 #include "runtime/cuda/codegen/emit.h"
 
-static bool has(const hlo_group *group, hlo_op op) {
+static bool reduces(const hlo_group *group) {
     for (uint32_t i = 0; i < group->instr_count; i++)
-        if (group->instrs[i]->op == op) return true;
+        if (group->instrs[i]->op == HLO_OP_REDUCE && !cuda_reduce_is_single(group->instrs[i]))
+            return true;
     return false;
 }
 
@@ -19,7 +20,7 @@ static void emit_group(emit *e, cuda_code *code) {
         emit_scatter(e, code);
     else if (op == HLO_OP_RAGGED_DOT)
         emit_ragged(e, code);
-    else if (has(group, HLO_OP_REDUCE))
+    else if (reduces(group))
         emit_reduce(e, code);
     else if (op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code))
         emit_loop(e, code);
