@@ -12,7 +12,7 @@
 
 typedef struct emitter {
     hlo_pass_context *context;
-    hlo_spell_greater greater;
+    hlo_spell_made made;
 } emitter;
 
 /* Rewrites a call to a form. Returns the number of changes; -1: the call is pinned. */
@@ -160,7 +160,7 @@ static bool stays(const hlo_instr *call) {
 
 static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, bool fusible) {
     if (stays(call)) return -1;
-    hlo_spelled spelled = hlo_spell(call, matmul, fusible, &e->greater);
+    hlo_spelled spelled = hlo_spell(call, matmul, fusible, &e->made);
     bool barrier = call->shape->type != HLO_TYPE_TUPLE && needs_barrier(call);
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
@@ -238,7 +238,7 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
     const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
     hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
-    emitter e = {.context = context};
+    emitter e = {.context = context, .made = {.first_id = module->next_id}};
     uint32_t count = 0;
     for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))

@@ -10,7 +10,7 @@ typedef struct speller {
     hlo_module *module;
     hlo_instr *call;
     const hlo_matmul *m;
-    hlo_spell_greater *greater;
+    hlo_spell_made *made;
     bool fusible;
     hlo_type type;     /* of what is computed; wide */
     hlo_instr *factor; /* f32[], multiplies the product; NULL: 1 */
@@ -222,9 +222,11 @@ static hlo_instr *product(speller *s) {
 
 /* --------------------------------------------------------------------------------- the epilogue */
 
-/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but none that add one of f16. */
+/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but none that add one of f16. The
+ * scale of C or of D may be beyond f16. */
 static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
     if (!s->m->bias) return x;
+    const bool scaled = s->m->c_scale || s->m->d_scale;
     if (s->fusible && s->m->bias->shape->type == HLO_TYPE_F16) x = converted(s, x, HLO_TYPE_F16);
     const hlo_shape *shape = x->shape;
     const uint32_t b_free =
@@ -233,16 +235,19 @@ static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
     for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
     hlo_instr *bias = converted(s, s->m->bias, shape->type);
     bias = reshaped(s, bias, b_free, shape->dims + (shape->rank - b_free));
-    return binary(s, HLO_OP_ADD, x, spread(s, bias, shape, b_free, dims));
+    x = binary(s, HLO_OP_ADD, x, spread(s, bias, shape, b_free, dims));
+    return scaled ? converted(s, x, s->type) : x;
 }
 
-/* Adds C in its own type, which is D's; behind the bias, where XLA's rewriter looks for it. */
+/* Adds C in its own type, which is D's, unless C has a scale; behind the bias, where XLA's rewriter
+ * looks for it. An output scale may be beyond that type. */
 static hlo_instr *plus_addend(speller *s, hlo_instr *x) {
     hlo_instr *c = s->m->c;
     if (!c || s->m->beta == 0) return x;
-    if (!s->fusible) x = converted(s, x, c->shape->type);
+    if (!s->fusible && !s->m->c_scale) x = converted(s, x, c->shape->type);
     c = times_number(s, times(s, converted(s, c, x->shape->type), s->m->c_scale), s->m->beta);
-    return binary(s, HLO_OP_ADD, x, c);
+    x = binary(s, HLO_OP_ADD, x, c);
+    return s->fusible || !s->m->d_scale ? x : converted(s, x, HLO_TYPE_F32);
 }
 
 /* `apart`: in a form that XLA does not fuse, x(1 + cx^2) in place of x + cx^3. */
@@ -296,12 +301,12 @@ static bool dissolves(const hlo_instr *bias) {
     return false;
 }
 
-/* Returns the barrier that the pair has been put behind for another matmul, or NULL. `left`: users
- * to look at. */
-static hlo_instr *barrier_of(const hlo_instr *a, const hlo_instr *b, int *left) {
+/* Returns the barrier that the pair has been put behind for an earlier matmul, or NULL. `left`:
+ * users to look at. */
+static hlo_instr *barrier_of(const speller *s, const hlo_instr *a, const hlo_instr *b, int *left) {
     for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
         const hlo_instr *pair = use->user;
-        if (pair->op == HLO_OP_TUPLE && pair->operand_count >= 2 &&
+        if (pair->op == HLO_OP_TUPLE && pair->id >= s->made->first_id && pair->operand_count >= 2 &&
             hlo_instr_operand(pair, 0) == a && hlo_instr_operand(pair, 1) == b && pair->uses &&
             pair->uses->user->op == HLO_OP_OPT_BARRIER)
             return pair->uses->user;
@@ -316,7 +321,7 @@ static hlo_instr *barrier_of(const hlo_instr *a, const hlo_instr *b, int *left) 
 static bool hold(speller *s, hlo_matmul *m) {
     hlo_instr **const values[] = {&m->a, &m->b, &s->factor, &m->bias};
     int left = 256;
-    for (hlo_instr *outer; (outer = barrier_of(m->a, m->b, &left));)
+    for (hlo_instr *outer; (outer = barrier_of(s, m->a, m->b, &left));)
         for (const hlo_use *use = outer->uses; use; use = use->next) {
             const int64_t index = hlo_instr_int(use->user, HLO_ATTR_INDEX, 2);
             if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT && index < 2) *values[index] = use->user;
@@ -347,7 +352,7 @@ static hlo_instr *activated(speller *s, hlo_instr *x, bool apart) {
 }
 
 static hlo_computation *greater(speller *s, hlo_type type) {
-    hlo_computation **kept = &s->greater->of[type];
+    hlo_computation **kept = &s->made->greater[type];
     const char *thread = hlo_computation_thread(s->call->parent);
     if (!*kept || hlo_computation_thread(*kept) != thread)
         *kept = hlo_combiner_new(s->call->parent, HLO_OP_MAXIMUM, type, "max");
@@ -367,9 +372,9 @@ static hlo_instr *greatest(speller *s, hlo_instr *x) {
 
 static hlo_instr *narrowed(speller *s, hlo_instr *x) {
     const hlo_type type = s->m->d->type;
+    x = times(s, x, s->m->d_scale);
     if (!hlo_type_is_fp8(type)) return converted(s, x, type);
     const double most = hlo_float_max(type);
-    x = times(s, x, s->m->d_scale);
     hlo_instr *bounds[] = {numbers(s, x, -most), x, numbers(s, x, most)};
     return converted(s, make(s, HLO_OP_CLAMP, x->shape, 3, bounds), type);
 }
@@ -384,23 +389,32 @@ static bool has_more(const hlo_matmul *m) {
            (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c || m->amax || hlo_type_is_fp8(m->d->type));
 }
 
+/* True if a wide result is scaled, which XLA's calls do not do. */
+static bool scales_wide(const hlo_matmul *m) {
+    return m->d_scale && !hlo_type_is_fp8(m->d->type);
+}
+
 /* Chooses the type of the product and the epilogue: f16 may overflow before it is scaled, and
  * scales per row are f32. */
 static hlo_type type_of(const hlo_matmul *m, bool fusible) {
     hlo_type type = m->d->type;
     if (hlo_type_is_fp8(type)) type = m->c ? m->c->shape->type : HLO_TYPE_F32;
-    return fusible && has_scalar_scales(m) && type == HLO_TYPE_BF16 ? type : HLO_TYPE_F32;
+    const bool narrow = fusible && has_scalar_scales(m) && !scales_wide(m);
+    return narrow && type == HLO_TYPE_BF16 ? type : HLO_TYPE_F32;
 }
 
 const char *hlo_spell_unfused(const hlo_matmul *m) {
     if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along)
         return "its scales are per block";
+    const hlo_matmul_sizes size = hlo_matmul_extents(m);
+    if (size.m == 1 || size.n == 1) return "it has one row or one column";
     return m->alpha == 0 ? "its alpha is 0" : isfinite(m->alpha) ? NULL : "its alpha is infinite";
 }
 
 const char *hlo_spell_outside(const hlo_matmul *m) {
     if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary result";
     if (!has_scalar_scales(m)) return "its scales are per row or column";
+    if (scales_wide(m)) return "its result is wide and has a scale";
     if (m->bias && !hlo_shape_is_row_major(m->d))
         return "it has a bias, and its result is not row-major";
     if (m->bias && m->bias->shape->type == HLO_TYPE_F16) return "its bias is f16";
@@ -410,11 +424,11 @@ const char *hlo_spell_outside(const hlo_matmul *m) {
 }
 
 hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
-                      hlo_spell_greater *greater_of) {
+                      hlo_spell_made *made) {
     speller s = {.module = call->parent->module,
                  .call = call,
                  .m = matmul,
-                 .greater = greater_of,
+                 .made = made,
                  .fusible = fusible && !hlo_spell_unfused(matmul)};
     s.type = type_of(matmul, s.fusible);
     hlo_spelled out = {0};

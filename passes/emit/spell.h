@@ -9,10 +9,11 @@ typedef struct hlo_spelled {
     hlo_instr *d, *aux, *amax; /* aux, amax: NULL where the call has none */
 } hlo_spelled;
 
-/* The `maximum` computations of reduces, by element type; NULL: not made yet. */
-typedef struct hlo_spell_greater {
-    hlo_computation *of[HLO_TYPE_COUNT];
-} hlo_spell_greater;
+/* The parts made for earlier calls of the module, in the order of its computations. */
+typedef struct hlo_spell_made {
+    uint32_t first_id;                        /* of the first instruction that was made */
+    hlo_computation *greater[HLO_TYPE_COUNT]; /* the `maximum` of reduces; NULL: none yet */
+} hlo_spell_made;
 
 /* Returns why XLA's GPU compiler makes no FP8 call of the matmul in plain HLO; NULL: it makes one.
  */
@@ -24,9 +25,8 @@ const char *hlo_spell_outside(const hlo_matmul *m);
 
 /* Makes instructions before `call` that compute its results. `fusible`: a dot of fp8 values with an
  * epilogue in the type of the result, which XLA's GPU compiler makes an FP8 call of, where it knows
- * such a form. Otherwise a dot of wide values with an epilogue in f32. `greater` holds the
- * computations made for earlier calls of the module, in the order of its computations. */
+ * such a form. Otherwise a dot of wide values with an epilogue in f32. */
 hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
-                      hlo_spell_greater *greater);
+                      hlo_spell_made *made);
 
 #endif
