@@ -20,7 +20,7 @@ static inline bool hlo_type_is_fp8_operand(hlo_type type) {
 
 /* True for the types of fewer than 8 bits all of whose values f8e4m3fn has. */
 static inline bool hlo_type_fits_e4m3(hlo_type type) {
-    return type == HLO_TYPE_F4E2M1FN || (hlo_type_is_integer(type) && hlo_types[type].bits < 8);
+    return hlo_types[type].bits < 8 && (hlo_type_is_float(type) || hlo_type_is_integer(type));
 }
 
 /* True for the types that fp8 values are dequantised to. */

@@ -1,7 +1,8 @@
 /* Values of few bits that a wide type is made of become fp8 first: integers and floats of fewer
  * than 8 bits, and whole numbers up to 16 (whole_range.h), all of which f8e4m3fn holds. Then every
  * rule takes them for fp8 values: convert(s4) becomes convert(convert(s4): f8e4m3fn). What no call
- * has taken is restored.
+ * has taken is restored. An operand of a dot that is of such a type itself is converted, too, where
+ * the other one is such a value or comes from fp8.
  *
  * Needs: operands before users.
  * Keeps: pinned instructions, fused computations, single elements.
@@ -15,7 +16,8 @@
 
 /* The ranges of a module's instructions as it was before the pass. */
 typedef struct facts {
-    hlo_whole_range *ranges; /* by id */
+    hlo_whole_range *ranges;        /* by id */
+    const unsigned char *fp8_reach; /* by id */
     uint32_t count;
 } facts;
 
@@ -69,6 +71,30 @@ static void quantise(hlo_pass_context *context, const facts *f, hlo_instr *value
     }
 }
 
+/* True if the dot's operand `number` is of a type of few bits. */
+static bool is_bare(const hlo_instr *dot, uint32_t number) {
+    return dot->op == HLO_OP_DOT && dot->operand_count == 2 && hlo_type_is_wide(dot->shape->type) &&
+           hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
+}
+
+/* Converts bare operands of a dot: to fp8, and on to the type of the other one if that is wide. */
+static void convert_bare(hlo_pass_context *context, const facts *f, hlo_instr *dot) {
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!is_bare(dot, i)) continue;
+        hlo_instr *value = hlo_instr_operand(dot, i);
+        const hlo_instr *other = hlo_instr_operand(dot, 1 - i);
+        const hlo_type type = other->shape->type;
+        const bool fp8 = hlo_type_is_fp8_operand(type) || hlo_type_fits_e4m3(type);
+        const bool wide = hlo_type_is_wide(type) && other->id < f->count &&
+                          f->fp8_reach[other->id] & HLO_FROM_FP8;
+        if (!fp8 && !wide) continue;
+        value = converted(dot, value, HLO_TYPE_F8E4M3FN, value);
+        if (!fp8) value = converted(dot, value, type, value);
+        hlo_instr_set_operand(dot, i, value);
+        context->changes++;
+    }
+}
+
 static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value) {
     if (value->pin || !hlo_type_is_wide(value->shape->type) || !is_converted_fp8(value)) return;
     const hlo_instr *fp8 = hlo_instr_operand(value, 0);
@@ -81,11 +107,13 @@ static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value)
     context->changes++;
 }
 
-/* True if an integer or a float of few bits becomes a wide or an fp8 value anywhere. */
+/* True if an integer or a float of few bits becomes a wide or an fp8 value anywhere, or is
+ * multiplied. */
 static bool any_source(const hlo_module *module) {
-    if (!module->op_counts[HLO_OP_CONVERT]) return false;
+    if (!module->op_counts[HLO_OP_CONVERT] && !module->op_counts[HLO_OP_DOT]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            if (is_bare(instr, 0) || is_bare(instr, 1)) return true;
             if (instr->op != HLO_OP_CONVERT || !hlo_type_is_float(instr->shape->type)) continue;
             const hlo_type from = hlo_instr_operand(instr, 0)->shape->type;
             if (hlo_type_is_integer(from) || hlo_type_fits_e4m3(from)) return true;
@@ -98,7 +126,9 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;
     const bool *fused = hlo_facts_fused(module, context->scratch);
-    facts f = {.count = module->next_id};
+    const bool fp8 = hlo_target_find(context->target.sm)->fp8;
+    facts f = {.fp8_reach = hlo_facts_fp8_reach(module, context->scratch),
+               .count = module->next_id};
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (hlo_facts_has(fused, comp->id)) continue;
@@ -109,6 +139,8 @@ static hlo_status each(hlo_pass_context *context, bool back) {
                 restore(context, &f, instr);
             else if (is_candidate(&f, instr))
                 quantise(context, &f, instr);
+            else if (fp8 && !instr->pin)
+                convert_bare(context, &f, instr);
         }
     }
     return HLO_OK;

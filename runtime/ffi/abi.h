@@ -87,7 +87,9 @@ enum {
     FFI_TYPE_C128 = 18,
     FFI_TYPE_TOKEN = 17,
     FFI_TYPE_OPAQUE = -1, /* neither of these two is ever an operand */
-    FFI_TYPE_TUPLE = -2
+    FFI_TYPE_TUPLE = -2,
+    FFI_TYPE_F6E2M3FN = -3, /* XLA's interface has no number for these two */
+    FFI_TYPE_F6E3M2FN = -4
 };
 
 /* An array, dense in a layout that the struct does not state. */

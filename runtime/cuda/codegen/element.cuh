@@ -50,6 +50,8 @@ template <int E, int M, int BIAS, special KIND> static inline float decode(uint 
         return decode<E, M, BIAS, KIND>(x);                                                        \
     }
 NARROW(f4e2m1fn, 2, 1, 1, FINITE)
+NARROW(f6e2m3fn, 2, 3, 1, FINITE)
+NARROW(f6e3m2fn, 3, 2, 3, FINITE)
 NARROW(f8e3m4, 3, 4, 3, IEEE)
 NARROW(f8e4m3, 4, 3, 7, IEEE)
 NARROW(f8e4m3b11fnuz, 4, 3, 11, FNUZ)
@@ -126,6 +128,8 @@ static inline float shorten(double x) {
         return from_##name(to_##name(shorten(x)));                                                 \
     }
 TO_FLOAT(f4e2m1fn)
+TO_FLOAT(f6e2m3fn)
+TO_FLOAT(f6e3m2fn)
 TO_FLOAT(f8e3m4)
 TO_FLOAT(f8e4m3)
 TO_FLOAT(f8e4m3b11fnuz)

@@ -78,7 +78,8 @@ def runs(args):
             assert wanted[key].tobytes() == one.tobytes() == other.tobytes(), name
     for hlo, dtype in (('pred', bool), ('s4', ml_dtypes.int4), ('u2', ml_dtypes.uint2), ('s64', np.int64), ('u8', np.uint8),
                        ('f8e4m3fn', ml_dtypes.float8_e4m3fn), ('f8e5m2', ml_dtypes.float8_e5m2), ('bf16', ml_dtypes.bfloat16),
-                       ('f8e8m0fnu', ml_dtypes.float8_e8m0fnu), ('f4e2m1fn', ml_dtypes.float4_e2m1fn), ('f16', np.float16),
+                       ('f8e8m0fnu', ml_dtypes.float8_e8m0fnu), ('f4e2m1fn', ml_dtypes.float4_e2m1fn),
+                       ('f6e2m3fn', ml_dtypes.float6_e2m3fn), ('f6e3m2fn', ml_dtypes.float6_e3m2fn), ('f16', np.float16),
                        ('c64', np.complex64), ('f64', np.float64)):
         array = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
         module = f'HloModule m\nENTRY e {{\n  a = {hlo}[2,3] parameter(0)\n  ROOT t = {hlo}[3,2] transpose(a), dimensions={{1,0}}\n}}\n'

@@ -17,6 +17,8 @@ import _script
 
 TYPES = {
     'f4e2m1fn': ml_dtypes.float4_e2m1fn,
+    'f6e2m3fn': ml_dtypes.float6_e2m3fn,
+    'f6e3m2fn': ml_dtypes.float6_e3m2fn,
     'f8e3m4': ml_dtypes.float8_e3m4,
     'f8e4m3': ml_dtypes.float8_e4m3,
     'f8e4m3b11fnuz': ml_dtypes.float8_e4m3b11fnuz,
@@ -30,9 +32,12 @@ TYPES = {
 }
 
 
+FEW_CODES = {ml_dtypes.float4_e2m1fn: 16, ml_dtypes.float6_e2m3fn: 64, ml_dtypes.float6_e3m2fn: 64}
+
+
 def codes(dtype):
-    if dtype is ml_dtypes.float4_e2m1fn:
-        return np.arange(16, dtype=np.uint8)
+    if dtype in FEW_CODES:
+        return np.arange(FEW_CODES[dtype], dtype=np.uint8)
     width = np.dtype(dtype).itemsize
     return np.arange(1 << 8 * width, dtype=np.uint32).astype(f'u{width}')
 

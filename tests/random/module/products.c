@@ -84,10 +84,16 @@ static int shifted(others *o, const char *type) {
 }
 
 static void narrow(others *o) {
-    static const char *const types[] = {"s4", "u4", "s2", "u2", "f4e2m1fn", "s8"};
+    static const char *const types[] = {"s4",       "u4",       "s2",       "u2",
+                                        "f4e2m1fn", "f6e2m3fn", "f6e3m2fn", "s8"};
     int a = dequantised(o, some_fp8(o), o->m, o->k);
     const char *type = DICE_PICK(o->dice, types);
     bool scaled = dice_chance(o->dice, 40);
+    if (dice_chance(o->dice, 20)) {
+        a = dice_chance(o->dice, 50) ? a : parameter2(o, some_fp8(o), o->m, o->k);
+        add_dot(o, a, parameter2(o, type, o->n, o->k));
+        return;
+    }
     add_dot(o, a, scaled ? dequantised(o, type, o->n, o->k) : shifted(o, type));
 }
 

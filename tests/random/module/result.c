@@ -128,6 +128,11 @@ static array scaled(gen *g, array v) {
     return gen_binary(g, divides ? "divide" : "multiply", v, s, !divides);
 }
 
+/* In f32, and then again in its own type. */
+static array step_scale_wider(gen *g, array v) {
+    return gen_convert(g, scaled(g, gen_convert(g, v, "f32")), v.type);
+}
+
 static array step_convert(gen *g, array v) {
     return gen_convert(g, v, gen_wide_type(g));
 }
@@ -296,9 +301,9 @@ static void quantise(gen *g, array v) {
 }
 
 void gen_epilogue(gen *g, array v) {
-    static array (*const steps[])(gen *, array) = {step_bias,    step_bias, step_addend, step_relu,
-                                                   step_relu,    step_gelu, step_rows,   scaled,
-                                                   step_convert, step_view, step_view,   step_cut};
+    static array (*const steps[])(gen *, array) = {
+        step_bias, step_bias,        step_addend,  step_relu, step_relu, step_gelu, step_rows,
+        scaled,    step_scale_wider, step_convert, step_view, step_view, step_cut};
     static const int lengths[] = {0, 0, 0, 1, 1, 1, 2, 2, 3};
     if (dice_chance(&g->dice, 5)) v = step_barrier(g, v);
     for (int i = DICE_PICK(&g->dice, lengths); i > 0; i--) {

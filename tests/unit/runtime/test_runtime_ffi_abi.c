@@ -41,6 +41,8 @@ EQUAL(FFI_FAILED_PRECONDITION, XLA_FFI_Error_Code_FAILED_PRECONDITION);
 /* Those that XLA has no element type of are not its. */
 #define XLA_FFI_DataType_OPAQUE FFI_TYPE_OPAQUE
 #define XLA_FFI_DataType_TUPLE FFI_TYPE_TUPLE
+#define XLA_FFI_DataType_F6E2M3FN FFI_TYPE_F6E2M3FN
+#define XLA_FFI_DataType_F6E3M2FN FFI_TYPE_F6E3M2FN
 #define HLO_TYPE(id, name, bits, class) EQUAL(FFI_TYPE_##id, XLA_FFI_DataType_##id);
 #include "ir/table/type.def"
 #undef HLO_TYPE
