@@ -328,52 +328,57 @@ static void multiply_batch(const hlo_eval_env *env, block *b) {
             }
 }
 
-typedef struct batches {
+/* Memory for the packed blocks of a product. */
+typedef struct packing {
     const hlo_product *product;
-    const hlo_eval_env *env; /* NULL: each batch is computed by one thread */
-    int64_t at_once;         /* batches that have memory of their own */
-    size_t a_size, b_size;
-    char *memory;
-} batches;
+    const kernel *k;
+    size_t a, b; /* bytes */
+} packing;
 
-/* Multiplies every batch whose number, less a multiple of `at_once`, is in the range. */
-static void multiply_batches(void *arg, int64_t begin, int64_t end) {
-    const batches *all = arg;
-    const hlo_product *p = all->product;
+static packing packing_of(const hlo_product *p) {
     const kernel *k = kernel_of(p->type);
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t batch = i; batch < p->batches; batch += all->at_once) {
-            char *memory = all->memory + (size_t)i * (all->a_size + all->b_size);
-            block b = {.product = p, .k = k, .a = memory, .b = memory + all->a_size};
-            b.a_data = (const char *)p->a.data + batch * p->a.batch * hlo_types[p->a.type].bytes;
-            b.b_data = (const char *)p->b.data + batch * p->b.batch * hlo_types[p->b.type].bytes;
-            b.c_data = (char *)p->c + batch * p->m * p->n * (int64_t)k->size;
-            multiply_batch(all->env, &b);
-        }
+    const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
+    const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
+    return (packing){p, k, (size_t)(rows * PITCH) * k->size,
+                     (size_t)(columns * least(p->k, DEPTH)) * k->size};
+}
+
+static void multiply_in(const hlo_eval_env *env, const packing *with, char *memory, int64_t batch) {
+    const hlo_product *p = with->product;
+    block b = {.product = p, .k = with->k, .a = memory, .b = memory + with->a};
+    b.a_data = (const char *)p->a.data + batch * p->a.batch * hlo_types[p->a.type].bytes;
+    b.b_data = (const char *)p->b.data + batch * p->b.batch * hlo_types[p->b.type].bytes;
+    b.c_data = (char *)p->c + batch * p->m * p->n * (int64_t)b.k->size;
+    multiply_batch(env, &b);
+}
+
+enum { SMALL = 128 << 10 /* bytes that one thread packs at most */ };
+
+static void multiply_small(void *arg, int64_t begin, int64_t end) {
+    _Alignas(64) char memory[SMALL];
+    for (int64_t batch = begin; batch < end; batch++) multiply_in(NULL, arg, memory, batch);
 }
 
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *scratch) {
-    enum { WORTH_SHARING = 1 << 18, WORTH_DIVIDING = 1 << 22, AT_ONCE = 16, LINE = 64 };
-    const kernel *k = kernel_of(p->type);
-    const double size = (double)p->m * (double)p->n * (double)p->k, all = size * (double)p->batches;
+    enum { WORTH_SHARING = 1 << 19, LINE = 64 };
+    packing with = packing_of(p);
+    const double size = (double)p->m * (double)p->n * (double)p->k;
     if (size == 0) {
-        memset(p->c, 0, (size_t)(p->batches * p->m * p->n) * k->size);
+        memset(p->c, 0, (size_t)(p->batches * p->m * p->n) * with.k->size);
         return;
     }
-    const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
-    const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
-    batches b = {.product = p, .at_once = 1};
-    const bool shares = env->parallel && all >= WORTH_SHARING;
-    if (shares && (p->batches == 1 || size >= WORTH_DIVIDING)) b.env = env;
-    if (shares && !b.env) b.at_once = least(p->batches, AT_ONCE);
-    b.a_size = (size_t)(rows * PITCH) * k->size;
-    b.b_size = (size_t)(columns * least(p->k, DEPTH)) * k->size;
+    const bool shares = env->parallel && size * (double)p->batches >= WORTH_SHARING;
+    if (with.a + with.b <= SMALL && (p->batches > 1 || !shares)) {
+        if (shares)
+            env->parallel(env->user, p->batches, multiply_small, &with);
+        else
+            multiply_small(&with, 0, p->batches);
+        return;
+    }
     hlo_arena_mark mark = hlo_arena_here(scratch);
-    char *memory = hlo_arena_alloc(scratch, (size_t)b.at_once * (b.a_size + b.b_size) + LINE);
-    b.memory = memory + (LINE - (uintptr_t)memory % LINE) % LINE;
-    if (b.at_once > 1)
-        env->parallel(env->user, b.at_once, multiply_batches, &b);
-    else
-        multiply_batches(&b, 0, 1);
+    char *memory = hlo_arena_alloc(scratch, with.a + with.b + LINE);
+    memory += (LINE - (uintptr_t)memory % LINE) % LINE;
+    for (int64_t batch = 0; batch < p->batches; batch++)
+        multiply_in(shares && size >= WORTH_SHARING ? env : NULL, &with, memory, batch);
     hlo_arena_release(scratch, mark);
 }

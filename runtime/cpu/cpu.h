@@ -3,6 +3,7 @@
 #define HLO_RUNTIME_CPU_CPU_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "ir/error/error.h"
@@ -31,25 +32,28 @@ typedef void cpu_parallel(void *user, int64_t count,
  * executed as on a device that cpu_backend opens, one at a time. */
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel);
 
-/* pool.c: a loop that threads share. Between init() and end() the lock is held when a function is
- * called and when it returns. */
+/* pool.c: a loop that threads share: opened and finished by one, helped by others at any time, also
+ * when it is over. Who waits for it asks for a while whether it is time, and then sleeps. */
 typedef struct cpu_loop {
-    pthread_mutex_t lock;
-    pthread_cond_t idle;
     void (*body)(void *arg, int64_t begin, int64_t end);
     void *arg;
     int64_t count, chunk;
-    int64_t next; /* first index that is not taken */
-    int busy;     /* threads inside the body */
+    _Alignas(64) atomic_uint generation; /* odd while the loop is open */
+    _Alignas(64) _Atomic int64_t next;   /* first index that is not taken */
+    _Alignas(64) atomic_int inside;      /* threads that help */
+    atomic_int asleep;                   /* threads that wait for the loop to open */
+    atomic_bool finishing;               /* the thread that opened it sleeps */
+    pthread_mutex_t lock;
+    pthread_cond_t opened, left;
 } cpu_loop;
 void cpu_loop_init(cpu_loop *loop);
 void cpu_loop_end(cpu_loop *loop);
-/* Sets what is to be done, in chunks of which each of `threads` gets some. */
-void cpu_loop_set(cpu_loop *loop, int64_t count, int64_t threads,
-                  void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
-/* Takes and runs chunks until none is left. */
-void cpu_loop_take(cpu_loop *loop);
-/* Does that, and waits for the other threads. */
+/* Opens the loop: it is to be done in chunks of which each of `threads` gets some. */
+void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
+                   void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
+/* Runs chunks until none is left, if the loop is still open as of `generation`. */
+void cpu_loop_help(cpu_loop *loop, unsigned generation);
+/* Runs chunks, closes the loop and waits for the other threads. */
 void cpu_loop_finish(cpu_loop *loop);
 
 /* pool.c: makes a pool with a thread for each processor that the process may use, at most `most`

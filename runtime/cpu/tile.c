@@ -6,7 +6,7 @@
 #include "runtime/cpu/cpu.h"
 
 /* Lanes computed from which on a job is shared among threads. */
-enum { WORTH_SHARING = 1 << 18 };
+enum { WORTH_SHARING = 1 << 15 };
 
 /* Copies `count` elements of a source, from element `first` on, to consecutive ones. */
 static void gather(const tile_source *s, hlo_type type, const char *data, int64_t first,

@@ -11,23 +11,19 @@
  * loop is done, or not beside the caller at all: the last thread to let go frees the loop. */
 typedef struct shared {
     cpu_loop loop;
-    int holders;
+    unsigned generation; /* of the loop */
+    atomic_int holders;
 } shared;
 
 static void let_go(shared *s) {
-    pthread_mutex_lock(&s->loop.lock);
-    const bool last = --s->holders == 0;
-    pthread_mutex_unlock(&s->loop.lock);
-    if (!last) return;
+    if (atomic_fetch_sub(&s->holders, 1) != 1) return;
     cpu_loop_end(&s->loop);
     free(s);
 }
 
 static void help(void *data) {
     shared *s = data;
-    pthread_mutex_lock(&s->loop.lock);
-    cpu_loop_take(&s->loop);
-    pthread_mutex_unlock(&s->loop.lock);
+    cpu_loop_help(&s->loop, s->generation);
     let_go(s);
 }
 
@@ -54,27 +50,24 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
                   void *arg) {
     const ffi_frame *frame = user;
     const int64_t threads = count < 2 ? 0 : count_threads(frame);
-    shared *s = threads > 1 ? calloc(1, sizeof *s) : NULL;
+    shared *s = threads > 1 ? aligned_alloc(_Alignof(shared), sizeof *s) : NULL;
     if (!s) {
         if (count > 0) body(arg, 0, count);
         return;
     }
     cpu_loop_init(&s->loop);
-    cpu_loop_set(&s->loop, count, threads, body, arg);
-    s->holders = 1;
+    cpu_loop_open(&s->loop, count, threads, body, arg);
+    s->generation = atomic_load(&s->loop.generation);
+    atomic_init(&s->holders, 1);
     for (int64_t i = 1; i < threads && i < count; i++) {
         ffi_task task = {
             .size = FFI_SIZE(ffi_task, data), .context = frame->context, .run = help, .data = s};
-        pthread_mutex_lock(&s->loop.lock);
-        s->holders++;
-        pthread_mutex_unlock(&s->loop.lock);
+        atomic_fetch_add(&s->holders, 1);
         if (good(frame, frame->api->thread_schedule(&task))) continue;
         let_go(s);
         break;
     }
-    pthread_mutex_lock(&s->loop.lock);
     cpu_loop_finish(&s->loop);
-    pthread_mutex_unlock(&s->loop.lock);
     let_go(s);
 }
 
