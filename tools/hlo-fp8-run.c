@@ -189,8 +189,9 @@ static hlo_status get_inputs(run_job *job) {
     if (path)
         return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
                                     &job->inputs);
-    return hlo_arrays_draw_each(job->module, (uint64_t)values[OPTION_SEED].number, devices,
-                                &options_sink, &job->inputs);
+    return hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
+                                (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
+                                &job->inputs);
 }
 
 static void print_array(const hlo_array *array) {

@@ -103,5 +103,7 @@ bool usage_is_right(const options *given) {
     if (!spares_files(given)) return false;
     if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
         return refuse("--seed has no use with --inputs");
+    if (values[OPTION_INPUTS].given && values[OPTION_DRAW].given)
+        return refuse("--draw has no use with --inputs");
     return true;
 }

@@ -94,11 +94,18 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
                            hlo_arrays **out_arrays);
 
+/* The kinds of inputs that are drawn. HLO_DRAW_REALISTIC: as of a model in use: weights divided by
+ * the square root of the number of terms that the first dot sums with them, norms around 1, biases
+ * and moments small, scales and amaxes that fit what they are of; else as HLO_DRAW_NORMAL, which is
+ * hlo_arrays_draw(). What a parameter is of, its op_name tells, or its name where it has none:
+ * `kernel`, `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`, `['scale`, `.mu`, `.nu`. */
+typedef enum hlo_draw { HLO_DRAW_NORMAL, HLO_DRAW_REALISTIC } hlo_draw;
 /* Draws the inputs of several devices, device after device: those of device d with the seed `seed`
  * + d, but a parameter's are equal on devices that have equal parts of it by its sharding, or if it
- * has none, or if the module is not partitioned. `devices` 1: as hlo_arrays_draw(). */
-hlo_status hlo_arrays_draw_each(const hlo_module *module, uint64_t seed, uint32_t devices,
-                                const hlo_diag_sink *sink, hlo_arrays **out_arrays);
+ * has none, or if the module is not partitioned. `devices` 1: those of one. */
+hlo_status hlo_arrays_draw_each(const hlo_module *module, hlo_draw kind, uint64_t seed,
+                                uint32_t devices, const hlo_diag_sink *sink,
+                                hlo_arrays **out_arrays);
 
 /* ---------------------------------------------------------------------------------------- plans */
 

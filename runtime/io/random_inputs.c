@@ -8,6 +8,7 @@
 #include "ir/float/float.h"
 #include "ir/text/diag.h"
 #include "runtime/io/arrays.h"
+#include "runtime/io/draw.h"
 #include "runtime/io/random.h"
 
 /* True if values of a parameter of this name are never negative: scales, maxima of absolute values,
@@ -21,10 +22,10 @@ static bool is_positive(const char *op_name) {
     return false;
 }
 
-static void draw(hlo_random *random, hlo_type type, bool positive, hlo_array *array) {
+static void draw(hlo_random *random, hlo_type type, hlo_draw_role role, hlo_array *array) {
     size_t width = hlo_types[type].bytes;
     char *at = array->data;
-    positive |= type == HLO_TYPE_F8E8M0FNU; /* it has no other numbers */
+    role.positive |= type == HLO_TYPE_F8E8M0FNU; /* it has no other numbers */
     /* Types that numpy does not know as integers are drawn like floats. */
     bool integer =
         type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);
@@ -32,14 +33,18 @@ static void draw(hlo_random *random, hlo_type type, bool positive, hlo_array *ar
         if (integer) {
             hlo_number_store(type, at, hlo_random_below(random, type == HLO_TYPE_PRED ? 2 : 8));
         } else {
-            float value = (float)hlo_random_normal(random);
-            hlo_number_store(type, at, positive ? fabsf(value) : value);
+            float value = (float)(role.mean + role.deviation * hlo_random_normal(random));
+            hlo_number_store(type, at, role.positive ? fabsf(value) : value);
         }
     }
 }
 
+static hlo_draw_role plain_role(const hlo_instr *parameter) {
+    return (hlo_draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
+}
+
 static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
-                           const hlo_diag_sink *sink, hlo_arrays *out) {
+                           hlo_draw kind, const hlo_diag_sink *sink, hlo_arrays *out) {
     hlo_random random;
     hlo_random_seed(&random, seed);
     for (size_t i = 0; i < leaves->count; i++) {
@@ -53,7 +58,10 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         }
         hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
         if (!array) return HLO_OUT_OF_MEMORY;
-        draw(&random, shape->type, is_positive(hlo_instr_op_name(parameter)), array);
+        draw(&random, shape->type,
+             kind == HLO_DRAW_REALISTIC ? hlo_draw_realistic(parameter, shape)
+                                        : plain_role(parameter),
+             array);
     }
     return HLO_OK;
 }
@@ -83,12 +91,13 @@ static void find_sources(const hlo_module *module, const hlo_leaves *leaves, uin
 }
 
 /* Draws the inputs of each device, and lets the devices share. */
-static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
-                            uint32_t devices, const hlo_diag_sink *sink, hlo_arrays *out) {
+static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, hlo_draw kind,
+                            uint64_t seed, uint32_t devices, const hlo_diag_sink *sink,
+                            hlo_arrays *out) {
     jmp_buf recover;
     hlo_status status = HLO_OK;
     for (uint32_t d = 0; d < devices && status == HLO_OK; d++)
-        status = draw_all(module, leaves, seed + d, sink, out);
+        status = draw_all(module, leaves, seed + d, kind, sink, out);
     if (status != HLO_OK || devices == 1) return status;
     hlo_arena *arena = hlo_arena_new(&recover);
     if (!arena || setjmp(recover)) {
@@ -105,14 +114,14 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
     return HLO_OK;
 }
 
-hlo_status hlo_arrays_draw_each(const hlo_module *module, uint64_t seed, uint32_t devices,
-                                const hlo_diag_sink *sink, hlo_arrays **out) {
+hlo_status hlo_arrays_draw_each(const hlo_module *module, hlo_draw kind, uint64_t seed,
+                                uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
     *out = NULL;
     hlo_leaves leaves;
     hlo_status status = hlo_leaves_of(module, HLO_INPUTS, &leaves);
     if (status != HLO_OK) return status;
     status = hlo_arrays_new(out);
-    if (status == HLO_OK) status = draw_each(module, &leaves, seed, devices, sink, *out);
+    if (status == HLO_OK) status = draw_each(module, &leaves, kind, seed, devices, sink, *out);
     hlo_leaves_free(&leaves);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
@@ -122,5 +131,5 @@ hlo_status hlo_arrays_draw_each(const hlo_module *module, uint64_t seed, uint32_
 
 hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
                            hlo_arrays **out) {
-    return hlo_arrays_draw_each(module, seed, 1, sink, out);
+    return hlo_arrays_draw_each(module, HLO_DRAW_NORMAL, seed, 1, sink, out);
 }

@@ -1,0 +1,17 @@
+/* The numbers that are drawn for an input. */
+#ifndef HLO_RUNTIME_DRAW_H
+#define HLO_RUNTIME_DRAW_H
+
+#include "ir/ir.h"
+
+/* Floats: normal numbers, or their absolute values. */
+typedef struct hlo_draw_role {
+    double mean, deviation;
+    bool positive;
+} hlo_draw_role;
+
+/* Returns the role of a parameter, or of an array in it of that shape, in a model in use: by its
+ * name, and by the dots that it is an operand of. */
+hlo_draw_role hlo_draw_realistic(const hlo_instr *parameter, const hlo_shape *shape);
+
+#endif
