@@ -140,6 +140,8 @@ static hlo_instr *expand_dot(const place *p) {
         type = wider(a_type, b_type);
         result = wider(type, result);
     }
+    if (hlo_block_kind_of(p->at) == HLO_BLOCK_HIPBLAS_DOT)
+        a_type = b_type = type = result = HLO_TYPE_F32;
     hlo_instr *operands[] = {convert(p, operand(p, &dot, false, a_type), type),
                              convert(p, operand(p, &dot, true, b_type), type)};
     hlo_instr *made = make(p, HLO_OP_DOT, hlo_shape_retype(p->module, dot.d, result), 2, operands);
@@ -231,7 +233,8 @@ static hlo_instr *expand(place *p) {
     case HLO_BLOCK_NONE: return NULL;
     case HLO_BLOCK_SCALED_DOT:
     case HLO_BLOCK_OP_DOT: return expand_dot(p);
-    case HLO_BLOCK_CUDNN_DOT: return with_workspace(p, expand_dot(p));
+    case HLO_BLOCK_CUDNN_DOT:
+    case HLO_BLOCK_HIPBLAS_DOT: return with_workspace(p, expand_dot(p));
     case HLO_BLOCK_QUANTIZE: return expand_quantize(p);
     case HLO_BLOCK_DEQUANTIZE: return expand_dequantize(p);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/module/known.h"
+#include "matmul/config.h"
 #include "matmul/json.h"
 
 static const struct {
@@ -11,8 +12,21 @@ static const struct {
     hlo_block_kind kind;
 } targets[] = {{"__op$block_scaled_dot", HLO_BLOCK_OP_DOT},
                {"__cudnn$blockScaledDot", HLO_BLOCK_CUDNN_DOT},
+               {hlo_matmul_mx_target, HLO_BLOCK_HIPBLAS_DOT},
                {"__op$quantize", HLO_BLOCK_QUANTIZE},
                {"__op$dequantize", HLO_BLOCK_DEQUANTIZE}};
+
+/* True if the config of a call has scales per block of 32, as XLA writes it for AMD's GPUs. */
+static bool has_block_scales(const hlo_instr *call) {
+    enum { SCALE_MODE_BLOCKS = 2 };
+    if (call->operand_count != 4) return false;
+    json_t *json = hlo_json_config(call), *gemm = json_object_get(json, "gemm_backend_config");
+    const json_t *mode = json_object_get(gemm, "scale_mode");
+    const bool has = json_is_integer(mode) && json_integer_value(mode) == SCALE_MODE_BLOCKS &&
+                     !json_object_get(gemm, "lhs_scale_mode");
+    json_decref(json);
+    return has;
+}
 
 hlo_block_kind hlo_block_kind_of(const hlo_instr *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return HLO_BLOCK_SCALED_DOT;
@@ -20,7 +34,10 @@ hlo_block_kind hlo_block_kind_of(const hlo_instr *instr) {
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     if (!name || strncmp(name, "__", 2) != 0) return HLO_BLOCK_NONE;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
-        if (strcmp(name, targets[i].target) == 0) return targets[i].kind;
+        if (strcmp(name, targets[i].target) == 0)
+            return targets[i].kind == HLO_BLOCK_HIPBLAS_DOT && !has_block_scales(instr)
+                       ? HLO_BLOCK_NONE
+                       : targets[i].kind;
     return HLO_BLOCK_NONE;
 }
 
@@ -162,11 +179,59 @@ static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
     return is_float_array(dot->d) ? NULL : "the result is no array of floats with elements";
 }
 
+static const hlo_ints *dims_of(const hlo_instr *instr, const hlo_config_dims *dims) {
+    return hlo_ints_new(instr->parent->module, dims->count, dims->v);
+}
+
+/* Checks that each scale is for a part of every dimension of its operand. */
+static const char *check_parts(const hlo_instr *operand, const hlo_instr *scale) {
+    const hlo_shape *x = operand->shape, *s = scale->shape;
+    if (!is_float_array(x) || !is_float_array(s) || x->rank != s->rank)
+        return "a scale has not the operand's rank";
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (x->dims[i] % s->dims[i]) return "an operand's dimension is no multiple of its scale's";
+    return NULL;
+}
+
+static const char *read_hipblas(const hlo_instr *call, hlo_block_dot *dot) {
+    hlo_config config;
+    const char *wrong = hlo_config_read(
+        call->parent->module->arena, hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG), false, &config);
+    if (wrong) return wrong;
+    *dot = (hlo_block_dot){.a = hlo_instr_operand(call, 0),
+                           .b = hlo_instr_operand(call, 1),
+                           .a_scale = hlo_instr_operand(call, 2),
+                           .b_scale = hlo_instr_operand(call, 3),
+                           .a_batch = dims_of(call, &config.a_batch),
+                           .a_contracting = dims_of(call, &config.a_contracting),
+                           .b_batch = dims_of(call, &config.b_batch),
+                           .b_contracting = dims_of(call, &config.b_contracting),
+                           .d = call->shape};
+    if (has_workspace(dot->d)) dot->d = dot->d->elements[0];
+    if (config.alpha != 1 || config.beta != 0 || config.epilogue != HLO_EPILOGUE_DEFAULT)
+        return "it has an alpha, a beta or an epilogue";
+    if (config.a_contracting.count != 1 || config.b_contracting.count != 1)
+        return "it has not one contracting dimension";
+    if (!is_float_array(dot->d)) return "the result is no array of floats with elements";
+    const hlo_matmul m = {.a = dot->a,
+                          .b = dot->b,
+                          .d = dot->d,
+                          .a_batch = dot->a_batch,
+                          .a_contracting = dot->a_contracting,
+                          .b_batch = dot->b_batch,
+                          .b_contracting = dot->b_contracting};
+    wrong = check_parts(dot->a, dot->a_scale);
+    if (!wrong) wrong = hlo_matmul_dimension_fault(&m);
+    if (!wrong) wrong = check_parts(dot->b, dot->b_scale);
+    return wrong;
+}
+
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     switch (hlo_block_kind_of(instr)) {
     case HLO_BLOCK_SCALED_DOT: return read_opcode(instr, out_dot);
     case HLO_BLOCK_OP_DOT:
     case HLO_BLOCK_CUDNN_DOT: return read_call(instr, out_dot);
+    case HLO_BLOCK_HIPBLAS_DOT: return read_hipblas(instr, out_dot);
     default: return "it multiplies no operands with scales per block";
     }
 }
@@ -237,7 +302,8 @@ const char *hlo_block_fault(const hlo_instr *instr) {
     case HLO_BLOCK_NONE: return NULL;
     case HLO_BLOCK_SCALED_DOT:
     case HLO_BLOCK_OP_DOT:
-    case HLO_BLOCK_CUDNN_DOT: return hlo_block_dot_read(instr, &dot);
+    case HLO_BLOCK_CUDNN_DOT:
+    case HLO_BLOCK_HIPBLAS_DOT: return hlo_block_dot_read(instr, &dot);
     case HLO_BLOCK_QUANTIZE:
         if (instr->operand_count != 1) return "the number of operands is wrong";
         if (shape->type != HLO_TYPE_TUPLE || shape->rank != 2)

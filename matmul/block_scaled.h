@@ -5,6 +5,8 @@
  *   scaled-dot                 HLO's opcode: a, b, a_scale, b_scale
  *   __op$block_scaled_dot      a, b, a_scale[, b_scale[, global_scale]]
  *   __cudnn$blockScaledDot     the same, with both scales in cuDNN's order of memory
+ *   __cublas$lt$matmul$mx      for AMD's GPUs: a, b, a_scale, b_scale, with a config as other
+ * matmuls
  *   __op$quantize              x to (values, scales)
  *   __op$dequantize            values, scales to x
  *
@@ -19,11 +21,13 @@ typedef enum hlo_block_kind {
     HLO_BLOCK_SCALED_DOT,
     HLO_BLOCK_OP_DOT,
     HLO_BLOCK_CUDNN_DOT,
+    HLO_BLOCK_HIPBLAS_DOT,
     HLO_BLOCK_QUANTIZE,
     HLO_BLOCK_DEQUANTIZE
 } hlo_block_kind;
 
-/* Returns the kind of an instruction, from its opcode and the call's target alone. */
+/* Returns the kind of an instruction, from its opcode and the call's target; of a target that other
+ * matmuls have too, also from its config. */
 hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
 
 /* A product in this notation. Lists are in the module's arena. */

@@ -10,10 +10,6 @@
 #include "matmul/block_scaled.h"
 #include "matmul/config.h"
 
-const char hlo_matmul_fp8_target[] = "__cublas$lt$matmul$f8";
-const char hlo_matmul_typed_target[] = "hlofp8.matmul";
-const char hlo_matmul_mx_target[] = "__cublas$lt$matmul$mx";
-
 static bool calls(const hlo_instr *instr, const char *target) {
     if (instr->op != HLO_OP_CUSTOM_CALL) return false;
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
@@ -72,55 +68,6 @@ hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul) {
         .n = free_product(b, matmul->b_batch, matmul->b_contracting),
         .k = product(a, matmul->a_contracting),
     };
-}
-
-/* True if the numbers are different dimensions of `shape`. */
-static bool dims_valid(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
-    uint64_t seen = 0;
-    const hlo_ints *lists[] = {batch, contracting};
-    for (int l = 0; l < 2; l++)
-        for (uint32_t i = 0; i < lists[l]->count; i++) {
-            int64_t dim = lists[l]->v[i];
-            if (dim < 0 || dim >= shape->rank || dim >= 64 || (seen >> dim & 1)) return false;
-            seen |= UINT64_C(1) << dim;
-        }
-    return true;
-}
-
-static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_shape *b,
-                        const hlo_ints *b_dims) {
-    if (a_dims->count != b_dims->count) return false;
-    for (uint32_t i = 0; i < a_dims->count; i++)
-        if (a->dims[a_dims->v[i]] != b->dims[b_dims->v[i]]) return false;
-    return true;
-}
-
-/* True if D has, from `*at` on, the dimensions of `shape` that are in no list. */
-static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
-                            const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        if (hlo_ints_contain(batch, i) || hlo_ints_contain(contracting, i)) continue;
-        if (*at >= d->rank || d->dims[(*at)++] != shape->dims[i]) return false;
-    }
-    return true;
-}
-
-static const char *check_dimensions(const hlo_matmul *m) {
-    const hlo_shape *a = m->a->shape, *b = m->b->shape, *d = m->d;
-    if (!dims_valid(a, m->a_batch, m->a_contracting) ||
-        !dims_valid(b, m->b_batch, m->b_contracting))
-        return "the dimension numbers do not fit the operands";
-    if (!sizes_agree(a, m->a_batch, b, m->b_batch))
-        return "the batch dimensions of the operands differ";
-    if (!sizes_agree(a, m->a_contracting, b, m->b_contracting))
-        return "the contracting dimensions of the operands differ";
-    uint32_t at = m->a_batch->count;
-    bool fits = d->rank >= at;
-    for (uint32_t i = 0; fits && i < at; i++) fits = d->dims[i] == a->dims[m->a_batch->v[i]];
-    if (!fits || !free_dims_stand(a, m->a_batch, m->a_contracting, d, &at) ||
-        !free_dims_stand(b, m->b_batch, m->b_contracting, d, &at) || at != d->rank)
-        return "the result's dimensions do not follow from the operands'";
-    return NULL;
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -365,7 +312,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
         *why = "its scale modes are not those of its target";
     if (!*why) *why = take_operands(call, &m);
     m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
-    if (!*why) *why = check_dimensions(&m);
+    if (!*why) *why = hlo_matmul_dimension_fault(&m);
     if (!*why) *why = check_bias(&m);
     if (!*why) *why = check_scales(&m);
     if (!*why) *why = check_layouts(call, known);

@@ -186,6 +186,9 @@ int64_t hlo_matmul_alignment(const hlo_matmul *matmul, bool contracting);
  * complete matmul may be checked and encoded. */
 const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 
+/* Returns why the dimension numbers do not fit a, b and D (static); NULL: they do. */
+const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
+
 /* Checks that every call of either kind, and block-scaled notation (block_scaled.h), in the module
  * can be read. HLO_INVALID_INPUT: one error in `sink` for each that cannot, at most `max_errors`
  * (0: HLO_MOST_ERRORS) and a note with the number of others. hlo_module_verify() does not check

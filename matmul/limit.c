@@ -1,4 +1,5 @@
 /* The rows of types.def and limit.def, evaluated on a matmul. */
+#include <math.h>
 #include <string.h>
 
 #include "matmul/call.h"
@@ -14,7 +15,7 @@ typedef struct facts {
     int cuda;
     const hlo_epilogue_info *epilogue;
     side a, b;
-    bool empty, d_fp8, types_known, algorithm_fp8;
+    bool empty, huge, d_fp8, types_known, algorithm_fp8;
     bool d_batch_minor, d_n_minor;
     bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
     bool tiled;                      /* one is VEC32 or VEC16 */
@@ -92,6 +93,20 @@ static bool wide_types_known(const hlo_matmul *m) {
     return false;
 }
 
+static double padded(int64_t size, int64_t to) {
+    return (double)((size - 1) / to + 1) * (double)to;
+}
+
+/* True if an array has 2^62 bytes or more once it is padded, or nearly so. A shape has fewer than
+ * 2^63. */
+static bool is_huge(const hlo_matmul *m, hlo_matmul_sizes size) {
+    const int64_t each = hlo_matmul_alignment(m, false);
+    const double rows = padded(size.m, each), columns = padded(size.n, each),
+                 k = padded(size.k, hlo_matmul_alignment(m, true));
+    const double most = fmax(4 * rows * columns, fmax(rows, columns) * k);
+    return (double)size.batch * most >= 0x1p62;
+}
+
 static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     facts f = {
         .m = m,
@@ -110,6 +125,7 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     f.batch = size.batch;
     f.empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
+    f.huge = !f.empty && is_huge(m, size);
     f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
     int64_t minor = minor_dimension(m->d, m->a_batch->count);
     f.d_batch_minor = minor >= 0 && minor < (int64_t)m->a_batch->count;

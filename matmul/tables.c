@@ -1,7 +1,11 @@
-/* The tables activation.def, epilogue.def, scale.def and target.def. */
+/* The tables activation.def, epilogue.def, scale.def and target.def; names of calls. */
 #include <string.h>
 
 #include "matmul/call.h"
+
+const char hlo_matmul_fp8_target[] = "__cublas$lt$matmul$f8";
+const char hlo_matmul_typed_target[] = "hlofp8.matmul";
+const char hlo_matmul_mx_target[] = "__cublas$lt$matmul$mx";
 
 const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT] = {
     {.homogeneous = true},

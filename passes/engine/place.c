@@ -80,8 +80,16 @@ void hlo_rule_move_all(hlo_rule_env *env) {
     }
 }
 
+bool hlo_rule_shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
+    if (!hlo_shape_is_array(shape) || hlo_shape_bytes(shape) >= 0) return true;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0) return true;
+    return hlo_rule_refuse(env, "too-large", NULL);
+}
+
 hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
                         hlo_instr *const *operands) {
+    if (!hlo_rule_shape_fits(env, shape)) return NULL;
     for (uint32_t i = 0; i < count; i++)
         if (!hlo_rule_hoist_before(env, operands[i])) return NULL;
     hlo_instr *instr =

@@ -69,6 +69,7 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
         shape = hlo_shape_is_array(dims) ? hlo_shape_retype(module, dims, t->shape_code) : NULL;
     }
     if (!shape) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    if (!hlo_rule_shape_fits(env, shape)) return NULL;
     instr->shape = shape;
     return instr;
 }

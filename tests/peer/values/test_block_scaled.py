@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Block-scaled products and conversions are numpy's in f64, bit for bit.
+"""Block-scaled products and conversions are numpy's in f64, bit for bit, and so are the calls that they become.
 
 Elements and scales are few small numbers, so that every sum is exact, whatever its order, and is rounded once to
 the result's type; one scale of each e8m0 array is NaN.
@@ -16,6 +16,7 @@ TYPES = {'f4e2m1fn': ml_dtypes.float4_e2m1fn, 'f8e4m3fn': ml_dtypes.float8_e4m3f
          'f8e8m0fnu': ml_dtypes.float8_e8m0fnu, 'bf16': ml_dtypes.bfloat16, 'f16': np.float16, 'f32': np.float32}
 VALUES = [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2, 3]
 SCALES = [.25, .5, 1, 2, 4]
+CALLS = 18  # with scales per block, of the forms below
 
 
 def array(rng, kind, shape):
@@ -86,6 +87,22 @@ def calls(rng):
     one = np.array(4, np.float32).astype(ml_dtypes.bfloat16)  # counts as 1
     product = np.einsum('bmk,kbn->bmn', left, y.astype(np.float64))
     yield f'scaled-dot(%s), {dims}', [x, y, s, one], [product.astype(np.float32)]
+    x, y, s = array(rng, 'f8e4m3fn', (5, 64)), array(rng, 'f8e5m2', (7, 64)), array(rng, 'f8e8m0fnu', (5, 2))
+    yield ('custom-call(%s), custom_call_target="__op$block_scaled_dot"', [x, y, s],
+           [(wide(x, s, 32) @ y.astype(np.float64).T).astype(np.float32)])
+    x, y = array(rng, 'f4e2m1fn', (5, 64)), array(rng, 'f4e2m1fn', (7, 64))
+    s, t = array(rng, 'f8e8m0fnu', (5, 2)), array(rng, 'f8e8m0fnu', (7, 2))
+    product = wide(x, s, 32) @ wide(y, t, 32).T
+    dims = 'lhs_contracting_dims={1}, rhs_contracting_dims={1}'
+    yield f'scaled-dot(%s), {dims}', [x, y, s, t], [product.astype(np.float32)]
+    numbers = '"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["1"]'
+    yield ('custom-call(%s), custom_call_target="__cublas$lt$matmul$mx", backend_config={"gemm_backend_config":'
+           f'{{"alpha_real":1,"beta":0,"dot_dimension_numbers":{{{numbers}}},"epilogue":"DEFAULT","scale_mode":2}}}}',
+           [x, y, s, t], [product.astype(TYPES['bf16'])])
+    for q, scale, block in ('f8e4m3fn', 'f8e8m0fnu', 32), ('f4e2m1fn', 'f8e4m3fn', 16):
+        for batch in (), (3,):
+            for factor in False, True:
+                yield written(rng, q, scale, block, batch, factor)
     for q, largest in ('f8e4m3fn', 256), ('f8e5m2', 32768), ('f4e2m1fn', 4):
         x = rng.standard_normal((6, 96)).astype(np.float32) * np.exp2(rng.integers(-30, 30, (6, 1)))
         x[0, :32] = 0  # its scale is NaN, and so are its values
@@ -96,6 +113,37 @@ def calls(rng):
         yield 'custom-call(%s), custom_call_target="__op$quantize"', [x], [values, s]
         yield ('custom-call(%s), custom_call_target="__op$dequantize"', [values, s],
                [wide(values, s, 32).astype(np.float32)])
+
+
+def written(rng, q, scale, block, batch, factor):
+    """A product as plain HLO: values times scales that are repeated, perhaps times a scalar."""
+    sizes, k = (5, 7), 4 * block
+    values = [array(rng, q, (*batch, size, k)) for size in sizes]
+    scales = [array(rng, scale, (*batch, size, 4)) for size in sizes]
+    product = wide(values[0], scales[0], block) @ np.swapaxes(wide(values[1], scales[1], block), -1, -2)
+    operands = values + scales + ([np.array(1.5, np.float32)] if factor else [])
+
+    def lines(names, number):
+        at, sides = len(batch), []
+        for i, size in enumerate(sizes):
+            v, few, parts, whole = (f'v{number}_{i}_%d' % j for j in range(4)), (*batch, size, 4), (*batch, size, 4, block), \
+                (*batch, size, k)
+            v = list(v)
+            yield f'{v[0]} = {text("f32", whole)} convert({names[i]})'
+            yield f'{v[1]} = {text("f32", few)} convert({names[2 + i]})'
+            dims = ",".join(map(str, range(at + 2)))
+            yield f'{v[2]} = {text("f32", parts)} broadcast({v[1]}), dimensions={{{dims}}}'
+            yield f'{v[3]} = {text("f32", whole)} reshape({v[2]})'
+            sides.append(f's{number}_{i}')
+            yield f'{sides[i]} = {text("f32", whole)} multiply({v[0]}, {v[3]})'
+            if i and factor:
+                yield f'g{number} = {text("f32", whole)} broadcast({names[4]}), dimensions={{}}'
+                sides[i] = f't{number}'
+                yield f't{number} = {text("f32", whole)} multiply(s{number}_{i}, g{number})'
+        batches = 'lhs_batch_dims={0}, rhs_batch_dims={0}, ' if batch else ''
+        last = at + 1
+        yield f'dot({sides[0]}, {sides[1]}), {batches}lhs_contracting_dims={{{last}}}, rhs_contracting_dims={{{last}}}'
+    return lines, operands, [(product * (1.5 if factor else 1)).astype(np.float32)]
 
 
 def kind_of(array):
@@ -111,10 +159,27 @@ def stored(array):
     return array if array.dtype in (np.float32, np.float16, np.uint8) else array.view(f'V{array.dtype.itemsize}')
 
 
+def differences(args, module, wanted):
+    """The number of results of the module that are not those wanted."""
+    bad = 0
+    subprocess.run([f'{args.bin}/hlo-fp8-run', module, f'--inputs={args.work}/in.npz', f'--outputs={args.work}/out.npz'],
+                   check=True, stdout=subprocess.DEVNULL)
+    with np.load(f'{args.work}/out.npz') as found:
+        for index, (_, call, expected) in enumerate(wanted):
+            got = found[found.files[index]].view(expected.dtype).reshape(expected.shape)
+            with np.errstate(invalid='ignore'):
+                same = (codes(got) == codes(expected)) | (np.isnan(got.astype(np.float32)) &
+                                                          np.isnan(expected.astype(np.float32)))
+            if not same.all():
+                bad += 1
+                print(f'{module}: {call}: {(~same).sum()} of {same.size} elements differ: {got[~same][:3]}, '
+                      f'not {expected[~same][:3]}')
+    return bad
+
+
 def main():
     args = _script.parser().parse_args()
     rng = np.random.default_rng(1)
-    bad = 0
     lines, inputs, wanted = [], [], []
     for number, (call, operands, results) in enumerate(calls(rng)):
         names = []
@@ -124,28 +189,29 @@ def main():
             inputs.append(operand)
         shapes = [text(kind_of(r), r.shape) for r in results]
         shape = shapes[0] if len(shapes) == 1 else f'({", ".join(shapes)})'
-        lines.append(f'r{number} = {shape} {call % ", ".join(names)}')
+        if callable(call):
+            *before, call = call(names, number)
+            lines += before
+        else:
+            call = call % ', '.join(names)
+        lines.append(f'r{number} = {shape} {call}')
         for index in range(len(results) if len(results) > 1 else 0):
             lines.append(f'r{number}_{index} = {shapes[index]} get-tuple-element(r{number}), index={index}')
         wanted += [(f'r{number}_{i}' if len(results) > 1 else f'r{number}', call, r) for i, r in enumerate(results)]
     shapes = ', '.join(text(kind_of(r), r.shape) for _, _, r in wanted)
     lines.append(f'ROOT t = ({shapes}) tuple({", ".join(name for name, _, _ in wanted)})')
-    with open(f'{args.work}/module.hlo', 'w') as file:
+    module, rewritten = f'{args.work}/module.hlo', f'{args.work}/rewritten.hlo'
+    with open(module, 'w') as file:
         file.write('HloModule block_scaled\nENTRY e {\n  ' + '\n  '.join(lines) + '\n}\n')
     np.savez(f'{args.work}/in.npz', *[stored(x) for x in inputs])
-    subprocess.run([f'{args.bin}/hlo-fp8-run', f'{args.work}/module.hlo', f'--inputs={args.work}/in.npz',
-                    f'--outputs={args.work}/out.npz'], check=True, stdout=subprocess.DEVNULL)
-    with np.load(f'{args.work}/out.npz') as found:
-        for index, (_, call, expected) in enumerate(wanted):
-            got = found[found.files[index]].view(expected.dtype).reshape(expected.shape)
-            with np.errstate(invalid='ignore'):
-                same = (codes(got) == codes(expected)) | (np.isnan(got.astype(np.float32)) &
-                                                          np.isnan(expected.astype(np.float32)))
-            if not same.all():
-                bad += 1
-                print(f'{call}: {(~same).sum()} of {same.size} elements differ: {got[~same][:3]}, not {expected[~same][:3]}')
-    print(f'{len(wanted)} results compared')
-    return bad != 0
+    bad = differences(args, module, wanted)
+    subprocess.run([f'{args.bin}/hlo-fp8-opt', module, '--target=sm_100', '--cuda=12.9', '--verify-each', '-o', rewritten],
+                   check=True)
+    with open(rewritten) as file:
+        made = file.read().count('"lhs_scale_mode":"VEC')
+    bad += differences(args, rewritten, wanted)
+    print(f'{len(wanted)} results compared, {made} calls made')
+    return bad != 0 or made != CALLS
 
 
 if __name__ == '__main__':

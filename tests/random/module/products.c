@@ -1,5 +1,6 @@
 /* Products of other kinds, beside dots: ragged and block-scaled ones, and those that no rule
  * rewrites: narrow ones, convolutions, calls of libraries, fusions. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -387,13 +388,25 @@ static void dynamic(others *o) {
                     shape, a, b));
 }
 
+/* What no memory holds, once it is padded. */
+static void huge(others *o) {
+    char shape[48];
+    const int64_t n = INT64_C(1) << 58;
+    int a = parameter2(o, some_fp8(o), 1, 16);
+    int b = emit(o, "f8e4m3fn[%" PRId64 ",16] parameter(%d)", n, o->parameters++);
+    snprintf(shape, sizeof shape, "f32[1,%" PRId64 "]", n);
+    add_result(o, shape,
+               emit(o, "%s dot(%%v%d, %%v%d), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+                    shape, a, b));
+}
+
 char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
-        quantised, narrow,      blocks,         fusion,
-        ragged,    convolution, scaled_product, scaled_product, /* which run here */
-        cpu_call,  attention,   library,        dynamic /* and do not */};
+        quantised,   narrow,         blocks,         fusion,  ragged,
+        convolution, scaled_product, scaled_product, /* which run here */
+        cpu_call,    attention,      library,        dynamic, huge /* and do not */};
     const size_t all = sizeof kinds / sizeof *kinds, running = 8;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];
