@@ -13,6 +13,7 @@
 #define __restrict__
 #define __launch_bounds__(...)
 #define __forceinline__ inline
+#define __noinline__
 
 struct standin_indices {
     unsigned x, y, z;
@@ -85,6 +86,17 @@ inline float from_f8e4m3fn(unsigned char bits) {
 }
 inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)(bits << 8));
+}
+// Up to two steps off, as the hardware's is by one.
+inline float ptx_reciprocal(float x) {
+    float y = 1 / x;
+    unsigned bits;
+    memcpy(&bits, &y, sizeof bits);
+    const unsigned exponent = bits >> 23 & 0xff;
+    if (exponent == 0 || exponent >= 0xfe) return y;
+    bits += (bits * 2654435761u >> 16) % 5 - 2;
+    memcpy(&y, &bits, sizeof y);
+    return y;
 }
 inline float ptx_shorten(double x) {
     const float y = (float)x;

@@ -40,6 +40,13 @@ static inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)((unsigned)bits << 8));
 }
 
+/* Returns 1/x, one step off at most. */
+static inline float ptx_reciprocal(float x) {
+    float y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* Rounds toward zero. */
 static inline float ptx_shorten(double x) {
     float y;

@@ -118,6 +118,19 @@ ARITHMETIC(multiply, *)
 static inline float op_divide(float x, float y) {
     return x / y;
 }
+/* Is called, where a division in place would be written out for each element. */
+static __noinline__ float divide_far(float x, float y) {
+    return x / y;
+}
+/* Divides bf16 values, for a result that is rounded to bf16. A quotient of significands of 8 bits is no
+ * boundary of rounding to 8 bits, and at least 2^-17 of itself away from the next one: further than the
+ * errors of the reciprocal and the product. One near the ends of f32's range is divided: it, or the
+ * reciprocal, may have fewer bits or none. */
+static inline float op_divide_bf16(float x, float y) {
+    const float quotient = x * ptx_reciprocal(y);
+    const uint size = bits_as<uint>(quotient) & 0x7fffffffu, least = 0x0d800000u; /* 2^-100 */
+    return x == 0 || size - least <= 0x71800000u - least ? quotient : divide_far(x, y);
+}
 static inline double op_divide(double x, double y) {
     return x / y;
 }
