@@ -1,12 +1,13 @@
 /* Convolutions of fp8 values that are matmuls become dots: along each dimension the window sees one
  * element, or lies at one place, or its places lie side by side. There each element of the input is
  * seen once at most: a slice and a reshape part the dimension into places and elements of the
- * window, which are contracted together with the features.
+ * window, which are contracted together with the features. Groups are a batch, where one is large
+ * enough for a call without padding.
  *
  * Needs: nothing.
- * Keeps: pinned instructions; fused computations; convolutions with other windows, groups, holes or
- * padding; those whose operands do not both come from fp8 values; dynamic dimensions.
- * Numerics: unchanged, except for the order in which products are summed. Tests:
+ * Keeps: pinned instructions; fused computations; convolutions with other windows, holes or
+ * padding, or small groups; those whose operands do not both come from fp8 values; dynamic
+ * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/convolution/ */
 #include "ir/kernel/kernel.h"
 #include "passes/analysis/module_facts.h"
@@ -16,6 +17,8 @@
 typedef struct convolution {
     hlo_instr *instr, *input, *kernel;
     uint32_t rank;
+    int64_t groups; /* of the input's dimension `grouped`, and of the kernel's output features */
+    int64_t grouped;
     int64_t named[3 * HLO_EVAL_MAX_RANK]; /* see hlo_dim_labels_read() */
     hlo_window windows[HLO_EVAL_MAX_RANK];
 } convolution;
@@ -30,23 +33,36 @@ static bool parts(const convolution *c, uint32_t spatial) {
            (out - 1) * w->stride + w->size - w->low <= n;
 }
 
+/* Reads the groups. False: there are groups of both kinds, or each is too small. */
+static bool read_groups(convolution *c) {
+    const int64_t features = hlo_instr_int(c->instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1),
+                  batches = hlo_instr_int(c->instr, HLO_ATTR_BATCH_GROUP_COUNT, 1);
+    c->groups = features * batches;
+    c->grouped = c->named[batches == 1];
+    if (c->groups == 1) return true;
+    const hlo_shape *kernel = c->kernel->shape;
+    int64_t summed = kernel->dims[c->named[c->rank]];
+    for (uint32_t i = 0; i + 2 < c->rank; i++) summed *= c->windows[i].size;
+    return (features == 1 || batches == 1) && summed >= HLO_MATMUL_ALIGNMENT &&
+           kernel->dims[c->named[c->rank + 1]] / c->groups >= HLO_MATMUL_ALIGNMENT;
+}
+
 /* Reads a convolution that is a matmul. */
 static bool read_matmul(hlo_instr *instr, convolution *c) {
-    *c = (convolution){
-        instr, hlo_instr_operand(instr, 0), hlo_instr_operand(instr, 1), instr->shape->rank, {0},
-        {{0}}};
+    *c = (convolution){.instr = instr,
+                       .input = hlo_instr_operand(instr, 0),
+                       .kernel = hlo_instr_operand(instr, 1),
+                       .rank = instr->shape->rank};
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
-    if (2 * c->rank > HLO_EVAL_MAX_RANK || !labels ||
+    if (2 * c->rank + 1 > HLO_EVAL_MAX_RANK || !labels ||
         !hlo_dim_labels_read(labels, c->rank, c->named) ||
-        hlo_instr_int(instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1) != 1 ||
-        hlo_instr_int(instr, HLO_ATTR_BATCH_GROUP_COUNT, 1) != 1 ||
         hlo_instr_attr(instr, HLO_ATTR_SPARSITY_CONFIG))
         return false;
     for (uint32_t i = 0; i + 2 < c->rank; i++) {
         c->windows[i] = hlo_window_of(instr, i);
         if (!parts(c, i)) return false;
     }
-    return true;
+    return read_groups(c);
 }
 
 static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t rank,
@@ -94,8 +110,15 @@ static hlo_instr *seen(const convolution *c) {
 typedef struct side {
     hlo_instr *operand;
     uint32_t rank, count;
-    int64_t dims[HLO_EVAL_MAX_RANK], contracting[HLO_EVAL_MAX_RANK];
+    int64_t dims[HLO_EVAL_MAX_RANK], contracting[HLO_EVAL_MAX_RANK], batch;
 } side;
+
+/* Adds the dimension of the groups. */
+static void add_groups(const convolution *c, side *s) {
+    if (c->groups == 1) return;
+    s->batch = s->rank;
+    s->dims[s->rank++] = c->groups;
+}
 
 static void finish(const convolution *c, side *s) {
     const hlo_shape *shape = s->operand->shape;
@@ -111,7 +134,10 @@ static side input_side(const convolution *c, int64_t *at, side *result) {
     int64_t window[HLO_EVAL_MAX_RANK] = {0}, of_window[HLO_EVAL_MAX_RANK] = {0};
     for (uint32_t i = 0; i + 2 < c->rank; i++) window[c->named[2 + i]] = c->windows[i].size;
     for (uint32_t d = 0; d < c->rank; d++) {
-        const int64_t size = window[d] ? window[d] : 1, n = s.operand->shape->dims[d] / size;
+        const bool grouped = d == c->grouped;
+        const int64_t size = window[d] ? window[d] : 1,
+                      n = s.operand->shape->dims[d] / size / (grouped ? c->groups : 1);
+        if (grouped) add_groups(c, &s);
         at[d] = -1;
         of_window[d] = s.rank;
         if (d == c->named[1]) {
@@ -137,13 +163,15 @@ static side kernel_side(const convolution *c, side *result) {
     bool kept[HLO_EVAL_MAX_RANK];
     for (uint32_t i = 0; i < c->rank; i++) kept[named[i]] = i < 2 || c->windows[i - 2].size > 1;
     for (uint32_t d = 0; d < c->rank; d++) {
+        const bool grouped = d == named[1];
+        if (grouped) add_groups(c, &s);
         at[d] = s.rank;
-        if (kept[d]) s.dims[s.rank++] = c->kernel->shape->dims[d];
+        if (kept[d]) s.dims[s.rank++] = c->kernel->shape->dims[d] / (grouped ? c->groups : 1);
     }
     s.contracting[s.count++] = at[named[0]];
     for (uint32_t i = 2; i < c->rank; i++)
         if (kept[named[i]]) s.contracting[s.count++] = at[named[i]];
-    result->dims[result->rank++] = c->kernel->shape->dims[named[1]];
+    result->dims[result->rank++] = c->kernel->shape->dims[named[1]] / c->groups;
     finish(c, &s);
     return s;
 }
@@ -151,12 +179,17 @@ static side kernel_side(const convolution *c, side *result) {
 /* Makes the dot; `result` gets its dimensions, and `at` those of the input's. */
 static hlo_instr *multiply(const convolution *c, int64_t *at, side *result) {
     hlo_instr *instr = c->instr;
+    add_groups(c, result);
     const side lhs = input_side(c, at, result), rhs = kernel_side(c, result);
     hlo_instr *operands[] = {lhs.operand, rhs.operand};
     hlo_instr *dot = hlo_instr_new(instr->parent, instr, HLO_OP_DOT,
                                    shaped(c, instr->shape->type, result->rank, result->dims), 2,
                                    operands, instr->name);
     dot->offset = instr->offset;
+    if (c->groups != 1) {
+        hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, &lhs.batch);
+        hlo_instr_set_ints(dot, HLO_ATTR_RHS_BATCH_DIMS, 1, &rhs.batch);
+    }
     hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, lhs.count, lhs.contracting);
     hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, rhs.count, rhs.contracting);
     const hlo_attr *precision = hlo_instr_attr(instr, HLO_ATTR_OPERAND_PRECISION);
@@ -177,16 +210,23 @@ static void replace(hlo_pass_context *context, const convolution *c) {
         while (out[i] != d) i++;
         const int64_t from = i == 1 ? result.rank - 1 : at[c->named[i]];
         if (from < 0) continue;
+        if (i == 1 && c->groups != 1) {
+            moves |= rank != 0;
+            order[rank] = 0;
+            dims[rank++] = c->groups;
+        }
         moves |= from != rank;
         order[rank] = from;
-        dims[rank++] = instr->shape->dims[d];
+        dims[rank++] = result.dims[from];
     }
     if (moves) {
         value = insert(c, HLO_OP_TRANSPOSE, shaped(c, dot->shape->type, rank, dims), dot);
         hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, rank, order);
     }
     if (value->shape != instr->shape)
-        value = insert(c, rank == c->rank ? HLO_OP_COPY : HLO_OP_RESHAPE, instr->shape, value);
+        value = insert(
+            c, hlo_shape_same_dims(value->shape, instr->shape) ? HLO_OP_COPY : HLO_OP_RESHAPE,
+            instr->shape, value);
     if (value != dot) hlo_instr_inherit(value, instr);
     hlo_remark_follow(context, instr, dot);
     hlo_instr_replace_uses(instr, value);

@@ -323,18 +323,20 @@ static void convolution(others *o) {
     const int size = windows[form].size ? windows[form].size : o->m, stride = windows[form].stride,
               pad = windows[form].pad, out = (o->m + 2 * pad - size) / stride + 1;
     const char *type = dice_chance(o->dice, 70) ? some_fp8(o) : o->wide;
-    int a = parameter3(o, type, 2, o->m, o->k), b = parameter3(o, "f8e4m3fn", size, o->k, o->n);
+    const int groups = o->k % 2 || o->n % 2 || dice_chance(o->dice, 70) ? 1 : 2;
+    const int summed = o->k / groups;
+    int a = parameter3(o, type, 2, o->m, o->k), b = parameter3(o, "f8e4m3fn", size, summed, o->n);
     char shape[48];
     if (order == 0) snprintf(shape, sizeof shape, "%s[2,%d,%d]", o->wide, out, o->n);
     if (order == 1) snprintf(shape, sizeof shape, "%s[%d,2,%d]", o->wide, out, o->n);
     if (order == 2) snprintf(shape, sizeof shape, "%s[%d,2,%d]", o->wide, o->n, out);
     a = emit(o, "%s[2,%d,%d] convert(%%v%d)", o->wide, o->m, o->k, a);
-    b = emit(o, "%s[%d,%d,%d] convert(%%v%d)", o->wide, size, o->k, o->n, b);
+    b = emit(o, "%s[%d,%d,%d] convert(%%v%d)", o->wide, size, summed, o->n, b);
     add_result(o, shape,
                emit(o,
                     "%s convolution(%%v%d, %%v%d), window={size=%d stride=%d pad=%d_%d}, "
-                    "dim_labels=%s",
-                    shape, a, b, size, stride, pad, pad, labels[order]));
+                    "dim_labels=%s, feature_group_count=%d",
+                    shape, a, b, size, stride, pad, pad, labels[order], groups));
 }
 
 /* A call that could have been FP8. */
