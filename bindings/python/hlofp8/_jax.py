@@ -109,36 +109,37 @@ def _attributes(function: Any, which: str, count: int) -> list[dict[str, Any]]:
     return [{item.name: item.attr for item in ir.DictAttr(one)} for one in ir.ArrayAttr(function.attributes[which])]
 
 
-def _settle_attributes(old: Any, new: Any, dropped: str | None) -> None:
-    """Gives main's arguments and results what the way through HLO has lost, and takes ``dropped`` from them."""
+def _settle_attributes(old: Any, new: Any) -> None:
+    """Gives main's arguments and results what the way through HLO has lost."""
     ir = _part("jaxlib.mlir:ir")
     for which, count in (("arg_attrs", len(old.type.inputs)), ("res_attrs", len(old.type.results))):
         merged = []
         for before, after in zip(_attributes(old, which, count), _attributes(new, which, count), strict=True):
             kept = {name: before[name] for name in _KEPT_ATTRIBUTES if name in before}
-            merged.append(ir.DictAttr.get({k: v for k, v in {**kept, **after}.items() if k != dropped}))
+            merged.append(ir.DictAttr.get({**kept, **after}))
         new.attributes[which] = ir.ArrayAttr.get(merged)
 
 
-def _leave_to_shardy(module: Any) -> str | None:
-    """Takes GSPMD's shardings from a module that has Shardy's in its frontend attributes: XLA reads one of both.
-
-    Returns the name of the attribute if it is to be taken from main's arguments and results, too.
-    """
+def _leave_to_shardy(module: Any) -> None:
+    """Takes GSPMD's shardings from a module that has Shardy's in its frontend attributes: XLA reads one of both."""
     ir = _part("jaxlib.mlir:ir")
     attributes = module.operation.attributes
     if "mhlo.frontend_attributes" not in attributes:
-        return None
+        return
     if "xla.sdy.meshes" not in ir.DictAttr(attributes["mhlo.frontend_attributes"]):
-        return None
+        return
 
     def take(operation: Any) -> Any:
         if _GSPMD in operation.attributes:
             del operation.attributes[_GSPMD]
+        for which in ("arg_attrs", "res_attrs"):  # of a function
+            if which in operation.attributes:
+                every = _attributes(operation, which, 0)
+                kept = [ir.DictAttr.get({k: v for k, v in one.items() if k != _GSPMD}) for one in every]
+                operation.attributes[which] = ir.ArrayAttr.get(kept)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(take)
-    return _GSPMD
 
 
 def _drop_copies(module: Any) -> None:
@@ -165,7 +166,8 @@ def _replaced(old: Any, proto: bytes) -> Any:
         before, after = _main(old), _main(new)
         if before.attributes["function_type"] != after.attributes["function_type"]:
             raise _Unsupported("its arguments and results do not come back from HLO as they were")
-        _settle_attributes(before, after, _leave_to_shardy(new))
+        _leave_to_shardy(new)
+        _settle_attributes(before, after)
         _drop_copies(new)
     return new
 
@@ -294,7 +296,14 @@ class Jitted(Generic[P, R]):
         with _tracing():
             lowered = traced.lower()
         try:
-            return cast(Callable[..., Any], self._swapped(lowered).compile())
+            swapped = self._swapped(lowered)
+            try:
+                return cast(Callable[..., Any], swapped.compile())
+            except RuntimeError as error:
+                if self._fallback == "error" or swapped is lowered:
+                    raise
+                self._give_up(f"XLA does not compile it rewritten: {error}")
+                return cast(Callable[..., Any], lowered.compile())
         except _Unsupported as error:
             reason = str(error)
         except Error as error:

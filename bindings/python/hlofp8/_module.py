@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any, Protocol, Union, runtime_checkable
 
 from ._library import Error, Sink, enumerator, ffi, free, lib, sink, string, written
@@ -140,11 +141,16 @@ class Rewritten:
         return f"<hlofp8.Rewritten {self.name}: {self.fp8} of {len(self.verdicts)} matmuls in FP8>"
 
 
-ModuleLike = Union[str, bytes, "os.PathLike[str]", HasCompilerIR, Rewritten]
+ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten]
+#: The types of what is read as a module; others are arrays, where there may be either.
+MODULE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, HasCompilerIR, Rewritten)
 
 
 def _bytes(text: str | bytes | os.PathLike[str]) -> Any:
-    return ffi.new("char[]", text if isinstance(text, bytes) else os.fsencode(text))
+    encoded = text if isinstance(text, bytes) else os.fsencode(text)
+    if b"\0" in encoded:
+        raise Error(f"there is a NUL in {text!r}", "invalid usage")
+    return ffi.new("char[]", encoded)
 
 
 def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
@@ -185,7 +191,7 @@ def lowered_proto(lowered: HasCompilerIR) -> bytes:
 
 def target_number(target: str | int) -> int:
     """90 of 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
-    found = re.fullmatch(r"(?:sm_)?(\d+)a?|(\d+)\.(\d)", str(target))
+    found = re.fullmatch(r"(?:sm_)?(\d{1,6})a?|(\d{1,5})\.(\d)", str(target))
     if not found:
         raise Error(f"no such target: {target!r}; write sm_90, or 9.0", "invalid usage")
     return int(found[1] or found[2] + found[3])
@@ -200,9 +206,9 @@ def _option(key: str, value: Any) -> dict[str, Any]:
     if key == "target":
         return {"target": target_number(value)}
     if key == "cuda":
-        version = re.fullmatch(r"(\d+)\.(\d+)", value)
+        version = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", value) if isinstance(value, str) else None
         if not version:
-            raise Error(f"no such CUDA version: {value!r}; write 12.8", "invalid usage")
+            raise Error(f"no such CUDA version: {value!r}; write '12.8'", "invalid usage")
         return {"cuda_major": int(version[1]), "cuda_minor": int(version[2])}
     if key == "scale_operands":
         if value not in ("all", "used"):
@@ -210,7 +216,17 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         return {"scales_used": value == "used"}
     if key == "wide" and not isinstance(value, str):
         value = ",".join(value)
-    return {key: _bytes(value) if isinstance(value, (str, os.PathLike)) else value}
+    if key in ("passes", "framework_files", "rules", "wide"):
+        if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
+            raise TypeError(f"{key} is {value!r}, and has to be text")
+        return {key: _bytes(value)}
+    if key == "min_gain":
+        if not isinstance(value, Real):
+            raise TypeError(f"{key} is {value!r}, and has to be a number")
+        return {key: float(value)}
+    if value not in (True, False):
+        raise TypeError(f"{key} is {value!r}, and has to be True or False")
+    return {key: bool(value)}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from ._library import Error, Sink, ffi, lib, sink, string, written
-from ._module import ModuleLike, read
+from ._module import MODULE_TYPES, ModuleLike, read
 
 _CLASSES = {"int": "s", "uint": "u", "float": "f", "complex": "c", "bfloat": "bf"}
 
@@ -41,11 +42,12 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def _leaves(value: Any) -> list[np.ndarray[Any, Any]]:
-    """The arrays of nested tuples, lists and dicts, these by sorted keys, as jax orders them."""
+    """The arrays of nested tuples, lists and dicts, these by sorted keys but for an OrderedDict, as jax orders them."""
     if value is None:
         return []
     if isinstance(value, dict):
-        return [leaf for key in sorted(value) for leaf in _leaves(value[key])]
+        keys = value if isinstance(value, OrderedDict) else sorted(value)
+        return [leaf for key in keys for leaf in _leaves(value[key])]
     if isinstance(value, (tuple, list)):
         return [leaf for item in value for leaf in _leaves(item)]
     return [np.asarray(value)]
@@ -56,10 +58,11 @@ def _arrays(values: Any, told: Sink) -> Any:
     told.check(lib.hlo_arrays_new(made))
     arrays = ffi.gc(made[0], lib.hlo_arrays_free)
     for leaf in _leaves(values):
-        dense = np.require(leaf, requirements="C")
+        name = type_name(leaf.dtype).encode()
+        dense = np.require(leaf, leaf.dtype.newbyteorder("="), "C")
         dims = ffi.new("int64_t[]", list(leaf.shape))
         data = ffi.from_buffer(dense.reshape(-1).view(np.uint8)) if dense.size else ffi.NULL
-        told.check(lib.hlo_arrays_append(arrays, type_name(dense.dtype).encode(), leaf.ndim, dims, data))
+        told.check(lib.hlo_arrays_append(arrays, name, leaf.ndim, dims, data))
     return arrays
 
 
@@ -178,10 +181,6 @@ class Comparison:
         return self.text
 
 
-def _is_module(value: Any) -> bool:
-    return not isinstance(value, (Sequence, dict, np.ndarray)) or isinstance(value, (str, bytes))
-
-
 class _Comparison:
     """One comparison in the making: the modules, their inputs, and the judges, which have bounds."""
 
@@ -229,7 +228,7 @@ def compare(before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0) 
     """
     with sink() as told:
         first = read(before, None, told)
-        second = read(after, None, told) if _is_module(after) else None
+        second = read(after, None, told) if isinstance(after, MODULE_TYPES) else None
         inputs = _drawn(first, seed, told) if args is None else _arrays(args, told)
         found = _arrays(after, told) if second is None else _execute(second, inputs, _plan_options(), told)
         comparison = _Comparison(inputs, told)

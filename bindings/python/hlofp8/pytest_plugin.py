@@ -23,6 +23,13 @@ def assert_fp8() -> Callable[..., Any]:
     return hlofp8.assert_fp8
 
 
+def fp8(at_least: int = 1) -> int:
+    """The number that a marker asks for; TypeError: it has other arguments."""
+    if isinstance(at_least, bool) or not isinstance(at_least, int):
+        raise TypeError(f"fp8() takes a number of matmuls, not {at_least!r}")
+    return at_least
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     """Counts the FP8 matmuls of a marked test."""
@@ -32,9 +39,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
         return
     from hlofp8._explain import Explanation, watching
 
-    wanted = marker.kwargs.get("at_least", marker.args[0] if marker.args else 1)
     with watching() as seen:
         outcome = yield
+    try:
+        wanted = fp8(*marker.args, **marker.kwargs)
+    except TypeError as error:
+        outcome.force_exception(pytest.fail.Exception(f"pytest.mark.fp8: {error}", pytrace=False))
+        return
     found = sum(rewritten.fp8 for rewritten in seen)
     if outcome.excinfo is None and found < wanted:
         tables = "\n".join(str(Explanation(rewritten)) for rewritten in seen)

@@ -282,6 +282,13 @@ def shard_map(x, w):
     return jax.shard_map(local, mesh=MESH, in_specs=(P('d', 'm'), P('m', None)), out_specs=P('d', None))(x, w)
 
 
+@case(on(X, None, 'm'), on(W, 'm', None), emits=PLAIN)
+def shard_map_of_one_axis(x, w):
+    def local(x, w):  # JAX's own functions, and a reducer, get shardings of both kinds
+        return jax.lax.psum(jax.nn.relu(mm(x, w)).astype(jnp.float32), 'm')
+    return jax.shard_map(local, mesh=MESH, in_specs=(P(None, 'm'), P('m', None)), out_specs=P(), axis_names={'m'})(x, w)
+
+
 @case(X, W)
 def partial_function(x, w):
     return functools.partial(mm, sx=S)(x, w, sw=T)

@@ -35,7 +35,7 @@ def on_one_device(lowered):
 
 
 # What hlo-fp8-run does not run: functions of the host, and modules of a part of the devices' arrays.
-ALONE = ('callback', 'debug', 'shard_map')
+ALONE = ('callback', 'debug', 'shard_map', 'shard_map_of_one_axis')
 
 
 def drawn(case):

@@ -107,6 +107,14 @@ def test_marker_fails_with_jax_jit():
 @pytest.mark.fp8(at_least=2)
 def test_error_stays():
     raise KeyError('mine')
+
+@pytest.mark.fp8(atleast=1)
+def test_wrong_word():
+    hlofp8.jit(mm)(X, W)
+
+@pytest.mark.fp8('50%')
+def test_wrong_number():
+    hlofp8.jit(mm)(X, W)
 ''')
     paths = (args.site, os.path.dirname(os.path.abspath(__file__)), os.environ['PYTHONPATH'])
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
@@ -116,7 +124,9 @@ def test_error_stays():
     passed = sorted(line.split('::')[1] for line in lines if line.startswith('PASSED'))
     failed = sorted(line.split('::')[1].split(' ')[0] for line in lines if line.startswith('FAILED'))
     assert passed == ['test_fixture_passes', 'test_marker_passes'], done.stdout + done.stderr
-    assert failed == ['test_error_stays', 'test_fixture_fails', 'test_marker_fails', 'test_marker_fails_with_jax_jit'], failed
+    assert failed == ['test_error_stays', 'test_fixture_fails', 'test_marker_fails', 'test_marker_fails_with_jax_jit', 'test_wrong_number',
+                      'test_wrong_word'], failed
+    assert "unexpected keyword argument 'atleast'" in done.stdout and "not '50%'" in done.stdout
     assert '1 FP8 matmuls were compiled, 2 were expected' in done.stdout and 'KeyError' in done.stdout
 
 
@@ -242,6 +252,21 @@ def another_jax(args):
         made = hlofp8.jit(f.static_positional, static_argnums=2)
         assert same(made(f.X, f.W, 'relu'), wanted)
         _cases.refused('keeps its modules elsewhere', made.lower, f.X, f.W, 'relu')
+        _jax._swap = real_swap
+
+        class Broken:
+            def compile(self):
+                raise RuntimeError('XLA is not able to')
+        _jax._swap = lambda lowered, proto: Broken()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            assert same(hlofp8.jit(f.mm, fallback='warn')(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+        assert 'XLA does not compile it rewritten: XLA is not able to' in str(told[0].message)
+        try:
+            hlofp8.jit(f.mm)(f.X, f.W)
+            raise AssertionError('what XLA does not compile was run')
+        except RuntimeError as error:
+            assert str(error) == 'XLA is not able to'
         _jax._swap = real_swap
 
         def old(*_, **__):

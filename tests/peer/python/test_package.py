@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The Python package without JAX: what it makes of modules is what the programs make of them."""
+import collections
 import inspect
 import os
 import pathlib
@@ -86,7 +87,12 @@ def runs(args):
         result, = hlofp8.run(module, {'x': [array]})
         assert result.dtype == array.dtype and result.tobytes() == array.T.tobytes(), hlo
     assert hlofp8.run(ADD.replace('[2]', '[0]'), [np.zeros(0, np.float32)])[0].shape == (0,)
-    assert hlofp8.run(ADD, [np.arange(4, dtype=np.float32)[::2]])[0].tolist() == [0, 4]
+    for array in (np.arange(4, dtype=np.float32)[::2], np.array([0, 2], '>f4')):
+        assert hlofp8.run(ADD, [array])[0].tolist() == [0, 4]
+    difference = ADD.replace('  ROOT b = f32[2] add(a, a)', '  c = f32[2] parameter(1)\n  ROOT b = f32[2] subtract(a, c)')
+    ones, twos = np.ones(2, np.float32), np.full(2, 2, np.float32)
+    assert hlofp8.run(difference, {'z': ones, 'a': twos})[0].tolist() == [1, 1]
+    assert hlofp8.run(difference, collections.OrderedDict(z=ones, a=twos))[0].tolist() == [-1, -1]
 
 
 def has_values(args):
@@ -106,6 +112,12 @@ def compares(args):
     assert hlofp8.compare(model(args), after) and hlofp8.compare(model(args), after, hlofp8.draw(after, 7))
     outputs = hlofp8.run(model(args), seed=3)
     assert hlofp8.compare(model(args), outputs, seed=3)
+
+    class Array:  # as jax has: no sequence, and no array of numpy's
+        def __array__(self, dtype=None, copy=None):
+            return np.array([2, 4], np.float32)
+    assert hlofp8.compare(ADD, Array(), [np.array([1, 2], np.float32)])
+    assert hlofp8.compare(bytearray(ADD.encode()), bytearray(ADD.encode()))
     outputs[1] *= 2
     found = hlofp8.compare(model(args), outputs, seed=3)
     assert not found and 'reduce_max' in str(found) and '1 of 2 outputs differ' in found.text
@@ -120,8 +132,18 @@ def refusals(args):
     _cases.refused('binary HLO module', hlofp8.rewrite, b'\x01\x02')
     _cases.refused('error', hlofp8.rewrite, pathlib.Path('none.hlo'))
     _cases.refused('dq', hlofp8.rewrite, ADD, emit='cubals')
-    for options in ({'target': 'sm_1'}, {'target': 'hopper'}, {'cuda': '12'}, {'passes': 'none'}, {'scale_operands': 'some'}):
+    for options in ({'target': 'sm_1'}, {'target': 'hopper'}, {'target': '9' * 20}, {'cuda': '12'}, {'cuda': 12.8}, {'cuda': '9' * 20 + '.1'},
+                    {'passes': 'none'}, {'scale_operands': 'some'}):
         _cases.refused(str(next(iter(options.values()))), hlofp8.rewrite, ADD, **options)
+    _cases.refused('NUL', hlofp8.rewrite, ADD, passes='dce\0')
+    for options in ({'passes': ['dce']}, {'rules': b'x'}, {'framework_files': 3}, {'min_gain': '1'}, {'lint': 'yes'}, {'merge_dots': 2}):
+        (key, value), = options.items()
+        try:
+            hlofp8.rewrite(ADD, **options)
+        except TypeError as error:
+            assert f'{key} is {value!r}, and has to be' in str(error), error
+        else:
+            raise AssertionError(options)
     _cases.refused('2 inputs given', hlofp8.run, ADD, [1, 2])
     _cases.refused('f32[2]', hlofp8.run, ADD, [np.zeros(3, np.float32)])
     _cases.refused('backend', hlofp8.run, ADD, backend='tpu')
