@@ -10,6 +10,8 @@
 
 /* The name of the instruction in the text. */
 #define RESULT "new.instruction"
+/* The beginning of the names of values that cannot have their own. */
+#define OPERAND "__xla_operand."
 
 /* The module that is composed, line by line. */
 typedef struct composition {
@@ -33,15 +35,17 @@ bool fragment_is_name(const char *name) {
     return plain && !reserved && hlo_type_find(name, strlen(name)) == HLO_TYPE_INVALID;
 }
 
-/* Names that the parser does not read, which binary modules may have, are replaced. */
-static void put_value_name(hlo_printer *o, const hlo_instr *value, uint32_t number) {
+/* Replaces names that the parser does not read, which binary modules may have, and those that the
+ * text has for itself. */
+static void put_value_name(hlo_printer *o, const hlo_instr *value) {
     const char *name = value->name;
     hlo_put_char(o, '%');
-    if (fragment_is_name(name) && hlo_intern_length(name) == strlen(name)) {
+    if (fragment_is_name(name) && hlo_intern_length(name) == strlen(name) &&
+        strcmp(name, RESULT) != 0 && strncmp(name, OPERAND, sizeof OPERAND - 1) != 0) {
         hlo_put_interned(o, name);
     } else {
-        HLO_PUT(o, "operand.");
-        hlo_put_uint(o, number);
+        HLO_PUT(o, OPERAND);
+        hlo_put_uint(o, value->id);
     }
 }
 
@@ -52,7 +56,7 @@ static void end_line(composition *c) {
 
 static void put_parameter(composition *c, const hlo_instr *value, uint32_t number) {
     hlo_printer *o = &c->e->text;
-    put_value_name(o, value, number);
+    put_value_name(o, value);
     HLO_PUT(o, " = ");
     hlo_put_shape(o, value->shape, true);
     HLO_PUT(o, " parameter(");
@@ -64,7 +68,7 @@ static void put_parameter(composition *c, const hlo_instr *value, uint32_t numbe
 static void put_operands(hlo_printer *o, hlo_instr *const *operands, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (i) HLO_PUT(o, ", ");
-        put_value_name(o, operands[i], i);
+        put_value_name(o, operands[i]);
     }
 }
 
@@ -153,7 +157,7 @@ static void compose(composition *c) {
     HLO_PUT(o, "HloModule fragment");
     end_line(c);
     find_named(c);
-    HLO_PUT(o, "ENTRY %" RESULT " {");
+    HLO_PUT(o, "ENTRY %__xla_fragment {");
     end_line(c);
     for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
     HLO_PUT(o, "ROOT %" RESULT " = ");

@@ -113,8 +113,8 @@ static inline void hlo_pass_options_init(hlo_pass_options *options) {
     hlo_pass_options_init_sized(options, sizeof *options);
 }
 
-/* Checks the options. HLO_INVALID_USAGE: a pass, the target, the CUDA version or the struct_size
- * does not exist; one diagnostic in options->sink, without a place, names it. */
+/* Checks the options. HLO_INVALID_USAGE: a pass, a form, the target, the CUDA version or the
+ * struct_size does not exist; one diagnostic in options->sink, without a place, names it. */
 hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 
 /* The kind of a verdict. */
@@ -214,7 +214,8 @@ typedef enum hlo_remarks_format {
     HLO_REMARKS_COLOURED /* the text for a terminal that knows ANSI colours */
 } hlo_remarks_format;
 /* Writes the verdicts that `which` selects from `count` reports as one document; its summary counts
- * all verdicts. HLO_INVALID_INPUT: `out` cannot be written to. HLO_OUT_OF_MEMORY. */
+ * all verdicts. HLO_INVALID_USAGE: there is no such format. HLO_INVALID_INPUT: `out` cannot be
+ * written to. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
                              hlo_remarks_format format, FILE *out);
 

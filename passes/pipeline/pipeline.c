@@ -400,6 +400,7 @@ static hlo_status check_options(const hlo_pass_options *options) {
     char fault[256];
     if (hlo_user_pass_fault(options, is_builtin, fault, sizeof fault))
         return refuse(options, "%s", fault);
+    if (!options->passes) return refuse(options, "passes is NULL; \"\" is none");
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
@@ -408,10 +409,13 @@ static hlo_status check_options(const hlo_pass_options *options) {
         return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
     if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
     if (options->emit > HLO_EMIT_DQ) return refuse(options, "no form of output has that number");
+    if (options->ragged > HLO_RAGGED_KEEP)
+        return refuse(options, "no form of ragged-dots has that number");
     if (!hlo_target_find(options->target))
         return refuse(options, "no target is called sm_%d", options->target);
     if (!(options->min_gain >= 0)) return refuse(options, "a gain is not negative");
-    if (options->cuda_major < 1 || options->cuda_minor < 0 || options->cuda_minor > 99)
+    if (options->cuda_major < 1 || options->cuda_major > 999 || options->cuda_minor < 0 ||
+        options->cuda_minor > 99)
         return refuse(options, "no CUDA version is called %d.%d", options->cuda_major,
                       options->cuda_minor);
     return HLO_OK;

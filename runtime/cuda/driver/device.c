@@ -63,10 +63,10 @@ static void note(cuda_device *device, int result) {
 
 /* -------------------------------------------------------------------------------------- opening */
 
-/* Returns the row of an architecture, or the nearest below. */
+/* Returns the row of an architecture, or the nearest below; 0: there is none. */
 static int nearest_target(int sm) {
     while (sm > 0 && !hlo_target_find(sm)) sm--;
-    return sm;
+    return sm > 0 ? sm : 0;
 }
 
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,

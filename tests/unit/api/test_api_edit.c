@@ -76,6 +76,28 @@ static void test_new_forms(void **state) {
     assert_non_null(strstr(f->said, "control predecessor of %custom-call"));
 }
 
+/* Names that the text of an edit has for itself. */
+static void test_names(void **state) {
+    fixture *f = *state;
+    static const char text[] = "HloModule m\nENTRY new.instruction {\n  x = f32[] parameter(0)\n"
+                               "  y = f32[] parameter(1)\n  new.instruction = f32[] abs(x)\n"
+                               "  ROOT s = f32[] add(new.instruction, y)\n}\n";
+    hlo_instruction *operands[2], *made;
+    assert_done(f, hlo_computation_new_text(f->module, text, strlen(text), &f->sink, NULL));
+    hlo_instruction_options options = build("negate", &f->n, 1, NULL);
+    options.name = "new.instruction";
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &operands[0]));
+    operands[1] = operands[0];
+    options = build("add", operands, 2, "metadata={op_name=\"a\"}");
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    operands[1] = f->c;
+    options = build("reduce", operands, 2, "dimensions={0,1}, to_apply=%new.instruction");
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    assert_done(
+        f, hlo_instruction_set_attribute(operands[0], "metadata", "{op_name=\"n\"}", &f->sink));
+    assert_sound(f, "to_apply=%new.instruction");
+}
+
 static void test_constants(void **state) {
     fixture *f = *state;
     const float values[] = {1, 2, 3, 4, 5, 6};
@@ -306,16 +328,10 @@ static void test_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_new),
-        TEST(test_new_forms),
-        TEST(test_constants),
-        TEST(test_parameters),
-        TEST(test_computations),
-        TEST(test_refused_new),
-        TEST(test_refused_changes),
-        TEST(test_removed),
-        TEST(test_changes),
-        TEST(test_place),
+        TEST(test_new),         TEST(test_new_forms),       TEST(test_names),
+        TEST(test_constants),   TEST(test_parameters),      TEST(test_computations),
+        TEST(test_refused_new), TEST(test_refused_changes), TEST(test_removed),
+        TEST(test_changes),     TEST(test_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,12 +219,56 @@ static void test_rules_text(void **state) {
     assert_true(f->told.count > 0);
 }
 
+/* Checks that the fields of `options` are refused, with an error that has `part`. */
+static void assert_wrong(fixture *f, hlo_pass_options options, const char *part) {
+    options.sink = &f->sink;
+    f->told.count = 0;
+    assert_int_equal(hlo_pass_options_check(&options), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_module_optimize(f->module, &options, NULL), HLO_INVALID_USAGE);
+    assert_int_equal(f->told.count, 2);
+    if (!strstr(f->told.text, part)) fail_msg("'%s' does not have '%s'", f->told.text, part);
+}
+
+static void test_wrong_fields(void **state) {
+    fixture *f = *state;
+    hlo_pass_options options, wrong;
+    hlo_pass_options_init(&options);
+    wrong = options;
+    wrong.passes = NULL;
+    assert_wrong(f, wrong, "passes is NULL");
+    wrong = options;
+    wrong.cuda_major = INT32_MAX;
+    assert_wrong(f, wrong, "no CUDA version is called 2147483647.8");
+    wrong = options;
+    wrong.emit = (hlo_emit_form)(HLO_EMIT_DQ + 1);
+    assert_wrong(f, wrong, "no form of output");
+    wrong = options;
+    wrong.ragged = (hlo_ragged_form)(HLO_RAGGED_KEEP + 1);
+    assert_wrong(f, wrong, "no form of ragged-dots");
+    assert_int_equal(hlo_reports_print(NULL, 0, HLO_REMARKS_ALL,
+                                       (hlo_remarks_format)(HLO_REMARKS_COLOURED + 1), stdout),
+                     HLO_INVALID_USAGE);
+}
+
+static void test_wrong_plan(void **state) {
+    fixture *f = *state;
+    hlo_plan_options options;
+    hlo_plan *plan;
+    hlo_plan_options_init(&options);
+    options.backend = "cuda";
+    options.describe = -1;
+    assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
+    assert_non_null(strstr(f->told.text, "too old"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_wrong_sizes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sizes_without_sink, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_older_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rules_text, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_fields, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_plan, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
