@@ -60,6 +60,11 @@ static int64_t free_product(const hlo_shape *shape, const hlo_ints *batch,
     return size;
 }
 
+bool hlo_matmul_accumulates_fast(const hlo_matmul *m) {
+    if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along) return false;
+    return m->algorithm ? strstr(m->algorithm, "_fast_accum") != NULL : !m->precision;
+}
+
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul) {
     const hlo_shape *a = matmul->a->shape, *b = matmul->b->shape;
     return (hlo_matmul_sizes){

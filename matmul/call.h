@@ -140,6 +140,11 @@ typedef struct hlo_matmul_sizes {
 
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
+/* True if an FP8 call asks for fast accumulation. As in XLA it does, unless an operand asks for
+ * more precision, the algorithm says otherwise, or scales are per block, which multiply promoted
+ * sums (PyTorch refuses it there). */
+bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
+
 /* Returns the index of a result in the call's tuple; -1: the call has no such result. D is always
  * 0. */
 int hlo_matmul_aux_index(const hlo_matmul *matmul);

@@ -36,10 +36,11 @@ typedef struct hlo_job {
     hlo_view *operand_sigmas, *result_sigmas;
     bool bounded;                  /* sigmas are requested */
     bool roundings_may_be_dropped; /* sigmas cover programs that omit roundings */
-    bool perturbed;  /* results are perturbed by HLO_ERROR_AMPLITUDE times the instruction's own
-                        rounding errors; excludes `bounded` */
-    uint64_t stream; /* with `perturbed`: differs between jobs */
-    void *scratch;   /* scratch_size bytes, aligned to 64 */
+    bool perturbed; /* results are perturbed by HLO_ERROR_AMPLITUDE times the instruction's own
+                       rounding errors; excludes `bounded` */
+    hlo_accumulate accumulate; /* as in hlo_plan_options */
+    uint64_t stream;           /* with `perturbed`: differs between jobs */
+    void *scratch;             /* scratch_size bytes, aligned to 64 */
 
     /* set by prepare() */
     size_t scratch_size;

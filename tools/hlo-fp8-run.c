@@ -102,6 +102,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.autotune_cache = values[OPTION_AUTOTUNE_CACHE].text;
     plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
+    plan.accumulate = (hlo_accumulate)values[OPTION_ACCUMULATE].number;
     plan.values = values[OPTION_DUMP_VALUES].text;
     plan.check_finite = values[OPTION_CHECK_NAN].given;
     plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;
@@ -118,6 +119,10 @@ static hlo_plan_options judge_options(const run_job *job) {
     plan.bounds = true;
     plan.devices = usage_devices(&job->options);
     plan.roundings_may_be_dropped = first_judge(job) != NULL;
+    const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
+    const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
+    plan.accumulate =
+        on_gpu && !accumulate->given ? HLO_ACCUMULATE_HOPPER : (hlo_accumulate)accumulate->number;
     return plan;
 }
 

@@ -115,6 +115,10 @@ enum { HLO_MOST_DEVICES = 1024 };
 /* A module prepared for a backend. It borrows the module. */
 typedef struct hlo_plan hlo_plan;
 
+/* The accumulation of products of fp8 values: in f32, or as the tensor cores of Ada and Hopper do,
+ * with 13 fraction bits (docs/numerics.md). */
+typedef enum hlo_accumulate { HLO_ACCUMULATE_F32, HLO_ACCUMULATE_HOPPER } hlo_accumulate;
+
 /* The progress of a run. */
 typedef struct hlo_progress {
     double seconds;          /* since the run began */
@@ -168,6 +172,9 @@ typedef struct hlo_plan_options {
                          one, a run takes the inputs of each, device after device, or those of one
                          for all, and returns outputs device after device; `values`,
                          `check_finite`, `profile` and `progress` are for one. Default 1 */
+    hlo_accumulate accumulate; /* the FP8 calls of the cpu backend; with `bounds`, these cover such
+                                  executions, also where a dot is replaced by a call. Default
+                                  HLO_ACCUMULATE_F32 */
 } hlo_plan_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */

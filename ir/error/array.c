@@ -214,6 +214,20 @@ double hlo_error_accumulation(double u, double terms, double sum_of_squares, dou
     return u * u * (terms / 6 * sum_of_squares + terms / 9 * sum * sum) + subnormal * subnormal;
 }
 
+double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_squares, double sum) {
+    enum { STEP = 32, INTERVAL = 128 };
+    if (sums == HLO_ERROR_SUMS_F32 || !isfinite(sum) || !isfinite(sum_of_squares)) return 0;
+    const double intervals = sums == HLO_ERROR_SUMS_FAST ? 1 : ceil(terms / INTERVAL);
+    const double steps = ceil(terms / intervals / STEP);
+    /* One accumulator: the largest of what it adds and holds, and the place where that is cut. */
+    const double largest =
+        fmax(fabs(sum) / intervals, sqrt(sum_of_squares / fmin(intervals, terms)));
+    const double unit = 0x1p-13 * largest;
+    const double random = intervals * steps * (STEP + 1) / 3 * unit * unit;
+    const double biased = intervals * steps * (STEP + 1) / 2 * 0x1p-13 * fabs(sum) / intervals;
+    return random + biased * biased / 16;
+}
+
 double hlo_error_coherence(double sum_of_squares, double sum) {
     double flip = HLO_ERROR_FLIP / LAMBDA * sum, linear = flip * flip / sum_of_squares;
     return isfinite(linear) ? 1 + linear : 1;

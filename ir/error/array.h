@@ -46,6 +46,8 @@ void hlo_error_add_change(const hlo_view *value, const hlo_view *a, const hlo_vi
                           double *variance);
 /* Returns the variance that accumulating `terms` terms in unknown order adds (docs/numerics.md). */
 double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
+/* Returns the variance that sums of that kind add to it. */
+double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_squares, double sum);
 /* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances, as
  * terms may share an error of HLO_ERROR_FLIP sigmas (docs/numerics.md). */
 double hlo_error_coherence(double sum_of_squares, double sum);

@@ -206,8 +206,8 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         double squares = variance[i], v = value[i];
         variance[i] = errors[i];
         if (real && isfinite(v))
-            variance[i] +=
-                hlo_error_accumulation(u, terms, squares, v) + narrow * squares + by_f16 * v * v;
+            variance[i] += hlo_error_accumulation(u, terms, squares, v) + narrow * squares +
+                           by_f16 * v * v + hlo_error_narrow_sums(options->sums, terms, squares, v);
         if (real) variance[i] = with_own(variance[i], v, exact[i]);
     }
     if (status == HLO_OK) hlo_error_finish(&b, 0, variance, value, true);

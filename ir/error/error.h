@@ -77,10 +77,18 @@ static inline double hlo_error_larger(double a, double b) {
     return a >= b || isnan(a) ? a : b;
 }
 
+/* The way in which an execution may sum products of fp8 values. */
+typedef enum hlo_error_sums {
+    HLO_ERROR_SUMS_F32,
+    HLO_ERROR_SUMS_PROMOTED, /* with 13 fraction bits, added in f32 after each 128 terms */
+    HLO_ERROR_SUMS_FAST      /* with 13 fraction bits */
+} hlo_error_sums;
+
 typedef struct hlo_error_options {
     bool roundings_may_be_dropped; /* Intermediate roundings to bf16 and f16 may be missing in one
                                       execution, as in a fusion; roundings to fp8 may not. Scales
                                       may be applied elsewhere, too. */
+    hlo_error_sums sums;           /* of a dot */
 } hlo_error_options;
 
 /* Computes the sigmas of the results of `instr`. `operands` and `results` are as for hlo_eval(),

@@ -129,7 +129,7 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
-    const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    const hlo_error_options options = cpu_error_options(job);
     return hlo_error_sigmas(&cpu->env, job->instr, job->operands, job->operand_sigmas, job->results,
                             job->result_sigmas, &options, cpu->scratch, why);
 }

@@ -92,6 +92,13 @@ hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, 
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
                                const hlo_error_options *options, const char **why);
 
+/* accumulate.c: computes a product, dense and row-major, with the accumulation of
+ * HLO_ACCUMULATE_HOPPER; `fast`: without promotion. */
+void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_sizes size,
+                           const hlo_view *a, const hlo_view *b, bool fast, float *out);
+/* Returns the options of the job's sigmas. */
+hlo_error_options cpu_error_options(const hlo_job *job);
+
 /* activation.c: an activation; of HLO_ACTIVATION_NONE all are NULL. */
 typedef struct cpu_activation {
     float (*value)(float x);

@@ -198,6 +198,19 @@ static void no_product(const cpu_device *cpu, const hlo_job *job, size_t count, 
     out->sigma = out->copy;
 }
 
+/* Computes A x B without scales, in the job's way of accumulating. */
+static hlo_status sum(const cpu_device *cpu, const hlo_job *job, hlo_dot_dims dims,
+                      const hlo_view *a, const hlo_view *b, const hlo_view *values,
+                      const char **why) {
+    const parts *p = job->state;
+    const bool fp8 = hlo_type_is_fp8(a->type) && hlo_type_is_fp8(b->type);
+    if (job->accumulate != HLO_ACCUMULATE_HOPPER || !fp8)
+        return hlo_eval_dot_views(&cpu->env, dims, a, b, values, cpu->scratch, why);
+    cpu_accumulate_narrow(cpu, dims, hlo_matmul_extents(&p->matmul), a, b,
+                          hlo_matmul_accumulates_fast(&p->matmul), values->data);
+    return HLO_OK;
+}
+
 static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *out,
                            const char **why) {
     static const hlo_view exact = {.data = NULL};
@@ -207,7 +220,7 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     const hlo_view *d = &job->results[0], *a = &job->operands[p->a], *b = &job->operands[p->b];
     const hlo_view *a_sigma = job->bounded ? &job->operand_sigmas[p->a] : &exact;
     const hlo_view *b_sigma = job->bounded ? &job->operand_sigmas[p->b] : &exact;
-    const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    const hlo_error_options options = cpu_error_options(job);
     size_t count = (size_t)hlo_view_count(d);
     hlo_dims strides;
     hlo_view values = dense_f32(d, job->scratch, &strides);
@@ -219,10 +232,9 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     bool inside = cpu_scales_inside(&out->scales);
     double *variance = NULL;
     if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
-    hlo_status status = inside
-                            ? cpu_scales_multiply(cpu, &out->scales, dims, a, a_sigma, b, b_sigma,
-                                                  &values, variance, &options, why)
-                            : hlo_eval_dot_views(&cpu->env, dims, a, b, &values, cpu->scratch, why);
+    hlo_status status = inside ? cpu_scales_multiply(cpu, &out->scales, dims, a, a_sigma, b,
+                                                     b_sigma, &values, variance, &options, why)
+                               : sum(cpu, job, dims, a, b, &values, why);
     if (status != HLO_OK || !job->bounded) return status;
     out->copy = hlo_arena_copy(cpu->scratch, values.data, count * sizeof(float));
     if (variance) {
@@ -330,7 +342,7 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     const hlo_matmul *m = &p->matmul;
     const hlo_view *d = &job->results[0];
     size_t count = (size_t)hlo_view_count(d);
-    const hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    const hlo_error_options options = cpu_error_options(job);
     bool scalar = cpu_scales_scalar(&made->scales);
     bounds b = {
         .e = e,

@@ -242,17 +242,6 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
-/* True for fast accumulation. In a call it is on, as in XLA, unless an operand asks for more
- * precision or scales are per block, which multiply promoted sums (PyTorch refuses it there). In a
- * dot it is on only if the dot's algorithm says so, since partial sums are then rounded to fewer
- * bits than f32 has. */
-static bool fast_accumulation(const builder *b) {
-    const hlo_matmul *m = b->m;
-    if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along) return false;
-    if (m->algorithm) return strstr(m->algorithm, "_fast_accum") != NULL;
-    return !m->precision && b->instr->op != HLO_OP_DOT;
-}
-
 static int epilogue_word(hlo_epilogue epilogue) {
     static const int words[HLO_EPILOGUE_COUNT] = {
 #define HLO_EPILOGUE(id, bias, activation, aux, cublaslt) LT_EPILOGUE_##cublaslt,
@@ -293,7 +282,10 @@ static void place_scales(builder *b) {
 static void set_all(builder *b) {
     const hlo_matmul *m = b->m;
     set(b, LT_DESC_EPILOGUE, epilogue_word(m->epilogue));
-    if (b->p->fp8 && fast_accumulation(b)) set(b, LT_DESC_FAST_ACCUM, 1);
+    /* A dot has fewer bits than f32 only where its algorithm says so. */
+    if (b->p->fp8 && hlo_matmul_accumulates_fast(b->m) &&
+        (b->instr->op != HLO_OP_DOT || b->m->algorithm))
+        set(b, LT_DESC_FAST_ACCUM, 1);
     if (m->bias) set(b, LT_DESC_BIAS_DATA_TYPE, lt_type_word(m->bias->shape->type));
     put_operand(b, LT_PART_BIAS, m->bias);
     if (m->aux) place_result(b, LT_PART_AUX, m->aux, m->aux->type, hlo_matmul_aux_index(m));

@@ -1,0 +1,117 @@
+/* Sums of products as the tensor cores of Hopper make them of fp8 values: docs/numerics.md. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/kernel/kernel.h"
+#include "runtime/cpu/cpu.h"
+
+/* Products that one instruction adds to the accumulator, fraction bits that it keeps of the largest
+ * of them, and products after which the accumulator is added to a sum in f32. */
+enum { STEP = 32, FRACTION_BITS = 13, PROMOTED = 128 };
+
+typedef struct sums {
+    const float *a, *b; /* [batch, m, k] and [batch, n, k] */
+    float *c;           /* [batch, m, n] */
+    int64_t m, n, k;
+    int64_t promoted; /* terms of an accumulator */
+} sums;
+
+/* Adds up to STEP products to the accumulator: all are cut, toward zero, to the place of the last
+ * kept bit of the largest. */
+static float add_step(float sum, const float *a, const float *b, int64_t count) {
+    float terms[STEP + 1], largest = 0;
+    terms[STEP] = sum;
+    for (int64_t i = 0; i < STEP; i++) terms[i] = i < count ? a[i] * b[i] : 0;
+    for (int64_t i = 0; i <= STEP; i++)
+        largest = fabsf(terms[i]) > largest ? fabsf(terms[i]) : largest;
+    float plain = 0;
+    for (int64_t i = 0; i <= STEP; i++) plain += terms[i];
+    if (!isfinite(plain) || largest == 0) return plain;
+    const double unit = ldexp(1, ilogbf(largest) - FRACTION_BITS);
+    double kept = 0;
+    for (int64_t i = 0; i <= STEP; i++) kept += trunc((double)terms[i] / unit);
+    return (float)(kept * unit);
+}
+
+static float sum_of(const sums *s, const float *a, const float *b) {
+    float all = 0;
+    for (int64_t from = 0; from < s->k; from += s->promoted) {
+        const int64_t end = s->k - from < s->promoted ? s->k : from + s->promoted;
+        float sum = 0;
+        for (int64_t at = from; at < end; at += STEP)
+            sum = add_step(sum, a + at, b + at, end - at < STEP ? end - at : STEP);
+        all += sum;
+    }
+    return all;
+}
+
+static void make_rows(void *arg, int64_t begin, int64_t end) {
+    const sums *s = arg;
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t j = 0; j < s->n; j++)
+            s->c[row * s->n + j] =
+                sum_of(s, s->a + row * s->k, s->b + (row / s->m * s->n + j) * s->k);
+}
+
+/* Returns an operand as [batch, free dimensions, contracting dimension], f32 and dense. */
+static const float *arrange(const cpu_device *cpu, const hlo_view *view, const hlo_ints *batch,
+                            const hlo_ints *contracting) {
+    hlo_dims dims, strides;
+    const hlo_view grouped = hlo_view_group(view, batch, contracting, &dims, &strides);
+    hlo_view wide = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &grouped);
+    hlo_view_convert(&cpu->env, &grouped, &wide);
+    return wide.data;
+}
+
+void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_sizes size,
+                           const hlo_view *a, const hlo_view *b, bool fast, float *out) {
+    const hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
+    sums s = {.a = arrange(cpu, a, dims.lhs_batch, dims.lhs_contracting),
+              .b = arrange(cpu, b, dims.rhs_batch, dims.rhs_contracting),
+              .c = out,
+              .m = size.m,
+              .n = size.n,
+              .k = size.k,
+              .promoted = fast ? size.k + 1 : PROMOTED};
+    cpu->env.parallel(cpu->env.user, size.batch * size.m, make_rows, &s);
+    hlo_arena_release(cpu->scratch, mark);
+}
+
+/* True if the value is one of fp8 type, moved, converted and scaled. */
+static bool is_dequantised(const hlo_instr *value, int depth) {
+    if (!hlo_shape_is_array(value->shape) || depth == 0) return false;
+    if (hlo_type_is_fp8(value->shape->type)) return true;
+    const bool scales = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
+    if (!scales && value->op != HLO_OP_CONVERT && value->op != HLO_OP_CALL &&
+        !hlo_op_is(value->op, HLO_MOVEMENT))
+        return false;
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (is_dequantised(hlo_instr_operand(value, i), depth - 1)) return true;
+    return false;
+}
+
+/* Of a dot with both operands dequantised an FP8 call may be made, which sums fast unless an
+ * operand asks for more precision. */
+static hlo_error_sums sums_of_dot(const hlo_instr *dot) {
+    enum { DEEPEST = 12 };
+    for (uint32_t i = 0; i < 2; i++)
+        if (!is_dequantised(hlo_instr_operand(dot, i), DEEPEST)) return HLO_ERROR_SUMS_F32;
+    hlo_matmul m;
+    hlo_matmul_from_dot(dot, &m);
+    return hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
+}
+
+hlo_error_options cpu_error_options(const hlo_job *job) {
+    hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    hlo_matmul m;
+    const char *why;
+    if (job->accumulate != HLO_ACCUMULATE_HOPPER || !job->instr) return options;
+    if (job->instr->op == HLO_OP_DOT) {
+        options.sums = sums_of_dot(job->instr);
+    } else if (hlo_matmul_is_call(job->instr) &&
+               hlo_matmul_decode(job->instr, &m, &why) == HLO_OK) {
+        options.sums =
+            hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
+    }
+    return options;
+}
