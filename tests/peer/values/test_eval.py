@@ -85,7 +85,7 @@ class Runner:
             results = self.ours(text, inputs, [t.dtype for t in theirs])
         except subprocess.CalledProcessError as error:
             self.failures += 1
-            print(f'{name}: {error.stderr[:500]}')
+            print(f'{name}: {error}')
             return
         for i, (want, got) in enumerate(zip(theirs, results)):
             self.cases += 1

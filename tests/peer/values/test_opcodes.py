@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Whole-array operations on the CPU backend are XLA's: random bits, factors of matrices, transforms, batch
-normalisation, windows that select, stochastic rounding; random shapes, types and attributes.
+"""Every opcode on the CPU backend is XLA's: of each some cases, or all 20 with --long, of random shapes, layouts,
+types and attributes (_each.py); and whole-array operations more thoroughly: random bits, factors of matrices,
+transforms, batch normalisation, windows that select, stochastic rounding. An opcode that has neither cases nor a
+reason is an error.
 
 Bits, states and what only selects must be equal; of the rest the difference may be some roundings of the
 type, times the number of terms of a sum and, for solvers, the condition of their matrices, which are kept good.
 """
 import os
+import pathlib
+import re
 import sys
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
@@ -16,13 +20,14 @@ import jax
 import ml_dtypes
 import numpy as np
 
+import _each
 import _script
 from test_eval import Runner
 
 jax.config.update('jax_enable_x64', True)
 RNG = np.random.default_rng(0)
 TYPES = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
-         'c64': np.complex64, 'c128': np.complex128, 's8': np.int8, 's16': np.int16, 's32': np.int32,
+         'pred': np.bool_, 'c64': np.complex64, 'c128': np.complex128, 's8': np.int8, 's16': np.int16, 's32': np.int32,
          's64': np.int64, 'u8': np.uint8, 'u16': np.uint16, 'u32': np.uint32, 'u64': np.uint64}
 ROUNDOFF = {'f32': 2.0 ** -24, 'c64': 2.0 ** -24, 'f64': 2.0 ** -53, 'c128': 2.0 ** -53, 'f16': 2.0 ** -11,
             'bf16': 2.0 ** -8}
@@ -38,9 +43,11 @@ class Cases:
     def __init__(self):
         self.inputs, self.parameters, self.lines, self.results, self.labels = [], [], [], [], []
 
-    def input(self, name, array):
+    def input(self, name, array, layout=None):
         array = np.asarray(array).astype(TYPES[name])
-        shape = f'{name}[{",".join(map(str, array.shape))}]'
+        shape = name + dims_of(array.shape)
+        if layout is not None:
+            shape += '{' + ','.join(map(str, layout)) + '}'
         self.parameters.append(f'  %p{len(self.inputs)} = {shape} parameter({len(self.inputs)})')
         self.inputs.append(array)
         return f'%p{len(self.inputs) - 1}'
@@ -57,11 +64,18 @@ class Cases:
             self.labels.append(Label(f'{label} {text.split("), ", 1)[-1]} -> {shape}'))
             self.labels[-1].bound = bound or (lambda want: 0)
 
-    def run(self, runner, regions=''):
+    def note(self, shape, text):
+        """An instruction whose result is not compared."""
+        self.lines.append(f'  %r{len(self.lines)} = {shape} {text}')
+        return f'%r{len(self.lines) - 1}'
+
+    def text(self, regions):
         shapes = ', '.join(s for s, _ in self.results)
-        text = (f'HloModule case\n\n{regions}ENTRY %main {{\n' + '\n'.join(self.parameters + self.lines)
+        return (f'HloModule case\n\n{regions}ENTRY %main {{\n' + '\n'.join(self.parameters + self.lines)
                 + f'\n  ROOT %all = ({shapes}) tuple({", ".join(n for _, n in self.results)})\n}}\n')
-        runner.compare('', text, self.inputs, lambda label, want, _: label.bound(want), self.labels)
+
+    def run(self, runner, regions=''):
+        runner.compare('', self.text(regions), self.inputs, lambda label, want, _: label.bound(want), self.labels)
 
 
 def dims_of(shape):
@@ -206,8 +220,64 @@ def selects(cases):
                   f'scatter=%{scatter}.{name}', None)
 
 
+def each(run, opcodes, count):
+    """`count` cases of each opcode."""
+    for o in _each.gaps(opcodes):
+        run.failures += 1
+        print(o)
+    wanted = sorted(_each.MAKERS)
+    for some in (wanted[i::4] for i in range(4)):  # a compiler takes more than proportional time for long modules
+        cases = Cases()
+        makers = _each.Each(cases, RNG, within)
+        for opcode in some:
+            for _ in range(count):
+                _each.MAKERS[opcode](makers, opcode)
+        cases.run(run, ''.join(makers.regions.values()))
+
+
+def numpys(run, count=20):
+    """Functions beside numpy's."""
+    for name, function in _each.NUMPYS.items():
+        cases = Cases()
+        for i in range(count):
+            kind, dims = ('f32', 'f64')[i % 2], RNG.integers(1, 5, RNG.integers(0, 4))
+            made = cases.input(kind, RNG.uniform(0.1, 0.9, dims) + (name == 'acosh'))
+            cases.add(name, [kind + dims_of(dims)], f'{name}({made})', within(kind, 32))
+        results = run.ours(cases.text(''), cases.inputs, [x.dtype for x in cases.inputs])
+        for label, x, got in zip(cases.labels, cases.inputs, results):
+            want = function(x)
+            run.cases += 1
+            if not np.all(np.abs(got - want) <= label.bound(want)):
+                run.failures += 1
+                print(f'{label}: got {got}, numpy has {want}')
+
+
+def mulhi(run, count=20):
+    """The high half of products, beside Python's."""
+    cases, want = Cases(), []
+    for _ in range(count):
+        name, dims = str(RNG.choice(['s8', 's16', 's32', 's64', 'u8', 'u16', 'u32', 'u64'])), RNG.integers(1, 5, 2)
+        ends = np.iinfo(TYPES[name])
+        x, y = (RNG.integers(ends.min, ends.max, dims, TYPES[name], endpoint=True) for _ in range(2))
+        cases.add('mulhi', [name + dims_of(dims)], f'mulhi({cases.input(name, x)}, {cases.input(name, y)})', None)
+        want.append((x.astype(object) * y.astype(object)) >> ends.bits)
+    results = run.ours(cases.text(''), cases.inputs, [x.dtype for x in cases.inputs[::2]])
+    for label, right, got in zip(cases.labels, want, results):
+        run.cases += 1
+        if not (right == got).all():
+            run.failures += 1
+            print(f'{label}: got {got}, not {right}')
+
+
 def main():
-    run = Runner(_script.parser().parse_args())
+    parser = _script.parser()
+    parser.add_argument('--long', action='store_true')
+    args = parser.parse_args()
+    run = Runner(args)
+    table = pathlib.Path(__file__).parents[3] / 'ir' / 'table' / 'op.def'
+    each(run, re.findall(r'^HLO_OP\(\w+, "([\w-]+)"', table.read_text(), re.M), 20 if args.long else 1)
+    numpys(run)
+    mulhi(run)
     for make in (bits, stochastic, cholesky, solves, transforms, norms, selects):
         cases = Cases()
         make(cases)
