@@ -24,9 +24,7 @@ static void threefry(uint64_t counter, uint64_t key, uint32_t out[2]) {
     out[1] = b;
 }
 
-/* Computes Philox-4x32 with 10 rounds. The counter has its low word first; as in XLA its high word
- * carries no further. */
-static void philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]) {
+void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]) {
     uint32_t x[] = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
                     (uint32_t)(counter[1] >> 32)};
     uint32_t k[] = {(uint32_t)key, (uint32_t)(key >> 32)};
@@ -61,7 +59,7 @@ static void fill_philox(bits *b) {
         if (i % each == 0) {
             uint64_t counter[] = {b->counter[0], b->counter[1]};
             advance(counter, (uint64_t)(i / each));
-            philox(counter, b->key, words);
+            hlo_philox(counter, b->key, words);
         }
         int64_t at = i % each;
         b->out[i] = b->wide ? words[2 * at] | (uint64_t)words[2 * at + 1] << 32 : words[at];

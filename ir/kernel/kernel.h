@@ -250,6 +250,9 @@ typedef struct hlo_product {
 const char *hlo_product_processor(void);
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *product, hlo_arena *scratch);
 
+/* bits.c: computes Philox-4x32 with 10 rounds. The counter has its low word first. */
+void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
+
 /* -------------------------------------------------------------------------------------- windows */
 
 /* One dimension of a window, from `window={size=.. stride=.. ...}`; of pairs the first. */

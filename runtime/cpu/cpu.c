@@ -10,6 +10,7 @@
 #include "ir/kernel/kernel.h"
 #include "matmul/call.h"
 #include "runtime/cpu/collective.h"
+#include "runtime/cpu/random.h"
 #include "runtime/cpu/tile.h"
 
 enum { ALIGN = 64 };
@@ -53,6 +54,10 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
     const char *reason = NULL;
     if (cpu_is_collective(instr)) {
         *why = cpu_collective_refusal(device, instr, arena);
+        return !*why;
+    }
+    if (cpu_is_random(instr->op)) {
+        *why = cpu_random_refusal(instr);
         return !*why;
     }
     if (is_matmul(instr)) return cpu_matmul_supports(instr, arena, why);
@@ -103,6 +108,8 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
         cpu_matmul_prepare(job, arena);
     else if (job->group.instr_count && cpu_is_collective(job->instr))
         cpu_collective_prepare(device, job, arena);
+    else if (job->group.instr_count && cpu_is_random(job->instr->op))
+        cpu_random_prepare(job, arena);
     else if (job->group.instr_count)
         job->overwrites = find_overwritten(job);
     return HLO_OK;
@@ -125,6 +132,10 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
         return HLO_OK;
     }
     if (is_matmul(job->instr)) return cpu_matmul_execute(cpu, job, why);
+    if (cpu_is_random(job->instr->op)) {
+        cpu_random_execute(cpu, job);
+        return HLO_OK;
+    }
     if (cpu_is_collective(job->instr)) return cpu_collective_execute(cpu, job, why);
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);

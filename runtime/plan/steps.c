@@ -95,6 +95,18 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
+/* Makes a constant of the size of a dimension that is not dynamic. */
+static build_value size_value(build *b, const hlo_instr *instr) {
+    const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
+    const int32_t size = (int32_t)hlo_instr_operand(instr, 0)->shape->dims[dim];
+    build_value v = build_new_slots(b, SLOT_CONSTANT, instr->shape);
+    const void *bytes = hlo_arena_copy(b->plan->arena, &size, sizeof size);
+    plan_slot *slot = &b->comp->slots[v.slots[0]];
+    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, sizeof size);
+    if (!slot->place.data) build_refuse(b, instr, "no memory for this constant");
+    return v;
+}
+
 /* Makes a constant of the literal's elements, in the layout of `shape`: the instruction's shape, or
  * an element of it. The literal's own layout has no meaning. */
 static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
@@ -215,6 +227,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_WHILE: return build_while(b, instr);
     case HLO_OP_CONDITIONAL: return build_conditional(b, instr);
     case HLO_OP_BITCAST: return bitcast_value(b, instr);
+    case HLO_OP_GET_DIMENSION_SIZE: return size_value(b, instr);
     default: break;
     }
     if (!is_alias(b, instr)) return build_job(b, instr, instr->shape);
