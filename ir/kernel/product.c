@@ -287,12 +287,13 @@ static void multiply_tile(const block *b, int64_t row, int64_t column) {
     copy_tile(tile, tile_row, c, n * size, rows, columns * size);
 }
 
+/* Multiplies parts of the product, one below the other: a thread reads the same columns again. */
 static void multiply_tiles(void *arg, int64_t begin, int64_t end) {
     const block *b = arg;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
-    const int64_t across = blocks_of(b->columns, columns);
+    const int64_t down = blocks_of(b->rows, rows);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = i / across * rows, column = i % across * columns;
+        const int64_t row = i % down * rows, column = i / down * columns;
         for (int64_t y = column; y < column + columns && y < b->columns; y += b->k->columns)
             for (int64_t x = row; x < row + rows && x < b->rows; x += b->k->rows)
                 multiply_tile(b, x, y);

@@ -10,7 +10,7 @@
 
 enum {
     MAX_THREADS = 64,
-    CHUNKS_PER_THREAD = 4,
+    CHUNKS_PER_THREAD = 8,
     ASKED = 2000 /* times that a thread asks before it sleeps: some 50 microseconds */
 };
 
