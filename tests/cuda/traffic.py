@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What the scaled models move through memory, and in how many launches: at most what LIMITS has.
+
+usage: traffic.py --bin DIR [--sass FILE --standin FILE --work DIR]
+
+The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. With
+--sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
+slow instruction (F2F), and the ten kernels that move most load 8 bytes or more at a time, but for a fifth of what they
+move: sums of columns load an element at a time.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/gpu"))
+import cases  # noqa: E402
+
+# Megabytes, and launches of kernels and copies, without matmuls and the copies of their operands.
+LIMITS = {"mlp_qdq_fwd": (780, 9), "mlp_qdq_train": (3370, 35), "encoder_qdq_fwd": (3530, 28),
+          "encoder_qdq_train": (16250, 136)}
+KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
+HEAVIEST, WIDE = 10, 0.8
+READ = ("encoder_qdq_train", "mlp_qdq_train")
+
+
+def run(command, environment=None):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def sass_of(a, path):
+    """Instructions of each kernel, counted, as NVRTC compiles the model's program. The stand-in cannot load it, so that
+    the run ends there; the program is in the cache."""
+    cache = a.work / "sass"
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir(parents=True)
+    environment = dict(os.environ, HLO_CUDA_DRIVER=a.standin, HLO_CUDA_CUBLASLT=a.standin)
+    said = run([a.bin / "hlo-fp8-run", "--backend=cuda", "--optimize", f"--kernel-cache={cache}", path], environment)[2]
+    cubins = list(cache.glob("*.cubin"))
+    if not cubins:
+        sys.exit(f"FAILED no program was compiled: {said}")
+    kernels = {}
+    for line in run([a.sass, cubins[0]])[1].splitlines():
+        named = re.match(r"\.text\.(\S+):", line)
+        if named:
+            counts = kernels.setdefault(named[1], collections.Counter())
+        found = re.search(r"\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)", line)
+        if found and kernels:
+            counts[found[1]] += 1
+    return kernels
+
+
+def check_sass(kernels, moved):
+    """What is wrong with the kernels."""
+    slow = [name for name, counts in kernels.items() if any(word.startswith("F2F.") for word in counts)]
+    faults = [f"F2F in {', '.join(slow)}"] if slow or not kernels else []
+    wide = whole = 0
+    for name, size in moved.most_common(HEAVIEST):
+        loads = {word: count for word, count in kernels[name].items() if word.startswith("LDG")}
+        whole += size
+        wide += size * any(re.search(r"\.(64|128)", word) for word in loads)
+        print(f"  {name}: {size / 1e6:.0f} MB, {kernels[name].total()} instructions, {loads}")
+    return faults + ([f"kernels with wide loads move {wide} of {whole} bytes"] if wide < WIDE * whole else [])
+
+
+def check(a, name):
+    path = a.work / f"{name}.hlo"
+    path.write_text(cases.scaled((ROOT / f"testdata/models/{name}.hlo").read_text(), cases.MODELS[name]))
+    status, plan, said = run([a.bin / "hlo-fp8-run", "--plan", "--backend=cuda", "--target=sm_90", "--optimize", path])
+    moved, launches = collections.Counter(), 0
+    for kernel, size in KERNEL.findall(plan):
+        moved[kernel] += int(size)
+        launches += 1
+    megabytes, (most, times) = moved.total() / 1e6, LIMITS[name]
+    print(f"{name}: {megabytes:.0f} MB in {launches} launches, of at most {most} in {times}")
+    faults = [] if status == 0 and 0 < megabytes <= most and launches <= times else [f"more, or no plan: {said}"]
+    if a.sass and name in READ:
+        faults += check_sass(sass_of(a, path), moved)
+    path.unlink()
+    return [f"{name}: {fault}" for fault in faults]
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--work", type=pathlib.Path, required=True)
+    args.add_argument("--sass")
+    args.add_argument("--standin")
+    a = args.parse_args()
+    faults = [fault for name in LIMITS for fault in check(a, name)]
+    for fault in faults:
+        print("FAILED", fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
