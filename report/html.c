@@ -148,6 +148,7 @@ static void print_facts(FILE *out, const hlo_verdict *v) {
         snprintf(text, sizeof text, "%" PRId64, v->groups);
         print_fact(out, "groups", text);
     }
+    if (v->scale_modes) print_fact(out, "scale modes", v->scale_modes);
     print_fact(out, "op_name", v->op_name);
     snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
     element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");

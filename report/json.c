@@ -35,7 +35,7 @@ static json_t *json_of(const hlo_verdict *v) {
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
-        "s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o}",
         "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation), "fusion",
         writer_string(v->fusion), "reason", writer_string(v->reason), "message",
         writer_string(v->message), "hint", writer_string(v->hint), "instruction",
@@ -47,7 +47,8 @@ static json_t *json_of(const hlo_verdict *v) {
         "column", number_value(v->column), "runs", v->runs, "flops", v->flops, "input_bytes",
         v->input_bytes, "bytes", v->bytes, "input_seconds", seconds_value(v->input_seconds),
         "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
-        "groups", number_value(v->groups));
+        "groups", number_value(v->groups), "scale_modes", writer_string(v->scale_modes),
+        "block_size", number_value(v->block_size));
 }
 
 static json_t *json_of_lint(const hlo_verdict *v) {

@@ -161,6 +161,9 @@ typedef struct hlo_verdict {
     double input_seconds, seconds;
     double fp8_seconds; /* wide: the seconds it would take in FP8, quantising included; else 0 */
     int64_t groups;     /* of a ragged-dot, as it was in the input; 0: it was none */
+    const char *scale_modes; /* of both operands of a call, cuBLASLt's names, where they are not
+                                scalars: "VEC32_UE8M0 VEC32_UE8M0"; NULL: they are */
+    int64_t block_size; /* elements along the contracting dimension that share a scale; 0: all */
 } hlo_verdict;
 
 /* The verdicts of one run of passes. It borrows nothing from the module. */

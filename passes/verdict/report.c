@@ -91,6 +91,15 @@ static const char *scales_text(const hlo_matmul *matmul) {
     return a->across || b->across ? " +row-scales" : "";
 }
 
+/* Tells of the scales of a call that are no scalars. */
+static void set_scales(hlo_arena *arena, const hlo_matmul *matmul, hlo_verdict *verdict) {
+    const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
+    const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
+    if (a->across || b->across)
+        verdict->scale_modes = hlo_arena_format(arena, "%s %s", a->name, b->name);
+    verdict->block_size = a->along ? a->along : b->along;
+}
+
 static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
     return hlo_arena_format(arena, "%s%s%s%s", hlo_epilogue_name(matmul->epilogue),
                             scales_text(matmul), matmul->amax ? " +amax" : "",
@@ -113,8 +122,10 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
         if (hlo_ragged_read(instr, &ragged)) verdict.groups = ragged.groups;
         if (instr->op == HLO_OP_CUSTOM_CALL)
             verdict.operation = copy_text(arena, hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
-        if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul))
+        if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul)) {
             verdict.epilogue = epilogue_text(arena, &matmul);
+            set_scales(arena, &matmul, &verdict);
+        }
     }
     verdict.op_name = copy_text(arena, hlo_instr_op_name(instr));
     set_source(report, instr, &verdict);
@@ -268,6 +279,8 @@ static hlo_verdict judge(closing *c, const slot *s) {
         verdict.shape = call.shape;
         verdict.operands = call.operands;
         verdict.epilogue = call.epilogue;
+        verdict.scale_modes = call.scale_modes;
+        verdict.block_size = call.block_size;
         verdict.kind = now->reason == HLO_REASON_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
         if (now->reason != HLO_REASON_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
     } else {

@@ -51,6 +51,8 @@ class Verdict:
     seconds: float  #: and after
     fp8_seconds: float  #: wide: the time it would take in FP8, quantising included
     groups: int  #: of a ragged-dot, as it was in the input; 0: it was none
+    scale_modes: str | None  #: of both operands of a call, cuBLASLt's names, if they are not scalars: "VEC32_UE8M0 VEC32_UE8M0"
+    block_size: int  #: elements along the contracting dimension that share a scale of a call; 0: all of them
 
     @property
     def is_fp8(self) -> bool:
