@@ -82,7 +82,7 @@ static void test_sizes(void **state) {
 
 /* ------------------------------------------------------------------------------------ read back */
 
-static size_t set_count;
+static size_t set_count, block_modes; /* of the latter, those of scales of 8 bits per block */
 
 static void compare(int status, const char *object, int attribute, const void *value,
                     const unsigned char *read, size_t size, size_t written) {
@@ -99,6 +99,8 @@ static int set_desc(lt_desc *desc, int attribute, const void *value, size_t size
     if (!status)
         status = library.cublasLtMatmulDescGetAttribute(desc, attribute, read, size, &written);
     compare(status, "desc", attribute, value, read, size, written);
+    if (attribute == LT_DESC_A_SCALE_MODE || attribute == LT_DESC_B_SCALE_MODE)
+        block_modes += read[0] == hlo_scale_modes[HLO_SCALE_VEC32].value;
     return status;
 }
 
@@ -124,11 +126,13 @@ static int set_preference(lt_preference *preference, int attribute, const void *
     return status;
 }
 
-/* Every matmul of the module, as a call whose memory is nowhere. Without a handle no algorithm is
+/* Every matmul of the module, as a call whose memory is nowhere, for the first of two targets that
+ * has it. Without a handle no algorithm is
  * found, and the library's name for that is told. */
 static size_t make_calls(const hlo_module *module, hlo_arena *arena, const cuda_device *device) {
-    const cuda_matmul_options options = {
-        .target = {.sm = 90, .cuda = 1301}, .workspace = 1 << 20, .alignment = 256};
+    const cuda_matmul_options targets[] = {
+        {.target = {.sm = 90, .cuda = 1301}, .workspace = 1 << 20, .alignment = 256},
+        {.target = {.sm = 100, .cuda = 1301}, .workspace = 1 << 20, .alignment = 256}};
     size_t made = 0;
     void *addresses[LT_PART_COUNT];
     for (int part = 0; part < LT_PART_COUNT; part++)
@@ -140,7 +144,9 @@ static size_t make_calls(const hlo_module *module, hlo_arena *arena, const cuda_
         uint32_t count;
         const char *refusal;
         char why[512];
-        if (!cuda_matmul_plan(i, &options, arena, &matmul, &refusal)) continue;
+        if (!cuda_matmul_plan(i, &targets[0], arena, &matmul, &refusal) &&
+            !cuda_matmul_plan(i, &targets[1], arena, &matmul, &refusal))
+            continue;
         assert_int_equal(cuda_call_new(device, &matmul, addresses, why, sizeof why, &call), HLO_OK);
         if (!made) {
             hlo_status status = cuda_call_heuristic(call, 1, &found, &count, why, sizeof why);
@@ -180,6 +186,7 @@ static void test_read_back(void **state) {
     print_message("%zu calls, %zu attributes read back, cuBLASLt %zu\n", made, set_count,
                   library.cublasLtGetVersion());
     assert_true(made > 100 && set_count > 10 * made);
+    assert_true(block_modes >= 4);
 }
 
 /* -------------------------------------------------------------------------------------- headers */
@@ -208,6 +215,12 @@ static void test_headers(void **state) {
                      CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F);
     assert_int_equal(hlo_scale_modes[HLO_SCALE_BLK128].value,
                      CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F);
+#if CUBLAS_VERSION >= 120800
+    assert_int_equal(hlo_scale_modes[HLO_SCALE_VEC32].value,
+                     CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0);
+    assert_int_equal(hlo_scale_modes[HLO_SCALE_VEC16].value,
+                     CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3);
+#endif
     assert_int_equal(sizeof(lt_algo), sizeof(cublasLtMatmulAlgo_t));
     assert_int_equal(sizeof(lt_heuristic), sizeof(cublasLtMatmulHeuristicResult_t));
     assert_int_equal(offsetof(lt_heuristic, workspace),
