@@ -11,16 +11,9 @@
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "unit/api/rules.h"
 
 enum { MOST_MODELS = 16, MOST_THREADS = 64 };
-
-static const char rules[] = "phase algebra measure expression_size\n"
-                            "rule both %x = negate(negate(%y)) => %y\n"
-                            "  example\n"
-                            "    ENTRY e { p = f32[4] parameter(0)\n"
-                            "              n = f32[4] negate(p)\n"
-                            "              ROOT m = f32[4] negate(n) }\n"
-                            "  end\n";
 
 /* What came out of a model: text, reports, binary and values, one behind the other. */
 typedef struct outcome {

@@ -13,6 +13,7 @@
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "unit/api/rules.h"
 
 static const char text[] =
     "HloModule m\n\n"
@@ -33,14 +34,6 @@ static const char text[] =
     "  ROOT %d = f32[16,16]{1,0} dot(%as, %bw), lhs_contracting_dims={1}, "
     "rhs_contracting_dims={0}, metadata={op_name=\"jit(f)/dot\"}\n"
     "}\n";
-
-static const char rules[] = "phase algebra measure expression_size\n"
-                            "rule both %x = negate(negate(%y)) => %y\n"
-                            "  example\n"
-                            "    ENTRY e { p = f32[4] parameter(0)\n"
-                            "              n = f32[4] negate(p)\n"
-                            "              ROOT m = f32[4] negate(n) }\n"
-                            "  end\n";
 
 static char model[512], baseline[512], folder[512];
 static FILE *nowhere;

@@ -12,6 +12,7 @@
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "unit/api/rules.h"
 
 static const char TEXT[] = "HloModule m\n\n"
                            "ENTRY %main (p: f32[4]) -> f32[4] {\n"
@@ -19,14 +20,6 @@ static const char TEXT[] = "HloModule m\n\n"
                            "  %m = f32[4]{0} negate(%p)\n"
                            "  ROOT %n = f32[4]{0} negate(%m)\n"
                            "}\n";
-
-static const char RULES[] = "phase algebra measure expression_size\n"
-                            "rule both %x = negate(negate(%y)) => %y\n"
-                            "  example\n"
-                            "    ENTRY e { p = f32[4] parameter(0)\n"
-                            "              n = f32[4] negate(p)\n"
-                            "              ROOT m = f32[4] negate(n) }\n"
-                            "  end\n";
 
 typedef struct told {
     char text[256];
@@ -207,7 +200,7 @@ static void test_rules_text(void **state) {
     hlo_pass_options_init(&options);
     options.passes = "algebra,dce";
     options.sink = &f->sink;
-    options.rules_text = RULES;
+    options.rules_text = rules;
     char *text;
     size_t size;
     assert_int_equal(hlo_module_optimize(f->module, &options, NULL), HLO_OK);
