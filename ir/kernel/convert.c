@@ -122,6 +122,53 @@ static hlo_status run_stochastic_convert(hlo_call *call) {
 const hlo_kernel hlo_eval_stochastic_convert = {
     .run = run_stochastic_convert, .error = HLO_ERROR_MOVED, .refuse = refuse_stochastic};
 
+/* Loads or stores the bits of an element, which stand in an integer of its bytes. */
+static uint64_t load_bits(hlo_type type, const char *at) {
+    uint64_t bits = 0;
+    memcpy(&bits, at, (size_t)hlo_types[type].bytes);
+    return bits & (UINT64_MAX >> (64 - hlo_types[type].bits));
+}
+
+static void store_bits(hlo_type type, uint64_t bits, char *at) {
+    const int spare = 64 - hlo_types[type].bits;
+    bits <<= spare;
+    if (hlo_types[type].class == HLO_CLASS_SIGNED)
+        bits = (uint64_t)((int64_t)bits >> spare);
+    else
+        bits >>= spare;
+    memcpy(at, &bits, (size_t)hlo_types[type].bytes);
+}
+
+/* Takes wide elements apart, or puts them together of elements of fewer than 8 bits. */
+static void repack(const hlo_view *wide, const hlo_view *narrow, bool apart) {
+    const int bits = hlo_types[narrow->type].bits;
+    const int64_t parts = narrow->dims[wide->rank];
+    hlo_dims index = {{0}};
+    if (!hlo_view_count(narrow)) return;
+    do {
+        char *whole = hlo_view_element(wide, index.v);
+        uint64_t all = apart ? load_bits(wide->type, whole) : 0;
+        for (int64_t i = 0; i < parts; i++) {
+            index.v[wide->rank] = i;
+            char *part = hlo_view_element(narrow, index.v);
+            if (apart)
+                store_bits(narrow->type, all >> (i * bits), part);
+            else
+                all |= load_bits(narrow->type, part) << (i * bits);
+        }
+        if (!apart) store_bits(wide->type, all, whole);
+    } while (hlo_dims_next(wide->rank, wide->dims, index.v));
+}
+
+static const char *refuse_bitcast_convert(const hlo_instr *instr) {
+    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
+    const hlo_shape *narrow = from->rank > to->rank ? from : to, *wide = narrow == to ? from : to;
+    if (from->rank == to->rank || hlo_types[narrow->type].bits >= 8) return NULL;
+    return hlo_types[wide->type].bytes <= 8 && narrow->type != HLO_TYPE_PRED
+               ? NULL
+               : "these elements have no parts of fewer than 8 bits";
+}
+
 /* Copies elements of equal widths. Otherwise the array with the narrower elements has one more
  * dimension, the last, which numbers the parts of a wider element, low bits first. */
 static hlo_status run_bitcast_convert(hlo_call *call) {
@@ -132,8 +179,10 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     }
     hlo_view *narrow = in.rank > out.rank ? &in : &out;
     hlo_view *wide = narrow == &in ? &out : &in;
-    if (hlo_types[narrow->type].bits < 8)
-        return hlo_call_refuse(call, "bitcast-convert between packed elements does not run here");
+    if (hlo_types[narrow->type].bits < 8) {
+        repack(wide, narrow, narrow == &out);
+        return HLO_OK;
+    }
     uint32_t last = narrow->rank - 1;
     hlo_dims strides;
     memcpy(&strides, wide->strides, wide->rank * sizeof strides.v[0]);
@@ -144,7 +193,8 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view_copy(call->env, &in, &out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_bitcast_convert = {.run = run_bitcast_convert, .error = HLO_ERROR_MOVED};
+const hlo_kernel hlo_eval_bitcast_convert = {
+    .run = run_bitcast_convert, .error = HLO_ERROR_MOVED, .refuse = refuse_bitcast_convert};
 
 static hlo_status run_iota(hlo_call *call) {
     const hlo_view *out = &call->results[0];

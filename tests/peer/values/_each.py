@@ -130,8 +130,20 @@ def convert(e, opcode):
 
 
 def bitcast_convert(e, opcode):
+    if e.rng.integers(2):
+        return other_width(e, opcode)
     dims, names = e.dims(), e.kind(['f32 s32', 'f64 u64', 'bf16 u16', 's16 f16', 'u8 s8', 'u32 s32']).split()
     e.add(opcode, shape_of(names[1], dims), f'{e.whole(names[0], dims)})')
+
+
+def other_width(e, opcode):
+    """Parts of wider elements, or these of their parts."""
+    dims, (wide, narrow, parts) = e.dims(), e.kind(['u8 u4 2', 's8 s4 2', 's16 u4 4', 'u32 s4 8', 'u8 u2 4', 's32 u8 4',
+                                                    'f64 f32 2', 'u64 bf16 4', 's4 u2 2']).split()
+    if e.rng.integers(2):
+        e.add(opcode, shape_of(narrow, [*dims, parts]), f'{e.whole(wide, dims, -8, 8)})')
+    else:
+        e.add(opcode, shape_of(wide, dims), f'{e.whole(narrow, [*dims, int(parts)], 0, 2)})')
 
 
 def reduce_precision(e, opcode):

@@ -22,13 +22,13 @@ import numpy as np
 
 import _each
 import _script
-from test_eval import Runner
+from test_eval import FOURS, Runner
 
 jax.config.update('jax_enable_x64', True)
 RNG = np.random.default_rng(0)
 TYPES = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
          'pred': np.bool_, 'c64': np.complex64, 'c128': np.complex128, 's8': np.int8, 's16': np.int16, 's32': np.int32,
-         's64': np.int64, 'u8': np.uint8, 'u16': np.uint16, 'u32': np.uint32, 'u64': np.uint64}
+         's64': np.int64, **FOURS, 'u8': np.uint8, 'u16': np.uint16, 'u32': np.uint32, 'u64': np.uint64}
 ROUNDOFF = {'f32': 2.0 ** -24, 'c64': 2.0 ** -24, 'f64': 2.0 ** -53, 'c128': 2.0 ** -53, 'f16': 2.0 ** -11,
             'bf16': 2.0 ** -8}
 
