@@ -17,6 +17,7 @@ def arguments():
     """The command line; installs the package of the build under --work, and makes it importable."""
     parser = _script.parser()
     parser.add_argument('names', nargs='*', help='cases; all by default')
+    parser.add_argument('--long', action='store_true', help='more of what takes long')
     args = parser.parse_args()
     args.bin, args.models, args.work = map(os.path.abspath, (args.bin, args.models, args.work))
     site = os.path.join(args.work, 'site')
