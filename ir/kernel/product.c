@@ -107,6 +107,7 @@ const char *hlo_product_processor(void) {
 
 /* -------------------------------------------------------------------------------------- packing */
 
+/* A thread reads a copy of its own: what lies beside the block on another's stack changes. */
 typedef struct block {
     const hlo_product *product;
     const kernel *k;
@@ -247,7 +248,7 @@ static int64_t blocks_of(int64_t count, int64_t size) {
 
 /* Packs parts of both operands; a part has the rows, or the columns, of a task. */
 static void pack_parts(void *arg, int64_t begin, int64_t end) {
-    const block *b = arg;
+    const block own = *(const block *)arg, *b = &own;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
     const int64_t row_parts = blocks_of(b->rows, rows);
     const int64_t all_rows = blocks_of(b->rows, b->k->rows) * b->k->rows;
@@ -289,7 +290,7 @@ static void multiply_tile(const block *b, int64_t row, int64_t column) {
 
 /* Multiplies parts of the product, one below the other: a thread reads the same columns again. */
 static void multiply_tiles(void *arg, int64_t begin, int64_t end) {
-    const block *b = arg;
+    const block own = *(const block *)arg, *b = &own;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
     const int64_t down = blocks_of(b->rows, rows);
     for (int64_t i = begin; i < end; i++) {

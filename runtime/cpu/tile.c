@@ -70,7 +70,7 @@ static void run_op(const tile_run *r, const tile_op *op, uint64_t *memory, int64
 }
 
 static void run_tiles(void *arg, int64_t begin, int64_t end) {
-    const tile_run *r = arg;
+    const tile_run own = *(const tile_run *)arg, *r = &own;
     const tile_program *p = r->program;
     _Alignas(64) uint64_t memory[TILE_MEMORY];
     for (uint32_t i = 0; i < p->once; i++) run_op(r, &p->ops[i], memory, 0, p->length);
