@@ -325,9 +325,11 @@ static double padded(int64_t size) {
 
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
                                const hlo_target_info *target) {
-    const double m = (double)size.m, n = (double)size.n, k = (double)size.k, operands = (m + n) * k,
-                 parts = 4 * (double)blocks * padded(size.m) * padded(size.n), result = 2 * m * n,
-                 flops = 2 * m * n * k, speed = 1e9 * target->memory_gbs;
+    const double batch = (double)size.batch, m = (double)size.m, n = (double)size.n,
+                 k = (double)size.k, operands = batch * (m + n) * k,
+                 parts = 4 * batch * (double)blocks * padded(size.m) * padded(size.n),
+                 result = 2 * batch * m * n, flops = 2 * batch * m * n * k,
+                 speed = 1e9 * target->memory_gbs;
     const double wide = roofline(flops, 2 * operands + result, target->bf16_tflops, target) +
                         3 * operands / speed,
                  fp8 = roofline(flops, operands + parts, target->fp8_tflops, target) +

@@ -3,7 +3,7 @@
  * for each row, which goes past the FP8 call. Run where no call has taken the dot as it is; only if
  * the results of all blocks, in memory, cost less than FP8 gains.
  *
- * Needs: dots in canonical form, without a batch; the rules of `rows` after it.
+ * Needs: dots in canonical form; the rules of `rows` after it.
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
  * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
  * testdata/passes/split-blocks/ */
@@ -19,21 +19,23 @@
 
 enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
 
-/* One operand of a dot: [rows, along] in either order. */
+/* One operand of a dot: rows, along, and perhaps a batch, in any order. */
 typedef struct side {
     hlo_instr *operand;
-    int64_t along, rows; /* dimensions */
+    int64_t along, rows, batch; /* dimensions; batch -1: none */
 } side;
 
 static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
-    const hlo_ints *contracting = hlo_dot_contracting(dot, number);
-    *out = (side){.operand = hlo_instr_operand(dot, number)};
+    const hlo_ints *contracting = hlo_dot_contracting(dot, number),
+                   *batch = hlo_dot_batch(dot, number);
+    *out = (side){.operand = hlo_instr_operand(dot, number), .batch = -1};
     const hlo_shape *shape = out->operand->shape;
-    if (shape->rank != 2 || shape->dynamic || contracting->count != 1 ||
-        hlo_dot_batch(dot, number)->count || hlo_shape_count(shape) < 1)
+    if (batch->count > 1 || shape->rank != 2 + batch->count || shape->dynamic ||
+        contracting->count != 1 || hlo_shape_count(shape) < 1)
         return false;
     out->along = contracting->v[0];
-    out->rows = 1 - out->along;
+    if (batch->count) out->batch = batch->v[0];
+    while (out->rows == out->along || out->rows == out->batch) out->rows++;
     return true;
 }
 
@@ -68,12 +70,20 @@ static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, uint
 /* Parts the contracting dimension; its blocks are dimension `along` then. */
 static hlo_instr *parted(hlo_instr *dot, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
-    const int64_t each = shape->dims[s->along] / blocks, rows = shape->dims[s->rows];
-    const int64_t first[] = {blocks, each, rows}, last[] = {rows, blocks, each};
+    int64_t dims[4];
+    for (uint32_t d = 0; d < shape->rank; d++) dims[d + (d > s->along)] = shape->dims[d];
+    dims[s->along] = blocks;
+    dims[s->along + 1] = shape->dims[s->along] / blocks;
     hlo_instr *operand = s->operand;
     return insert(dot, HLO_OP_RESHAPE,
-                  hlo_shape_array(dot->parent->module, shape->type, 3, s->along ? last : first), 1,
+                  hlo_shape_array(dot->parent->module, shape->type, shape->rank + 1, dims), 1,
                   &operand);
+}
+
+/* Sets the batch dimensions of a side of the dot of parts: its own, and the blocks. */
+static void set_batch(hlo_instr *parts, hlo_attr_id attr, const side *s) {
+    const int64_t both[] = {s->batch + (s->batch > s->along), s->along};
+    hlo_instr_set_ints(parts, attr, s->batch < 0 ? 1 : 2, s->batch < 0 ? both + 1 : both);
 }
 
 /* Returns a computation that adds, one for all dots of a thread. */
@@ -86,15 +96,18 @@ static hlo_computation *adder(hlo_computation **kept, hlo_computation *caller) {
 static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, const side *rhs,
                   int64_t blocks, hlo_computation **add) {
     hlo_module *module = context->module;
-    const int64_t dims[] = {blocks, lhs->operand->shape->dims[lhs->rows],
+    const hlo_shape *shape = lhs->operand->shape;
+    const bool batched = lhs->batch >= 0;
+    const int64_t dims[] = {batched ? shape->dims[lhs->batch] : 1, blocks, shape->dims[lhs->rows],
                             rhs->operand->shape->dims[rhs->rows]};
     hlo_instr *operands[] = {parted(dot, lhs, blocks), parted(dot, rhs, blocks)};
     hlo_instr *parts =
-        insert(dot, HLO_OP_DOT, hlo_shape_array(module, HLO_TYPE_F32, 3, dims), 2, operands);
+        insert(dot, HLO_OP_DOT, hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched),
+               2, operands);
     hlo_instr_copy_attrs(parts, dot);
     hlo_instr_drop_attr(parts, HLO_ATTR_SHARDING);
-    hlo_instr_set_ints(parts, HLO_ATTR_LHS_BATCH_DIMS, 1, &lhs->along);
-    hlo_instr_set_ints(parts, HLO_ATTR_RHS_BATCH_DIMS, 1, &rhs->along);
+    set_batch(parts, HLO_ATTR_LHS_BATCH_DIMS, lhs);
+    set_batch(parts, HLO_ATTR_RHS_BATCH_DIMS, rhs);
     hlo_instr_set_ints(parts, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &(int64_t){lhs->along + 1});
     hlo_instr_set_ints(parts, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &(int64_t){rhs->along + 1});
     hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
@@ -102,7 +115,7 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     hlo_instr *summed[] = {parts, hlo_constant_new(dot->parent, dot, zero)};
     hlo_instr *sum =
         insert(dot, HLO_OP_REDUCE, hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 2, summed);
-    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &(int64_t){0});
+    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &(int64_t){batched});
     hlo_instr_set_comp(sum, HLO_ATTR_TO_APPLY, adder(add, dot->parent));
     if (sum->shape != dot->shape) sum = insert(dot, HLO_OP_CONVERT, dot->shape, 1, &sum);
     hlo_instr_inherit(sum, dot);
@@ -117,9 +130,9 @@ static bool is_for_blocks_of_128(const hlo_pass_context *context, const hlo_inst
     return hlo_target_find(context->target.sm)->scale_arrays && both_have(dot, 128);
 }
 
-/* Counts the elements that a call wants transposed: the contracting dimension comes first. */
+/* Counts the elements that a call wants transposed: the contracting dimension is not the last. */
 static double transposed(const side *s) {
-    return s->along ? 0 : (double)hlo_shape_count(s->operand->shape);
+    return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
 static void visit(hlo_pass_context *context, hlo_instr *dot, hlo_computation **add) {
@@ -130,11 +143,12 @@ static void visit(hlo_pass_context *context, hlo_instr *dot, hlo_computation **a
         return;
     const int64_t k = lhs.operand->shape->dims[lhs.along];
     const int64_t blocks = block_count(dot, k);
-    if (!blocks || is_for_blocks_of_128(context, dot) ||
+    if (!blocks || (lhs.batch < 0 && is_for_blocks_of_128(context, dot)) ||
         !hlo_scale_is_moderate(context->scratch, lhs.operand) ||
         !hlo_scale_is_moderate(context->scratch, rhs.operand))
         return;
-    const hlo_matmul_sizes size = {1, lhs.operand->shape->dims[lhs.rows],
+    const hlo_matmul_sizes size = {lhs.batch < 0 ? 1 : lhs.operand->shape->dims[lhs.batch],
+                                   lhs.operand->shape->dims[lhs.rows],
                                    rhs.operand->shape->dims[rhs.rows], k};
     if (hlo_cost_gain_of_blocks(size, blocks, transposed(&lhs) + transposed(&rhs),
                                 hlo_target_find(context->target.sm)) > 1)

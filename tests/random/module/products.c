@@ -116,7 +116,19 @@ static void blocks(others *o) {
         sides[i] =
             emit(o, "%s[%d,%d] multiply(%%v%d, %%v%d)", o->wide, rows[i], k, sides[i], scale);
     }
-    add_dot(o, sides[0], sides[1]);
+    if (o->m % 2 || o->n % 2 || dice_chance(o->dice, 70)) {
+        add_dot(o, sides[0], sides[1]);
+    } else { /* the rows in halves */
+        char shape[48];
+        for (int i = 0; i < 2; i++)
+            sides[i] = emit(o, "%s[2,%d,%d] reshape(%%v%d)", o->wide, rows[i] / 2, k, sides[i]);
+        snprintf(shape, sizeof shape, "%s[2,%d,%d]", o->wide, o->m / 2, o->n / 2);
+        add_result(o, shape,
+                   emit(o,
+                        "%s dot(%%v%d, %%v%d), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+                        "lhs_contracting_dims={2}, rhs_contracting_dims={2}",
+                        shape, sides[0], sides[1]));
+    }
     o->k = was;
 }
 
