@@ -121,10 +121,9 @@ static void add_groups(const convolution *c, side *s) {
 }
 
 static void finish(const convolution *c, side *s) {
-    const hlo_shape *shape = s->operand->shape;
-    if (s->rank != shape->rank)
-        s->operand =
-            insert(c, HLO_OP_RESHAPE, shaped(c, shape->type, s->rank, s->dims), s->operand);
+    const hlo_shape *made = shaped(c, s->operand->shape->type, s->rank, s->dims);
+    if (!hlo_shape_same_dims(made, s->operand->shape))
+        s->operand = insert(c, HLO_OP_RESHAPE, made, s->operand);
 }
 
 /* Parts each spatial dimension of the input into places and elements of the window. Free dimensions
