@@ -23,7 +23,7 @@ void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) 
 static const hlo_seat alone = {.replicas = 1, .partitions = 1};
 
 static const hlo_backend *find_backend(const char *name) {
-    for (const hlo_backend *const *b = hlo_backends; *b; b++)
+    for (const hlo_backend *const *b = hlo_backends; name && *b; b++)
         if (strcmp((*b)->name, name) == 0) return *b;
     return NULL;
 }

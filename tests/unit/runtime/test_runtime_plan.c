@@ -228,7 +228,17 @@ static void only_backends_of_this_build_are_told_of(void **state) {
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
     assert_int_equal(hlo_backend_print("gpu", &sink, out), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_backend_print(NULL, &sink, out), HLO_INVALID_USAGE);
     assert_int_equal(hlo_backend_print("cpu", NULL, out), HLO_OK);
+    hlo_module *module = parse();
+    hlo_plan *plan;
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.backend = NULL;
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
+    options.backend = "gpu";
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
+    hlo_module_free(module);
     fclose(out);
     assert_memory_equal(text, "matrix products: ", 17);
     free(text);
