@@ -42,8 +42,9 @@ typedef struct kernel {
 #define KERNEL(name, processor, attribute, T, vector_bytes, rows_of_tile)                          \
     typedef T name##_vector __attribute__((vector_size(vector_bytes), aligned(sizeof(T))));        \
     typedef T name##_row __attribute__((vector_size(TURNED * sizeof(T)), aligned(sizeof(T))));     \
-    attribute static void multiply_##name(int64_t depth, const void *a_data, const void *b_data,   \
-                                          void *c_data, int64_t c_row, bool add) {                 \
+    attribute HLO_UNCHECKED static void multiply_##name(int64_t depth, const void *a_data,         \
+                                                        const void *b_data, void *c_data,          \
+                                                        int64_t c_row, bool add) {                 \
         enum { R = (rows_of_tile), W = (vector_bytes) / sizeof(T) };                               \
         const T *a = a_data, *b = b_data;                                                          \
         T *c = c_data;                                                                             \
