@@ -161,7 +161,7 @@ int main(int argc, char **argv) {
         {"first", required_argument, NULL, 'f'},  {"count", required_argument, NULL, 'c'},
         {"jobs", required_argument, NULL, 'j'},   {"print", required_argument, NULL, 'p'},
         {"inputs", required_argument, NULL, 'i'}, {0}};
-    uint64_t first = 1, count = 5000, print = 0;
+    uint64_t first = 1, count = 4000, print = 0;
     const char *inputs = NULL;
     int jobs = 2, option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
