@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "hlo/pass.h"
 #include "hlo/suggest.h"
 #include "ir/text/diag.h"
 #include "ir/verify/verify.h"

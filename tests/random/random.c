@@ -60,11 +60,12 @@ static void add(census *sum, const census *part) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-/* Lints are none of a verdict's; no built-in rule sets such a field; a scale of C is seldom in a call
- * that a module holds already; and no option is given that keeps a matmul wide. */
+/* Lints are none of a verdict's; no built-in rule sets such a field; a scale of C is seldom in a
+ * call that a module holds already; and no option is given that keeps a matmul wide. */
 static bool need_not_be_given(const char *reason) {
-    static const char *const names[] = {"operand-not-fp8", "output-scale-not-fp8", "amax-not-fp8",
-                                        "c-scale", "scale-modes-unpaired", "wide-by-option"};
+    static const char *const names[] = {"operand-not-fp8",      "output-scale-not-fp8",
+                                        "amax-not-fp8",         "c-scale",
+                                        "scale-modes-unpaired", "wide-by-option"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(reason, names[i])) return true;
     return strncmp(reason, "lint-", 5) == 0;
