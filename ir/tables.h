@@ -66,6 +66,7 @@ enum {
     HLO_TAKES_PART = 2048,
     HLO_PADS = 4096,
     HLO_JOINS = 8192, /* each element is the element of one of several operands */
+    HLO_SOLE_CALLER = 16384,
     HLO_REORDERS = HLO_COPIES | HLO_TRANSPOSES,
     HLO_KEEPS_ORDER = HLO_COPIES | HLO_RESHAPES,
     HLO_MOVES_DIMENSIONS = HLO_KEEPS_ORDER | HLO_REPEATS | HLO_TRANSPOSES, /* whole ones */

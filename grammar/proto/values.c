@@ -79,16 +79,14 @@ static const hlo_shape *read_tuple(hlo_proto *p, const Xla__ShapeProto *from) {
     return hlo_shape_tuple(p->module, (uint32_t)from->n_tuple_shapes, elements);
 }
 
-static int64_t read_dim(hlo_proto *p, int64_t dim, int64_t *product) {
+static int64_t read_dim(hlo_proto *p, int64_t dim) {
     if (dim == INT64_MIN || dim == -1) return -1;
     if (dim < 0) hlo_proto_fail(p, "a shape's dimension is %lld", (long long)dim);
-    if (dim && (__builtin_mul_overflow(*product, dim, product) || *product > INT64_MAX / 16))
-        hlo_proto_fail(p, "a shape has too many elements");
     return dim;
 }
 
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from) {
-    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK], product = 1;
+    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     bool dynamic[HLO_LARGEST_RANK], any = false;
     if (!from) hlo_proto_fail(p, "a shape is missing");
     if (from->element_type == XLA__PRIMITIVE_TYPE__BUFFER) {
@@ -104,7 +102,7 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
                        HLO_LARGEST_RANK);
     uint32_t rank = (uint32_t)from->n_dimensions;
     for (uint32_t i = 0; i < rank; i++) {
-        dims[i] = read_dim(p, from->dimensions[i], &product);
+        dims[i] = read_dim(p, from->dimensions[i]);
         dynamic[i] =
             dims[i] >= 0 && i < from->n_is_dynamic_dimension && from->is_dynamic_dimension[i];
         any |= dynamic[i];
@@ -193,7 +191,8 @@ static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const 
     v.size =
         shape->type == HLO_TYPE_PRED ? sizeof(protobuf_c_boolean) : hlo_types[shape->type].bytes;
     int64_t count = hlo_shape_count(shape);
-    if (count < 0) hlo_proto_fail(p, "a constant's shape has unbounded dimensions");
+    if (count < 0)
+        hlo_proto_fail(p, "a constant's shape has unbounded dimensions or too many elements");
     v.elements = (size_t)count;
     return v;
 }

@@ -136,17 +136,18 @@ static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                         path[depth - 1].comp->name);
 }
 
-/* Checks that a fusion's computation has no other caller. */
-static void check_fused(verifier *v, const call_edge *edge, const hlo_instr **caller) {
-    const hlo_instr **first = &caller[edge->called->id];
-    if (edge->call->op != HLO_OP_FUSION || *first == edge->call) return;
-    if (!*first) {
-        *first = edge->call;
-        return;
-    }
-    hlo_verify_error(v, edge->call->offset,
-                     "%%%s calls %%%s, which %%%s calls: a fused computation has one fusion",
-                     edge->call->name, edge->called->name, (*first)->name);
+/* Checks that a fusion's computation has no other fusion, and an asynchronous one no other start.
+ */
+static void check_sole_caller(verifier *v, const call_edge *edge, const hlo_instr **callers) {
+    if (!hlo_op_is(edge->call->op, HLO_SOLE_CALLER)) return;
+    const bool starts = edge->call->op == HLO_OP_ASYNC_START;
+    const hlo_instr **first = &callers[2 * edge->called->id + starts];
+    if (!*first) *first = edge->call;
+    if (*first == edge->call) return;
+    hlo_verify_error(v, edge->call->offset, "%%%s calls %%%s, which %%%s calls: %s",
+                     edge->call->name, edge->called->name, (*first)->name,
+                     starts ? "an asynchronous computation has one start"
+                            : "a fused computation has one fusion");
     hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
 }
 
@@ -191,7 +192,8 @@ static void check_calls(verifier *v) {
     const hlo_module *m = v->module;
     enum { NEW, ON_PATH, DONE };
     uint8_t *state = hlo_arena_zero(v->scratch, m->next_computation_id);
-    const hlo_instr **caller = hlo_arena_zero(v->scratch, m->next_computation_id * sizeof *caller);
+    const hlo_instr **callers =
+        hlo_arena_zero(v->scratch, 2 * (size_t)m->next_computation_id * sizeof *callers);
     call_frame *path =
         hlo_arena_array(v->scratch, (size_t)m->next_computation_id + 1, sizeof *path);
     for (const hlo_computation *start = m->first; start; start = start->next) {
@@ -206,7 +208,7 @@ static void check_calls(verifier *v) {
                 continue;
             }
             const call_edge *edge = frame->next++;
-            check_fused(v, edge, caller);
+            check_sole_caller(v, edge, callers);
             check_started(v, edge);
             check_thread(v, edge);
             if (edge->called == m->entry) {

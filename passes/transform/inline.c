@@ -25,7 +25,7 @@ enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
-    const bool *fuses;  /* by id of a computation: see with_fusions() */
+    const bool *fixed;  /* by id of a computation: see with_sole_callers() */
     uint64_t *sizes;    /* by id of a computation: count of its instructions after inlining */
     bool *stays;        /* by id of a computation: a use other than an inlined call names it */
     hlo_instr **copies; /* by id of the callee's instruction */
@@ -50,7 +50,7 @@ static void warn(inliner *in, const hlo_instr *call) {
 static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (callee->attr_count || hlo_facts_has(in->fuses, callee->id)) return NULL;
+    if (callee->attr_count || hlo_facts_has(in->fixed, callee->id)) return NULL;
     if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
     for (uint32_t i = 0; i < callee->parameter_count; i++)
         if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
@@ -171,15 +171,15 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     in->context->changes++;
 }
 
-/* Finds computations with fusions: they are not copied, since a fused computation has one caller.
- */
-static const bool *with_fusions(const hlo_module *module, hlo_arena *scratch) {
-    if (!module->op_counts[HLO_OP_FUSION]) return NULL;
-    bool *fuses = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fuses);
+/* Finds computations with fusions or asynchronous starts: they are not copied, since the
+ * computation that one calls has no other. */
+static const bool *with_sole_callers(const hlo_module *module, hlo_arena *scratch) {
+    if (!module->op_counts[HLO_OP_FUSION] && !module->op_counts[HLO_OP_ASYNC_START]) return NULL;
+    bool *fixed = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fixed);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (instr->op == HLO_OP_FUSION) fuses[comp->id] = true;
-    return fuses;
+            if (hlo_op_is(instr->op, HLO_SOLE_CALLER)) fixed[comp->id] = true;
+    return fixed;
 }
 
 /* Reserves the copies of the call in the budget, those of calls in its callee included. False: they
@@ -214,7 +214,7 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
     inliner in = {.context = context, .budget = BUDGET};
-    in.fuses = with_fusions(module, context->scratch);
+    in.fixed = with_sole_callers(module, context->scratch);
     do {
         in.unpins = false;
         survey(&in);
