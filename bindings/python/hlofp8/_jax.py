@@ -55,6 +55,12 @@ except _Unsupported:
         return True
 
 
+try:
+    _InvalidValue: Any = _part("jax._src.api_util:InternalFloatingPointError")
+except _Unsupported:
+    _InvalidValue = ()  # under jax_debug_nans it raises what it likes
+
+
 class _Inside(threading.local):
     """True while a thread traces or lowers a function that will be rewritten as a whole."""
 
@@ -289,7 +295,13 @@ class Jitted(Generic[P, R]):
         entry = self._compiled.get(key)
         if entry is None:
             entry = self._compiled[key] = traced.jaxpr, self._compile(traced, args, kwargs)
-        return cast(R, entry[1](*dynamic[0], **dynamic[1]))
+        try:
+            return cast(R, entry[1](*dynamic[0], **dynamic[1]))
+        except _InvalidValue as error:  # jax_debug_nans or jax_debug_infs is set
+            what = f"invalid value ({error.ty}) in the result of {self._name}"
+        with contextlib.suppress(RuntimeError):  # an argument was donated
+            self._jit(*args, **kwargs)  # raises FloatingPointError, where it can tell which operation it was
+        raise FloatingPointError(f"{what}, rewritten")
 
     def _compile(self, traced: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
         """The compiled function of the arguments that are not static."""

@@ -16,6 +16,18 @@ import _cases
 
 MODELS = ('seed_relu_damax', 'scan_layers.xla', 'encoder_qdq_fwd.xla', 'llama_train')
 
+NAMESAKES = """HloModule m
+f {
+  p = f32[16,16] parameter(0)
+  ROOT d = f32[16,16] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+ENTRY e {
+  p = f32[16,16] parameter(0)
+  c = f32[16,16] call(p), to_apply=f
+  ROOT d = f32[16,16] tanh(c)
+}
+"""
+
 
 def instructions(text):
     """Name, shape, opcode and operands of each instruction, by computation, from the text itself."""
@@ -72,6 +84,12 @@ def overlays(args):
     assert all(result.value > 0 for graph in times for result in graph.results.values())
     dot = hlofp8.model_explorer(hlofp8.rewrite(pathlib.Path(args.models, 'seed_matmul.hlo')))
     assert '__cublas$lt$matmul$f8' in [node.label for node in dot.graphs[0].nodes], 'what was rewritten is read, too'
+    # Two instructions of one name, in two computations: one is renamed, as in HLO text, and each has its own verdict.
+    made = hlofp8.model_explorer(NAMESAKES)
+    verdicts = [{node.id: (node.label, bool(node.style)) for node in graph.nodes} for graph in made.graphs]
+    assert verdicts == [{'p.1': ('parameter', False), 'c': ('call', False), 'd.1': ('tanh', False)},
+                        {'p': ('parameter', False), 'd': ('dot', True)}], verdicts
+    assert list(made.node_data['FP8'].graphsData) == ['f']
     return f'{len(data)} verdicts'
 
 

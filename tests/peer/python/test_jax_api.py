@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What hlofp8 has for JAX beside a call's result: lowering, exporting, explaining, counting, and what it says where it cannot."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -363,6 +364,33 @@ def refusals(args):
             raise AssertionError(said)
 
 
+def invalid_values(args):
+    """A NaN or an infinity that JAX is to look for raises what jax.jit raises, donated arguments or not."""
+    import hlofp8
+    f = functions()
+
+    def root(x, w):
+        return jnp.sqrt(f.mm(x, w).astype(jnp.float32) - 1e6)
+
+    def inverse(x, w):
+        return x, 1 / (f.mm(x, w) * 0)
+    for kind, function, options in (('nan', root, {}), ('nan', root, {'donate_argnums': 0}), ('inf', inverse, {}),
+                                    ('inf', inverse, {'donate_argnums': 0})):
+        made, said = hlofp8.jit(function, **options), []
+        with getattr(jax, f'debug_{kind}s')(True):
+            for call in (jax.jit(function), made, made):
+                try:
+                    with contextlib.redirect_stdout(None):
+                        call(jnp.array(f.X), f.W)
+                    raise AssertionError(f'{kind} passes')
+                except FloatingPointError as error:
+                    said.append(str(error))
+        assert all(kind in text for text in said), said
+        assert said[1] == said[2] == ('invalid value (inf) in the result of inverse, rewritten' if options and kind == 'inf' else said[0]), said
+    with jax.debug_nans(True):
+        assert same(hlofp8.jit(f.mm)(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
+
+
 def without_jax(args):
     """The package is imported, and works on modules, where there is no jax; jit says what it needs."""
     code = '''
@@ -382,7 +410,7 @@ except ImportError as error:
 def main():
     args = _cases.arguments()
     return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, others, another_jax, targets,
-                       refusals, without_jax], args)
+                       refusals, invalid_values, without_jax], args)
 
 
 if __name__ == '__main__':
