@@ -266,6 +266,7 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
     if (is_dequantise(instr)) check_dequantise(l, instr);
     if (instr->op == HLO_OP_REDUCE) check_amax(l, instr);
     if (instr->op == HLO_OP_DIVIDE) check_division(l, instr);
+    hlo_lint_blocks(l->context, instr);
 }
 
 /* Reports a conversion to fp8 and back, which XLA's simplification of conversions removes. */
