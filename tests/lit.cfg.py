@@ -6,6 +6,9 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".hlo", ".test"]
 config.excludes = ["models"]
 config.test_source_root = config.hlo_source_dir + "/testdata"
+# Executing and reading many models is slow there, and repeats in code only.
+if config.hlo_sanitize:
+    config.available_features.add("sanitized")
 config.test_exec_root = config.hlo_binary_dir + "/testdata"
 
 # A sanitizer's report must not look like a refused module (status 1) or a gate (status 3).

@@ -7,6 +7,7 @@
   with the model. What is compiled for four devices is refused with a reason.
 - Every model agrees with itself after --optimize, in both operand forms, and with the rewritten module as a file
   whichever of the two is named first; a wrong factor in one call is seen from either side, but for the large ones.
+  Large models have one form and one order, but for --long.
 - The comparison has teeth: programs that are wrong in one place are told from the right one.
 """
 import concurrent.futures
@@ -134,8 +135,11 @@ def run_xla(name, models, work):
 # Here the result shows a factor of 2 in the last call, and none in the first.
 BURIED = ('encoder_qdq_fwd',)
 
-# To tell that they are wrong takes minutes; test_teeth does, of the first.
+# To tell that they are wrong takes minutes; test_teeth does with --long.
 LARGE = ('llama_train', 'qkv_shared')
+
+# Executed by a sanitized build: small ones, a training step, a loop.
+FEW = ('seed_', 'mlp_qdq_train', 'scan_layers')
 
 
 def check_model(checks, program, model, inputs, theirs, name):
@@ -143,17 +147,18 @@ def check_model(checks, program, model, inputs, theirs, name):
     checks.check(f'{name} against XLA', status == 0 and 'outputs agree' in said, said)
 
 
-def check_optimised(checks, program, model, inputs, name):
-    for form in ('all', 'used'):
+def check_optimised(checks, program, model, inputs, name, forms):
+    for form in forms:
         status, said = run(program, model, inputs, '--optimize', f'--scale-operands={form}',
                            '--compare=before')
         checks.check(f'{name} --optimize --scale-operands={form}',
                      status == 0 and 'outputs agree' in said, said)
 
 
-def check_written(checks, tools, model, inputs, name, work):
+def check_written(checks, tools, model, inputs, name, work, one):
     """The rewritten module as a file of its own: told to be the same whichever of the two is named first, and
-    against the arrays of the module before; one with a factor of 2 too much in one call is not."""
+    against the arrays of the module before; one with a factor of 2 too much in one call is not. With `one`, the first
+    of these comparisons alone."""
     rewriter, program = tools
     out, wrong, arrays = f'{work}/{name}.out.hlo', f'{work}/{name}.wrong.hlo', f'{work}/{name}.out.npz'
     status, said = run(rewriter, model, '-o', out)
@@ -172,7 +177,7 @@ def check_written(checks, tools, model, inputs, name, work):
         run(program, wrong, inputs, f'--outputs={arrays}.npz')
         bad = [(model, f'--compare={wrong}'), (wrong, f'--compare={model}'),
                (model, '--optimize', f'--compare={arrays}.npz')]
-    for wanted, cases in ((0, good), (3, bad)):
+    for wanted, cases in ((0, good[:1] if one else good), (3, bad)):
         for arguments in cases:
             status, said = run(program, *arguments, inputs)
             checks.check(f'{name}: {arguments}', status == wanted and
@@ -245,8 +250,8 @@ WRONG = [
 EXTRA = '  %w5 = f8e5m2[64,64] convert(%w)\n  %wt ='
 
 
-def check_teeth(checks, program, work):
-    for kind in ('f32', 'bf16', 'f16'):
+def check_teeth(checks, program, work, kinds):
+    for kind in kinds:
         right = write(f'{work}/right.{kind}.hlo', RIGHT.replace('TYPE', kind))
         status, said = run(program, right, f'--compare={right}')
         checks.check(f'{kind}: the same module agrees', status == 0, said)
@@ -274,17 +279,18 @@ def check_teeth(checks, program, work):
 
 def main():
     parser = _script.parser()
-    parser.add_argument('--few', action='store_true', help='nothing that XLA has to execute, no large model, and no file written but for small ones')
+    parser.add_argument('--few', action='store_true', help='few models, none of them executed by XLA')
+    parser.add_argument('--long', action='store_true', help='large models in every form and order too')
     options = parser.parse_args()
     program, work = f'{options.bin}/hlo-fp8-run', options.work
     checks = Checks()
     check_draws(checks, program, work)
     check_files(checks, program, work)
-    check_teeth(checks, program, work)
+    check_teeth(checks, program, work, ('bf16',) if options.few else ('f32', 'bf16', 'f16'))
     names = sorted(os.path.basename(p)[:-4] for p in glob.glob(f'{options.models}/*.hlo')
                    if os.path.basename(p).count('.') == 1)
     checks.check('there are 40 models', len(names) == 40)
-    names = [name for name in names if not options.few or name not in LARGE]
+    names = [name for name in names if not options.few or name.startswith(FEW)]
     with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context('spawn')) as pool:
         executed = () if options.few else pool.map(functools.partial(run_xla, models=options.models, work=work), names)
         for name, (status, said) in itertools.zip_longest(names, executed, fillvalue=(0, '')):
@@ -293,10 +299,11 @@ def main():
                 checks.check(f'XLA runs {name}', status == 0, said)
                 inputs = f'--inputs={work}/{name}.in.npz'
                 check_model(checks, program, model, inputs, f'{work}/{name}.xla.npz', name)
-            check_optimised(checks, program, model, inputs, name)
+            one = name in LARGE and not options.long
+            check_optimised(checks, program, model, inputs, name, ('all',) if one else ('all', 'used'))
             if not options.few or name.startswith('seed_'):
                 tools = f'{options.bin}/hlo-fp8-opt', program
-                check_written(checks, tools, model, inputs, name, work)
+                check_written(checks, tools, model, inputs, name, work, one)
             check_compiled(checks, program, options.models, inputs, name)
     print(f'{checks.passed} passed, {checks.failed} failed')
     return checks.failed != 0
