@@ -16,7 +16,8 @@ TYPES = {'f4e2m1fn': ml_dtypes.float4_e2m1fn, 'f8e4m3fn': ml_dtypes.float8_e4m3f
          'f8e8m0fnu': ml_dtypes.float8_e8m0fnu, 'bf16': ml_dtypes.bfloat16, 'f16': np.float16, 'f32': np.float32}
 VALUES = [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2, 3]
 SCALES = [.25, .5, 1, 2, 4]
-CALLS = 18  # with scales per block, of the forms below
+CALLS = 26  # with scales per block, of the forms below
+EPILOGUES = {'RELU': 3, 'BIAS': 4, 'BIAS_RELU': 1}  # of these calls; the relu behind the bias of an MXFP8 call stays
 
 
 def array(rng, kind, shape):
@@ -103,6 +104,11 @@ def calls(rng):
         for batch in (), (3,):
             for factor in False, True:
                 yield written(rng, q, scale, block, batch, factor)
+    for q, scale, block in ('f8e4m3fn', 'f8e8m0fnu', 32), ('f4e2m1fn', 'f8e4m3fn', 16):
+        for steps in ('relu',), ('bias',), ('bias', 'relu'):
+            yield finished(rng, q, scale, block, (), steps)
+    for step in 'relu', 'bias':
+        yield finished(rng, 'f8e4m3fn', 'f8e8m0fnu', 32, (3,), (step,))
     for q, largest in ('f8e4m3fn', 256), ('f8e5m2', 32768), ('f4e2m1fn', 4):
         x = rng.standard_normal((6, 96)).astype(np.float32) * np.exp2(rng.integers(-30, 30, (6, 1)))
         x[0, :32] = 0  # its scale is NaN, and so are its values
@@ -144,6 +150,36 @@ def written(rng, q, scale, block, batch, factor):
         last = at + 1
         yield f'dot({sides[0]}, {sides[1]}), {batches}lhs_contracting_dims={{{last}}}, rhs_contracting_dims={{{last}}}'
     return lines, operands, [(product * (1.5 if factor else 1)).astype(np.float32)]
+
+
+def finished(rng, q, scale, block, batch, steps):
+    """A product, and behind it a vector added or a maximum with 0."""
+    (m, n), k = (5, 7), 4 * block
+    values = [array(rng, q, (*batch, size, k)) for size in (m, n)]
+    scales = [array(rng, scale, (*batch, size, 4)) for size in (m, n)]
+    bias = array(rng, 'bf16', (n,))
+    result = wide(values[0], scales[0], block) @ np.swapaxes(wide(values[1], scales[1], block), -1, -2)
+    if 'bias' in steps:
+        result = result + bias.astype(np.float64)
+    if 'relu' in steps:
+        result = np.maximum(result, 0)
+    whole = text('f32', result.shape)
+
+    def lines(names, number):
+        last = f'd{number}'
+        yield f'{last} = {whole} custom-call({", ".join(names[:4])}), custom_call_target="__op$block_scaled_dot"'
+        if 'bias' in steps:
+            yield f'c{number} = f32[{n}] convert({names[4]})'
+            yield f'b{number} = {whole} broadcast(c{number}), dimensions={{{len(batch) + 1}}}'
+            if 'relu' not in steps:
+                yield f'add({last}, b{number})'
+                return
+            yield f'a{number} = {whole} add({last}, b{number})'
+            last = f'a{number}'
+        yield f'o{number} = f32[] constant(0)'
+        yield f'z{number} = {whole} broadcast(o{number}), dimensions={{}}'
+        yield f'maximum({last}, z{number})'
+    return lines, values + scales + [bias], [result.astype(np.float32)]
 
 
 def kind_of(array):
@@ -208,10 +244,12 @@ def main():
     subprocess.run([f'{args.bin}/hlo-fp8-opt', module, '--target=sm_100', '--cuda=12.9', '--verify-each', '-o', rewritten],
                    check=True)
     with open(rewritten) as file:
-        made = file.read().count('"lhs_scale_mode":"VEC')
+        modes = [line for line in file if '"lhs_scale_mode":"VEC' in line]
+    made = len(modes)
+    epilogues = {word: sum(f'"epilogue":"{word}"' in line for line in modes) for word in EPILOGUES}
     bad += differences(args, rewritten, wanted)
-    print(f'{len(wanted)} results compared, {made} calls made')
-    return bad != 0 or made != CALLS
+    print(f'{len(wanted)} results compared, {made} calls made, {epilogues}')
+    return bad != 0 or made != CALLS or epilogues != EPILOGUES
 
 
 if __name__ == '__main__':
