@@ -192,17 +192,18 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
     double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
 
+    const int64_t count = hlo_view_count(result);
     const double *value, *exact;
     hlo_status status = unrounded(&b, dims, lhs, rhs, &value, &exact, why);
     bool real = hlo_type_is_float(result->type);
     if (status == HLO_OK && real)
         status = add_product(&b, dims, &l.values, &r.values, variance, why);
     if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
-    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++)
+    for (int64_t i = 0; status == HLO_OK && i < count; i++)
         errors[i] *= hlo_error_coherence(variance[i], value[i]);
     if (status == HLO_OK) status = raise_repeats(&b, dims, &l, lhs, rhs, false, errors, why);
     if (status == HLO_OK) status = raise_repeats(&b, dims, &r, rhs, lhs, true, errors, why);
-    for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(result); i++) {
+    for (int64_t i = 0; status == HLO_OK && i < count; i++) {
         double squares = variance[i], v = value[i];
         variance[i] = errors[i];
         if (real && isfinite(v))

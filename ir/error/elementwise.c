@@ -3,6 +3,7 @@
 
 #include "ir/error/row.h"
 #include "ir/eval/apply.h"
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
@@ -32,31 +33,55 @@ double hlo_error_instead(hlo_type type, double value, double sigma) {
     return copysign(size, isnan(value) ? 1 : value);
 }
 
+/* The larger or smaller of two numbers, of which at most the first is NaN: then the second. */
+static inline double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b) {
+    return a < b ? a : b;
+}
+
+HLO_CLONED static void move_floats(hlo_type type, hlo_range range, const double *x,
+                                   const double *sigma, double times, int64_t count, double *out) {
+    const double most = hlo_type_is_fp8(type) ? hlo_float_max(type) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double by = times * sigma[i], to = isinf(by) ? by : x[i] + by;
+        const bool moves = (sigma[i] > 0) & (isinf(by) | !isnan(x[i]));
+        const double inside = smaller(larger(to, range.low), range.high);
+        const double instead = copysign(most > 0 ? most : sigma[i], isnan(x[i]) ? 1 : x[i]);
+        const bool overflowed = !isfinite(x[i]) & (sigma[i] > 0) & (sigma[i] < 0x1p120);
+        out[i] = overflowed ? instead : moves ? inside : x[i];
+    }
+}
+
 /* Moves the operand by `times` * sigma: to infinity, also from NaN, if that is infinite. A
  * predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
+    if (hlo_error_lane(type) == HLO_LANE_F64) {
+        move_floats(type, range, x->f64, sigma, times, count, out->f64);
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
-        double by = times * sigma[i], size = fabs(by);
+        double size = fabs(times * sigma[i]);
         uint64_t whole = size < 0x1p62 ? (uint64_t)ceil(size) : UINT64_C(1) << 62;
         if (type == HLO_TYPE_PRED)
             out->u64[i] = sigma[i] > 0 ? !x->u64[i] : x->u64[i];
-        else if (hlo_error_lane(type) == HLO_LANE_F64 && hlo_error_overflowed(x->f64[i], sigma[i]))
-            out->f64[i] = hlo_error_instead(type, x->f64[i], sigma[i]);
-        else if (hlo_error_lane(type) == HLO_LANE_F64)
-            out->f64[i] = sigma[i] > 0 && (isinf(by) || !isnan(x->f64[i]))
-                              ? fmin(fmax(isinf(by) ? by : x->f64[i] + by, range.low), range.high)
-                              : x->f64[i];
         else
             out->u64[i] = times > 0 ? x->u64[i] + whole : x->u64[i] - whole;
     }
 }
 
-static bool any_above_zero(const double *sigma, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (sigma[i] > 0) return true;
-    return false;
-}
+#define ANY(name, condition)                                                                       \
+    HLO_CLONED static bool any_##name(const double *x, int64_t count) {                            \
+        int64_t some = 0;                                                                          \
+        for (int64_t i = 0; i < count; i++) some |= condition;                                     \
+        return some;                                                                               \
+    }
+ANY(above_zero, x[i] > 0)
+ANY(nan, isnan(x[i]))
+ANY(endless, !isfinite(x[i]))
 
 static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double *out) {
     hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
@@ -70,12 +95,12 @@ static bool has_pole(const hlo_error_row *r, uint32_t operand) {
 }
 
 /* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
-static void take_rate(const double *value, const double *moved, double times, int64_t count,
-                      double *rate) {
+HLO_CLONED static void take_rate(const double *value, const double *moved, double times,
+                                 int64_t count, double *rate) {
     for (int64_t i = 0; i < count; i++) {
-        double d = hlo_error_same(value[i], moved[i]) ? 0 : fabs(moved[i] - value[i]);
-        if (isnan(d)) d = infinite;
-        if (d / times > rate[i]) rate[i] = d / times;
+        const double d = fabs(moved[i] - value[i]);
+        const double distance = hlo_error_same(value[i], moved[i]) ? 0 : isnan(d) ? infinite : d;
+        rate[i] = larger(distance / times, rate[i]);
     }
 }
 
@@ -84,7 +109,7 @@ static void take_rate(const double *value, const double *moved, double times, in
  * both. */
 static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                        const double *moved, int64_t count) {
-    if (r->twice || which == r->arity) return;
+    if (r->twice || which == r->arity || !a->endless) return;
     for (int64_t i = 0; i < count; i++) {
         double value = a->value[i];
         if (isfinite(value) || isfinite(moved[i]) || isnan(value) == isnan(moved[i])) continue;
@@ -97,17 +122,20 @@ static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t w
 static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t count,
                      double *out) {
     hlo_chunk produced;
+    const bool direct = r->produced == HLO_LANE_F64;
     hlo_lanes lanes = {.count = count,
                        .in = {in[0], in[1], in[2]},
-                       .out = &produced,
+                       .out = direct ? (void *)out : &produced,
                        .bits = hlo_types[r->types[0]].bits,
                        .instr = r->instr};
     r->op->loop[hlo_error_lane(r->types[r->arity - 1])](&lanes);
-    as_doubles(r->produced, &produced, count, out);
+    if (!direct) as_doubles(r->produced, &produced, count, out);
 }
 
 /* Marks overflow; `out`: the results where operand `o` did not overflow. */
 static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out, int64_t count) {
+    if (!any_endless(a->x[o].f64, count)) return;
+    a->overflows = true;
     for (int64_t i = 0; i < count; i++) {
         if (!hlo_error_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
         if (hlo_error_same(a->value[i], out[i])) continue;
@@ -115,6 +143,19 @@ static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out,
             a->finite[i] = fmin(a->finite[i], copysign(1, a->value[i]) * out[i]);
         else
             a->anything[i] = true;
+    }
+}
+
+/* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
+HLO_CLONED static void note_jumps(const hlo_error_row *r, const hlo_error_analysis *a,
+                                  uint32_t which, int64_t count, double *rate) {
+    const double *x = a->x[which].f64, *sigma = a->sigma[which];
+    const hlo_range range = r->ranges[which];
+    const bool pole = has_pole(r, which) && range.low <= 0 && range.high >= 0;
+    const double jump = r->result == HLO_TYPE_PRED ? 1 : infinite;
+    for (int64_t i = 0; i < count; i++) {
+        const bool near = pole & (sigma[i] > 0) & (fabs(x[i]) <= LAMBDA * sigma[i]);
+        rate[i] = isinf(sigma[i]) ? jump : near ? infinite : rate[i];
     }
 }
 
@@ -138,14 +179,7 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
     for (uint32_t o = 0; o < r->arity; o++)
         if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity))
             note_overflows(a, o, out, count);
-    for (int64_t i = 0; i < count && which < r->arity; i++) {
-        double x = a->x[which].f64[i], sigma = a->sigma[which][i];
-        hlo_range range = r->ranges[which];
-        if (has_pole(r, which) && sigma > 0 && fabs(x) <= LAMBDA * sigma && range.low <= 0 &&
-            range.high >= 0)
-            rate[i] = infinite;
-        if (isinf(sigma)) rate[i] = r->result == HLO_TYPE_PRED ? 1 : infinite;
-    }
+    if (which < r->arity) note_jumps(r, a, which, count, rate);
     for (int64_t i = 0; i < count; i++) a->variance[i] += rate[i] * rate[i];
 }
 
@@ -157,14 +191,15 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
         hlo_lane_load_f64(HLO_TYPE_F32, data[v + 1] + done * steps[v + 1], steps[v + 1], count,
                           a->sigma[o]);
     }
-    for (int64_t i = 0; i < count; i++) {
-        a->anything[i] = false;
-        a->finite[i] = infinite;
-        for (uint32_t o = 0; o < r->arity; o++)
-            if (isnan(a->sigma[o][i])) {
-                a->sigma[o][i] = infinite;
-                a->anything[i] = true;
-            }
+    a->overflows = false;
+    for (int64_t i = 0; i < count; i++) a->anything[i] = false;
+    for (int64_t i = 0; i < count; i++) a->finite[i] = infinite;
+    for (uint32_t o = 0; o < r->arity; o++) {
+        if (!any_nan(a->sigma[o], count)) continue;
+        for (int64_t i = 0; i < count; i++) {
+            a->anything[i] |= isnan(a->sigma[o][i]);
+            a->sigma[o][i] = isnan(a->sigma[o][i]) ? infinite : a->sigma[o][i];
+        }
     }
 }
 
@@ -213,27 +248,32 @@ static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o,
 
 void hlo_error_store(const double *sigma, const bool *anything, int64_t count, char *out,
                      int64_t step) {
-    for (int64_t i = 0; i < count; i++) {
-        float s = (float)sigma[i];
-        if (isnan(s)) s = (float)INFINITY;
-        *(float *)(out + i * step) = anything && anything[i] ? (float)HLO_ERROR_ANYTHING : s;
-    }
+    float s[HLO_CHUNK];
+    for (int64_t i = 0; i < count; i++) s[i] = isnan(sigma[i]) ? (float)INFINITY : (float)sigma[i];
+    for (int64_t i = 0; anything && i < count; i++)
+        s[i] = anything[i] ? (float)HLO_ERROR_ANYTHING : s[i];
+    hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, count, out, step);
 }
 
-/* Returns the error of the operation itself. A sum or product of exact numbers that f32 holds has
- * none. */
-static double own_error(const hlo_error_row *r, double ulps, double value, double variance) {
-    if (!isfinite(value)) return 0;
-    if (variance == 0 && ulps <= 1 && r->result != HLO_TYPE_F64 && (double)(float)value == value)
-        return 0;
-    double own = ulps * hlo_error_roundoff(r->result) * fabs(value);
-    return own > 0 && fabs(value) < 2 * HLO_ERROR_FLUSHED ? own + HLO_ERROR_FLUSHED / LAMBDA : own;
+/* Computes sigmas from variances and the error of the operation itself: of `own` * value. A sum or
+ * product of exact numbers that f32 holds has none if `holds`. */
+HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool holds, double spread,
+                               int64_t count, double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        const double value = a->value[i], size = fabs(value), error = own * size;
+        const bool held = holds & (a->variance[i] == 0) & ((double)(float)value == value);
+        const bool flushed = (error > 0) & (size < 2 * HLO_ERROR_FLUSHED);
+        const double e = flushed ? error + HLO_ERROR_FLUSHED / LAMBDA : error;
+        const double kept = held | !isfinite(value) ? 0 : e;
+        const double s = sqrt(a->variance[i] + kept * kept);
+        sigma[i] = isnan(value) ? s : smaller(s, spread);
+    }
 }
 
 /* Keeps an infinity certain only if it also occurs without the overflow of an operand. */
 static void keep_overflow(const hlo_error_row *r, hlo_error_analysis *a, int64_t count,
                           double *sigma) {
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && a->overflows; i++) {
         if (isinf(a->finite[i]) && a->finite[i] > 0) continue;
         bool again = a->finite[i] > 0 && isinf(hlo_error_round(r->result, a->finite[i]));
         if (again) sigma[i] = hlo_error_overflow(a->finite[i]);
@@ -248,11 +288,8 @@ static void finish(const hlo_error_row *r, hlo_error_analysis *a, double ulps, i
     hlo_lane lane = hlo_lane_of(r->result);
     bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
     double spread = (r->spread.high - r->spread.low) / 2;
-    for (int64_t i = 0; i < count; i++) {
-        double own = real ? own_error(r, ulps, a->value[i], a->variance[i]) : 0;
-        sigma[i] = sqrt(a->variance[i] + own * own);
-        if (!isnan(a->value[i])) sigma[i] = fmin(sigma[i], spread);
-    }
+    double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
+    add_own(a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, count, sigma);
     if (real) {
         hlo_lane_load_f64(r->result, data[0], steps[0], count, result);
         hlo_error_round_chunk(r->result, a->value, result, ulps > 0, NULL, r->options, count,
@@ -267,14 +304,15 @@ static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_
                     int64_t i) {
     double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
     hlo_range range = r->ranges[operand];
-    return fmax(fmin(x + by, range.high) - x, x - fmax(x - by, range.low));
+    return larger(smaller(x + by, range.high) - x, x - larger(x - by, range.low));
 }
 
 /* Adds the change of moving both factors: they may be near 0 and depend on each other. */
-static void add_product(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
+HLO_CLONED static void add_product(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
-        double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
-        if (both > 0 && isfinite(both) && !isinf(a->value[i])) a->variance[i] += both * both;
+        const double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
+        const bool adds = (both > 0) & isfinite(both) & !isinf(a->value[i]);
+        a->variance[i] += adds ? both * both : 0;
     }
 }
 
@@ -301,7 +339,7 @@ static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, in
 /* Marks infinities that may be NaN in the other execution, by their operands or because an operand
  * may be NaN. An infinite sigma tells as much of a number, which is judged by its noise. */
 static void note_nans(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && a->endless; i++) {
         if (!isinf(a->value[i])) continue;
         for (uint32_t o = 0; o < r->arity; o++)
             a->anything[i] |= hlo_error_lane(r->types[o]) == HLO_LANE_F64 &&
@@ -320,6 +358,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         hlo_error_load(r, &a, n, done, data, steps);
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
+        a.endless = any_endless(a.value, n);
         find_scales(r, &a, n);
         uint32_t uncertain = 0;
         for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
@@ -329,8 +368,10 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             uncertain++;
             if (!r->squares) add_changes(r, &a, o, n);
         }
-        if (r->squares || (discrete && uncertain > 1)) add_changes(r, &a, r->arity, n);
-        if (r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares) add_product(r, &a, n);
+        if (uncertain && (r->squares || (discrete && uncertain > 1)))
+            add_changes(r, &a, r->arity, n);
+        if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
+            add_product(r, &a, n);
         if (uncertain && !discrete) note_nans(r, &a, n);
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
         finish(r, &a, (double)r->op->ulps, n, at, steps);
@@ -409,8 +450,10 @@ static void select_row(void *arg, int64_t count, char *const *data, const int64_
                 sigma = fmax(a.sigma[1][i], a.sigma[2][i]);
                 if (!hlo_error_same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_ERROR_FLIP;
             }
-            hlo_error_store(&sigma, &anything, 1, data[1] + (done + i) * steps[1], steps[1]);
+            a.variance[i] = sigma;
+            a.anything[i] = anything;
         }
+        hlo_error_store(a.variance, a.anything, n, data[1] + done * steps[1], steps[1]);
     }
 }
 
@@ -442,9 +485,9 @@ static void compare_row(void *arg, int64_t count, char *const *data, const int64
         for (int64_t i = 0; i < n; i++) {
             double sigma = hypot(a.sigma[0][i], a.sigma[1][i]);
             bool near = sigma > 0 && !(fabs(x[i] - y[i]) > LAMBDA * sigma);
-            double differs = near ? 1 / LAMBDA : 0;
-            hlo_error_store(&differs, NULL, 1, data[1] + (done + i) * steps[1], steps[1]);
+            a.variance[i] = near ? 1 / LAMBDA : 0;
         }
+        hlo_error_store(a.variance, NULL, n, data[1] + done * steps[1], steps[1]);
     }
 }
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "ir/error/rules.h"
-#include "ir/float/float.h"
+#include "ir/float/clones.h"
 
 /* Hashes a number: the finalizer of splitmix64 (G. L. Steele, D. Lea, C. H. Flood, Fast splittable
  * pseudorandom number generators, OOPSLA 2014). */
@@ -34,23 +34,95 @@ static void perturb_complex(hlo_type type, char *at, double sigma, double times,
     hlo_lane_store(type, parts, 1, at, 0);
 }
 
-static void perturb_element(hlo_type type, char *at, double sigma, double times, uint64_t random) {
-    if (!hlo_type_is_float(type)) {
-        perturb_complex(type, at, sigma, times, random);
-        return;
+/* A row of an array: elements `step` bytes apart, the first with index `index`. */
+typedef struct row {
+    hlo_type type;
+    char *at;
+    int64_t step, index, count;
+    const float *sigma;
+    double times;
+    uint64_t key;
+} row;
+
+static uint64_t random_of(const row *r, int64_t i) {
+    return scramble(r->key ^ (uint64_t)(r->index + i));
+}
+
+/* Moves the finite elements of a chunk that have a sigma; false: there are none, or an element is a
+ * NaN. */
+HLO_CLONED static bool move_all(const row *r, double *value) {
+    int64_t erring = 0, nans = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        const double sigma = (double)r->sigma[i], v = value[i];
+        const double to = moved(v, sigma, r->times * deviate(random_of(r, i)));
+        value[i] = (sigma > 0) & isfinite(v) ? to : v;
+        erring += sigma > 0;
+        nans += isnan(v);
     }
-    double value = hlo_number_load(type, at);
-    if (isfinite(value)) hlo_number_store(type, at, moved(value, sigma, times * deviate(random)));
+    return erring && !nans;
+}
+
+/* Moves the elements of a chunk one by one: a NaN keeps all its bits. */
+static void move_each(const row *r) {
+    for (int64_t i = 0; i < r->count; i++) {
+        double value;
+        char *at = r->at + i * r->step;
+        if (!(r->sigma[i] > 0)) continue;
+        if (!hlo_type_is_float(r->type)) {
+            perturb_complex(r->type, at, (double)r->sigma[i], r->times, random_of(r, i));
+            continue;
+        }
+        hlo_lane_load_f64(r->type, at, r->step, 1, &value);
+        if (!isfinite(value)) continue;
+        value = moved(value, (double)r->sigma[i], r->times * deviate(random_of(r, i)));
+        hlo_lane_convert(HLO_TYPE_F64, r->type, &value, 1, at, r->step);
+    }
+}
+
+static void perturb_row(row r, int64_t count) {
+    double value[HLO_CHUNK];
+    for (; count > 0; count -= r.count) {
+        r.count = hlo_chunk_size(count);
+        if (!hlo_type_is_float(r.type)) {
+            move_each(&r);
+        } else {
+            hlo_lane_load_f64(r.type, r.at, r.step, r.count, value);
+            if (move_all(&r, value))
+                hlo_lane_convert(HLO_TYPE_F64, r.type, value, r.count, r.at, r.step);
+            else
+                move_each(&r);
+        }
+        r.at += r.count * r.step;
+        r.sigma += r.count;
+        r.index += r.count;
+    }
+}
+
+static bool is_dense(const hlo_view *view) {
+    hlo_dims dense;
+    hlo_view_dense(view, &dense);
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->dims[d] != 1 && view->strides[d] != dense.v[d]) return false;
+    return true;
 }
 
 void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream) {
     if (!hlo_type_is_float(value->type) && hlo_lane_of(value->type) != HLO_LANE_C128) return;
-    int64_t count = hlo_view_count(value), index[HLO_EVAL_MAX_RANK] = {0};
-    uint64_t key = scramble(stream);
-    for (int64_t i = 0; i < count; i++) {
-        if (sigma[i] > 0)
-            perturb_element(value->type, hlo_view_element(value, index), (double)sigma[i], times,
-                            scramble(key ^ (uint64_t)i));
-        hlo_dims_next(value->rank, value->dims, index);
+    const int64_t count = hlo_view_count(value), bytes = hlo_types[value->type].bytes;
+    const bool dense = is_dense(value);
+    const uint32_t inner = dense ? 0 : value->rank - 1;
+    const int64_t length = dense ? count : value->dims[inner];
+    const int64_t step = dense ? bytes : value->strides[inner] * bytes;
+    hlo_dims index = {{0}};
+    for (int64_t done = 0; done < count; done += length) {
+        const row r = {.type = value->type,
+                       .at = hlo_view_element(value, index.v),
+                       .step = step,
+                       .index = done,
+                       .sigma = sigma + done,
+                       .times = times,
+                       .key = scramble(stream)};
+        perturb_row(r, length);
+        hlo_dims_next(inner, value->dims, index.v);
     }
 }

@@ -164,18 +164,21 @@ hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) 
     return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
 }
 
+static inline void extend(hlo_extent *e, double x, double sigma) {
+    const double below = isnan(x) ? -(double)INFINITY : x, above = isnan(x) ? (double)INFINITY : x;
+    e->lowest = below < e->lowest ? below : e->lowest;
+    e->highest = above > e->highest ? above : e->highest;
+    e->sigma = sigma > e->sigma ? sigma : e->sigma;
+}
+
 static void extend_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     hlo_extent *e = arg;
-    double x[HLO_CHUNK];
+    double x[HLO_CHUNK], s[HLO_CHUNK];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
         hlo_lane_load_f64(e->type, data[0] + done * steps[0], steps[0], n, x);
-        for (int64_t i = 0; i < n; i++) {
-            double s = (double)*(const float *)(data[1] + (done + i) * steps[1]);
-            e->lowest = isnan(x[i]) ? -(double)INFINITY : fmin(e->lowest, x[i]);
-            e->highest = isnan(x[i]) ? (double)INFINITY : fmax(e->highest, x[i]);
-            e->sigma = fmax(e->sigma, s);
-        }
+        hlo_lane_load_f64(HLO_TYPE_F32, data[1] + done * steps[1], steps[1], n, s);
+        for (int64_t i = 0; i < n; i++) extend(e, x[i], s[i]);
     }
 }
 
@@ -197,9 +200,21 @@ void hlo_view_extent(const hlo_view *view, hlo_range *out_range) {
     *out_range = (hlo_range){e.lowest, e.highest};
 }
 
+static void find_positive_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    int64_t positive = 0;
+    if (steps[0] == sizeof(float))
+        for (int64_t i = 0; i < count; i++) positive |= !(((const float *)(void *)data[0])[i] <= 0);
+    else
+        for (int64_t i = 0; i < count; i++)
+            positive |= !(*(const float *)(void *)(data[0] + i * steps[0]) <= 0);
+    *(bool *)arg |= positive;
+}
+
 bool hlo_error_is_exact(const hlo_view *sigma) {
-    hlo_range range;
+    hlo_strided_loop loop;
+    bool positive = false;
     if (!sigma->data) return true;
-    hlo_view_extent(sigma, &range);
-    return !(range.high > 0);
+    hlo_strided_loop_init(&loop, sigma->rank, sigma->dims, 1, &sigma);
+    hlo_strided_loop_run(&loop, find_positive_row, &positive);
+    return !positive;
 }

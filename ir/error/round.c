@@ -1,7 +1,9 @@
 /* The sigmas of rounding. The method is in docs/numerics.md. */
 #include <math.h>
+#include <string.h>
 
 #include "ir/error/rules.h"
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
@@ -25,11 +27,15 @@ static void round_chunk(hlo_type type, const double *in, int64_t count, double *
 }
 
 double hlo_error_last_place(hlo_type type, double value) {
-    int precision = hlo_float_precision(type), exponent;
+    const int lowest = type == HLO_TYPE_F16 ? -14 : -126; /* exponent of normal numbers */
+    uint64_t bits;
     if (value == 0 || !isfinite(value)) return 0;
-    frexp(value, &exponent);
-    int lowest = type == HLO_TYPE_F16 ? -13 : -125; /* of normal numbers */
-    return ldexp(1, (exponent > lowest ? exponent : lowest) - precision);
+    memcpy(&bits, &value, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    const int place = (exponent > lowest ? exponent : lowest) + 1 - hlo_float_precision(type);
+    bits = (uint64_t)(place + 1023) << 52;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
 }
 
 double hlo_error_step(hlo_type type, double number) {
@@ -74,34 +80,53 @@ static double rounded_sigma(hlo_type type, double value, double result, double l
     return change / (tie ? HLO_ERROR_FLIP_TIE : HLO_ERROR_FLIP);
 }
 
-bool hlo_error_same(double a, double b) {
-    return a == b || (isnan(a) && isnan(b));
-}
-
 double hlo_error_overflow(double value) {
     return fmin(fabs(value), 0x1p119);
 }
 
-void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
-                           const hlo_range *range, const hlo_error_options *options, int64_t count,
-                           double *sigma) {
-    double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
-    bool across[HLO_CHUNK]; /* all false */
-    bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
-    bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
-    bool dropped = half && options->roundings_may_be_dropped;
-    bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
+/* Counts the elements whose sigma is neither 0 nor infinite, and which are not finite at all places
+ * within lambda sigmas: they exceed `limit`. */
+HLO_CLONED static int64_t count_beyond(const double *value, const double *result, double limit,
+                                       int64_t count, const double *sigma) {
+    int64_t beyond = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (isnan(sigma[i])) sigma[i] = infinite;
-        /* A type of more precision may have less range: bf16 numbers round to f16 at both ends. */
+        const bool moves = (sigma[i] != 0) & (sigma[i] != infinite);
+        const bool inside = (fabs(value[i]) + LAMBDA * sigma[i] <= limit) & isfinite(result[i]);
+        beyond += moves & !inside;
+    }
+    return beyond;
+}
+
+/* True if rounding leaves all sigmas: none moves its element, or the type is one whose roundings
+ * are no steps, and all numbers are finite. */
+static bool keeps_sigmas(hlo_type type, bool steps, const double *value, const double *result,
+                         const hlo_range *range, int64_t count, const double *sigma) {
+    const double limit = steps ? -1 : hlo_float_max(type);
+    if (!steps && range && !(range->low <= limit && range->high >= -limit)) return false;
+    return !count_beyond(value, result, limit, count, sigma);
+}
+
+/* Adds the errors of roundings that other executions drop. A type of more precision may have less
+ * range: bf16 numbers round to f16 at both ends. */
+static void add_dropped(hlo_type type, const double *value, const double *result, bool rounds,
+                        int64_t count, double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
         bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
-        if (dropped && rounded && !isinf(sigma[i]))
+        if (rounded && !isinf(sigma[i]))
             sigma[i] = hypot(sigma[i], hlo_error_last_place(type, value[i]) / sqrt(6));
+    }
+}
+
+/* Rounds the ends of the intervals that the elements may lie in, and derives their sigmas.
+ * `steps`: a rounding is a step; else only numbers that are not finite are of interest. */
+static void round_ends(hlo_type type, bool steps, const double *value, const double *result,
+                       const hlo_range *range, bool overflows, int64_t count, double *sigma) {
+    double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
+    bool across[HLO_CHUNK];
+    for (int64_t i = 0; i < count; i++) {
         low[i] = value[i] - LAMBDA * sigma[i];
         high[i] = value[i] + LAMBDA * sigma[i];
-
         if (range && sigma[i] > 0) {
-
             low[i] = fmax(low[i], range->low);
             high[i] = fmin(high[i], range->high);
         }
@@ -120,9 +145,23 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
             sigma[i] = !certain                          ? infinite
                        : overflows && isfinite(value[i]) ? hlo_error_overflow(value[i])
                                                          : 0;
-        else if (!wide && !dropped)
+        else if (steps)
             sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
     }
+}
+
+void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
+                           const hlo_range *range, const hlo_error_options *options, int64_t count,
+                           double *sigma) {
+    bool half = type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
+    bool wide = type == HLO_TYPE_F32 || type == HLO_TYPE_F64;
+    bool dropped = half && options->roundings_may_be_dropped;
+    bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
+    for (int64_t i = 0; i < count; i++) sigma[i] = isnan(sigma[i]) ? infinite : sigma[i];
+    if (dropped) add_dropped(type, value, result, rounds, count, sigma);
+    const bool steps = !wide && !dropped;
+    if (!keeps_sigmas(type, steps, value, result, range, count, sigma))
+        round_ends(type, steps, value, result, range, overflows, count, sigma);
 }
 
 double hlo_error_round(hlo_type type, double value) {

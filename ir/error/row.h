@@ -28,6 +28,8 @@ typedef struct hlo_error_analysis {
     double finite[HLO_CHUNK]; /* least size of a result that is infinite here, with an operand that
                                  did not overflow; infinity: none */
     bool anything[HLO_CHUNK];
+    bool overflows; /* `finite` has a number */
+    bool endless;   /* a value is infinite or NaN */
 } hlo_error_analysis;
 
 /* Returns the lane in which elements of `type` are analysed: f64 for real numbers. */

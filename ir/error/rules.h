@@ -35,7 +35,9 @@ extern const double hlo_error_times[HLO_ERROR_TIMES];
 #define HLO_ERROR_FLUSHED 0x1p-126
 
 /* True if the numbers are equal, or both NaN. */
-bool hlo_error_same(double a, double b);
+static inline bool hlo_error_same(double a, double b) {
+    return (a == b) | ((a != a) & (b != b));
+}
 /* Rounds `value` to a float type. */
 double hlo_error_round(hlo_type type, double value);
 /* Returns the sigma of an element that overflowed when `value` was rounded. */

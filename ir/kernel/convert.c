@@ -1,6 +1,7 @@
 /* convert, stochastic-convert, bitcast-convert, iota. */
 #include <string.h>
 
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 
@@ -23,6 +24,20 @@ static void test_nonzero(hlo_lane lane, const void *in, int64_t count, uint64_t 
     }
 }
 
+/* Rounds to f32, where that is not exact to whichever neighbour has an odd code: rounding the f32
+ * to fewer bits then gives what rounding the double does. */
+HLO_CLONED static void round_to_odd(const double *in, int64_t count, float *out) {
+    for (int64_t i = 0; i < count; i++) {
+        const float near = (float)in[i];
+        const double size = fabs(in[i]), rounded = fabs((double)near);
+        const bool up = rounded > size, inexact = up | (rounded < size);
+        uint32_t code;
+        memcpy(&code, &near, sizeof code);
+        code = (code - up) | inexact;
+        memcpy(&out[i], &code, sizeof code);
+    }
+}
+
 void hlo_lane_convert(hlo_type from_type, hlo_type to_type, const void *lanes, int64_t count,
                       void *out, int64_t step) {
     hlo_chunk cast;
@@ -35,9 +50,9 @@ void hlo_lane_convert(hlo_type from_type, hlo_type to_type, const void *lanes, i
         if (to_type == HLO_TYPE_PRED) {
             test_nonzero(from, in, n, cast.u64);
             hlo_lane_store(to_type, &cast, n, at, step);
-        } else if (from == HLO_LANE_F64 && to == HLO_LANE_F32) {
-            for (int64_t i = 0; i < n; i++)
-                hlo_number_store(to_type, at + i * step, ((const double *)(const void *)in)[i]);
+        } else if (from == HLO_LANE_F64 && to == HLO_LANE_F32 && to_type != HLO_TYPE_F32) {
+            round_to_odd((const void *)in, n, cast.f32);
+            hlo_lane_store(to_type, &cast, n, at, step);
         } else if (from != to) {
             hlo_lane_cast(from, to, in, n, &cast);
             if (!from_integer) hlo_lane_saturate(to_type, &cast, n);

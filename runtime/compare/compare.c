@@ -68,8 +68,9 @@ static pair pair_of(const hlo_array *judge, const hlo_array *other) {
 static double unknown_size(const pair *p) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
+        if (!(p->sigma[i] >= UNKNOWN)) continue;
         double x = hlo_number_load(p->type, p->a + (size_t)i * p->width);
-        if (!(p->sigma[i] >= UNKNOWN) || !isfinite(x)) continue;
+        if (!isfinite(x)) continue;
         sum += x * 0x1p-512 * x * 0x1p-512;
         count++;
     }
@@ -80,12 +81,16 @@ static sums add_up(const pair *p) {
     sums s = {0};
     /* Steps of fp8 elements are part of their sigmas. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    double size = unknown_size(p);
+    double size = unknown_size(p), a[HLO_CHUNK], b[HLO_CHUNK];
     for (int64_t i = 0; i < p->count; i++) {
+        const int64_t at = i % HLO_CHUNK, n = hlo_chunk_size(p->count - i);
+        if (at == 0) {
+            hlo_lane_load_f64(p->type, p->a + (size_t)i * p->width, (int64_t)p->width, n, a);
+            hlo_lane_load_f64(p->type, p->b + (size_t)i * p->width, (int64_t)p->width, n, b);
+        }
         bool unknown = p->sigma[i] >= UNKNOWN;
         double unit = unknown ? size : (double)p->sigma[i];
-        double x = hlo_number_load(p->type, p->a + (size_t)i * p->width) / unit;
-        double d = x - hlo_number_load(p->type, p->b + (size_t)i * p->width) / unit;
+        double x = a[at] / unit, d = x - b[at] / unit;
         if (!(unit > 0) || !isfinite(d)) continue;
         s.count[unknown]++;
         s.squares[unknown] += d * d;
@@ -106,9 +111,9 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
             fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
 }
 
-/* Compares with the noise of samples; of known and unknown elements, the kind nearer to its limit
- * or further beyond counts. */
-static void compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+/* Of known and unknown elements, the kind nearer to its limit or further beyond counts. */
+void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+    if (!same_kind(judge, other)) return;
     pair p = pair_of(judge, other);
     sums s = add_up(&p);
     d->rms = mean_root(s.squares[0], s.count[0]);
@@ -142,7 +147,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
-    compare_noise(judge, other, out);
+    hlo_array_compare_noise(judge, other, out);
     return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
@@ -185,7 +190,7 @@ static void compare_sides(const hlo_array *judge, const hlo_array *const *sides,
         hlo_difference d = {0};
         excess_of(judge, sides[s], f->type, f->count, scratch);
         for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
-        compare_noise(judge, sides[s], &d);
+        hlo_array_compare_noise(judge, sides[s], &d);
         if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
         f->noise = d.noise;
         f->noise_limit = d.noise_limit;

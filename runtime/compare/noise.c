@@ -17,8 +17,8 @@ static hlo_status take(hlo_plan *plan, hlo_arrays *judge, const hlo_arrays *inpu
 
 static bool explains(const hlo_arrays *judge, const hlo_arrays *side) {
     for (size_t i = 0; side != judge && i < judge->count && i < side->count; i++) {
-        hlo_difference d;
-        hlo_array_compare(&judge->items[i], &side->items[i], &d);
+        hlo_difference d = {0};
+        hlo_array_compare_noise(&judge->items[i], &side->items[i], &d);
         if (d.noise > d.noise_limit) return false;
     }
     return true;

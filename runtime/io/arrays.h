@@ -22,6 +22,9 @@ void hlo_array_extend(hlo_array *array);
 
 /* compare.c: raises judge->noise to the noise of a perturbed execution's array. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
+/* compare.c: raises rms, noise and noise_limit to the difference of both arrays, in units of
+ * judge->noise. Leaves them if types or dimensions differ. */
+void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d);
 
 /* element_origin.c: prints a line, which begins with `name`, on the computation of element
  * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints

@@ -79,6 +79,32 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_in_range(changed, COUNT / 100, COUNT / 3);
 }
 
+/* An element moves by its index, wherever it is in memory; what is not finite keeps its bits. */
+static void perturbing_is_by_index(void **state) {
+    (void)state;
+    enum { COUNT = 600 };
+    static float sigma[COUNT];
+    static uint16_t dense[COUNT], columns[COUNT];
+    const int64_t dims[] = {3, 200}, rows[] = {200, 1}, transposed[] = {1, 3};
+    const hlo_view a = {HLO_TYPE_BF16, 2, dims, rows, dense},
+                   b = {HLO_TYPE_BF16, 2, dims, transposed, columns};
+    for (int i = 0; i < COUNT; i++) {
+        sigma[i] = i % 5 ? 0.125f : 0;
+        dense[i] = columns[i % 200 * 3 + i / 200] = i == 301 ? 0x7f80 : (uint16_t)(0x3f00 + i);
+    }
+    dense[11] = columns[33] = 0x7f99;
+    hlo_error_perturb(&a, sigma, 2, 7);
+    hlo_error_perturb(&b, sigma, 2, 7);
+    int changed = 0;
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(dense[i], columns[i % 200 * 3 + i / 200]);
+        changed += dense[i] != 0x3f00 + i;
+    }
+    assert_in_range(changed, COUNT / 2, COUNT * 4 / 5 + 2);
+    assert_int_equal(dense[11], 0x7f99);
+    assert_int_equal(dense[301], 0x7f80);
+}
+
 /* Two numbers 3 sigmas apart on either side of a step become neighbours but one. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
@@ -137,6 +163,7 @@ int main(void) {
         cmocka_unit_test(comparing_counts_every_case),
         cmocka_unit_test(an_infinity_is_no_nan),
         cmocka_unit_test(perturbing_moves_by_sigma),
+        cmocka_unit_test(perturbing_is_by_index),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
         cmocka_unit_test(steps_below_a_power_of_two_are_shorter),
     };

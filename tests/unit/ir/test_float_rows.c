@@ -1,6 +1,6 @@
 /* Rows of narrow floats by their loops, against the conversions of one element: every code, and
- * f32 of every exponent; elements that are contiguous, apart, and repeated. Rows of exp, against
- * the C library. */
+ * f32 of every exponent, doubles beside them; elements that are contiguous, apart, and repeated.
+ * Rows of exp, against the C library. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 
 enum { COUNT = 1 << 16, ODD = 1001 };
 
@@ -87,6 +88,28 @@ static void floats_of_every_exponent_are_encoded(void **state) {
         }
 }
 
+/* Doubles at and next to f32 of every exponent, and to what is halfway between two narrow floats.
+ */
+static void doubles_are_rounded_once(void **state) {
+    (void)state;
+    static double doubles[COUNT];
+    static const double factors[] = {1, 1 + 0x1p-52, 1 - 0x1p-53, 1 + 0x1p-25, 0x1p-30, 0x1p130};
+    fill_floats(0x8000, 1 << 16);
+    for (int t = 0; t < TYPES; t++)
+        for (int f = 0; f < 6; f++) {
+            const int64_t size = hlo_types[types[t]].bytes;
+            for (int i = 0; i < COUNT; i++) doubles[i] = (double)floats[i] * factors[f];
+            hlo_lane_convert(HLO_TYPE_F64, types[t], doubles, COUNT, cells, size);
+            for (int i = 0; i < COUNT; i++) {
+                uint64_t code = 0, want = hlo_float_encode(types[t], doubles[i]);
+                memcpy(&code, (char *)cells + i * size, (size_t)size);
+                if (code != want)
+                    fail_msg("%s: %a is encoded as %#x, not %#x", hlo_types[types[t]].name,
+                             doubles[i], (unsigned)code, (unsigned)want);
+            }
+        }
+}
+
 static void exp_is_the_library_s(uint32_t first, uint32_t step) {
     static float out[COUNT];
     fill_floats(first, step);
@@ -114,6 +137,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_is_decoded),
         cmocka_unit_test(floats_of_every_exponent_are_encoded),
+        cmocka_unit_test(doubles_are_rounded_once),
         cmocka_unit_test(rows_of_exp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
